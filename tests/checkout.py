@@ -10,22 +10,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 # What declaring, computing and testing operators needs. The compiled modules stay behind: NumPy computes.
-PARTS = ["votive", "scripts", "tests/__init__.py", "tests/conftest.py", "tests/docstrings.py", "tests/ops"]
-    "votive",
-    "scripts",
-    "tests/__init__.py",
-    "tests/conftest.py",
-    "tests/docstrings.py",
-    "tests/ops",
-    "tests/cuda",
-]
-PARTS += ["tests/cuda", "tests/native", "tests/test_layers.py", "tests/test_examples.py", "docs/operators.md"]
-PARTS += ["pyproject.toml"]
+PARTS = """
+votive scripts pyproject.toml docs/operators.md
+tests/__init__.py tests/conftest.py tests/docstrings.py tests/test_layers.py tests/test_examples.py
+tests/ops tests/cuda tests/native
+"""
 
 
 def copied(folder: Path) -> Path:
     """The repository's parts in a folder."""
-    for part in PARTS:
+    for part in PARTS.split():
         source, target = ROOT / part, folder / part
         target.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():

@@ -45,6 +45,11 @@ def has_example(value: object) -> bool:
     return ">>>" in (value.__doc__ or "")
 
 
+def explained(value: object) -> bool:
+    """Whether a value has an example; a docstring is enough for an exception."""
+    return has_example(value) or (isinstance(value, type) and issubclass(value, Exception) and bool(value.__doc__))
+
+
 def run(name: str, doc: str | None, *, options: int = OPTIONS, **scope: object) -> None:
     """Run the example of a docstring as a user would who pasted it: with votive and NumPy imported, nothing else."""
     names = {"votive": votive, "np": np, **scope}

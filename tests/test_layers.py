@@ -98,6 +98,23 @@ def test_a_module_imports_only_from_its_own_layer_and_below(path: Path) -> None:
             assert RANK[name] <= here, f"{path.name} (layer {layer_of(path)}) imports {name}"
 
 
+# Packages of one layer, each with those beside it that it may import, also inside functions.
+BESIDE = {
+    "text": set(),
+    "generation": {"text"},
+    "models": {"generation", "text", "speech"},
+    "train": {"models", "text"},
+}
+INSIDE = [path for path in MODULES if layer_of(path) in BESIDE]
+
+
+@pytest.mark.parametrize("path", INSIDE, ids=lambda p: str(p.relative_to(ROOT)))
+def test_models_import_generation_and_never_the_other_way_round(path: Path) -> None:
+    here = layer_of(path)
+    beside = LAYERS[RANK[here]] - {here}
+    assert set(imports(path)) & beside <= BESIDE[here], f"{path.name} (package {here})"
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_module_imports_torch_or_scipy(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):

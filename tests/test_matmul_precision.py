@@ -36,8 +36,8 @@ def test_what_is_no_setting_is_refused() -> None:
 
 
 def test_kernels_are_chosen_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[str] = []
-    monkeypatch.setattr(base, "listeners", [told.append])
+    heard: list[str] = []
+    monkeypatch.setattr(base, "listeners", [heard.append])
     votive.set_float32_matmul_precision("high")
     votive.set_float32_matmul_precision("medium")
-    assert told == [""]
+    assert heard == [""]

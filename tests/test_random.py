@@ -77,11 +77,11 @@ def test_a_fill_is_the_sampler_of_that_name(name: str) -> None:
 @pytest.mark.parametrize("dtype", [vt.float16, vt.bfloat16, vt.float32, vt.float64])
 def test_the_draw_does_not_depend_on_the_strides(name: str, dtype: vt.dtype) -> None:
     plain = FILLS[name](vt.zeros(4, 6, dtype=dtype), seeded())
-    turned = FILLS[name](vt.zeros(6, 4, dtype=dtype).t(), seeded())
+    transposed = FILLS[name](vt.zeros(6, 4, dtype=dtype).t(), seeded())
     window = FILLS[name](vt.zeros(4, 13, dtype=dtype)[:, 1::2], seeded())
-    assert turned.stride() == (1, 4)
+    assert transposed.stride() == (1, 4)
     assert window.stride() == (13, 2)
-    assert same(turned, plain)
+    assert same(transposed, plain)
     assert same(window, plain)
 
 

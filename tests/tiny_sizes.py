@@ -5,13 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 
-def transformer(hidden: int, inner: int, *, layers: int, heads: int) -> dict[str, Any]:
-    """Sizes of a decoder or encoder, of text or pictures: width, width inside an MLP, depth and heads."""
+def transformer(
+    hidden: int, inner: int, *, layers: int, heads: int, kv_heads: int | None = None, vocab: int | None = None
+) -> dict[str, Any]:
+    """Sizes of a decoder or encoder, of text or pictures: width, width inside an MLP, depth, heads, known tokens."""
+    optional = {"num_key_value_heads": kv_heads, "vocab_size": vocab}
     return {
         "hidden_size": hidden,
         "intermediate_size": inner,
         "num_hidden_layers": layers,
         "num_attention_heads": heads,
+        **{name: size for name, size in optional.items() if size is not None},
     }
 
 

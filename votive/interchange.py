@@ -270,7 +270,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
             UserWarning,
             stacklevel=2,
         )
-    return finish(_share(array), requires_grad)
+    return finish(_share(array), {"requires_grad": requires_grad})
 
 
 @composite(method=False)
@@ -287,14 +287,14 @@ def asarray(
     if source is None:
         if copy is False:
             raise ValueError(f"asarray: cannot share the memory of {type(obj).__name__}; copy it.")
-        return finish(F.tensor(obj, dtype=wanted, device=device), requires_grad)
+        return finish(F.tensor(obj, dtype=wanted, device=device), {"requires_grad": requires_grad})
     changes = wanted not in (None, source.dtype)
     if copy is False and changes:
         raise ValueError(f"asarray: {source.dtype} cannot be shared as {wanted}; allow a copy.")
     t = source.to(dtype=wanted, device=device, copy=bool(copy))
     if t._rg and not requires_grad:
         t = t.detach()
-    return finish(t, requires_grad)
+    return finish(t, {"requires_grad": requires_grad})
 
 
 def _shared_view(obj: Any, dtype: dt.dtype | None) -> Any:

@@ -14,7 +14,7 @@ import votive
 from votive.ops.registry import COMPOSITES, OPS
 from votive.ops.schema import Schema, parse
 
-from .joining import defined, joined
+from .merging import defined, merged
 from .words import without_stand_in, words_of
 
 ROOT = Path(votive.__file__).resolve().parent.parent
@@ -93,8 +93,8 @@ def _wrong(args: argparse.Namespace, schema: Schema) -> str | None:
     if unclear := without_stand_in(schema):
         return f"give {', '.join(unclear)} a default value; no example can be made up without one."
     there = ROOT / "votive" / "ops" / f"{args.family or args.name}.py"
-    declared = {Path(item.defined_at[0]).resolve() for item in [*OPS.values(), *COMPOSITES.values()]}
-    if there.exists() and there.resolve() not in declared:
+    declared = {op.defined_at[0] for op in OPS.values()} | {c.defined_at[0] for c in COMPOSITES.values()}
+    if there.exists() and there.resolve() not in {Path(file).resolve() for file in declared}:
         return f"votive/ops/{there.name} holds no operators; choose another --family."
     return None
 
@@ -120,7 +120,7 @@ def files(words: dict[str, str], kind: str, family: str) -> dict[Path, str]:
     found = {}
     for path, name in wanted.items():
         piece = Template((TEMPLATES / f"{name}.txt").read_text()).substitute(words)
-        found[path] = joined(path.read_text() if path.exists() else None, piece, python=path.suffix == ".py")
+        found[path] = merged(path.read_text() if path.exists() else None, piece, python=path.suffix == ".py")
     return found
 
 

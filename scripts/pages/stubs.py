@@ -33,8 +33,8 @@ _PY_TYPES = {
     "bool": "builtins.bool",
     "str": "str",
     "dtype": "dtype",
-    "device": "device",
-    "Generator": "Any",
+    "device": "DeviceLike",
+    "Generator": "Generator",
     "any": "Any",
 }
 
@@ -93,7 +93,8 @@ def _composite_stub(c: Composite, name: str, method: bool) -> str:
 
 # The names that stubs may use, as they are written there.
 _STUB_NAMES = {n: f"builtins.{n}" for n in ("int", "float", "bool", "complex", "str", "tuple", "list")}
-_STUB_NAMES |= {n: n for n in ("Tensor", "Any", "None", "Sequence", "Number", "dtype", "device")}
+_WORDS = "Any Callable DeviceLike Generator None Number Sequence Tensor device dtype layout memory_format"
+_STUB_NAMES |= {n: n for n in _WORDS.split()}
 
 
 def _stub_annotation(annotation: object) -> str:
@@ -119,11 +120,13 @@ STUB_HEADER = '''"""Type stubs of the operators, written by `scripts/generate.py
 
 # ruff: noqa
 import builtins  # methods called int, float and bool hide the types of these names
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .core.device import device
+from .core.device import DeviceLike, device
 from .core.dtype import dtype
+from .core.memory_format import layout, memory_format
+from .core.rng import Generator
 from .tensor import Tensor
 
 Number = builtins.bool | builtins.int | builtins.float | builtins.complex

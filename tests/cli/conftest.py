@@ -27,9 +27,7 @@ def make_model(folder: Path, *, chat: bool = False, seed: int = 0) -> Path:
         [TEXT], 320, special_tokens=special, progress=False, chat_template=CHAT if chat else None
     )
     config = votive.models.Qwen3Config(
-        vocab_size=len(tokenizer),
-        **tiny_sizes.transformer(32, 64, layers=2, heads=4),
-        num_key_value_heads=2,
+        **tiny_sizes.transformer(32, 64, layers=2, heads=4, vocab=len(tokenizer), kv_heads=2),
         head_dim=8,
         tie_word_embeddings=True,
         eos_token_id=tokenizer.eos_token_id,

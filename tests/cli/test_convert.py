@@ -158,8 +158,7 @@ def test_names_may_stay_as_they_are(run: Run, run_json: RunJson, model: Path, tm
 
 def test_a_llama_as_llama2c(run: Run, tmp_path: Path) -> None:
     config = votive.models.LlamaConfig(
-        vocab_size=64,
-        **tiny_sizes.transformer(16, 32, layers=2, heads=2),
+        **tiny_sizes.transformer(16, 32, layers=2, heads=2, vocab=64),
         max_position_embeddings=32,
         rms_norm_eps=1e-5,
         tie_word_embeddings=True,

@@ -25,7 +25,7 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     votive.text.train_bpe(TEXTS, 280, progress=False).save_pretrained(folder)
     votive.manual_seed(0)
     config = votive.models.BertConfig(
-        vocab_size=280, **tiny_sizes.transformer(16, 32, layers=1, heads=2), max_position_embeddings=32
+        **tiny_sizes.transformer(16, 32, layers=1, heads=2, vocab=280), max_position_embeddings=32
     )
     votive.models.BertModel(config).save_pretrained(folder)
     return folder

@@ -35,6 +35,14 @@ anywhere = pytest.mark.anywhere
 LAYOUTS = ("", "permuted", "sliced", "shifted", "expanded")
 
 
+def normal(rng: np.random.Generator, shape: tuple[int, ...], kind: str) -> np.ndarray[Any, Any]:
+    """Normal numbers of a dtype, complex ones in both parts."""
+    x = rng.normal(size=shape)
+    if kind.startswith("complex"):
+        x = x + 1j * rng.normal(size=shape)
+    return x.astype(kind)
+
+
 def placed(a: np.ndarray[Any, Any], how: str, device: str) -> Any:
     """An array as a tensor of a device, in memory that is plain, permuted, has gaps, begins at an
     odd address or repeats its first row.

@@ -1,4 +1,4 @@
-"""Models that were changed, on the GPU: recorded and joined steps give what the modules give, also
+"""Models that were changed, on the GPU: recorded and fused steps give what the modules give, also
 when the change comes in the midst of a text or between two texts.
 """
 
@@ -16,7 +16,7 @@ from tests.nn.test_plain import llama
 from votive import nn
 from votive.generation.graphs import GraphStepper
 from votive.generation.stepping import DecoderStepper
-from votive.models.joined import JoinedDecoder
+from votive.models.fused_decoder import FusedDecoder
 from votive.nn.modules.module import register_module_forward_hook
 
 from .device import EMULATED
@@ -101,22 +101,22 @@ def test_layers_that_were_left_out_or_reordered_keep_their_places_in_the_cache()
         _agree(_steps(model, GraphStepper), _steps(model, DecoderStepper))
 
 
-def test_an_unchanged_model_is_joined_and_a_changed_one_is_not():
+def test_an_unchanged_model_is_fused_and_a_changed_one_is_not():
     with votive.no_grad():
         model = llama().to("cuda")
-        assert JoinedDecoder.of(model) is not None
+        assert FusedDecoder.of(model) is not None
         for way in ("a bias", "another eps for keys only", "an own forward of the layer"):
             with ExitStack() as stack:
                 model = llama().to("cuda")
                 CHANGES[way](model.model.layers[0], stack)
-                assert JoinedDecoder.of(model) is None
+                assert FusedDecoder.of(model) is None
 
 
 def test_weights_of_several_types_are_left_to_the_modules():
     model = llama().to("cuda").to(votive.bfloat16)
-    assert JoinedDecoder.of(model) is not None
+    assert FusedDecoder.of(model) is not None
     model.model.norm.float()
-    assert JoinedDecoder.of(model) is None
+    assert FusedDecoder.of(model) is None
     model = llama().to("cuda")
     with votive.autocast("cuda", dtype=votive.bfloat16):
-        assert JoinedDecoder.of(model) is None
+        assert FusedDecoder.of(model) is None

@@ -1,4 +1,4 @@
-"""One token at a time on the GPU: the joined operators against the CPU, and a whole decoder."""
+"""One token at a time on the GPU: the fused operators against the CPU, and a whole decoder."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from votive.generation.graphs import GraphStepper
 from votive.generation.preparing import prepare
 from votive.generation.stepping import DecoderStepper, Wanted
 from votive.models import Qwen3Config, Qwen3ForCausalLM
-from votive.models.joined import JoinedDecoder
+from votive.models.fused_decoder import FusedDecoder
 from votive.ops.registry import F as ops
 
 from .device import EMULATED
@@ -109,12 +109,10 @@ def test_a_token_sees_those_before_it(dtype, tolerance, normed, heads, width, le
         assert not ccounts.cpu().any()
 
 
-def test_a_joined_decoder_says_what_the_model_says():
+def test_a_fused_decoder_says_what_the_model_says():
     votive.manual_seed(3)
     config = Qwen3Config(
-        vocab_size=9,
-        **tiny_sizes.transformer(16, 24, layers=2, heads=2),
-        num_key_value_heads=1,
+        **tiny_sizes.transformer(16, 24, layers=2, heads=2, vocab=9, kv_heads=1),
         head_dim=16,
         max_position_embeddings=128,
     )
@@ -123,18 +121,16 @@ def test_a_joined_decoder_says_what_the_model_says():
         ids = votive.randint(0, 9, (1, 9))
         cache = votive.nn.StaticCache(100)
         model(ids[:, :6], past_key_values=cache, use_cache=True)
-        joined = JoinedDecoder.of(model)
+        fused = FusedDecoder.of(model)
         want = model(ids).logits
         for at in range(6, 9):
-            got = joined.step(ids[:, at : at + 1], votive.tensor([at]), cache)
+            got = fused.step(ids[:, at : at + 1], votive.tensor([at]), cache)
             _close(got[:, 0], want[:, at], 2e-5)
 
 
 def _tiny():
     config = Qwen3Config(
-        vocab_size=9,
-        **tiny_sizes.transformer(16, 24, layers=1, heads=2),
-        num_key_value_heads=1,
+        **tiny_sizes.transformer(16, 24, layers=1, heads=2, vocab=9, kv_heads=1),
         head_dim=16,
         max_position_embeddings=128,
     )

@@ -281,10 +281,7 @@ def test_texts_are_generated_on_a_device_that_is_not_the_current_one() -> None:
 
     vt.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=20,
-        **tiny_sizes.transformer(8, 8, layers=1, heads=2),
-        num_key_value_heads=1,
-        max_position_embeddings=32,
+        **tiny_sizes.transformer(8, 8, layers=1, heads=2, vocab=20, kv_heads=1), max_position_embeddings=32
     )
     model, ids = LlamaForCausalLM(config).eval(), vt.tensor([[1, 2, 3]])
     wanted = model.generate(ids, max_new_tokens=17, do_sample=False)

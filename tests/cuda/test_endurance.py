@@ -63,9 +63,7 @@ def test_memory_stays_flat_over_two_thousand_training_steps() -> None:
 def test_memory_stays_flat_over_a_thousand_tokens_from_a_graph() -> None:
     vt.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=128,
-        **tiny_sizes.transformer(64, 96, layers=2, heads=4),
-        num_key_value_heads=2,
+        **tiny_sizes.transformer(64, 96, layers=2, heads=4, vocab=128, kv_heads=2),
         head_dim=16,
         max_position_embeddings=2048,
     )

@@ -14,7 +14,7 @@ import pytest
 
 import votive
 
-from .device import EMULATED, LAYOUTS, agree, anywhere, cpu_fallbacks, placed
+from .device import EMULATED, LAYOUTS, agree, anywhere, cpu_fallbacks, normal, placed
 from .libraries import TRANSFORMS, forget, transforms
 
 RNG = np.random.default_rng(5)
@@ -31,10 +31,7 @@ def library() -> Iterator[Any]:
 
 
 def _signal(*shape: int, kind: str = "complex64") -> np.ndarray[Any, Any]:
-    x = RNG.normal(size=shape)
-    if kind.startswith("complex"):
-        x = x + 1j * RNG.normal(size=shape)
-    return x.astype(kind)
+    return normal(RNG, shape, kind)
 
 
 def _same(name: str, x: np.ndarray[Any, Any], how: str = "", **options: Any) -> None:

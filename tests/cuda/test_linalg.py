@@ -13,7 +13,7 @@ import pytest
 import votive
 from votive.core.errors import LinAlgError
 
-from .device import EMULATED, agree, cpu_fallbacks, placed
+from .device import EMULATED, agree, cpu_fallbacks, normal, placed
 from .libraries import solvers
 
 RNG = np.random.default_rng(11)
@@ -31,10 +31,7 @@ def library() -> Iterator[Any]:
 
 
 def _matrix(*shape: int, kind: str = "float64") -> np.ndarray[Any, Any]:
-    x = RNG.normal(size=shape)
-    if kind.startswith("complex"):
-        x = x + 1j * RNG.normal(size=shape)
-    return x.astype(kind)
+    return normal(RNG, shape, kind)
 
 
 def _positive(*shape: int, kind: str = "float64") -> np.ndarray[Any, Any]:

@@ -12,7 +12,7 @@ from votive import nn
 from votive.core.errors import CudaError
 from votive.dispatch import Call, Observer
 from votive.nn import functional as F
-from votive.nn.activated import feed_forward, gelu_tanh
+from votive.nn.fused_linear import feed_forward, gelu_tanh
 from votive.ops.registry import OPS
 from votive.ops.registry import F as ops
 

@@ -9,7 +9,7 @@ import votive
 from tests import tiny_sizes
 from votive import nn
 from votive.models import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
-from votive.nn.plain import plain
+from votive.nn.fast_path import can_bypass
 from votive.nn.residual import add_norm
 from votive.ops.registry import OPS, F
 
@@ -52,7 +52,7 @@ def test_joined_and_apart_agree(kind, width, dtype, tolerance):
     norm = kind(width, device="cuda", dtype=dtype)
     nn.init.normal_(norm.weight)
     x, change = (votive.randn(3, 5, width, device="cuda", dtype=dtype) for _ in range(2))
-    assert plain(norm, kind)
+    assert can_bypass(norm, kind)
     _agree(_both(norm, x, change), tolerance)
 
 
@@ -128,7 +128,7 @@ def _gpt2():
 
 
 def _llama():
-    config = LlamaConfig(vocab_size=11, **tiny_sizes.transformer(16, 16, layers=2, heads=2), num_key_value_heads=1)
+    config = LlamaConfig(**tiny_sizes.transformer(16, 16, layers=2, heads=2, vocab=11, kv_heads=1))
     model = LlamaForCausalLM(config)
     return model, model.model.layers[1]
 
@@ -151,7 +151,7 @@ def test_a_model_gives_the_same_whether_somebody_looks_or_not(make, lower):
         out.loss.backward()
         found.append([out.loss, out.logits, *[p.grad for p in model.parameters()]])
         assert len(seen) == look
-        assert OPS["_add_norm"].plans  # the first time around it was joined
+        assert OPS["_add_norm"].plans  # the first time around it was fused
         if handle is not None:
             handle.remove()
     for one, other in zip(*found, strict=True):

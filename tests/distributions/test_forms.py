@@ -122,8 +122,8 @@ def test_a_transform_stretches_by_its_slope_and_is_undone_by_its_inverse(transfo
     np.testing.assert_allclose(got, np.log(np.abs(slope.numpy())), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(transform.inv(y).detach().numpy(), x.detach().numpy(), rtol=1e-9)
     assert transform.inv.inv is transform
-    turned = transform.inv.log_abs_det_jacobian(y, x).detach().numpy()
-    np.testing.assert_allclose(turned, -got, rtol=1e-9, atol=1e-12)
+    inverse = transform.inv.log_abs_det_jacobian(y, x).detach().numpy()
+    np.testing.assert_allclose(inverse, -got, rtol=1e-9, atol=1e-12)
 
 
 def test_stick_breaking_stretches_by_its_determinant() -> None:

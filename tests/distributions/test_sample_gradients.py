@@ -92,8 +92,8 @@ def test_gamma_and_dirichlet_samples_of_odd_inputs() -> None:
         vt.manual_seed(0)
         plain = op(alpha)
         vt.manual_seed(0)
-        turned = op(alpha.t().contiguous().t())
-        np.testing.assert_array_equal(plain.numpy(), turned.numpy())
+        transposed = op(alpha.t().contiguous().t())
+        np.testing.assert_array_equal(plain.numpy(), transposed.numpy())
 
 
 REPARAMETERISED: dict[str, tuple[Any, tuple[float, ...]]] = {

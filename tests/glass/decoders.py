@@ -12,7 +12,7 @@ from votive.models import auto
 from .test_models import made
 
 # TrOCR norms after it adds and has names of its own; test_sight.py looks through it.
-CAUSAL = [f for f in sorted(auto._FAMILIES) if "causal" in auto._FAMILIES[f][2] and f != "trocr"]
+CAUSAL = [f for f in sorted(auto._FAMILIES) if "causal" in auto._family(f)[1] and f != "trocr"]
 
 
 class Attention(nn.Module):

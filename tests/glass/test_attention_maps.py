@@ -65,9 +65,7 @@ def test_a_cache_holds_keys_that_have_no_queries(name: str, new: int) -> None:
 
 def test_a_window_forgets_keys() -> None:
     config = votive.models.MistralConfig(
-        vocab_size=61,
-        **tiny_sizes.transformer(16, 24, layers=2, heads=2),
-        num_key_value_heads=1,
+        **tiny_sizes.transformer(16, 24, layers=2, heads=2, vocab=61, kv_heads=1),
         sliding_window=3,
         initializer_range=0.3,
     )

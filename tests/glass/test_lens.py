@@ -262,7 +262,7 @@ def test_other_precisions_have_lenses(dtype: Any) -> None:
 def trained() -> tuple[Any, Any]:
     """A small model that has learned to count, and texts of counting."""
     config = votive.models.LlamaConfig(
-        vocab_size=16, **tiny_sizes.transformer(16, 32, layers=3, heads=2), initializer_range=0.2
+        **tiny_sizes.transformer(16, 32, layers=3, heads=2, vocab=16), initializer_range=0.2
     )
     votive.manual_seed(0)
     model = votive.models.LlamaForCausalLM(config)

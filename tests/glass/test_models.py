@@ -94,7 +94,7 @@ def made(family: str) -> tuple[Any, dict[str, Any]]:
     config = auto.AutoConfig.from_dict({"model_type": family, **BY_FAMILY.get(family, SMALL)})
     classes = auto._family(family)[1]
     votive.manual_seed(0)
-    model = next(classes[u] for u in ("causal", "seq2seq", "masked", "base") if u in classes)(config)
+    model = next(classes[u][0] for u in ("causal", "seq2seq", "masked", "base") if u in classes)(config)
     ids = votive.tensor([[5, 6, 7, 8, 9], [9, 8, 7, 6, 5]])
     pictures = {"pixel_values": votive.rand(2, 3, 16, 16)}
     if "vision2seq" in classes:

@@ -208,7 +208,7 @@ def test_a_value_that_does_not_fit_names_both_shapes() -> None:
 def tiny() -> LlamaForCausalLM:
     votive.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=31, **tiny_sizes.transformer(16, 24, layers=2, heads=2), initializer_range=0.3, eos_token_id=None
+        **tiny_sizes.transformer(16, 24, layers=2, heads=2, vocab=31), initializer_range=0.3, eos_token_id=None
     )
     return LlamaForCausalLM(config).eval()
 

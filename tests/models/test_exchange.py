@@ -142,9 +142,7 @@ def test_a_mistral_with_types_of_layers_is_the_ministral_of_transformers(tmp_pat
     votive.manual_seed(0)
     model = models.MistralForCausalLM(
         models.MistralConfig(
-            vocab_size=64,
-            **tiny_sizes.transformer(32, 48, layers=2, heads=4),
-            num_key_value_heads=2,
+            **tiny_sizes.transformer(32, 48, layers=2, heads=4, vocab=64, kv_heads=2),
             sliding_window=3,
             layer_types=types,
             initializer_range=0.3,

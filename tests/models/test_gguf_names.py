@@ -464,9 +464,7 @@ def test_a_family_is_found_from_either_side() -> None:
 
 def test_a_model_made_here_is_written_quantized_and_loaded(path: Path) -> None:
     config = votive.models.Qwen3Config(
-        vocab_size=96,
-        **tiny_sizes.transformer(256, 512, layers=2, heads=4),
-        num_key_value_heads=2,
+        **tiny_sizes.transformer(256, 512, layers=2, heads=4, vocab=96, kv_heads=2),
         head_dim=64,
         tie_word_embeddings=True,
     )

@@ -71,7 +71,7 @@ def test_stochastic_depth_only_acts_in_training() -> None:
 
 def test_a_text_that_is_too_long_for_clip_is_refused() -> None:
     config = models.CLIPTextConfig(
-        vocab_size=9, **tiny_sizes.transformer(8, 8, layers=1, heads=2), max_position_embeddings=4
+        **tiny_sizes.transformer(8, 8, layers=1, heads=2, vocab=9), max_position_embeddings=4
     )
     with pytest.raises(ValueError, match="5 tokens"):
         models.CLIPTextModel(config)(votive.ones(1, 5, dtype=votive.int64))

@@ -26,6 +26,8 @@ TOLERANCE = {
     dt.complex64: 2e-5,
     dt.complex128: 1e-10,
 }
+INTEGERS = [dt.bool_, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64]
+DTYPES = [*INTEGERS, dt.float16, dt.bfloat16, dt.float32, dt.float64, dt.complex64, dt.complex128]
 
 
 @contextmanager
@@ -96,4 +98,19 @@ def layouts(x: Any) -> list[Any]:
         part = wide[..., 1::2]
         part.copy_(x)
         out.append(part)
+    return out
+
+
+def memory_orders(x: Any) -> list[Any]:
+    """Images or sounds dense, channels last, every second element."""
+    out = [x]
+    if x.ndim == 4:
+        out.append(x.contiguous(memory_format=votive.channels_last))
+    elif x.ndim == 5:
+        out.append(x.contiguous(memory_format=votive.channels_last_3d))
+    else:
+        out.append(x.transpose(-1, -2).contiguous().transpose(-1, -2))
+    wide = votive.zeros(*x.shape[:-1], 2 * x.shape[-1] + 1, dtype=x.dtype)
+    out.append(wide[..., 1::2])
+    out[-1].copy_(x)
     return out

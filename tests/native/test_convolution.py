@@ -12,26 +12,11 @@ from votive.core import dtype as dt
 from votive.nn import functional as F
 from votive.ops.registry import OPS
 
-from .compare import agree, needs_native, reference_only, same, served_by_native
+from .compare import agree, memory_orders, needs_native, reference_only, same, served_by_native
 
 pytestmark = needs_native
 
 run = votive.ops.registry.F
-
-
-def _orders(x: Any) -> list[Any]:
-    """Dense, channels last, every second element."""
-    out = [x]
-    if x.ndim == 4:
-        out.append(x.contiguous(memory_format=votive.channels_last))
-    elif x.ndim == 5:
-        out.append(x.contiguous(memory_format=votive.channels_last_3d))
-    else:
-        out.append(x.transpose(1, 2).contiguous().transpose(1, 2))
-    wide = votive.zeros(*x.shape[:-1], 2 * x.shape[-1] + 1, dtype=x.dtype)
-    out.append(wide[..., 1::2])
-    out[-1].copy_(x)
-    return out
 
 
 # (N, C, sizes), output channels, kernel, stride, padding, dilation, groups
@@ -94,11 +79,11 @@ def test_layouts_agree(case: Any) -> None:
     x, weight, bias, geometry = _made(case, dt.float32)
     g = votive.randn(*run._convolution(x, weight, None, *geometry).shape)
     size, kernel = tuple(x.shape)[2:], tuple(weight.shape)[2:]
-    for a, w in itertools.product(_orders(x), _orders(weight)):
+    for a, w in itertools.product(memory_orders(x), memory_orders(weight)):
         _near(lambda x, w: run._convolution(x, w, bias, *geometry), a, w)
-    for a, w in itertools.product(_orders(g), _orders(weight)):
+    for a, w in itertools.product(memory_orders(g), memory_orders(weight)):
         _near(lambda g, w: run._convolution_transpose(g, w, None, size, *geometry), a, w)
-    for a, b in itertools.product(_orders(x), _orders(g)):
+    for a, b in itertools.product(memory_orders(x), memory_orders(g)):
         _near(lambda x, g: run._convolution_weight(x, g, kernel, *geometry), a, b)
 
 

@@ -11,24 +11,10 @@ import pytest
 import votive
 from votive.core import dtype as dt
 
-from .compare import agree, layouts, needs_native, served_by_native
+from .compare import DTYPES, agree, layouts, needs_native, served_by_native
 
 pytestmark = needs_native
 
-TYPES = [
-    dt.bool_,
-    dt.uint8,
-    dt.int8,
-    dt.int16,
-    dt.int32,
-    dt.int64,
-    dt.float16,
-    dt.bfloat16,
-    dt.float32,
-    dt.float64,
-    dt.complex64,
-    dt.complex128,
-]
 SIZES = [1, 2, 4, 8, 16]
 BY_SIZE = {1: dt.uint8, 2: dt.int16, 4: dt.float32, 8: dt.float64, 16: dt.complex128}
 
@@ -38,8 +24,8 @@ def values(*shape: int, dtype: Any = dt.float32) -> Any:
     return votive.from_numpy(np.asarray(made)).to(dtype)
 
 
-@pytest.mark.parametrize("have", TYPES, ids=str)
-@pytest.mark.parametrize("want", TYPES, ids=str)
+@pytest.mark.parametrize("have", DTYPES, ids=str)
+@pytest.mark.parametrize("want", DTYPES, ids=str)
 def test_every_type_becomes_every_other(have: Any, want: Any) -> None:
     for x in layouts(values(5, 37, dtype=have)):
         agree(lambda x: x.to(want), x)
@@ -131,7 +117,7 @@ def test_a_source_that_overlaps_the_target_is_read_first() -> None:
     agree(shift, values(40, 30))
 
 
-@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 def test_fills(dtype: Any) -> None:
     for x in layouts(values(9, 70, dtype=dtype)):
         agree(lambda x: x.clone().fill_(3), x)
@@ -145,7 +131,7 @@ def test_fills(dtype: Any) -> None:
     agree(lambda: votive.full((), True))
 
 
-@pytest.mark.parametrize("dtype", [t for t in TYPES if not t.is_complex and t is not dt.bool_], ids=str)
+@pytest.mark.parametrize("dtype", [t for t in DTYPES if not t.is_complex and t is not dt.bool_], ids=str)
 def test_ranges(dtype: Any) -> None:
     agree(lambda: votive.arange(100, dtype=dtype))
     agree(lambda: votive.arange(3, 90, 7, dtype=dtype))
@@ -157,7 +143,7 @@ def test_ranges(dtype: Any) -> None:
             agree(lambda n=n: votive.linspace(-1, 2.5, n, dtype=dtype))
 
 
-@pytest.mark.parametrize("dtype", TYPES, ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("shape", [(1, 1), (5, 9), (9, 5), (2, 3, 17, 33), (300, 250), (0, 3)], ids=str)
 def test_triangles(dtype: Any, shape: Any) -> None:
     for x in layouts(values(*shape, dtype=dtype)):

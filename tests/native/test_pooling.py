@@ -11,7 +11,7 @@ import votive
 from votive.core import dtype as dt
 from votive.nn import functional as F
 
-from .compare import agree, needs_native, reference_only, same, served_by_native
+from .compare import agree, memory_orders, needs_native, reference_only, same, served_by_native
 
 pytestmark = needs_native
 
@@ -20,21 +20,6 @@ MAX = {1: F.max_pool1d, 2: F.max_pool2d, 3: F.max_pool3d}
 AVG = {1: F.avg_pool1d, 2: F.avg_pool2d, 3: F.avg_pool3d}
 ADAPTIVE_AVG = {1: F.adaptive_avg_pool1d, 2: F.adaptive_avg_pool2d, 3: F.adaptive_avg_pool3d}
 ADAPTIVE_MAX = {1: F.adaptive_max_pool1d, 2: F.adaptive_max_pool2d, 3: F.adaptive_max_pool3d}
-
-
-def orders(x: Any) -> list[Any]:
-    """Dense, channels last, every second element."""
-    out = [x]
-    if x.ndim == 4:
-        out.append(x.contiguous(memory_format=votive.channels_last))
-    elif x.ndim == 5:
-        out.append(x.contiguous(memory_format=votive.channels_last_3d))
-    else:
-        out.append(x.transpose(-1, -2).contiguous().transpose(-1, -2))
-    wide = votive.zeros(*x.shape[:-1], 2 * x.shape[-1] + 1, dtype=x.dtype)
-    out.append(wide[..., 1::2])
-    out[-1].copy_(x)
-    return out
 
 
 def with_gradient(fn: Any) -> Any:
@@ -54,7 +39,7 @@ def with_gradient(fn: Any) -> Any:
 
 def check(fn: Any, x: Any) -> None:
     loose = x.dtype in dt.HALF
-    for a in orders(x):
+    for a in memory_orders(x):
         agree(with_gradient(fn), a, **({"rtol": 3e-2, "atol": 1e-2} if loose else {"atol": 1e-5}))
 
 
@@ -125,7 +110,7 @@ def test_nan_and_infinities() -> None:
     x[0, 3, 4, 4] = x[0, 3, 5, 5] = x[1, 0, 0, 0] = float("nan")
     x[1, 1] = -float("inf")
     x[1, 2, 3] = float("inf")
-    for a in orders(x):
+    for a in memory_orders(x):
         agree(lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), a)
         agree(lambda x: F.adaptive_max_pool2d(x, 4, True), a)
 

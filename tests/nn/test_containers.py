@@ -10,21 +10,6 @@ import pytest
 import votive
 from votive import nn
 
-from .container_programs import PROGRAMS
-from .transcript import differences, run
-
-
-@pytest.mark.parity
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_a_program_says_the_same_with_torch(program: Any) -> None:
-    torch = pytest.importorskip("torch")
-    assert differences(program, torch) == []
-
-
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_a_program_runs_without_torch(program: Any) -> None:
-    assert run(program, votive)
-
 
 @pytest.mark.parametrize("kind", [nn.ModuleList, lambda: nn.Sequential()])
 @pytest.mark.parametrize("seed", range(5))

@@ -9,7 +9,6 @@ import pytest
 
 import votive
 from votive import nn
-from votive.core.mode import mode
 from votive.nn import (
     address,
     containers,
@@ -28,29 +27,10 @@ from votive.nn import (
 )
 
 from .. import docstrings
-from . import hook_programs, module_programs, state_programs
 from .examples import examples
 from .module_programs import make
-from .transcript import differences, run
 
 Lin = make(votive).Lin
-PROGRAMS = [*module_programs.PROGRAMS, *hook_programs.PROGRAMS, *state_programs.PROGRAMS]
-
-
-@pytest.mark.parity
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_a_program_says_the_same_with_torch(program: Any) -> None:
-    torch = pytest.importorskip("torch")
-    assert differences(program, torch) == []
-
-
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_a_program_leaves_no_path_and_no_global_hook_behind(program: Any) -> None:
-    run(program, votive)
-    assert mode.module_path == ""
-    assert not mode.noted
-    assert type(mode.module_path) is str
-    assert not global_hooks.GLOBAL
 
 
 DOCS = examples(

@@ -23,14 +23,11 @@ from votive.nn.utils import (
 from votive.nn.utils import init as skipping
 
 from .. import docstrings
-from . import parametrize_programs, utils_programs
 from .examples import examples
 from .module_programs import make
-from .transcript import differences, run
 from .utils_programs import numbers
 
 Lin = make(votive).Lin
-PROGRAMS = [*utils_programs.PROGRAMS, *parametrize_programs.PROGRAMS]
 
 
 def _by_path(name: str) -> Any:
@@ -58,18 +55,6 @@ DOCS = examples(
 @pytest.mark.parametrize("name", sorted(DOCS))
 def test_an_example_runs_as_printed(name: str) -> None:
     docstrings.run(name, DOCS[name])
-
-
-@pytest.mark.parity
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_a_program_says_the_same_with_torch(program: Any) -> None:
-    torch = pytest.importorskip("torch")
-    assert differences(program, torch) == []
-
-
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_a_program_runs_without_torch(program: Any) -> None:
-    assert run(program, votive)
 
 
 def test_clipping_leaves_small_gradients_alone() -> None:

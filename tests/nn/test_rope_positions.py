@@ -37,17 +37,13 @@ def test_a_position_before_the_first_turns_the_other_way(scaling: Any) -> None:
 
 @pytest.mark.parametrize("ids", [votive.tensor([[0.0, 1.0]]), votive.tensor([[True, False]]), [[0]]])
 def test_what_is_no_position_is_told_by_name(ids: Any) -> None:
-    with pytest.raises(TypeError, match="position_ids must be a tensor of whole numbers"):
+    with pytest.raises(TypeError, match="position_ids must be a tensor of integers"):
         nn.RotaryEmbedding(8)(votive.ones(1, 1, 2, 8), position_ids=ids)
 
 
 def test_a_model_takes_positions_before_the_first() -> None:
     config = votive.models.LlamaConfig(
-        vocab_size=50,
-        **tiny_sizes.transformer(32, 48, layers=2, heads=4),
-        num_key_value_heads=2,
-        head_dim=8,
-        initializer_range=0.3,
+        **tiny_sizes.transformer(32, 48, layers=2, heads=4, vocab=50, kv_heads=2), head_dim=8, initializer_range=0.3
     )
     model = votive.models.LlamaForCausalLM(config).eval()
     ids = votive.tensor([[3, 4, 5]])

@@ -13,7 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from .catalog import Record
+from .catalog import Record, S
+
+# Square, wide, tall, in batches, of one element and of none.
+SHAPES: list[Any] = [
+    (S(3, 3),),
+    (S(2, 4),),
+    (S(4, 2),),
+    (S(2, 3, 2),),
+    (S(2, 1, 2, 3),),
+    (S(1, 1),),
+    (S(0, 0),),
+    (S(0, 3),),
+    (S(3, 0),),
+    (S(0, 3, 2),),
+]
 
 
 def adjoint(x: Any) -> Any:

@@ -208,23 +208,23 @@ def _run(tally: Tally, mode: str, dtype: str, index: int, case: Case) -> Tally:
         tally.skipped += 1
     except Exception as error:
         first = (str(error).strip().splitlines() or [""])[0]
-        told = first if isinstance(error, Mismatch) else f"raised {type(error).__name__}: {first}"
+        message = first if isinstance(error, Mismatch) else f"raised {type(error).__name__}: {first}"
         trace = _trace(error)
         call = summary(case.op, case.sample)
-        tally.failures.append(Failure(mode, dtype, index, call, told, trace))
+        tally.failures.append(Failure(mode, dtype, index, call, message, trace))
     return tally
 
 
 def _trace(error: BaseException) -> str:
     """The traceback, and its cause's, without the frames of this folder."""
     here = os.path.dirname(__file__)
-    told = traceback.TracebackException.from_exception(error)
-    level: traceback.TracebackException | None = told
+    described = traceback.TracebackException.from_exception(error)
+    level: traceback.TracebackException | None = described
     while level is not None:
         frames = [frame for frame in level.stack if not frame.filename.startswith(here)]
         level.stack = traceback.StackSummary.from_list(frames)
         level = level.__cause__ or level.__context__
-    return "".join(told.format())
+    return "".join(described.format())
 
 
 def _seed() -> None:

@@ -93,9 +93,7 @@ def test_of_several_shards_none_is_replaced_when_one_does_not_fit(tmp_path: Path
 
 def test_a_model_that_cannot_be_saved_leaves_the_one_in_the_folder(tmp_path: Path) -> None:
     def model(width: int) -> Any:
-        config = vt.models.LlamaConfig(
-            vocab_size=64, **tiny_sizes.transformer(width, width, layers=1, heads=2), num_key_value_heads=2
-        )
+        config = vt.models.LlamaConfig(**tiny_sizes.transformer(width, width, layers=1, heads=2, vocab=64, kv_heads=2))
         return vt.models.LlamaForCausalLM(config)
 
     model(16).save_pretrained(tmp_path)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import IO
 
 import numpy as np
 
 from ..core.errors import fail
+
+# A name, or an open file.
+File = str | os.PathLike[str] | IO[bytes]
 
 _BITS = {
     "PCM_S8": 8,
@@ -35,7 +38,7 @@ _ENCODINGS = {
     "MPEG_LAYER_III": "MP3",
 }
 # What samples become when they are not scaled to -1..1. 24 bits fill the upper part of 32.
-_RAW = {
+_RAW: dict[str, type[np.generic]] = {
     "PCM_U8": np.uint8,
     "PCM_S8": np.int16,
     "PCM_16": np.int16,
@@ -93,14 +96,14 @@ def encoding_of(container: str, subtype: str) -> str:
     return "FLAC" if container == "FLAC" else _ENCODINGS.get(subtype, "UNKNOWN")
 
 
-def raw_type(op: str, subtype: str) -> Any:
+def raw_type(op: str, subtype: str) -> type[np.generic]:
     """The NumPy type of samples as they lie in a WAV file."""
     if subtype not in _RAW:
         fail(ValueError, op, f"samples of type {subtype} have no plain number type; use normalize=True.")
     return _RAW[subtype]
 
 
-def container_of(op: str, uri: Any, format: str | None) -> tuple[str, str]:
+def container_of(op: str, uri: File, format: str | None) -> tuple[str, str]:
     """libsndfile's name of the container, and the name that it was given by."""
     name = format
     if name is None:

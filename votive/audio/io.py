@@ -6,7 +6,7 @@ import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -14,11 +14,31 @@ import votive
 
 from ..core.errors import UnsupportedError, fail
 from ..serialization.container import FileFormatError
-from .encodings import bits_of, container_of, encoding_of, raw_type, subtype_for
+from ..tensor import Tensor
+from .encodings import File, bits_of, container_of, encoding_of, raw_type, subtype_for
 from .packages import soundfile
 
 _BUFFER = 4096  # torchaudio's default; soundfile reads as it likes
 _PORTION = 1 << 16  # frames written at once
+
+
+class SoundFile(Protocol):
+    """What is used of the class of this name in the package soundfile."""
+
+    name: str
+    format: str
+    subtype: str
+    samplerate: int
+    channels: int
+    frames: int
+    closed: bool
+
+    def read(self, frames: int, *, dtype: str, always_2d: bool) -> np.ndarray: ...
+    def write(self, data: np.ndarray) -> None: ...
+    def seek(self, frames: int) -> int: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *error: object) -> None: ...
 
 
 @dataclass(frozen=True)
@@ -43,7 +63,7 @@ def _check_options(op: str, backend: str | None, buffer_size: int) -> None:
         fail(UnsupportedError, op, "buffer_size cannot be chosen; leave it out.")
 
 
-def opened(op: str, uri: Any, **how: Any) -> Any:
+def opened(op: str, uri: File, **how: Any) -> SoundFile:
     """A soundfile for reading or writing, with errors that name the file."""
     package = soundfile(op)
     if isinstance(uri, (str, os.PathLike)):
@@ -56,7 +76,7 @@ def opened(op: str, uri: Any, **how: Any) -> Any:
         fail(RuntimeError if "mode" in how else FileFormatError, op, f"cannot open {uri!r}: {error}")
 
 
-def reading(op: str, uri: Any, format: str | None) -> Any:
+def reading(op: str, uri: File, format: str | None) -> SoundFile:
     """A soundfile to read. `format` may contradict what is found inside, which is an error."""
     file = opened(op, uri)
     if format is not None:
@@ -67,7 +87,7 @@ def reading(op: str, uri: Any, format: str | None) -> Any:
     return file
 
 
-def info(uri: Any, format: str | None = None, buffer_size: int = _BUFFER, backend: str | None = None) -> AudioMetaData:
+def info(uri: File, format: str | None = None, buffer_size: int = _BUFFER, backend: str | None = None) -> AudioMetaData:
     """Sample rate, length, channels and encoding of a sound file.
 
     >>> import io
@@ -86,7 +106,7 @@ def info(uri: Any, format: str | None = None, buffer_size: int = _BUFFER, backen
 
 
 @contextlib.contextmanager
-def damage(op: str, uri: Any) -> Iterator[None]:
+def damage(op: str, uri: File) -> Iterator[None]:
     """What the package says of a file it could open but not read becomes our error."""
     package = soundfile(op)
     try:
@@ -95,7 +115,7 @@ def damage(op: str, uri: Any) -> Iterator[None]:
         fail(FileFormatError, op, f"{uri!r} is damaged: {error}")
 
 
-def read(op: str, file: Any, frames: int, dtype: Any) -> np.ndarray:
+def read(op: str, file: SoundFile, frames: int, dtype: type[np.generic]) -> np.ndarray:
     """The next frames of a soundfile, all that are left if -1: (frame, channel)."""
     # libsndfile gives no bytes; as int16 they are centered and shifted.
     name = "int16" if dtype == np.uint8 else np.dtype(dtype).name
@@ -105,7 +125,7 @@ def read(op: str, file: Any, frames: int, dtype: Any) -> np.ndarray:
 
 
 def load(
-    uri: Any,
+    uri: File,
     frame_offset: int = 0,
     num_frames: int = -1,
     normalize: bool = True,
@@ -113,7 +133,7 @@ def load(
     format: str | None = None,
     buffer_size: int = _BUFFER,
     backend: str | None = None,
-) -> tuple[Any, int]:
+) -> tuple[Tensor, int]:
     """The samples of a sound file, (channel, time), and its sample rate.
 
     Samples are float32 in -1..1. With `normalize=False` those of a WAV file keep their type.
@@ -142,14 +162,14 @@ def load(
     return waveform, rate
 
 
-def write(file: Any, samples: np.ndarray) -> None:
+def write(file: SoundFile, samples: np.ndarray) -> None:
     """Append samples (frame, channel) to a soundfile."""
     # In portions: libsndfile's Vorbis encoder keeps all it is given on the stack.
     for first in range(0, len(samples), _PORTION):
         file.write(samples[first : first + _PORTION])
 
 
-def samples_of(op: str, src: Any, channels_first: bool) -> np.ndarray:
+def samples_of(op: str, src: Tensor, channels_first: bool) -> np.ndarray:
     """A tensor as the array (frame, channel) that soundfile writes."""
     if src.ndim != 2:
         fail(ValueError, op, f"takes a tensor (channel, time), got shape {tuple(src.shape)}; use unsqueeze(0).")
@@ -162,8 +182,8 @@ def samples_of(op: str, src: Any, channels_first: bool) -> np.ndarray:
 
 
 def save(
-    uri: Any,
-    src: Any,
+    uri: File,
+    src: Tensor,
     sample_rate: int,
     channels_first: bool = True,
     format: str | None = None,

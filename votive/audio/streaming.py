@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 import votive
 
+from ..core import dtype as dt
 from ..core.errors import fail
-from .encodings import container_of, subtype_for
-from .io import opened, read, reading, samples_of, write
+from ..tensor import Tensor
+from .encodings import File, container_of, subtype_for
+from .io import SoundFile, opened, read, reading, samples_of, write
 from .packages import soxr
 
 _PORTION = 65536  # frames read at once while resampling
@@ -27,7 +28,7 @@ class Blocks:
     'Blocks'
     """
 
-    def __init__(self, file: Any, read: Iterator[np.ndarray], sample_rate: int) -> None:
+    def __init__(self, file: SoundFile, read: Iterator[np.ndarray], sample_rate: int) -> None:
         self._file, self._read = file, read
         self.sample_rate = sample_rate
         self.num_channels: int = file.channels
@@ -36,7 +37,7 @@ class Blocks:
     def __iter__(self) -> Blocks:
         return self
 
-    def __next__(self) -> Any:
+    def __next__(self) -> Tensor:
         return votive.from_numpy(next(self._read))
 
     def close(self) -> None:
@@ -51,7 +52,7 @@ class Blocks:
         self.close()
 
 
-def _portions(file: Any, frames: int, size: int) -> Iterator[np.ndarray]:
+def _portions(file: SoundFile, frames: int, size: int) -> Iterator[np.ndarray]:
     """Pieces (frame, channel) of at most `size` frames, `frames` altogether."""
     while frames > 0 and not file.closed:
         piece = read("blocks", file, min(size, frames), np.float32)
@@ -61,7 +62,7 @@ def _portions(file: Any, frames: int, size: int) -> Iterator[np.ndarray]:
         yield piece
 
 
-def _resampled(pieces: Iterator[np.ndarray], new: int, file: Any) -> Iterator[np.ndarray]:
+def _resampled(pieces: Iterator[np.ndarray], new: int, file: SoundFile) -> Iterator[np.ndarray]:
     stream = soxr("blocks").ResampleStream(file.samplerate, new, file.channels, dtype="float32")
     for piece in pieces:
         yield stream.resample_chunk(piece)
@@ -87,7 +88,7 @@ def _cut(pieces: Iterator[np.ndarray], size: int, overlap: int, fill: float | No
 
 
 def blocks(
-    uri: Any,
+    uri: File,
     block_size: int,
     *,
     overlap: int = 0,
@@ -157,7 +158,7 @@ class Writer:
 
     def __init__(
         self,
-        uri: Any,
+        uri: File,
         sample_rate: int,
         *,
         num_channels: int = 1,
@@ -165,7 +166,7 @@ class Writer:
         format: str | None = None,
         encoding: str | None = None,
         bits_per_sample: int | None = None,
-        dtype: Any = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         container, name = container_of("Writer", uri, format)
         kind = "float32" if dtype is None else dtype.name
@@ -181,7 +182,7 @@ class Writer:
             subtype=subtype,
         )
 
-    def write(self, block: Any) -> None:
+    def write(self, block: Tensor) -> None:
         """Append samples (channel, time)."""
         samples = samples_of("Writer", block, self.channels_first)
         if samples.shape[1] != self._file.channels:

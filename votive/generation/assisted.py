@@ -13,24 +13,25 @@ from typing import Any
 import votive
 from votive.nn import functional as F
 
+from ..tensor import Tensor
 from .drawing import Stream, best, drawn, picked
 from .loop import History, Step
 from .output import Acceptance
 from .preparing import Task
-from .stepping import DecoderStepper, Fed, cache_for
+from .stepping import DecoderStepper, Model, StepOutput, cache_for
 
 
-def assisted(task: Task, assistant: Any, acceptance: Acceptance) -> Iterator[Step]:
+def assisted(task: Task, assistant: Model, acceptance: Acceptance) -> Iterator[Step]:
     """Steps as `search` gives them; `acceptance` counts how the drafts did."""
     _check(task, assistant)
     return _rounds(task, assistant, acceptance)
 
 
-def _check(task: Task, assistant: Any) -> None:
+def _check(task: Task, assistant: Model) -> None:
     config, model = task.config, task.stepper.model
     if task.encoder is not None or getattr(assistant.config, "is_encoder_decoder", False):
         raise ValueError("generate: assistant_model goes with decoders only.")
-    if task.ids.shape[0] != 1 or config.num_beams > 1:
+    if task.ids.shape[0] != 1 or config.beams > 1:
         raise ValueError(f"generate: assistant_model takes one text without beams, got {task.ids.shape[0]} rows.")
     if config.use_cache and config.cache_implementation == "sliding":
         raise ValueError(
@@ -42,7 +43,7 @@ def _check(task: Task, assistant: Any) -> None:
         raise ValueError(f"generate: assistant_model must have the model's vocabulary of {ours} tokens, got {theirs}.")
 
 
-def _rounds(task: Task, assistant: Any, acceptance: Acceptance) -> Iterator[Step]:
+def _rounds(task: Task, assistant: Model, acceptance: Acceptance) -> Iterator[Step]:
     history = History(task)
     drafts = _Drafts(task, assistant, history)
     try:
@@ -57,7 +58,7 @@ def _rounds(task: Task, assistant: Any, acceptance: Acceptance) -> Iterator[Step
 class _Drafts:
     """What the small model proposes next, written behind the history."""
 
-    def __init__(self, task: Task, assistant: Any, history: History) -> None:
+    def __init__(self, task: Task, assistant: Model, history: History) -> None:
         self.task, self.history = task, history
         config = task.config
         cache = cache_for(assistant, "dynamic", task.max_length) if config.use_cache else None
@@ -123,7 +124,7 @@ def _round(task: Task, history: History, drafts: _Drafts, acceptance: Acceptance
     acceptance.accepted += accepted
 
 
-def _checked(scores: Any, drafts: _Drafts, i: int) -> tuple[int, bool]:
+def _checked(scores: Tensor, drafts: _Drafts, i: int) -> tuple[int, bool]:
     """The token of a position, and whether it is the draft."""
     draft = drafts.tokens[i] if i < len(drafts.tokens) else None
     if drafts.numbers is None:
@@ -140,7 +141,7 @@ def _checked(scores: Any, drafts: _Drafts, i: int) -> tuple[int, bool]:
     return int(picked(more, [drafts.numbers.next()]).item()), False
 
 
-def _position(fed: Fed, seen: int, length: int, *, first: bool) -> Fed:
+def _position(fed: StepOutput, seen: int, length: int, *, first: bool) -> StepOutput:
     """What a run gave for the token at the end of `length`; the first takes all before it too."""
     last = length - seen
     rows = slice(0 if first else last - 1, last)
@@ -149,4 +150,4 @@ def _position(fed: Fed, seen: int, length: int, *, first: bool) -> Fed:
         states = tuple(s[:, rows] for s in states)
     if weights is not None:
         weights = tuple(w[:, :, rows, :length] for w in weights)
-    return Fed(fed.logits, weights, states)
+    return StepOutput(fed.logits, weights, states)

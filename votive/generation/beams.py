@@ -8,16 +8,20 @@ divided by its length to the power of `length_penalty`.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 import votive
 from votive.nn import functional as F
 
+from ..tensor import Tensor
 from .drawing import NONE_LEFT, Stream, several
 from .loop import History, Step
 from .preparing import Task
+
+if TYPE_CHECKING:
+    from .generating import Collector
 
 # So bad that it is chosen only where nothing else is left, and still a number.
 WORST = np.float32(-1e9)
@@ -66,10 +70,10 @@ class Prompt:
 
     def end(self, candidates: list[Candidate], step: int, first: int, task: Task) -> None:
         """Keep those of the first candidates that end here, if they are good enough."""
-        config = task.config
+        config, penalty = task.config, task.config.length_penalty or 0.0
         if not self.improvable or (config.early_stopping is True and self.full):
             return
-        length = np.float32((step + 1) ** config.length_penalty)
+        length = np.float32((step + 1) ** penalty)
         for c in candidates[: self.width]:
             if c.reason is not None:
                 place = Ended(c.score / length, step, first + c.beam, c.token, c.reason)
@@ -87,9 +91,9 @@ class Prompt:
 
     def look_ahead(self, done: int, most: int, task: Task) -> None:
         """Whether a running beam can still become better than what has ended."""
-        config = task.config
-        longest = config.early_stopping == "never" and config.length_penalty > 0
-        length = np.float32((most if longest else done) ** config.length_penalty)
+        penalty = task.config.length_penalty or 0.0
+        longest = task.config.early_stopping == "never" and penalty > 0
+        length = np.float32((most if longest else done) ** penalty)
         best = self.scores[0] / length
         worst = self.ended[-1].score if self.full else WORST
         self.improvable = self.improvable and bool(best > worst)
@@ -100,7 +104,7 @@ class Beams:
 
     def __init__(self, task: Task) -> None:
         self.task, config = task, task.config
-        self.width: int = config.num_beams
+        self.width: int = config.beams
         self.history = History(task)
         self.start = self.history.length
         count = task.ids.shape[0] // self.width
@@ -141,7 +145,7 @@ class Beams:
         self.finished = stuck or settled or not any(p.improvable for p in self.prompts)
         return Step(tokens, logits, scores, [None] * len(rows), None, fed)
 
-    def _candidates(self, scores: Any) -> list[list[Candidate]]:
+    def _candidates(self, scores: Tensor) -> list[list[Candidate]]:
         count, size = len(self.prompts), scores.shape[-1]
         before = votive.tensor(np.stack([p.scores for p in self.prompts]), device=scores.device)
         total = (scores.view(count, self.width, size) + before.unsqueeze(-1)).view(count, -1)
@@ -166,7 +170,7 @@ class Beams:
             for i in range(count)
         ]
 
-    def _reasons(self, beams: Any, tokens: Any, scores: Any) -> list[list[str | None]]:
+    def _reasons(self, beams: np.ndarray, tokens: np.ndarray, scores: Tensor) -> list[list[str | None]]:
         ending = self.task.ending
         flat = [int(t) for t in tokens.flatten()]
         tried = _Tried(self.history.length + 1)
@@ -208,7 +212,7 @@ class Found:
     reasons: list[str]
 
 
-def beam_search(task: Task, kept: Any) -> Found:
+def beam_search(task: Task, kept: Collector) -> Found:
     """Search to the end; `kept` is told each step."""
     beams = Beams(task)
     while not beams.finished:

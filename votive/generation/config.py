@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
@@ -169,7 +169,7 @@ class GenerationConfig:
             value = getattr(self, name)
             if value is not None and not holds(value):
                 raise ValueError(f"generate: {name} must be {rule}, got {value!r}.{_hint(name)}")
-        beams, sequences = self.num_beams or 1, self.num_return_sequences or 1
+        beams, sequences = self.beams, self.num_return_sequences or 1
         if sequences > 1 and not self.do_sample and sequences > beams:
             raise ValueError(
                 f"generate: num_return_sequences={sequences} needs do_sample=True or at least as "
@@ -177,6 +177,11 @@ class GenerationConfig:
             )
         if beams > 1 and sequences > beams:
             raise ValueError(f"generate: num_return_sequences={sequences} is more than num_beams={beams}.")
+
+    @property
+    def beams(self) -> int:
+        """How many beginnings of a text are continued side by side."""
+        return self.num_beams or 1
 
     def eos_ids(self) -> list[int]:
         """The tokens that end a text."""
@@ -201,7 +206,7 @@ def check_names(settings: Mapping[str, Any]) -> None:
         raise ValueError(f"generate: there is no setting {name!r}.{hint}")
 
 
-def _ids(value: Any) -> list[int]:
+def _ids(value: int | Iterable[int] | None) -> list[int]:
     if value is None:
         return []
     return [int(value)] if isinstance(value, int) else [int(v) for v in value]

@@ -7,10 +7,11 @@ alone, so what it draws does not depend on the rows beside it.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import votive
 from votive.nn import functional as F
+
+from ..tensor import Tensor
 
 # Numbers drawn at once for a row; a call for each token would cost more than all the rest.
 _BLOCK = 128
@@ -59,14 +60,14 @@ def streams(seed: int, prompts: list[list[int]]) -> list[Stream]:
     return found
 
 
-def seed_from(seed: int | None, generator: Any) -> int:
+def seed_from(seed: int | None, generator: votive.Generator | None) -> int:
     """The seed that was given, or one drawn from a generator, or from the default one."""
     if seed is not None:
         return seed
     return int(votive.randint(1 << 62, (1,), generator=generator).item())
 
 
-def drawn(scores: Any, numbers: list[float]) -> Any:
+def drawn(scores: Tensor, numbers: list[float]) -> Tensor:
     """A token for each row, by the probabilities that scores (batch, vocabulary) stand for.
 
     >>> from votive.generation.drawing import drawn
@@ -76,7 +77,7 @@ def drawn(scores: Any, numbers: list[float]) -> Any:
     return picked(F.softmax(scores, -1), numbers)
 
 
-def best(scores: Any) -> Any:
+def best(scores: Tensor) -> Tensor:
     """The best token of each row; all of them may be forbidden, and then none is.
 
     >>> from votive.generation.drawing import best
@@ -90,7 +91,7 @@ def best(scores: Any) -> Any:
     return tokens
 
 
-def several(scores: Any, count: int, stream: Stream) -> Any:
+def several(scores: Tensor, count: int, stream: Stream) -> Tensor:
     """Different places of scores, drawn by their probabilities; too few are filled up by score.
 
     >>> from votive.generation.drawing import Stream, several
@@ -110,7 +111,7 @@ def several(scores: Any, count: int, stream: Stream) -> Any:
     return votive.cat([drawn, others[best]])
 
 
-def picked(weights: Any, numbers: list[float]) -> Any:
+def picked(weights: Tensor, numbers: list[float]) -> Tensor:
     """A position for each row of weights: the first at which their sum passes its number's share.
 
     >>> from votive.generation.drawing import picked

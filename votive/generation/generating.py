@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import votive
+from votive import nn
 
+from ..tensor import Tensor
 from .assisted import assisted
 from .beams import beam_search
 from .config import GenerationConfig
 from .loop import Step, search
 from .output import Acceptance, GenerateOutput
-from .preparing import Task, prepare, settings_of
-from .stepping import Wanted
+from .prefix import PrefixCache
+from .preparing import Ids, Task, prepare, settings_of
+from .stepping import Model, Wanted
+from .stopping import Criterion
+from .warpers import Processor
+
+if TYPE_CHECKING:
+    from ..text import Tokenizer
+    from .streaming import BaseStreamer
 
 
 def generate(
-    model: Any,
-    input_ids: Any = None,
+    model: Model,
+    input_ids: Ids | None = None,
     *,
-    attention_mask: Any = None,
+    attention_mask: Ids | None = None,
     generation_config: GenerationConfig | None = None,
-    logits_processor: Any = None,
-    stopping_criteria: Any = None,
-    streamer: Any = None,
-    tokenizer: Any = None,
-    assistant_model: Any = None,
-    past_key_values: Any = None,
-    generator: Any = None,
+    logits_processor: Processor | list[Processor] | None = None,
+    stopping_criteria: Criterion | list[Criterion] | None = None,
+    streamer: BaseStreamer | None = None,
+    tokenizer: Tokenizer | None = None,
+    assistant_model: Model | None = None,
+    past_key_values: nn.KVCache | PrefixCache | None = None,
+    generator: votive.Generator | None = None,
     return_dict_in_generate: bool = False,
     output_scores: bool = False,
     output_logits: bool = False,
     output_attentions: bool = False,
     output_hidden_states: bool = False,
-    decoder_input_ids: Any = None,
+    decoder_input_ids: Tensor | None = None,
     encoder_outputs: Any = None,
     **settings: Any,
 ) -> Any:
@@ -69,35 +79,35 @@ def generate(
         decoder_input_ids=decoder_input_ids,
         encoder_outputs=encoder_outputs,
     )
-    kept = Kept(output_scores, output_logits, wanted)
-    acceptance = None if assistant_model is None else Acceptance()
-    if config.num_beams > 1:
+    collector = Collector(output_scores, output_logits, wanted)
+    acceptance = None
+    if config.beams > 1:
         if assistant_model is not None or streamer is not None:
             raise ValueError("generate: beams go neither with a streamer nor an assistant_model.")
-        best = beam_search(task, kept)
+        best = beam_search(task, collector)
         found = GenerateOutput(sequences=best.sequences, finish_reasons=best.reasons)
         found.sequences_scores = best.scores if output_scores else None
         found.beam_indices = best.rows
-        return _returned(found, task, kept, return_dict_in_generate)
-    if acceptance is not None:
-        steps = assisted(task, assistant_model, acceptance)
-    else:
+        return _returned(found, task, collector, return_dict_in_generate)
+    if assistant_model is None:
         steps = search(task)
-    columns = collected(task, steps, kept, streamer)
-    found = GenerateOutput(sequences=_sequences(task, columns), finish_reasons=kept.reasons)
+    else:
+        steps = assisted(task, assistant_model, acceptance := Acceptance())
+    columns = collect(task, steps, collector, streamer)
+    found = GenerateOutput(sequences=_sequences(task, columns), finish_reasons=collector.reasons)
     found.acceptance = acceptance
-    return _returned(found, task, kept, return_dict_in_generate)
+    return _returned(found, task, collector, return_dict_in_generate)
 
 
-def _returned(found: GenerateOutput, task: Task, kept: Kept, whole: bool) -> Any:
+def _returned(found: GenerateOutput, task: Task, collector: Collector, whole: bool) -> Any:
     if not whole:
         return found.sequences
     found.past_key_values = task.prefix or task.stepper.cache
-    kept.fill(found, task)
+    collector.fill(found, task)
     return found
 
 
-class Kept:
+class Collector:
     """What is collected of the steps; only what was asked for is held."""
 
     def __init__(self, scores: bool, logits: bool, wanted: Wanted) -> None:
@@ -139,7 +149,7 @@ class Kept:
         found.encoder_hidden_states = task.encoder.hidden_states
 
 
-def collected(task: Task, steps: Any, kept: Kept, streamer: Any) -> list[list[int]]:
+def collect(task: Task, steps: Iterator[Step], collector: Collector, streamer: BaseStreamer | None) -> list[list[int]]:
     """Run all steps; gives the tokens of each."""
     columns = []
     if streamer is not None:
@@ -147,7 +157,7 @@ def collected(task: Task, steps: Any, kept: Kept, streamer: Any) -> list[list[in
             raise ValueError(f"generate: a streamer takes one text, got {len(task.prompts)} rows.")
         streamer.put(task.ids)
     for step in steps:
-        kept.add(step)
+        collector.add(step)
         columns.append(step.tokens)
         if streamer is not None:
             streamer.put(votive.tensor(step.tokens))
@@ -156,6 +166,6 @@ def collected(task: Task, steps: Any, kept: Kept, streamer: Any) -> list[list[in
     return columns
 
 
-def _sequences(task: Task, columns: list[list[int]]) -> Any:
+def _sequences(task: Task, columns: list[list[int]]) -> Tensor:
     new = votive.tensor(columns, dtype=task.ids.dtype, device=task.ids.device).transpose(0, 1)
     return votive.cat([task.ids, new], 1)

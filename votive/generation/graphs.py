@@ -4,43 +4,53 @@ so that Python and the launches of hundreds of kernels cost nothing. Chooses no 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import votive
 from votive import nn
 from votive.core.mode import mode
-from votive.nn.plain import anybody, as_written
+from votive.nn.fast_path import calls_observed, replayable
 from votive.nn.snapshot import Snapshot
 
-from ..models.joined import JoinedDecoder, steady
-from .stepping import DecoderStepper, Fed, Wanted
+from ..tensor import Tensor
+from .stepping import DecoderStepper, Model, StepOutput, Wanted
 
 # Recording takes as long as a few tokens; memory for a long text is not taken on suspicion.
 WORTH, MOST = 16, 1 << 16
 
 
-def recordable(model: Any, wanted: Wanted | None) -> bool:
+class FusedStep(Protocol):
+    """What a model's `fused_decoder()` may give: one token in fewer launches."""
+
+    def pays(self, rows: int) -> bool:
+        """Whether it is faster than the model for so many rows."""
+
+    def step(self, token: Tensor, position: Tensor, cache: nn.StaticCache) -> Tensor:
+        """Logits (batch, 1, vocabulary) of a token (batch, 1) at `position`, a tensor of one index."""
+
+
+def recordable(model: Model, wanted: Wanted | None) -> bool:
     """Whether the step of a model can be recorded: on a GPU, nobody looks inside, and no other code
     than votive's runs, which would miss the calls that are replayed.
     """
     device = getattr(model, "device", None)
-    if device is None or device.type != "cuda" or anybody():
+    if not isinstance(model, nn.Module) or device is None or device.type != "cuda" or calls_observed():
         return False
     if wanted is not None and wanted != Wanted():
         return False
     if not hasattr(model, "config") or getattr(model.config, "sliding_window", None):
         return False
-    return all(map(_steady, model.modules())) and as_written(model)
+    return all(map(_steady, model.modules())) and replayable(model)
 
 
-def _steady(part: Any) -> bool:
+def _steady(part: nn.Module) -> bool:
     """Whether a module does the same for every token, wherever it stands in the text."""
     if part.training or getattr(part, "window", None) is not None:
         return False
-    return not isinstance(part, nn.RotaryEmbedding) or steady(part)
+    return not (isinstance(part, nn.RotaryEmbedding) and part.depends_on_length)
 
 
-def graphable(model: Any, cache: Any, wanted: Wanted | None) -> bool:
+def graphable(model: Model, cache: nn.KVCache | None, wanted: Wanted | None) -> bool:
     """Whether steps can be recorded with this cache: its memory must stay where it is."""
     return isinstance(cache, nn.StaticCache) and recordable(model, wanted)
 
@@ -57,12 +67,15 @@ class GraphStepper(DecoderStepper):
     the replaying: from then on it is called for each token.
     """
 
-    captured: Any = None
-    joined: Any = None
+    model: nn.Module
+    cache: nn.StaticCache
+    captured: votive.cuda.CUDAGraph | None = None
+    fused: FusedStep | None = None
     recorded: Any = None  # what the model held when its step was captured
     changed = False
+    expected = 0  # the position that the graph goes on with
 
-    def advance(self, tokens: Any) -> Fed:
+    def advance(self, tokens: Tensor) -> StepOutput:
         if tokens.shape[1] != 1 or votive.is_grad_enabled():
             return super().advance(tokens)
         start = self.seen()
@@ -79,21 +92,22 @@ class GraphStepper(DecoderStepper):
             if self.positions is not None:
                 self.place.copy_(self.positions[:, start : start + 1])
         self.token.copy_(tokens)
+        assert self.captured is not None
         self.captured.replay()
         # Looked for while the GPU works. What the replay wrote of this token is written again.
         if not self._same():
-            self.captured, self.joined, self.changed = None, None, True
+            self.captured, self.fused, self.changed = None, None, True
             return super().advance(tokens)
         self.expected = start + 1
         self.cache._seen = [start + 1] * len(self.cache._seen)
-        return Fed(self.logits)
+        return StepOutput(self.logits)
 
     def _same(self) -> bool:
         """Whether a call of the model would still do what was captured."""
         lower, taken = self.recorded
-        return not anybody() and mode.autocast == lower and taken.still()
+        return not calls_observed() and mode.autocast == lower and taken.still()
 
-    def _capture(self, tokens: Any, start: int) -> None:
+    def _capture(self, tokens: Tensor, start: int) -> None:
         device, length = tokens.device, self.cache.max_length
         self.token = tokens.clone()
         self.position = votive.full((1, 1), start, dtype=votive.int64, device=device)
@@ -104,8 +118,8 @@ class GraphStepper(DecoderStepper):
         for part in self.model.modules():  # tables must not grow later: the graph keeps the old
             if isinstance(part, nn.RotaryEmbedding):
                 part.angles(length)
-        joined = JoinedDecoder.of(self.model) if self.mask is None else None
-        self.joined = joined if joined is not None and joined.pays(tokens.shape[0]) else None
+        fused = self.model.fused_decoder() if self.mask is None and hasattr(self.model, "fused_decoder") else None
+        self.fused = fused if fused is not None and fused.pays(tokens.shape[0]) else None
         side = votive.cuda.Stream()
         side.wait_stream(votive.cuda.current_stream())
         with votive.cuda.stream(side):
@@ -121,10 +135,10 @@ class GraphStepper(DecoderStepper):
         self.expected = start
         self.recorded = mode.autocast, Snapshot(self.model)
 
-    def _step(self) -> Any:
+    def _step(self) -> Tensor:
         """One token at the place that `position` says; moves it on."""
-        if self.joined is not None:
-            logits = self.joined.step(self.token, self.position.view(-1), self.cache)
+        if self.fused is not None:
+            logits = self.fused.step(self.token, self.position.view(-1), self.cache)
             self.position.add_(1)
             return logits.float()
         mask = self.keys <= self.position  # (1, L)

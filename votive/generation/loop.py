@@ -13,9 +13,10 @@ from typing import Any
 
 import votive
 
+from ..tensor import Tensor
 from .drawing import best, drawn
 from .preparing import Task
-from .stepping import Fed
+from .stepping import StepOutput
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Step:
     scores: Any  # the same, processed
     reasons: list[str | None]  # why a row has ended with this token, or before
     texts: list[str] | None = None  # what can be shown of each row's text by now
-    fed: Fed | None = None  # attention weights and hidden states
+    fed: StepOutput | None = None  # attention weights and hidden states
 
 
 class History:
@@ -47,7 +48,7 @@ class History:
         self.reasons: list[str | None] = [None] * rows
 
     @property
-    def ids(self) -> Any:
+    def ids(self) -> Tensor:
         """(batch, positions)."""
         return self.up_to(self.length)
 
@@ -56,7 +57,7 @@ class History:
         """The last token of each row, (batch, 1); None before the first."""
         return None if self.last is None else self.last.unsqueeze(1)
 
-    def up_to(self, length: int) -> Any:
+    def up_to(self, length: int) -> Tensor:
         """The first ids, with what was noted behind them."""
         if self._late:
             start = self.length - len(self._late)
@@ -68,13 +69,13 @@ class History:
         """Write a token behind the ids, for a run that tries it."""
         self._memory[:, position] = token
 
-    def push(self, tokens: Any) -> None:
+    def push(self, tokens: Tensor) -> None:
         """Append a token (rows,) to each row, whatever it is."""
         self.last = tokens.to(self._memory.dtype)
         self._late.append(self.last)
         self.length += 1
 
-    def reorder(self, index: Any) -> None:
+    def reorder(self, index: Tensor) -> None:
         """Let the rows be those at `index`."""
         self.ids.copy_(self.ids.index_select(0, index))
 
@@ -83,7 +84,7 @@ class History:
         """Whether all rows have ended."""
         return all(r is not None for r in self.reasons)
 
-    def add(self, tokens: Any, scores: Any) -> tuple[list[int], list[str] | None]:
+    def add(self, tokens: Tensor, scores: Tensor) -> tuple[list[int], list[str] | None]:
         """Append a token to each row that runs, padding to the others; gives tokens and texts."""
         task = self.task
         chosen: list[int] = tokens.tolist()

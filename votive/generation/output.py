@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..models.output import ModelOutput
+from ..tensor import Tensor
+from ..utils.output import ModelOutput
 
 
 @dataclass
@@ -37,16 +38,16 @@ class GenerateOutput(ModelOutput):
 
     sequences: Any = None
     sequences_scores: Any = None
-    scores: tuple[Any, ...] | None = None
-    logits: tuple[Any, ...] | None = None
+    scores: tuple[Tensor, ...] | None = None
+    logits: tuple[Tensor, ...] | None = None
     beam_indices: Any = None
-    attentions: tuple[Any, ...] | None = None
-    hidden_states: tuple[Any, ...] | None = None
-    encoder_attentions: tuple[Any, ...] | None = None
-    encoder_hidden_states: tuple[Any, ...] | None = None
-    decoder_attentions: tuple[Any, ...] | None = None
-    cross_attentions: tuple[Any, ...] | None = None
-    decoder_hidden_states: tuple[Any, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    encoder_attentions: tuple[Tensor, ...] | None = None
+    encoder_hidden_states: tuple[Tensor, ...] | None = None
+    decoder_attentions: tuple[Tensor, ...] | None = None
+    cross_attentions: tuple[Tensor, ...] | None = None
+    decoder_hidden_states: tuple[Tensor, ...] | None = None
     past_key_values: Any = None
     finish_reasons: list[str] | None = None
     acceptance: Acceptance | None = None

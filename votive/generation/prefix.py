@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from votive import nn
 
 
@@ -31,7 +29,7 @@ class PrefixCache:
     PrefixCache(0 positions)
     """
 
-    def __init__(self, cache: Any = None) -> None:
+    def __init__(self, cache: nn.KVCache | None = None) -> None:
         if cache is not None and cache.get_seq_length():
             raise ValueError("PrefixCache: give an empty cache; what an old one holds is unknown.")
         self.cache = cache if cache is not None else nn.DynamicCache(overwrite=True)
@@ -51,7 +49,7 @@ class PrefixCache:
         self.cache.reset()
         self.ids = []
 
-    def begin(self, ids: list[int]) -> Any:
+    def begin(self, ids: list[int]) -> nn.KVCache:
         """The cache, holding what these ids share with the last; the last id is always new."""
         shared = min(common_length(self.ids, ids), len(self), len(ids) - 1)
         try:

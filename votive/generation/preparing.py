@@ -6,19 +6,30 @@ All that can be wrong with a call is found here, before a model runs.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import index
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
+from votive import nn
+from votive.core import dtype as dt
 
+from ..tensor import Tensor
 from .config import NEW_TOKENS, SAMPLING, UNSUPPORTED, GenerationConfig, check_names
 from .drawing import Stream, seed_from, streams
 from .graphs import GraphStepper, graphable, pays, recordable
 from .prefix import PrefixCache
 from .processing import processors_for
-from .stepping import DecoderStepper, Seq2SeqStepper, Wanted, cache_for
-from .stopping import Ending, Reader, listed
+from .stepping import DecoderStepper, Model, Seq2SeqStepper, Wanted, cache_for
+from .stopping import Criterion, Ending, Reader, listed
+from .warpers import Processor
+
+if TYPE_CHECKING:
+    from ..text import Tokenizer
+
+
+Ids = Tensor | Sequence[Sequence[int]]  # of tokens, a row for each text
 
 
 @dataclass
@@ -46,7 +57,7 @@ class Task:
         return streams(self.seed, self.prompts)
 
 
-def settings_of(model: Any, given: GenerationConfig | None, settings: dict[str, Any]) -> Any:
+def settings_of(model: Model, given: GenerationConfig | None, settings: dict[str, Any]) -> GenerationConfig:
     """The settings of a call over those given as one, over the model's, over the defaults."""
     check_names(settings)
     if given is not None and not isinstance(given, GenerationConfig):
@@ -63,7 +74,7 @@ def settings_of(model: Any, given: GenerationConfig | None, settings: dict[str, 
     config = getattr(model, "config", None)
     _check_tokens(asked, getattr(config, "vocab_size", None))
     names = ("eos_token_id", "pad_token_id", "bos_token_id", "decoder_start_token_id")
-    inherited = {n: getattr(config, n, None) for n in names}
+    inherited: dict[str, Any] = {n: getattr(config, n, None) for n in names}
     found = found.over(GenerationConfig(**inherited)).resolved()
     for name, off in UNSUPPORTED.items():
         if found.extra.get(name) not in off:
@@ -78,7 +89,7 @@ def settings_of(model: Any, given: GenerationConfig | None, settings: dict[str, 
     return found
 
 
-def _check_tokens(asked: GenerationConfig, size: Any) -> None:
+def _check_tokens(asked: GenerationConfig, size: int | None) -> None:
     """Raise for tokens that were asked for and that the vocabulary does not have."""
     for name in (
         "suppress_tokens",
@@ -93,7 +104,7 @@ def _check_tokens(asked: GenerationConfig, size: Any) -> None:
         if outside:
             raise ValueError(
                 f"generate: {name} has {outside}, but the vocabulary has {size} tokens, which are "
-                f"numbered from 0 to {size - 1}."
+                f"numbered from 0 to {(size or 0) - 1}."
             )
 
 
@@ -103,25 +114,25 @@ def off_value(name: str) -> Any:
 
 
 def prepare(
-    model: Any,
-    input_ids: Any = None,
+    model: Model,
+    input_ids: Ids | None = None,
     *,
-    attention_mask: Any = None,
+    attention_mask: Ids | None = None,
     config: GenerationConfig,
-    logits_processor: Any = None,
-    stopping_criteria: Any = None,
-    tokenizer: Any = None,
-    past_key_values: Any = None,
-    generator: Any = None,
+    logits_processor: Processor | list[Processor] | None = None,
+    stopping_criteria: Criterion | list[Criterion] | None = None,
+    tokenizer: Tokenizer | None = None,
+    past_key_values: nn.KVCache | PrefixCache | None = None,
+    generator: votive.Generator | None = None,
     wanted: Wanted | None = None,
     read: bool = False,
-    decoder_input_ids: Any = None,
+    decoder_input_ids: Tensor | None = None,
     encoder_outputs: Any = None,
 ) -> Task:
     """The task that the arguments describe; `read` asks for the rows' text."""
     device = getattr(model, "device", None)
     seq2seq = bool(getattr(model.config, "is_encoder_decoder", False))
-    copies = config.num_beams if config.num_beams > 1 else config.num_return_sequences
+    copies = config.beams if config.beams > 1 else config.num_return_sequences or 1
     if seq2seq:
         source = _Source(model, input_ids, attention_mask, encoder_outputs, config, wanted)
         ids, mask = source.start(decoder_input_ids, device), None
@@ -148,9 +159,9 @@ def prepare(
     prefix = None
     if isinstance(past_key_values, PrefixCache):
         prefix, past_key_values = past_key_values, _begun(past_key_values, rows, mask)
-    kind = config.cache_implementation
+    kind = config.cache_implementation or "auto"
     if kind == "auto":
-        alone = not seq2seq and config.num_beams == 1 and pays(ids.shape[0], length, length - ids.shape[1])
+        alone = not seq2seq and config.beams == 1 and pays(ids.shape[0], length, length - ids.shape[1])
         kind = "static" if alone and recordable(model, wanted) else "dynamic"
     cache = _cache(model, past_key_values, config, kind, length, ids)
     if seq2seq:
@@ -176,14 +187,16 @@ def prepare(
         ),
         seed=seed_from(config.seed, generator) if config.do_sample else None,
         # Beams of a prompt draw together.
-        prompts=prompts if config.num_beams > 1 else rows,
+        prompts=prompts if config.beams > 1 else rows,
         prefix=prefix,
         limit=limit,
         encoder=source.encoded if seq2seq else None,
     )
 
 
-def prompt_of(given: Any, mask: Any, config: GenerationConfig, device: Any) -> tuple[Any, Any]:
+def prompt_of(
+    given: Ids | None, given_mask: Ids | None, config: GenerationConfig, device: votive.device | None
+) -> tuple[Tensor, Tensor | None]:
     """Ids (batch, positions) and their mask, None where nothing is padding.
 
     Lists of different lengths are padded on the left.
@@ -192,21 +205,20 @@ def prompt_of(given: Any, mask: Any, config: GenerationConfig, device: Any) -> t
         if config.bos_token_id is None:
             raise ValueError("generate: give input_ids, or a bos_token_id to begin with.")
         given = [[config.bos_token_id]]
-    if not isinstance(given, votive.Tensor):
-        given, mask = _from_lists(given, mask, config)
-    ids = given.to(device) if device is not None else given
+    ids, mask = _as_tensors(given, given_mask, config)
+    ids = ids.to(device) if device is not None else ids
     if ids.dim() != 2 or 0 in ids.shape:
         raise ValueError(
             f"generate: input_ids must be (batch, positions) with at least one of each, got "
             f"{tuple(ids.shape)}; one text is input_ids.unsqueeze(0)."
         )
-    if ids.is_floating_point() or ids.dtype is votive.bool:
+    if ids.is_floating_point() or ids.dtype is dt.bool_:
         raise TypeError(f"generate: input_ids must be integers, got {ids.dtype}.")
     if mask is None:
         pad, eos = config.pad_token_id, config.eos_ids()
         # A token that also ends texts may stand for itself.
-        mask = None if pad is None or pad in eos else (ids != pad).long()
-    elif tuple((mask := _mask(mask)).shape) != tuple(ids.shape):
+        mask = None if pad is None or pad in eos else ids.ne(pad).long()
+    elif tuple(mask.shape) != tuple(ids.shape):
         raise ValueError(
             f"generate: attention_mask must have the shape of input_ids, {tuple(ids.shape)}, got {tuple(mask.shape)}."
         )
@@ -223,7 +235,15 @@ def prompt_of(given: Any, mask: Any, config: GenerationConfig, device: Any) -> t
     return ids, mask
 
 
-def _from_lists(given: Any, mask: Any, config: GenerationConfig) -> tuple[Any, Any]:
+def _mask(given: Ids | None) -> Tensor | None:
+    return given if given is None or isinstance(given, votive.Tensor) else votive.tensor(given)
+
+
+def _as_tensors(given: Ids, mask: Ids | None, config: GenerationConfig) -> tuple[Tensor, Tensor | None]:
+    """Ids and their mask, whatever they came as; lists of different lengths are padded on the left."""
+    seen = _mask(mask)
+    if isinstance(given, votive.Tensor):
+        return given, seen
     try:
         rows = [[index(i) for i in row] for row in given]
     except TypeError as error:
@@ -235,20 +255,16 @@ def _from_lists(given: Any, mask: Any, config: GenerationConfig) -> tuple[Any, A
         raise ValueError("generate: the prompt is empty; give at least one token per row.")
     width = max(map(len, rows))
     if all(len(row) == width for row in rows):
-        return votive.tensor(rows), mask
-    if mask is not None:
+        return votive.tensor(rows), seen
+    if seen is not None:
         raise ValueError("generate: rows of different lengths get their mask from their lengths.")
     pad = config.pad_token_id or 0
     ids = [[pad] * (width - len(row)) + row for row in rows]
-    mask = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
-    return votive.tensor(ids), votive.tensor(mask)
+    real = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
+    return votive.tensor(ids), votive.tensor(real)
 
 
-def _mask(given: Any) -> Any:
-    return given if isinstance(given, votive.Tensor) else votive.tensor(given)
-
-
-def _short(value: Any) -> str:
+def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:37]}..."
 
@@ -268,13 +284,13 @@ def longest(config: GenerationConfig, prompt: int, limit: int | None) -> int:
     return config.max_length
 
 
-def _unpadded(row: list[int], mask: Any, at: int) -> list[int]:
+def _unpadded(row: list[int], mask: Tensor | None, at: int) -> list[int]:
     if mask is None:
         return row
     return [i for i, m in zip(row, mask[at].tolist(), strict=True) if m]
 
 
-def _padding(config: GenerationConfig, rows: int, criteria: Any) -> int | None:
+def _padding(config: GenerationConfig, rows: int, criteria: Criterion | list[Criterion] | None) -> int | None:
     """The token for rows that have ended."""
     if config.pad_token_id is not None:
         return config.pad_token_id
@@ -286,7 +302,7 @@ def _padding(config: GenerationConfig, rows: int, criteria: Any) -> int | None:
     return None
 
 
-def _begun(prefix: PrefixCache, rows: list[list[int]], mask: Any) -> Any:
+def _begun(prefix: PrefixCache, rows: list[list[int]], mask: Tensor | None) -> Any:
     if len(rows) != 1:
         raise ValueError(f"generate: a PrefixCache serves one text at a time, got {len(rows)}.")
     if mask is not None:
@@ -294,7 +310,9 @@ def _begun(prefix: PrefixCache, rows: list[list[int]], mask: Any) -> Any:
     return prefix.begin(rows[0])
 
 
-def _cache(model: Any, given: Any, config: GenerationConfig, kind: str, length: int, ids: Any) -> Any:
+def _cache(
+    model: Model, given: Any, config: GenerationConfig, kind: str, length: int, ids: Tensor
+) -> nn.KVCache | None:
     if not config.use_cache:
         if given is not None:
             raise ValueError("generate: past_key_values were given, but use_cache is False.")
@@ -315,12 +333,12 @@ def _cache(model: Any, given: Any, config: GenerationConfig, kind: str, length: 
     return given
 
 
-def _readers(tokenizer: Any, config: GenerationConfig, rows: int, read: bool) -> Any:
-    if config.stop_strings and tokenizer is None:
-        raise ValueError("generate: stop_strings need the tokenizer; pass tokenizer=.")
+def _readers(tokenizer: Tokenizer | None, config: GenerationConfig, rows: int, read: bool) -> Any:
     if not (read or config.stop_strings):
         return None
-    if config.num_beams > 1:
+    if tokenizer is None:
+        raise ValueError("generate: stop_strings need the tokenizer; pass tokenizer=.")
+    if config.beams > 1:
         raise ValueError("generate: stop_strings do not go with beams.")
     eos = set(config.eos_ids())
     return [Reader(tokenizer, config.stop_strings, eos) for _ in range(rows)]
@@ -330,27 +348,33 @@ class _Source:
     """What an encoder reads, and where its decoder begins."""
 
     def __init__(
-        self, model: Any, input_ids: Any, mask: Any, encoded: Any, config: GenerationConfig, wanted: Wanted | None
+        self,
+        model: Any,
+        input_ids: Ids | None,
+        mask: Ids | None,
+        encoded: Any,
+        config: GenerationConfig,
+        wanted: Wanted | None,
     ) -> None:
         self.model, self.config = model, config
         if encoded is None:
             if input_ids is None:
                 raise ValueError("generate: give input_ids for the encoder, or encoder_outputs.")
-            if not isinstance(input_ids, votive.Tensor):
-                input_ids, mask = _from_lists(input_ids, mask, config)
+            ids, mask = _as_tensors(input_ids, mask, config)
             if mask is None and config.pad_token_id is not None:
-                mask = (input_ids != config.pad_token_id).long()
+                mask = ids.ne(config.pad_token_id).long()
             asked = wanted or Wanted()
             with votive.no_grad():
                 encoded = model.get_encoder()(
-                    input_ids,
+                    ids,
                     attention_mask=mask,
                     output_attentions=asked.attentions,
                     output_hidden_states=asked.hidden_states,
                 )
-        self.encoded, self.mask = encoded, mask
+        self.encoded = encoded
+        self.mask = _mask(mask)
 
-    def start(self, given: Any, device: Any) -> Any:
+    def start(self, given: Tensor | None, device: votive.device | None) -> Tensor:
         """The ids the decoder begins with."""
         rows = self.encoded[0].shape[0]
         if given is not None:
@@ -361,7 +385,7 @@ class _Source:
             raise ValueError("generate: the decoder needs a token to begin with; set decoder_start_token_id.")
         return votive.full((rows, 1), first, dtype=votive.int64, device=device)
 
-    def stepper(self, copies: int, cache: Any, wanted: Wanted | None) -> Seq2SeqStepper:
+    def stepper(self, copies: int, cache: nn.KVCache | None, wanted: Wanted | None) -> Seq2SeqStepper:
         """A stepper over as many rows as are searched."""
         encoded, mask = self.encoded, self.mask
         if copies > 1:

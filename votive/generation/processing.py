@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..tensor import Tensor
 from . import processors as p
 from . import warpers as w
 from .config import GenerationConfig
 
 
 def processors_for(
-    config: GenerationConfig, *, prompt_length: int, max_length: int, prompt_mask: Any = None, own: Any = None
+    config: GenerationConfig, *, prompt_length: int, max_length: int, prompt_mask: Tensor | None = None, own: Any = None
 ) -> w.LogitsProcessorList:
     """All that changes scores: penalties and bans, then the caller's own, then sampling's."""
     found = w.LogitsProcessorList()
@@ -59,7 +60,7 @@ def processors_for(
 def _warpers(config: GenerationConfig) -> list[Any]:
     found: list[Any] = []
     # Beams need one way on besides all that end the text.
-    keep = max(len(config.eos_ids()) + 1, 2) if (config.num_beams or 1) > 1 else 1
+    keep = max(len(config.eos_ids()) + 1, 2) if config.beams > 1 else 1
     if config.temperature not in (None, 1.0):
         found.append(w.TemperatureLogitsWarper(config.temperature))
     if config.top_k:

@@ -11,8 +11,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import votive
+from votive.core import dtype as dt
 from votive.nn import functional as F
 
+from ..tensor import Tensor
 from .warpers import LogitsProcessor
 
 
@@ -25,7 +27,7 @@ class _Tokens:
             raise ValueError(f"token ids must not be negative, got {self.ids}.")
         self._index: Any = None
 
-    def filled(self, scores: Any, value: float) -> Any:
+    def filled(self, scores: Tensor, value: float) -> Tensor:
         """Scores with a value at these tokens."""
         size = scores.shape[-1]
         if self._index is None or self._index.device != scores.device:
@@ -34,7 +36,7 @@ class _Tokens:
         return scores.index_fill(-1, self._index, value)
 
 
-def _unpadded(input_ids: Any, mask: Any, vocabulary: int) -> Any:
+def _unpadded(input_ids: Tensor, mask: Tensor | None, vocabulary: int) -> Any:
     """Ids with the vocabulary's size, which is no token, where the prompt is padding."""
     if mask is None:
         return input_ids.clamp(max=vocabulary)
@@ -52,27 +54,27 @@ class _Counted(LogitsProcessor):
 
     _counts: Any = None
 
-    def count(self, input_ids: Any, size: int) -> Any:
+    def count(self, input_ids: Tensor, size: int) -> Tensor:
         """How often each token came, (batch, size); what is no token is left out."""
         ids = self.counted(input_ids, size)
         wide = votive.zeros((ids.shape[0], size + 1), device=ids.device)
         return wide.scatter_add(1, ids, votive.ones_like(ids, dtype=wide.dtype))[:, :size]
 
-    def counted(self, input_ids: Any, size: int) -> Any:
+    def counted(self, input_ids: Tensor, size: int) -> Tensor:
         """The ids that count."""
         raise NotImplementedError
 
-    def follow(self, input_ids: Any, size: int) -> None:
+    def follow(self, input_ids: Tensor, size: int) -> None:
         """Count the prompt; from now on `add` tells the tokens, and ids are not read."""
         self._counts, self.reads = self.count(input_ids, size).clone(), False
 
-    def add(self, tokens: Any) -> None:
+    def add(self, tokens: Tensor) -> None:
         """Count one more token for each row."""
         inside = (tokens < self._counts.shape[1]).unsqueeze(1).to(self._counts.dtype)
         place = tokens.clamp(max=self._counts.shape[1] - 1).unsqueeze(1)
         self._counts.scatter_add_(1, place, inside)
 
-    def counts(self, input_ids: Any, scores: Any) -> Any:
+    def counts(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """How often each token came by now."""
         if self._counts is not None:
             return self._counts
@@ -89,16 +91,18 @@ class RepetitionPenaltyLogitsProcessor(_Counted):
     tensor([[ 0.5000, -2.0000,  1.0000]])
     """
 
-    def __init__(self, penalty: float, prompt_ignore_length: int | None = None, prompt_mask: Any = None) -> None:
+    def __init__(
+        self, penalty: float, prompt_ignore_length: int | None = None, prompt_mask: Tensor | None = None
+    ) -> None:
         if not penalty > 0:
             raise ValueError(f"repetition_penalty must be above 0, got {penalty}.")
         self.penalty, self.ignored = float(penalty), prompt_ignore_length or 0
         self.mask = prompt_mask
 
-    def counted(self, input_ids: Any, size: int) -> Any:
+    def counted(self, input_ids: Tensor, size: int) -> Tensor:
         return _unpadded(input_ids, self.mask, size)[:, self.ignored :]
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         changed = votive.where(scores < 0, scores * self.penalty, scores / self.penalty)
         return votive.where(self.counts(input_ids, scores) > 0, changed, scores)
 
@@ -111,7 +115,7 @@ class _CountPenalty(_Counted):
             raise ValueError(f"{type(self).__name__}: the penalty must be finite, got {penalty}.")
         self.penalty, self.prompt_length = float(penalty), prompt_length
 
-    def counted(self, input_ids: Any, size: int) -> Any:
+    def counted(self, input_ids: Tensor, size: int) -> Tensor:
         return input_ids[:, self.prompt_length :].clamp(max=size)
 
 
@@ -123,7 +127,7 @@ class PresencePenaltyLogitsProcessor(_CountPenalty):
     tensor([[ 0.0000, -0.5000]])
     """
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         return scores - self.penalty * (self.counts(input_ids, scores) > 0).to(scores.dtype)
 
 
@@ -135,7 +139,7 @@ class FrequencyPenaltyLogitsProcessor(_CountPenalty):
     tensor([[ 0., -1.]])
     """
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         return scores - self.penalty * self.counts(input_ids, scores)
 
 
@@ -147,12 +151,12 @@ class NoRepeatNGramLogitsProcessor(LogitsProcessor):
     tensor([[0., -inf, 0.]])
     """
 
-    def __init__(self, ngram_size: int, prompt_mask: Any = None) -> None:
+    def __init__(self, ngram_size: int, prompt_mask: Tensor | None = None) -> None:
         if not isinstance(ngram_size, int) or ngram_size <= 0:
             raise ValueError(f"no_repeat_ngram_size must be a positive integer, got {ngram_size}.")
         self.size, self.mask = ngram_size, prompt_mask
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         n, length, size = self.size, input_ids.shape[1], scores.shape[-1]
         if length < n:
             return scores
@@ -163,7 +167,7 @@ class NoRepeatNGramLogitsProcessor(LogitsProcessor):
             now = ids[:, length - n + 1 + k : length - n + 2 + k]
             same = same & (ids[:, k : length - n + 1 + k] == now)
         banned = votive.where(same, last, size)
-        mask = votive.zeros((scores.shape[0], size + 1), dtype=votive.bool, device=scores.device)
+        mask = votive.zeros((scores.shape[0], size + 1), dtype=dt.bool_, device=scores.device)
         return scores.masked_fill(mask.scatter(1, banned, True)[:, :size], -math.inf)
 
 
@@ -182,7 +186,7 @@ class SequenceBiasLogitsProcessor(LogitsProcessor):
             raise ValueError(f"sequence_bias must map sequences of token ids to numbers, got {sequence_bias!r}.")
         self._single: Any = None
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         if self._single is None:
             self._single = self._of_one(scores)
         bias = self._single.expand(scores.shape)
@@ -198,7 +202,7 @@ class SequenceBiasLogitsProcessor(LogitsProcessor):
                         bias[row, ids[-1]] += self.bias[ids]
         return scores + bias
 
-    def _of_one(self, scores: Any) -> Any:
+    def _of_one(self, scores: Tensor) -> Any:
         size = scores.shape[-1]
         outside = sorted({t for ids in self.bias for t in ids if t >= size})
         if outside:
@@ -218,7 +222,7 @@ class NoBadWordsLogitsProcessor(SequenceBiasLogitsProcessor):
     tensor([[0., -inf, -inf]])
     """
 
-    def __init__(self, bad_words_ids: list[list[int]], eos_token_id: Any = None) -> None:
+    def __init__(self, bad_words_ids: list[list[int]], eos_token_id: int | Iterable[int] | None = None) -> None:
         wrong = not isinstance(bad_words_ids, list) or not bad_words_ids
         if wrong or any(not isinstance(ids, list) or not ids for ids in bad_words_ids):
             raise ValueError(f"bad_words_ids must be a list of lists of token ids, got {bad_words_ids!r}.")
@@ -229,7 +233,7 @@ class NoBadWordsLogitsProcessor(SequenceBiasLogitsProcessor):
         if kept:
             super().__init__({tuple(ids): -math.inf for ids in kept})
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         return super().__call__(input_ids, scores) if self.bias else scores
 
 
@@ -240,12 +244,12 @@ class MinLengthLogitsProcessor(LogitsProcessor):
     tensor([[0., -inf]])
     """
 
-    def __init__(self, min_length: int, eos_token_id: Any) -> None:
+    def __init__(self, min_length: int, eos_token_id: int | Iterable[int]) -> None:
         if not isinstance(min_length, int) or min_length < 0:
             raise ValueError(f"min_length must be an integer of at least 0, got {min_length!r}.")
         self.min_length, self.eos = min_length, _Tokens(eos_token_id)
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         if input_ids.shape[1] >= self.min_length:
             return scores
         return self.eos.filled(scores, -math.inf)
@@ -259,7 +263,7 @@ class MinNewTokensLengthLogitsProcessor(MinLengthLogitsProcessor):
     tensor([[0., -inf]])
     """
 
-    def __init__(self, prompt_length_to_skip: int, min_new_tokens: int, eos_token_id: Any) -> None:
+    def __init__(self, prompt_length_to_skip: int, min_new_tokens: int, eos_token_id: int | Iterable[int]) -> None:
         super().__init__(prompt_length_to_skip + min_new_tokens, eos_token_id)
 
 
@@ -275,7 +279,7 @@ class SuppressTokensLogitsProcessor(LogitsProcessor):
     def __init__(self, suppress_tokens: Iterable[int]) -> None:
         self.tokens = _Tokens(suppress_tokens)
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         return self.tokens.filled(scores, -math.inf)
 
 
@@ -293,7 +297,7 @@ class SuppressTokensAtBeginLogitsProcessor(SuppressTokensLogitsProcessor):
         super().__init__(begin_suppress_tokens)
         self.begin_index = begin_index
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         if input_ids.shape[1] != self.begin_index:
             return scores
         return super().__call__(input_ids, scores)
@@ -310,7 +314,7 @@ class ForcedBOSTokenLogitsProcessor(LogitsProcessor):
     def __init__(self, bos_token_id: int) -> None:
         self.length, self.tokens = 1, _Tokens(bos_token_id)
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         if input_ids.shape[1] != self.length:
             return scores
         return self.tokens.filled(votive.full_like(scores, -math.inf), 0.0)
@@ -324,7 +328,7 @@ class ForcedEOSTokenLogitsProcessor(ForcedBOSTokenLogitsProcessor):
     tensor([[-inf, 0.]])
     """
 
-    def __init__(self, max_length: int, eos_token_id: Any) -> None:
+    def __init__(self, max_length: int, eos_token_id: int | Iterable[int]) -> None:
         self.length, self.tokens = max_length - 1, _Tokens(eos_token_id)
 
 
@@ -338,7 +342,7 @@ class InfNanRemoveLogitsProcessor(LogitsProcessor):
 
     reads = False
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         return votive.nan_to_num(scores)
 
 
@@ -350,11 +354,13 @@ class ExponentialDecayLengthPenalty(LogitsProcessor):
     tensor([[0., 1.]])
     """
 
-    def __init__(self, exponential_decay_length_penalty: Any, eos_token_id: Any, input_ids_seq_length: int) -> None:
+    def __init__(
+        self, exponential_decay_length_penalty: Any, eos_token_id: int | Iterable[int], input_ids_seq_length: int
+    ) -> None:
         start, self.factor = exponential_decay_length_penalty
         self.start, self.eos = start + input_ids_seq_length, _Tokens(eos_token_id)
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         past = input_ids.shape[1] - self.start
         if past <= 0:
             return scores
@@ -373,5 +379,5 @@ class LogitNormalization(LogitsProcessor):
 
     reads = False
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         return F.log_softmax(scores, -1)

@@ -8,15 +8,29 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import votive
 from votive import nn
 from votive.nn import functional as F
 
+from ..tensor import Tensor
+
+
+class Model(Protocol):
+    """What is asked of a model that continues texts: a call, and the numbers it was made from.
+
+    The call takes ids and `past_key_values`, `use_cache`, `logits_to_keep`, … by name, and gives a
+    record with `logits`.
+    """
+
+    config: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
 
 @dataclass(frozen=True)
-class Fed:
+class StepOutput:
     """What a run gave for the newest positions."""
 
     logits: Any  # (batch, positions asked for, vocabulary), float32
@@ -41,10 +55,10 @@ class DecoderStepper:
 
     def __init__(
         self,
-        model: Any,
+        model: Model,
         *,
-        cache: Any = None,
-        mask: Any = None,
+        cache: nn.KVCache | None = None,
+        mask: Tensor | None = None,
         max_length: int,
         chunk: int | None = None,
         wanted: Wanted | None = None,
@@ -53,7 +67,7 @@ class DecoderStepper:
         self.wanted = wanted or Wanted()
         # Those whose angles depend on how long the text is.
         self._ropes = (
-            [m for m in model.modules() if isinstance(m, nn.RotaryEmbedding) and m.rope_type in ("dynamic", "longrope")]
+            [m for m in model.modules() if isinstance(m, nn.RotaryEmbedding) and m.depends_on_length]
             if isinstance(model, nn.Module)
             else []
         )
@@ -73,9 +87,10 @@ class DecoderStepper:
         """Whether what the cache holds of a text is of no use once it has `length` positions."""
         if not self._ropes or not self.seen():
             return False
-        told = self.cache.stretch
-        told = self._ropes[0].stretch(self.seen()) if told is None else told
-        return told != self._ropes[0].stretch(self._reach(length))
+        assert self.cache is not None, "positions were seen"
+        stretch = self.cache.stretch
+        stretch = self._ropes[0].stretch(self.seen()) if stretch is None else stretch
+        return stretch != self._ropes[0].stretch(self._reach(length))
 
     def together(self, length: int, count: int) -> int:
         """How many of `count` positions behind `length` can be run as if each came alone."""
@@ -89,16 +104,16 @@ class DecoderStepper:
         """How many positions the longest row has within the first `length` columns."""
         return length if self.positions is None else int(self.positions[:, :length].max()) + 1
 
-    def feed(self, ids: Any, keep: int = 1) -> Fed:
+    def feed(self, ids: Tensor, keep: int = 1) -> StepOutput:
         """Run what is new in ids (batch, positions); gives the logits of the last `keep`."""
-        if self.outgrown(ids.shape[1]):
+        if self.cache is not None and self.outgrown(ids.shape[1]):
             self.cache.reset()
         with ExitStack() as stack:
             for rope in self._ropes:
                 stack.enter_context(rope.for_length(self._reach(ids.shape[1])))
             return self._feed(ids, keep)
 
-    def _feed(self, ids: Any, keep: int) -> Fed:
+    def _feed(self, ids: Tensor, keep: int) -> StepOutput:
         start, length = self.seen(), ids.shape[1]
         if self.chunk is None or self.cache is None or length - start <= self.chunk:
             return self._run(ids[:, start:], start, keep)
@@ -107,11 +122,11 @@ class DecoderStepper:
         parts = [self._run(ids[:, at : min(at + self.chunk, last)], at, 1) for at in range(start, last, self.chunk)]
         return _joined([*parts, self._run(ids[:, last:], last, keep)])
 
-    def advance(self, tokens: Any) -> Fed:
+    def advance(self, tokens: Tensor) -> StepOutput:
         """Run one more token (batch, 1) per row; the cache has all before it."""
         return self._run(tokens, self.seen(), 1)
 
-    def _run(self, ids: Any, start: int, keep: int) -> Fed:
+    def _run(self, ids: Tensor, start: int, keep: int) -> StepOutput:
         """Run ids that begin at position `start`."""
         given: dict[str, Any] = {}
         if self.mask is not None:
@@ -125,13 +140,13 @@ class DecoderStepper:
         out = self.model(
             ids, past_key_values=self.cache, use_cache=self.cache is not None, logits_to_keep=keep, **given
         )
-        return Fed(
+        return StepOutput(
             out.logits[:, -keep:].float(),
             out.attentions if self.wanted.attentions else None,
             out.hidden_states if self.wanted.hidden_states else None,
         )
 
-    def reorder(self, index: Any) -> None:
+    def reorder(self, index: Tensor) -> None:
         """Let the rows be those at `index`."""
         if self.cache is not None:
             self.cache.reorder(index)
@@ -148,17 +163,17 @@ class Seq2SeqStepper(DecoderStepper):
 
     def __init__(
         self,
-        model: Any,
+        model: Model,
         *,
         encoder_outputs: Any,
-        encoder_mask: Any = None,
-        cache: Any = None,
+        encoder_mask: Tensor | None = None,
+        cache: nn.KVCache | None = None,
         wanted: Wanted | None = None,
     ) -> None:
         super().__init__(model, cache=cache, max_length=0, wanted=wanted)
         self.encoder_outputs, self.encoder_mask = encoder_outputs, encoder_mask
 
-    def _run(self, ids: Any, start: int, keep: int) -> Fed:
+    def _run(self, ids: Tensor, start: int, keep: int) -> StepOutput:
         given: dict[str, Any] = {}
         if self.wanted.attentions:
             given["output_attentions"] = True
@@ -176,7 +191,7 @@ class Seq2SeqStepper(DecoderStepper):
         )
         # The model adds to an empty cache what the decoder looks up in the encoder.
         self.cache = out.past_key_values if self.cache is not None else None
-        return Fed(
+        return StepOutput(
             out.logits[:, -keep:].float(),
             out.decoder_attentions if self.wanted.attentions else None,
             out.decoder_hidden_states if self.wanted.hidden_states else None,
@@ -184,7 +199,7 @@ class Seq2SeqStepper(DecoderStepper):
         )
 
 
-def _joined(parts: list[Fed]) -> Fed:
+def _joined(parts: list[StepOutput]) -> StepOutput:
     """What several runs over neighbouring positions gave, as if it had been one."""
     last = parts[-1]
     if last.attentions is None and last.hidden_states is None:
@@ -198,10 +213,10 @@ def _joined(parts: list[Fed]) -> Fed:
         layers = zip(*(p.attentions for p in parts), strict=True)
         # Positions that came later are not seen: their weights are zero.
         attentions = tuple(votive.cat([F.pad(a, (0, keys - a.shape[-1])) for a in layer], 2) for layer in layers)
-    return Fed(last.logits, attentions, states)
+    return StepOutput(last.logits, attentions, states)
 
 
-def cache_for(model: Any, kind: str, max_length: int) -> Any:
+def cache_for(model: Model, kind: str, max_length: int) -> nn.KVCache:
     """An empty cache of a kind: "dynamic", "static" (memory taken once) or "sliding"."""
     if kind == "static":
         return nn.StaticCache(max_length)
@@ -210,11 +225,11 @@ def cache_for(model: Any, kind: str, max_length: int) -> Any:
     config = model.config
     layers = getattr(config, "num_hidden_layers", 0)
     window_of = getattr(config, "window_of", lambda layer: None)
-    windows = [window_of(layer) for layer in range(layers)]
+    windows: list[int | None] = [window_of(layer) for layer in range(layers)]
     if not any(windows):
         raise ValueError(
             f"generate: cache_implementation='sliding' needs layers that see a window, and "
             f"{type(model).__name__} has none; use 'dynamic' or 'static'."
         )
-    same = len(set(windows)) == 1
-    return nn.SlidingWindowCache(windows[0] if same else windows, overwrite=True)
+    first = windows[0] if len(set(windows)) == 1 else None
+    return nn.SlidingWindowCache(windows if first is None else first, overwrite=True)

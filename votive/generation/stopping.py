@@ -3,19 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import votive
+
+from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..text import Tokenizer
 
 # Why a row ended.
 EOS, LENGTH, STOP, TIME, OWN = "eos", "length", "stop", "time", "criteria"
 
 
+# Of ids and scores: whether the texts end, all or each.
+Criterion = Callable[[Tensor, Tensor], bool | Tensor | Sequence[bool]]
+
+
+class Text(Protocol):
+    """Texts so far."""
+
+    @property
+    def length(self) -> int: ...
+    @property
+    def ids(self) -> Tensor: ...
+
+
 class Reader:
     """The text of one row as its tokens come, with what a stop string hides held back."""
 
-    def __init__(self, tokenizer: Any, stops: str | Iterable[str] | None, eos: set[int]) -> None:
+    def __init__(self, tokenizer: Tokenizer, stops: str | Iterable[str] | None, eos: set[int]) -> None:
         from ..text import StopMatcher, StreamingDetokenizer
 
         self._text = StreamingDetokenizer(tokenizer, skip_special_tokens=True)
@@ -75,7 +93,7 @@ class Ending:
         self.own, self.readers = listed(own), readers
         self.deadline = None if max_time is None else time.monotonic() + max_time
 
-    def reasons(self, history: Any, scores: Any, tokens: list[int], open_: list[bool]) -> list[Any]:
+    def reasons(self, history: Text, scores: Tensor, tokens: list[int], open_: list[bool]) -> list[Any]:
         """For each row why it ends with its token, or None; `history` has a length and ids."""
         found: list[str | None] = [None] * len(tokens)
         if history.length >= self.max_length:
@@ -98,8 +116,9 @@ def listed(own: Any, name: str = "stopping_criteria") -> list[Any]:
     """One function or several, as a list."""
     if own is None:
         return []
-    found = [own] if callable(own) and not isinstance(own, list) else own
-    if not isinstance(found, Iterable) or not all(map(callable, found := list(found))):
+    given = [own] if callable(own) and not isinstance(own, list) else own
+    found = list(given) if isinstance(given, Iterable) else [None]
+    if not all(map(callable, found)):
         raise TypeError(f"generate: {name} must be a function or a list of them, got {own!r}.")
     return found
 

@@ -9,16 +9,25 @@ import math
 import queue
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
+from votive import nn
 from votive.nn import functional as F
 
+from ..tensor import Tensor
 from .assisted import assisted
 from .config import GenerationConfig
 from .loop import Step, search
 from .output import Acceptance
-from .preparing import Task, prepare, settings_of
+from .prefix import PrefixCache
+from .preparing import Ids, Task, prepare, settings_of
+from .stepping import Model
+from .stopping import Criterion
+from .warpers import Processor
+
+if TYPE_CHECKING:
+    from ..text import Tokenizer
 
 
 @dataclass(frozen=True)
@@ -48,17 +57,17 @@ class Event:
 
 
 def stream(
-    model: Any,
-    tokenizer: Any,
-    prompt: Any,
+    model: Model,
+    tokenizer: Tokenizer,
+    prompt: str | Ids,
     *,
     generation_config: GenerationConfig | None = None,
-    attention_mask: Any = None,
-    logits_processor: Any = None,
-    stopping_criteria: Any = None,
-    assistant_model: Any = None,
-    past_key_values: Any = None,
-    generator: Any = None,
+    attention_mask: Ids | None = None,
+    logits_processor: Processor | list[Processor] | None = None,
+    stopping_criteria: Criterion | list[Criterion] | None = None,
+    assistant_model: Model | None = None,
+    past_key_values: nn.KVCache | PrefixCache | None = None,
+    generator: votive.Generator | None = None,
     **settings: Any,
 ) -> Iterator[Event]:
     """Continue a prompt, a text or ids, and give an event for each token as it comes.
@@ -75,11 +84,11 @@ def stream(
     [None, None, 'length']
     """
     config = settings_of(model, generation_config, settings)
-    if config.num_beams > 1:
+    if config.beams > 1:
         raise ValueError("stream: beams are known only at their end; use generate.")
     if tokenizer is None:
         raise ValueError("stream: a tokenizer is needed to show text.")
-    ids = prompt
+    ids: Any = prompt
     if isinstance(prompt, str):
         ids = [tokenizer(prompt).input_ids]
     elif not isinstance(prompt, votive.Tensor) and prompt and isinstance(prompt[0], int):
@@ -135,7 +144,7 @@ class BaseStreamer:
     5
     """
 
-    def put(self, value: Any) -> None:
+    def put(self, value: Tensor) -> None:
         """Take ids: the prompt (1, positions) first, then one token after the other."""
         raise NotImplementedError(f"{type(self).__name__} does not say what it does with ids.")
 
@@ -155,7 +164,7 @@ class TextStreamer(BaseStreamer):
     <BLANKLINE>
     """
 
-    def __init__(self, tokenizer: Any, skip_prompt: bool = False, skip_special_tokens: bool = False) -> None:
+    def __init__(self, tokenizer: Tokenizer, skip_prompt: bool = False, skip_special_tokens: bool = False) -> None:
         self.tokenizer, self.skip_prompt = tokenizer, skip_prompt
         self.skip_special_tokens = skip_special_tokens
         self._begin()
@@ -166,7 +175,7 @@ class TextStreamer(BaseStreamer):
         self._text = StreamingDetokenizer(self.tokenizer, self.skip_special_tokens)
         self._prompt = True
 
-    def put(self, value: Any) -> None:
+    def put(self, value: Tensor) -> None:
         """Show the text of ids."""
         if value.dim() > 1 and value.shape[0] > 1:
             raise ValueError(f"{type(self).__name__}: it shows one text, got {value.shape[0]}.")
@@ -199,7 +208,11 @@ class TextIteratorStreamer(TextStreamer):
     """
 
     def __init__(
-        self, tokenizer: Any, skip_prompt: bool = False, timeout: float | None = None, skip_special_tokens: bool = False
+        self,
+        tokenizer: Tokenizer,
+        skip_prompt: bool = False,
+        timeout: float | None = None,
+        skip_special_tokens: bool = False,
     ) -> None:
         super().__init__(tokenizer, skip_prompt, skip_special_tokens)
         self.timeout = timeout

@@ -8,10 +8,14 @@ transformers. None knows a model.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import votive
 from votive.nn import functional as F
+
+from ..tensor import Tensor
+
+Processor = Callable[..., Tensor]  # of ids (batch, positions) and scores (batch, vocabulary)
 
 
 class LogitsProcessor:
@@ -27,11 +31,11 @@ class LogitsProcessor:
     # Whether the ids are looked at; where nobody does they are not collected, and None comes.
     reads = True
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         raise NotImplementedError(f"{type(self).__name__} does not say what it does to scores.")
 
 
-class LogitsProcessorList(list[Any]):
+class LogitsProcessorList(list[Processor]):
     """Processors that are applied one after the other.
 
     >>> half = votive.generation.TemperatureLogitsWarper(2.0)
@@ -44,7 +48,7 @@ class LogitsProcessorList(list[Any]):
         """Whether any of them looks at the ids."""
         return any(getattr(processor, "reads", True) for processor in self)
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         for processor in self:
             scores = processor(input_ids, scores)
         return scores
@@ -69,7 +73,7 @@ def _at_least(count: int) -> int:
     return count
 
 
-def _without(scores: Any, order: Any, dropped: Any, value: float) -> Any:
+def _without(scores: Tensor, order: Tensor, dropped: Tensor, value: float) -> Tensor:
     """Scores with a mask given in sorted order; `order` says which token each place is."""
     return scores.masked_fill(dropped.scatter(1, order, dropped), value)
 
@@ -86,7 +90,7 @@ class TemperatureLogitsWarper(_Warper):
             raise ValueError(f"temperature must be above 0, got {temperature}; for greedy search, set do_sample=False.")
         self.temperature = float(temperature)
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         return scores / self.temperature
 
 
@@ -103,7 +107,7 @@ class TopKLogitsWarper(_Warper):
         self.top_k = max(top_k, _at_least(min_tokens_to_keep))
         self.filter_value = filter_value
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         best = votive.topk(scores, min(self.top_k, scores.shape[-1]))[0]
         return scores.masked_fill(scores < best[..., -1:], self.filter_value)
 
@@ -121,7 +125,7 @@ class TopPLogitsWarper(_Warper):
         self.top_p = _share("top_p", top_p)
         self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         ordered, order = votive.sort(scores, dim=-1)
         dropped = F.softmax(ordered, -1).cumsum(-1) <= 1 - self.top_p
         dropped[..., -self.min_tokens_to_keep :] = False
@@ -141,7 +145,7 @@ class MinPLogitsWarper(_Warper):
         self.min_p = _share("min_p", min_p)
         self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         p = F.softmax(scores, -1)
         dropped = p < self.min_p * p.amax(-1, keepdim=True)
         if self.min_tokens_to_keep > 1:  # the best one stays anyway
@@ -164,7 +168,7 @@ class TypicalLogitsWarper(_Warper):
         self.mass = _share("typical_p", mass, open_high=True)
         self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         logs = F.log_softmax(scores, -1)
         entropy = -(logs * logs.exp()).nansum(-1, keepdim=True)
         away, order = votive.sort((-logs - entropy).abs(), dim=-1)
@@ -175,7 +179,7 @@ class TypicalLogitsWarper(_Warper):
         return _without(scores, order, dropped, self.filter_value)
 
 
-def _keeping_best(scores: Any, dropped: Any, count: int, value: float) -> Any:
+def _keeping_best(scores: Tensor, dropped: Tensor, count: int, value: float) -> Tensor:
     best = votive.topk(scores, min(count, scores.shape[-1]))[0]
     return scores.masked_fill(dropped & (scores < best[..., -1:]), value)
 
@@ -191,7 +195,7 @@ class EpsilonLogitsWarper(_Warper):
         self.epsilon = _share("epsilon_cutoff", epsilon, open_high=True)
         self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         dropped = F.softmax(scores, -1) < self.epsilon
         return _keeping_best(scores, dropped, self.min_tokens_to_keep, self.filter_value)
 
@@ -207,7 +211,7 @@ class EtaLogitsWarper(_Warper):
         self.epsilon = _share("eta_cutoff", epsilon, open_high=True)
         self.filter_value, self.min_tokens_to_keep = filter_value, _at_least(min_tokens_to_keep)
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         p = F.softmax(scores, -1)
         # A forbidden token counts nothing here: 0 log 0 is 0.
         entropy = -(p * F.log_softmax(scores, -1)).nansum(-1, keepdim=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import nn
 from ..nn.address import Children
-from ..nn.plain import HOOKS
+from ..nn.fast_path import HOOKS
 from . import values
 from .address import Pattern
 from .probe import unheard

@@ -1,6 +1,6 @@
 """Models of texts and pictures, a readable file each, with Hugging Face's names."""
 
-from .attention import Sight, attend, attention_weights, causal_sight
+from .attention import AttentionMask, attend, attention_weights, causal_mask
 from .auto import (
     AutoConfig,
     AutoModel,
@@ -84,8 +84,8 @@ __all__ = [
     "BaseModelOutput", "CausalLM", "CausalLMOutput", "Checkpoint", "Config", "LlamaConfig",
     "LlamaForCausalLM", "LlamaModel", "MistralConfig", "MistralForCausalLM", "MistralModel",
     "ModelOutput", "PreTrainedModel", "Qwen2Config", "Qwen2ForCausalLM", "Qwen2Model",
-    "Qwen3Config", "Qwen3ForCausalLM", "Qwen3Model", "Sight", "attend", "attention_weights",
-    "bundled", "causal_sight", "families", "register", *_FILES,
+    "Qwen3Config", "Qwen3ForCausalLM", "Qwen3Model", "AttentionMask", "attend", "attention_weights",
+    "bundled", "causal_mask", "families", "register", *_FILES,
 ]  # fmt: skip
 
 

@@ -42,7 +42,7 @@ _ATTENTIONS = (None, "sdpa", "eager")
 
 
 @dataclass(frozen=True)
-class Asked:
+class Options:
     """What a call of `from_pretrained` asks for."""
 
     places: dict[str, Any]
@@ -56,11 +56,11 @@ class Asked:
     output_loading_info: bool = False
 
 
-def asked(op: str, options: dict[str, Any]) -> Asked:
+def parse_options(op: str, options: dict[str, Any]) -> Options:
     """Sort the keyword arguments of `from_pretrained`; what is left are fields of a configuration.
 
-    >>> from votive.models.arguments import asked
-    >>> asked("Model.from_pretrained", {"torch_dtype": "float16", "num_labels": 3}).changes
+    >>> from votive.models.arguments import parse_options
+    >>> parse_options("Model.from_pretrained", {"torch_dtype": "float16", "num_labels": 3}).changes
     {'num_labels': 3}
     """
     rest = dict(options)
@@ -79,10 +79,10 @@ def asked(op: str, options: dict[str, Any]) -> Asked:
         )
     rest.setdefault("token", rest.pop("use_auth_token", None))
     places = {name: rest.pop(name) for name in PLACES if name in rest}
-    own = {f.name: rest.pop(f.name) for f in fields(Asked) if f.name in rest}
+    own = {f.name: rest.pop(f.name) for f in fields(Options) if f.name in rest}
     own["dtype"] = _dtype(op, own.get("dtype"), rest.pop("torch_dtype", None))
     own["device"] = _device(op, own.get("device"), rest.pop("device_map", None))
-    return Asked(places=places, changes=rest, **own)
+    return Options(places=places, changes=rest, **own)
 
 
 def _dtype(op: str, dtype: Any, old: Any) -> Any:
@@ -143,5 +143,5 @@ _KNOWN = (
     "attn_implementation",
     "torch_dtype",
     "device_map",
-    *(f.name for f in fields(Asked) if f.name not in ("places", "changes")),
+    *(f.name for f in fields(Options) if f.name not in ("places", "changes")),
 )

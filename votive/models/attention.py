@@ -1,54 +1,81 @@
-"""What decoder attention shares: who sees whom, and weights on request. Knows no parameters."""
+"""What attention shares: who sees whom, and weights on request. Knows no parameters."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import votive
+from votive import nn
+from votive.core import dtype as dt
 from votive.core.mode import only_shown
 from votive.nn import SlidingWindowCache
 from votive.nn import functional as F
 from votive.nn.layers.grouped_attention import visible
 from votive.ops.registry import F as ops
 
+from ..tensor import Tensor
+from .cross_cache import Cache, EncoderDecoderCache, Pair
 
-class Sight(NamedTuple):
+Weights = list[Tensor] | None  # where layers put their attention weights, (batch, heads, queries, keys)
+
+
+class AttentionMask(NamedTuple):
     """Which keys the queries see: a mask for the attention function, or its plain causal rule.
 
     With `last`, only so many last keys are looked at, and the mask is for these.
 
-    >>> votive.models.Sight(is_causal=True)
-    Sight(mask=None, is_causal=True, last=None)
+    >>> votive.models.AttentionMask(is_causal=True)
+    AttentionMask(attn_mask=None, is_causal=True, last=None)
     """
 
-    mask: Any = None
+    attn_mask: Tensor | None = None
     is_causal: bool = False
     last: int | None = None
 
+    def biased(self, bias: Tensor) -> AttentionMask:
+        """The same, with a bias (batch, heads, queries, keys) added to the scores."""
+        mask = self.attn_mask
+        if self.is_causal:
+            mask = _causal(bias)
+        if mask is None:
+            return AttentionMask(bias)
+        return AttentionMask(bias.masked_fill(~mask, -math.inf) if mask.dtype == dt.bool_ else bias + mask)
 
-def causal_sight(
-    attention_mask: Any, queries: int, keys: int, *, window: int | None = None, cache: Any = None, like: Any
-) -> Sight:
-    """Sight of the last `queries` of `keys` positions, each on itself and those before.
+
+def _causal(scores: Tensor) -> Tensor:
+    return votive.ones(scores.shape[-2:], dtype=dt.bool_, device=scores.device).tril()
+
+
+def causal_mask(
+    attention_mask: Tensor | None,
+    queries: int,
+    keys: int,
+    *,
+    window: int | None = None,
+    cache: Cache | None = None,
+    device: votive.device | str,
+) -> AttentionMask:
+    """The last `queries` of `keys` positions see themselves and those before.
 
     `attention_mask` is (batch, keys) with 0 at padding, or (batch, 1, queries, keys) and then says
     all: True or 0.0 where a query sees a key. With `window`, only so many last positions are seen,
     and no more than a `cache` that forgets still has.
 
-    >>> from votive.models.attention import causal_sight
-    >>> causal_sight(None, 3, 3, like=votive.ones(1))
-    Sight(mask=None, is_causal=True, last=None)
-    >>> causal_sight(votive.tensor([[0, 1]]), 1, 2, like=votive.ones(1)).mask
+    >>> from votive.models.attention import causal_mask
+    >>> causal_mask(None, 3, 3, device="cpu")
+    AttentionMask(attn_mask=None, is_causal=True, last=None)
+    >>> causal_mask(votive.tensor([[0, 1]]), 1, 2, device="cpu").attn_mask
     tensor([[[[False,  True]]]])
     """
     if attention_mask is not None and attention_mask.dim() == 4:
-        return Sight(attention_mask)
+        return AttentionMask(attention_mask)
     if attention_mask is not None:
         if attention_mask.dim() != 2 or attention_mask.shape[1] != keys:
             raise ValueError(
-                f"attention_mask must be (batch, {keys}), a value for each position so far and "
-                f"each new one, got {tuple(attention_mask.shape)}."
+                f"attention_mask must be (batch, {keys}), one value for each position so far and each new one; "
+                f"got shape {tuple(attention_mask.shape)}."
             )
     # Windows that differ by layer are the layers' own.
     if isinstance(cache, SlidingWindowCache) and isinstance(cache.window, int):
@@ -62,69 +89,129 @@ def causal_sight(
         if bool(attention_mask.all()):
             attention_mask = None
     if queries == 1:  # the newest sees all that are left
-        return Sight(None if attention_mask is None else attention_mask[:, None, None, :], last=last)
+        return AttentionMask(None if attention_mask is None else attention_mask[:, None, None, :], last=last)
     window = None if window is None or keys <= window else window
     if attention_mask is None and window is None and queries == keys:
-        return Sight(None, True)
-    seen = visible(queries, keys, window, like.device)  # (queries, keys)
+        return AttentionMask(None, True)
+    seen = visible(queries, keys, window, device)  # (queries, keys)
     if attention_mask is None:
-        return Sight(seen, last=last)
-    return Sight(seen & attention_mask[:, None, None, :], last=last)  # (batch, 1, queries, keys)
+        return AttentionMask(seen, last=last)
+    return AttentionMask(seen & attention_mask[:, None, None, :], last=last)  # (batch, 1, queries, keys)
 
 
-def full_sight(attention_mask: Any) -> Sight:
-    """Sight of every position on all that are not padding."""
+def padding_mask(attention_mask: Tensor | None) -> AttentionMask:
+    """Every position sees all that are not padding."""
     if attention_mask is None or attention_mask.dim() == 4:
-        return Sight(attention_mask)
+        return AttentionMask(attention_mask)
     if attention_mask.dim() != 2:
         raise ValueError(
-            "attention_mask must be (batch, positions) or (batch, 1, queries, keys), got "
+            "attention_mask must be (batch, positions) or (batch, 1, queries, keys), got shape "
             f"{tuple(attention_mask.shape)}."
         )
     mask = attention_mask.bool()
-    return Sight() if bool(mask.all()) else Sight(mask[:, None, None, :])
+    return AttentionMask() if bool(mask.all()) else AttentionMask(mask[:, None, None, :])
 
 
-def _of_last(mask: Any, k: Any) -> Any:
+def _of_last(mask: Tensor | None, k: Tensor) -> Tensor | None:
     """The mask of the keys that are there: a cache with a window gives the last ones only."""
     if mask is None or mask.shape[-1] <= k.shape[2]:
         return mask
     return mask[..., -k.shape[2] :]
 
 
-def _unseen(sight: Sight, k: Any) -> int:
-    """How many of the first keys nobody looks at."""
-    return 0 if sight.last is None else max(k.shape[2] - sight.last, 0)
-
-
-def attend(q: Any, k: Any, v: Any, sight: Sight, *, dropout: float = 0.0, scale: float | None = None) -> Any:
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: AttentionMask,
+    *,
+    dropout: float = 0.0,
+    scale: float | None = None,
+    weights: Weights = None,
+) -> Tensor:
     """Attention of (batch, heads, positions, features); key heads may be fewer than query heads.
 
+    How much of each key was used is appended to `weights`, if that is given.
+
     >>> q, k = votive.ones(1, 4, 2, 8), votive.ones(1, 2, 3, 8)
-    >>> votive.models.attend(q, k, k, votive.models.Sight()).shape
+    >>> votive.models.attend(q, k, k, votive.models.AttentionMask()).shape
     votive.Size([1, 4, 2, 8])
     """
-    if _unseen(sight, k):
-        k, v = k[:, :, -sight.last :], v[:, :, -sight.last :]  # type: ignore[operator]
-    return F.scaled_dot_product_attention(
-        q, k, v, _of_last(sight.mask, k), dropout, sight.is_causal, scale=scale, enable_gqa=k.shape[1] != q.shape[1]
+    keys, values, last = k, v, mask.last
+    if last is not None and k.shape[2] > last:
+        keys, values = k[:, :, -last:], v[:, :, -last:]
+    y = F.scaled_dot_product_attention(
+        q,
+        keys,
+        values,
+        _of_last(mask.attn_mask, keys),
+        dropout,
+        mask.is_causal,
+        scale=scale,
+        enable_gqa=k.shape[1] != q.shape[1],
     )
+    if weights is not None:
+        weights.append(shown_weights(q, k, mask, scale=scale))
+    return y
 
 
-def attention_weights(q: Any, k: Any, sight: Sight, *, scale: float | None = None, cap: float | None = None) -> Any:
+def split_heads(x: Tensor, heads: int) -> Tensor:
+    """(batch, positions, features) as (batch, heads, positions, features of a head)."""
+    return x.view(*x.shape[:2], heads, x.shape[2] // heads).transpose(1, 2)
+
+
+def merge_heads(y: Tensor) -> Tensor:
+    """The way back from `split_heads`."""
+    return y.transpose(1, 2).flatten(2)
+
+
+def self_attention(
+    x: Tensor,
+    projections: tuple[nn.Module, nn.Module, nn.Module],
+    heads: int,
+    mask: AttentionMask,
+    dropout: float,
+    weights: Weights,
+) -> Tensor:
+    """Attention of (batch, positions, features) to itself, by products for queries, keys, values."""
+    q, k, v = (split_heads(part(x), heads) for part in projections)
+    return attend(q, k, v, mask, dropout=dropout, weights=weights).transpose(1, 2).reshape(x.shape)
+
+
+def keys_and_values(
+    project: Callable[[Tensor], Pair],
+    x: Tensor,
+    other: Tensor | None,
+    cache: EncoderDecoderCache | None,
+    layer_idx: int,
+) -> Pair:
+    """What the positions of `x` look at: themselves and those before, or `other`, an encoder's.
+
+    `project` makes keys and values; a cache keeps both, and those of an encoder are made once.
+    """
+    if cache is None:
+        return project(x if other is None else other)
+    if other is None:
+        return cache.update(*project(x), layer_idx)
+    return cache.cross(layer_idx, lambda: project(other))
+
+
+def attention_weights(
+    q: Tensor, k: Tensor, mask: AttentionMask, *, scale: float | None = None, cap: float | None = None
+) -> Tensor:
     """The weights (batch, heads, queries, keys) that `attend` uses, made beside it.
 
     The fused kernel never holds them, so asking for them leaves its result as it is. `cap` bends
     scores, so that none is larger: `cap * tanh(score / cap)`.
 
     >>> q = votive.ones(1, 1, 2, 4)
-    >>> votive.models.attention_weights(q, q, votive.models.Sight(is_causal=True))[0, 0]
+    >>> votive.models.attention_weights(q, q, votive.models.AttentionMask(is_causal=True))[0, 0]
     tensor([[1.0000, 0.0000],
             [0.5000, 0.5000]])
     """
-    unseen = _unseen(sight, k)
+    unseen = 0 if mask.last is None else max(k.shape[2] - mask.last, 0)
     if unseen:
-        rest = attention_weights(q, k[:, :, unseen:], sight, scale=scale, cap=cap)
+        rest = attention_weights(q, k[:, :, unseen:], mask, scale=scale, cap=cap)
         return F.pad(rest, (unseen, 0))
     if k.shape[1] != q.shape[1]:
         k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
@@ -132,32 +219,30 @@ def attention_weights(q: Any, k: Any, sight: Sight, *, scale: float | None = Non
     scores = (q @ k.transpose(-2, -1)).float() * scale
     if cap is not None:
         scores = cap * votive.tanh(scores / cap)
-    mask = _of_last(sight.mask, k)
-    if sight.is_causal:
-        mask = votive.ones(scores.shape[-2:], dtype=votive.bool, device=q.device).tril()
-    if mask is not None and mask.dtype == votive.bool:
-        scores = scores.masked_fill(~mask, -math.inf)
+    seen = _causal(scores) if mask.is_causal else _of_last(mask.attn_mask, k)
+    if seen is not None and seen.dtype == dt.bool_:
+        scores = scores.masked_fill(~seen, -math.inf)
         # A query that sees nothing has no weights, rather than undefined ones.
-        return F.softmax(scores, -1).masked_fill(~mask, 0.0).to(q.dtype)
-    if mask is not None:
-        scores = scores + mask
+        return F.softmax(scores, -1).masked_fill(~seen, 0.0).to(q.dtype)
+    if seen is not None:
+        scores = scores + seen
         blind = (scores == -math.inf).all(-1, keepdim=True)
         return F.softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0).to(q.dtype)
     return F.softmax(scores, -1).to(q.dtype)
 
 
-def shown_weights(q: Any, k: Any, sight: Sight, *, scale: float | None = None) -> Any:
+def shown_weights(q: Tensor, k: Tensor, mask: AttentionMask, *, scale: float | None = None) -> Tensor:
     """`attention_weights` for a report: the model itself computes with the fused operator.
 
     >>> q = votive.ones(1, 1, 2, 4)
-    >>> votive.models.attention.shown_weights(q, q, votive.models.Sight())[0, 0, 0]
+    >>> votive.models.attention.shown_weights(q, q, votive.models.AttentionMask())[0, 0, 0]
     tensor([0.5000, 0.5000])
     """
     with only_shown("attention"):
-        return attention_weights(q, k, sight, scale=scale)
+        return attention_weights(q, k, mask, scale=scale)
 
 
-def next_token_loss(logits: Any, labels: Any) -> Any:
+def next_token_loss(logits: Tensor, labels: Tensor) -> Tensor:
     """Cross entropy of each position against the label after it; -100 is left out."""
     # Labels move instead of logits: these are the largest tensor of a training step.
     last = labels.new_full((labels.shape[0], 1), -100)

@@ -7,83 +7,52 @@
 
 from __future__ import annotations
 
+import re
 from importlib import import_module
 from typing import Any
 
+from .arguments import changed, parse_options
 from .checkpoint import Checkpoint
-from .config import Config
+from .config import Config, StrPath
+from .loading import FromPretrained
+from .pretrained import PreTrainedModel
 
-# model_type: (file, configuration, {use: class}); files are imported when they are needed.
+# model_type, file, configuration, and the class for each use; files are imported when they are needed.
 # Of several classes for one use, a configuration's `architectures` chooses, by default the first.
-_FAMILIES: dict[str, tuple[str, str, dict[str, str | tuple[str, ...]]]] = {
-    "beit": ("beit", "BeitConfig", {"base": "BeitModel", "image": "BeitForImageClassification"}),
-    "bert": (
-        "bert",
-        "BertConfig",
-        {"base": "BertModel", "masked": "BertForMaskedLM", "classify": "BertForSequenceClassification"},
-    ),
-    "clip": (
-        "clip",
-        "CLIPConfig",
-        {"base": "CLIPModel", "image": "CLIPForImageClassification", "zero_shot_image": "CLIPModel"},
-    ),
-    "clip_text_model": ("clip", "CLIPTextConfig", {"base": "CLIPTextModel"}),
-    "clip_vision_model": ("clip", "CLIPVisionConfig", {"base": "CLIPVisionModel"}),
-    "deit": (
-        "deit",
-        "DeiTConfig",
-        {"base": "DeiTModel", "image": ("DeiTForImageClassification", "DeiTForImageClassificationWithTeacher")},
-    ),
-    "distilbert": (
-        "distilbert",
-        "DistilBertConfig",
-        {
-            "base": "DistilBertModel",
-            "masked": "DistilBertForMaskedLM",
-            "classify": "DistilBertForSequenceClassification",
-        },
-    ),
-    "gemma": ("gemma", "GemmaConfig", {"base": "GemmaModel", "causal": "GemmaForCausalLM"}),
-    "gemma2": ("gemma", "Gemma2Config", {"base": "Gemma2Model", "causal": "Gemma2ForCausalLM"}),
-    "gemma3_text": ("gemma", "Gemma3TextConfig", {"base": "Gemma3TextModel", "causal": "Gemma3ForCausalLM"}),
-    "gpt2": ("gpt2", "GPT2Config", {"base": "GPT2Model", "causal": "GPT2LMHeadModel"}),
-    "llama": ("llama", "LlamaConfig", {"base": "LlamaModel", "causal": "LlamaForCausalLM"}),
-    "mistral": ("llama", "MistralConfig", {"base": "MistralModel", "causal": "MistralForCausalLM"}),
-    "mixtral": ("mixtral", "MixtralConfig", {"base": "MixtralModel", "causal": "MixtralForCausalLM"}),
-    "mt5": (
-        "mt5",
-        "MT5Config",
-        {"base": "MT5Model", "seq2seq": "MT5ForConditionalGeneration", "encoder": "MT5EncoderModel"},
-    ),
-    "phi3": ("phi3", "Phi3Config", {"base": "Phi3Model", "causal": "Phi3ForCausalLM"}),
-    "qwen2": ("qwen", "Qwen2Config", {"base": "Qwen2Model", "causal": "Qwen2ForCausalLM"}),
-    "qwen3": ("qwen", "Qwen3Config", {"base": "Qwen3Model", "causal": "Qwen3ForCausalLM"}),
-    "qwen3_moe": ("mixtral", "Qwen3MoeConfig", {"base": "Qwen3MoeModel", "causal": "Qwen3MoeForCausalLM"}),
-    "roberta": (
-        "roberta",
-        "RobertaConfig",
-        {"base": "RobertaModel", "masked": "RobertaForMaskedLM", "classify": "RobertaForSequenceClassification"},
-    ),
-    "t5": ("t5", "T5Config", {"base": "T5Model", "seq2seq": "T5ForConditionalGeneration", "encoder": "T5EncoderModel"}),
-    "trocr": ("trocr", "TrOCRConfig", {"causal": "TrOCRForCausalLM"}),
-    "vision-encoder-decoder": (
-        "vision_encoder_decoder",
-        "VisionEncoderDecoderConfig",
-        {"base": "VisionEncoderDecoderModel", "vision2seq": "VisionEncoderDecoderModel"},
-    ),
-    "vit": ("vit", "ViTConfig", {"base": "ViTModel", "image": "ViTForImageClassification"}),
-    "whisper": ("whisper", "WhisperConfig", {"base": "WhisperModel", "speech": "WhisperForConditionalGeneration"}),
-    "xlm-roberta": (
-        "roberta",
-        "XLMRobertaConfig",
-        {
-            "base": "XLMRobertaModel",
-            "masked": "XLMRobertaForMaskedLM",
-            "classify": "XLMRobertaForSequenceClassification",
-        },
-    ),
-}
-_ADDED: dict[str, tuple[Any, dict[str, Any]]] = {}
+_TABLE = """
+beit beit BeitConfig base=BeitModel image=BeitForImageClassification
+bert bert BertConfig base=BertModel masked=BertForMaskedLM classify=BertForSequenceClassification
+clip clip CLIPConfig base=CLIPModel image=CLIPForImageClassification zero_shot_image=CLIPModel
+clip_text_model clip CLIPTextConfig base=CLIPTextModel
+clip_vision_model clip CLIPVisionConfig base=CLIPVisionModel
+deit deit DeiTConfig base=DeiTModel image=DeiTForImageClassification|DeiTForImageClassificationWithTeacher
+distilbert distilbert DistilBertConfig base=DistilBertModel masked=DistilBertForMaskedLM
+    classify=DistilBertForSequenceClassification
+gemma gemma GemmaConfig base=GemmaModel causal=GemmaForCausalLM
+gemma2 gemma Gemma2Config base=Gemma2Model causal=Gemma2ForCausalLM
+gemma3_text gemma Gemma3TextConfig base=Gemma3TextModel causal=Gemma3ForCausalLM
+gpt2 gpt2 GPT2Config base=GPT2Model causal=GPT2LMHeadModel
+llama llama LlamaConfig base=LlamaModel causal=LlamaForCausalLM
+mistral llama MistralConfig base=MistralModel causal=MistralForCausalLM
+mixtral mixtral MixtralConfig base=MixtralModel causal=MixtralForCausalLM
+mt5 mt5 MT5Config base=MT5Model seq2seq=MT5ForConditionalGeneration encoder=MT5EncoderModel
+phi3 phi3 Phi3Config base=Phi3Model causal=Phi3ForCausalLM
+qwen2 qwen Qwen2Config base=Qwen2Model causal=Qwen2ForCausalLM
+qwen3 qwen Qwen3Config base=Qwen3Model causal=Qwen3ForCausalLM
+qwen3_moe mixtral Qwen3MoeConfig base=Qwen3MoeModel causal=Qwen3MoeForCausalLM
+roberta roberta RobertaConfig base=RobertaModel masked=RobertaForMaskedLM classify=RobertaForSequenceClassification
+t5 t5 T5Config base=T5Model seq2seq=T5ForConditionalGeneration encoder=T5EncoderModel
+trocr trocr TrOCRConfig causal=TrOCRForCausalLM
+vision-encoder-decoder vision_encoder_decoder VisionEncoderDecoderConfig
+    base=VisionEncoderDecoderModel vision2seq=VisionEncoderDecoderModel
+vit vit ViTConfig base=ViTModel image=ViTForImageClassification
+whisper whisper WhisperConfig base=WhisperModel speech=WhisperForConditionalGeneration
+xlm-roberta roberta XLMRobertaConfig base=XLMRobertaModel masked=XLMRobertaForMaskedLM
+    classify=XLMRobertaForSequenceClassification
+"""
+_FAMILIES = {model_type: rest for model_type, *rest in map(str.split, re.split(r"\n(?=\S)", _TABLE.strip()))}
+Classes = dict[str, tuple[type[PreTrainedModel], ...]]
+_ADDED: dict[str, tuple[type[Config], Classes]] = {}
 USES = {
     "base": "AutoModel",
     "causal": "AutoModelForCausalLM",
@@ -98,7 +67,9 @@ USES = {
 }
 
 
-def register(model_type: str, config_class: Any, *, exist_ok: bool = False, **classes: Any) -> None:
+def register(
+    model_type: str, config_class: type[Config], *, exist_ok: bool = False, **classes: type[PreTrainedModel]
+) -> None:
     """Let a family be found by its `model_type`; `classes` are those of AutoModel's uses.
 
     >>> class MyConfig(votive.models.LlamaConfig):
@@ -112,7 +83,7 @@ def register(model_type: str, config_class: Any, *, exist_ok: bool = False, **cl
         raise ValueError(f"register: unknown uses {unknown}; known: {sorted(USES)}.")
     if not exist_ok and (model_type in _FAMILIES or model_type in _ADDED):
         raise ValueError(f"register: {model_type!r} is taken; pass exist_ok=True to replace it.")
-    _ADDED[model_type] = (config_class, dict(classes))
+    _ADDED[model_type] = config_class, {use: (cls,) for use, cls in classes.items()}
 
 
 def families() -> list[str]:
@@ -124,7 +95,7 @@ def families() -> list[str]:
     return sorted({*_FAMILIES, *_ADDED})
 
 
-def _family(model_type: Any) -> tuple[Any, dict[str, Any]]:
+def _family(model_type: str | None) -> tuple[type[Config], Classes]:
     """The configuration class of a family and its classes by use."""
     if model_type in _ADDED:
         return _ADDED[model_type]
@@ -133,13 +104,12 @@ def _family(model_type: Any) -> tuple[Any, dict[str, Any]]:
             f"unknown model_type {model_type!r}; known: {', '.join(families())}. "
             "Add yours with votive.models.register; code that comes with a model is never run."
         )
-    file, config, classes = _FAMILIES[model_type]
+    file, config, *uses = _FAMILIES[model_type]
     module = import_module(f".{file}", __package__)
-    found = {
-        use: getattr(module, name) if isinstance(name, str) else tuple(getattr(module, n) for n in name)
-        for use, name in classes.items()
+    classes = (use.split("=") for use in uses)
+    return getattr(module, config), {
+        use: tuple(getattr(module, name) for name in names.split("|")) for use, names in classes
     }
-    return getattr(module, config), found
 
 
 class AutoConfig:
@@ -150,28 +120,26 @@ class AutoConfig:
     """
 
     @staticmethod
-    def from_dict(values: dict[str, Any]) -> Any:
+    def from_dict(values: dict[str, Any]) -> Config:
         kind = _family(values.get("model_type"))[0]
         # The name chose the class; one that was registered may have another of its own.
         return kind.from_dict({**values, "model_type": kind.model_type})
 
     @staticmethod
-    def from_pretrained(name: Any, **options: Any) -> Any:
+    def from_pretrained(name: StrPath, **options: Any) -> Config:
         """The configuration of a folder, a file, a bundled name or a repository id.
 
         Options are those of `AutoModel.from_pretrained`; fields that are given replace those of
         the file.
         """
-        from .arguments import asked, changed
-
-        ask = asked("AutoConfig.from_pretrained", options)
-        config = AutoConfig.from_dict(Checkpoint.find(name, **ask.places).config)
-        if ask.dtype is not None:
-            config.dtype = ask.dtype
-        return changed("AutoConfig.from_pretrained", config, ask.changes)
+        given = parse_options("AutoConfig.from_pretrained", options)
+        config = AutoConfig.from_dict(Checkpoint.find(name, **given.places).config)
+        if given.dtype is not None:
+            config.dtype = given.dtype
+        return changed("AutoConfig.from_pretrained", config, given.changes)
 
 
-class AutoModel:
+class AutoModel(FromPretrained):
     """The model that fits a checkpoint, without a head.
 
     >>> config = votive.models.LlamaConfig(vocab_size=8, hidden_size=4, intermediate_size=4,
@@ -183,52 +151,22 @@ class AutoModel:
     use = "base"
 
     @classmethod
-    def _config_for(cls, values: dict[str, Any]) -> Any:
+    def _config_for(cls, values: dict[str, Any]) -> Config:
         return AutoConfig.from_dict(values)
 
     @classmethod
-    def _class_for(cls, model_type: Any, architectures: Any = None) -> Any:
+    def _class_for(cls, model_type: str, architectures: list[str] | None = None) -> type[PreTrainedModel]:
         classes = _family(model_type)[1]
         if cls.use not in classes:
             known = ", ".join(USES[use] for use in classes)
             raise ValueError(f"{cls.__name__}: a {model_type} is no such model; use {known}.")
         found = classes[cls.use]
-        if not isinstance(found, tuple):
-            return found
         return next((c for c in found if c.__name__ in (architectures or [])), found[0])
 
     @classmethod
-    def from_config(cls, config: Config) -> Any:
+    def from_config(cls, config: Config) -> PreTrainedModel:
         """A model with start values."""
         return cls._class_for(config.model_type, config.architectures).from_config(config)
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        name: Any,
-        *,
-        dtype: Any = None,
-        device: Any = None,
-        config: Any = None,
-        strict: bool = True,
-        revision: str | None = None,
-        local_files_only: bool = False,
-        **options: Any,
-    ) -> Any:
-        """A model from a folder, a file, a bundled name or a repository id.
-
-        The arguments are those of PreTrainedModel.from_pretrained.
-        """
-        from .pretrained import load_asked
-
-        options |= {
-            "dtype": dtype,
-            "device": device,
-            "strict": strict,
-            "revision": revision,
-            "local_files_only": local_files_only,
-        }
-        return load_asked(cls, cls.__name__, name, config, options)
 
 
 class AutoModelForCausalLM(AutoModel):
@@ -302,7 +240,7 @@ class AutoModelForTextEncoding(AutoModel):
     use = "encoder"
 
     @classmethod
-    def _class_for(cls, model_type: Any, architectures: Any = None) -> Any:
+    def _class_for(cls, model_type: str, architectures: list[str] | None = None) -> type[PreTrainedModel]:
         # An encoder that stands alone is a model without a head.
         alone = "encoder" not in _family(model_type)[1]
         return AutoModel._class_for(model_type) if alone else super()._class_for(model_type)

@@ -17,8 +17,11 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight, full_sight
+from ..io.source import WeightSource
+from ..tensor import Tensor
+from .attention import AttentionMask, Weights, padding_mask
 from .bert import class_output
+from .config import Config
 from .encoder import Encoder
 from .output import EncoderOutput, PredictionOutput
 from .vit import (
@@ -58,7 +61,7 @@ class BeitConfig(ViTConfig):
 class BeitEmbeddings(nn.Module):
     """Patches behind the class token, with positions if the configuration asks for them."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BeitConfig) -> None:
         super().__init__()
         self.config, width = config, config.hidden_size
         self.cls_token = nn.Parameter(votive.zeros(1, 1, width))
@@ -70,7 +73,7 @@ class BeitEmbeddings(nn.Module):
             self.position_embeddings = nn.Parameter(votive.zeros(1, count, width))
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, pixel_values: Any, bool_masked_pos: Any = None) -> Any:
+    def forward(self, pixel_values: Tensor, bool_masked_pos: Tensor | None = None) -> Tensor:
         x = self.patch_embeddings(pixel_values)
         if bool_masked_pos is not None:
             x = masked(self, x, bool_masked_pos)
@@ -83,7 +86,7 @@ class BeitEmbeddings(nn.Module):
         return self.dropout(x)
 
 
-def grid_of(config: Any, pixel_values: Any) -> Pair:
+def grid_of(config: Config, pixel_values: Tensor) -> Pair:
     """How many patches of these pictures stand above and beside each other."""
     return (pixel_values.shape[2] // config.patches[0], pixel_values.shape[3] // config.patches[1])
 
@@ -110,15 +113,15 @@ def distances(height: int, width: int) -> np.ndarray:
 class BeitRelativePositionBias(nn.Module):
     """What is added to the scores of attention for the distance of two patches."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BeitConfig) -> None:
         super().__init__()
         self.window = config.grid
         rows = (2 * self.window[0] - 1) * (2 * self.window[1] - 1) + 3
         self.relative_position_bias_table = nn.Parameter(votive.zeros(rows, config.num_attention_heads))
 
-    def forward(self, window: Pair) -> Any:
+    def forward(self, window: Pair) -> Tensor:
         """The bias (1, heads, tokens, tokens) for a grid of patches of any size."""
-        table = self.relative_position_bias_table
+        table: Tensor = self.relative_position_bias_table
         if window != self.window:
             old = table[:-3].reshape(1, *(2 * n - 1 for n in self.window), -1).permute(0, 3, 1, 2)
             size = tuple(2 * n - 1 for n in window)
@@ -131,7 +134,7 @@ class BeitRelativePositionBias(nn.Module):
 class BeitSelfAttention(ViTSelfAttention):
     """Attention whose keys have no bias, and which may have one for distances."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BeitConfig) -> None:
         super().__init__(config, key_bias=False)
         self.relative_position_bias = None
         if config.use_relative_position_bias:
@@ -141,7 +144,7 @@ class BeitSelfAttention(ViTSelfAttention):
 class BeitLayer(ViTLayer):
     """As in a ViT; what is added is scaled, and in training left out for some samples."""
 
-    def __init__(self, config: Any, drop: float) -> None:
+    def __init__(self, config: BeitConfig, drop: float) -> None:
         super().__init__(config)
         self.drop = drop
         self.attention["attention"] = BeitSelfAttention(config)
@@ -150,7 +153,7 @@ class BeitLayer(ViTLayer):
             start = votive.full((config.hidden_size,), config.layer_scale_init_value)
             self.lambda_1, self.lambda_2 = nn.Parameter(start), nn.Parameter(start.clone())
 
-    def added(self, y: Any, scale: Any) -> Any:
+    def added(self, y: Tensor, scale: Tensor | None) -> Tensor:
         """What is added to the stream."""
         y = y if scale is None else scale * y
         if not self.training or not self.drop:
@@ -159,30 +162,18 @@ class BeitLayer(ViTLayer):
         kept = votive.rand(y.shape[0], 1, 1, device=y.device) >= self.drop
         return y / (1 - self.drop) * kept.to(y.dtype)
 
-    def forward(  # type: ignore[override]
-        self, x: Any, sight: Sight, weights: list[Any] | None = None, window: Pair = (0, 0)
-    ) -> Any:
+    def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None, window: Pair = (0, 0)) -> Tensor:
         own = self.attention["attention"].relative_position_bias
         if own is not None:
-            sight = biased(sight, own(window))
-        x = x + self.added(self.attended(x, sight, weights), self.lambda_1)
+            mask = mask.biased(own(window))
+        x = x + self.added(self.attended(x, mask, weights), self.lambda_1)
         return x + self.added(self.thought(x), self.lambda_2)
-
-
-def biased(sight: Sight, bias: Any) -> Sight:
-    """A sight with something added to the scores."""
-    mask = sight.mask
-    if mask is None:
-        return Sight(bias)
-    if mask.dtype == votive.bool:
-        return Sight(bias.masked_fill(~mask, -votive.inf))
-    return Sight(mask + bias)
 
 
 class _Beit(_ViT):
     """What all BEiT classes share."""
 
-    config_class: Any = BeitConfig
+    config_class = BeitConfig
     base_model_prefix = "beit"
     ignored = (*_ViT.ignored, r"relative_position_index$")
     renames = {
@@ -200,13 +191,13 @@ class _Beit(_ViT):
 class BeitPooler(nn.Module):
     """The mean of the patches, normed; or the class token."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BeitConfig) -> None:
         super().__init__()
         self.layernorm = None
         if config.use_mean_pooling:
             self.layernorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return x[:, 0] if self.layernorm is None else self.layernorm(x[:, 1:].mean(1))
 
 
@@ -219,7 +210,7 @@ class BeitModel(_Beit):
     votive.Size([1, 7, 8])
     """
 
-    def __init__(self, config: Any, add_pooling_layer: bool = True) -> None:
+    def __init__(self, config: BeitConfig, add_pooling_layer: bool = True) -> None:
         super().__init__(config)
         self.embeddings = BeitEmbeddings(config)
         last = max(config.num_hidden_layers - 1, 1)
@@ -234,7 +225,7 @@ class BeitModel(_Beit):
         self.pooler = BeitPooler(config) if add_pooling_layer else None
         self.post_init()
 
-    def adapted(self, source: Any) -> Any:
+    def adapted(self, source: WeightSource) -> WeightSource:
         # A pooler that only picks the class token has nothing in files.
         pooler = self.pooler
         source = super().adapted(source)
@@ -244,22 +235,22 @@ class BeitModel(_Beit):
 
     def forward(
         self,
-        pixel_values: Any = None,
-        bool_masked_pos: Any = None,
+        pixel_values: Tensor | None = None,
+        bool_masked_pos: Tensor | None = None,
         interpolate_pos_encoding: bool = False,
-        attention_mask: Any = None,
+        attention_mask: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> EncoderOutput:
         """As ViTModel; places follow the size of the pictures whatever is asked for."""
         config = self.config
-        check_pictures(type(self).__name__, pixel_values, config.num_channels)
-        window = grid_of(config, pixel_values)
-        x = self.embeddings(pixel_values.to(self.dtype), bool_masked_pos)
-        sight = full_sight(attention_mask)
+        pictures = check_pictures(type(self).__name__, pixel_values, config.num_channels)
+        window = grid_of(config, pictures)
+        x = self.embeddings(pictures.to(self.dtype), bool_masked_pos)
+        mask = padding_mask(attention_mask)
         if "relative_position_bias" in self.encoder:
-            sight = biased(sight, self.encoder["relative_position_bias"](window))
-        found = self.encoder(x, sight, output_attentions, output_hidden_states, window)
+            mask = mask.biased(self.encoder["relative_position_bias"](window))
+        found = self.encoder(x, mask, output_attentions, output_hidden_states, window)
         x = self.layernorm(found.last_hidden_state)
         return EncoderOutput(
             last_hidden_state=x,
@@ -278,19 +269,21 @@ class BeitForImageClassification(_Beit):
     votive.Size([1, 3])
     """
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BeitConfig) -> None:
         super().__init__(config)
         self.beit = BeitModel(config)
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.classifier = nn.Linear(config.hidden_size, config.label_count)
         self.post_init()
 
-    def adapted(self, source: Any) -> Any:
+    def adapted(self, source: WeightSource) -> WeightSource:
         pooler = self.beit.pooler
         source = super().adapted(source)
         self.beit.pooler = pooler  # the classes are read from it
         return source
 
-    def forward(self, pixel_values: Any = None, labels: Any = None, **kwargs: Any) -> PredictionOutput:
+    def forward(
+        self, pixel_values: Tensor | None = None, labels: Tensor | None = None, **kwargs: Any
+    ) -> PredictionOutput:
         """As the encoder, and `labels`: classes (batch,), or values per class."""
         found = self.beit(pixel_values, **kwargs)
         return class_output(self.classifier(found.pooler_output), labels, self.config, found)

@@ -7,21 +7,24 @@ names are those of Hugging Face checkpoints.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight, attend, full_sight, shown_weights
-from .config import Config, name_labels
+from ..io.source import WeightSource
+from ..tensor import Tensor
+from .activations import activation
+from .attention import AttentionMask, Weights, padding_mask, self_attention
+from .config import Config, LabeledConfig
 from .encoder import Encoder, Widened
 from .output import EncoderOutput, PredictionOutput
-from .pretrained import PreTrainedModel, activation
+from .pretrained import PreTrainedModel
 
 
 @dataclass(kw_only=True)
-class BertConfig(Config):
+class BertConfig(LabeledConfig):
     """The numbers of a BERT.
 
     >>> votive.models.BertConfig(id2label={0: "no", 1: "yes", 2: "maybe"}).num_labels
@@ -46,12 +49,9 @@ class BertConfig(Config):
     is_decoder: bool = False
     pad_token_id: int | None = 0
     tie_word_embeddings: bool = True
-    id2label: dict[Any, str] | None = None
-    num_labels: int | None = None
-    problem_type: str | None = None
 
     def __post_init__(self) -> None:
-        name_labels(self)
+        super().__post_init__()
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 f"{type(self).__name__}: hidden_size={self.hidden_size} does not split into "
@@ -69,7 +69,7 @@ class BertConfig(Config):
 class BertEmbeddings(nn.Module):
     """Words, positions and kinds of text, added and normed."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         width = config.hidden_size
         self.word_embeddings = nn.Embedding(config.vocab_size, width, padding_idx=config.pad_token_id)
@@ -78,7 +78,7 @@ class BertEmbeddings(nn.Module):
         self.LayerNorm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, words: Any, positions: Any, kinds: Any) -> Any:
+    def forward(self, words: Tensor, positions: Tensor, kinds: Tensor) -> Tensor:
         x = words + self.token_type_embeddings(kinds) + self.position_embeddings(positions)
         return self.dropout(self.LayerNorm(x))
 
@@ -86,84 +86,78 @@ class BertEmbeddings(nn.Module):
 class BertSelfAttention(nn.Module):
     """Attention of all positions to all."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.heads, self.dropout = config.num_attention_heads, config.attention_probs_dropout_prob
         self.query = nn.Linear(config.hidden_size, config.hidden_size)
         self.key = nn.Linear(config.hidden_size, config.hidden_size)
         self.value = nn.Linear(config.hidden_size, config.hidden_size)
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        B, T, C = x.shape
-        q, k, v = (
-            part(x).view(B, T, self.heads, -1).transpose(1, 2)  # (B, H, T, D)
-            for part in (self.query, self.key, self.value)
-        )
-        y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight))
-        return y.transpose(1, 2).reshape(B, T, C)
+    def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:
+        projections = self.query, self.key, self.value
+        dropout = self.dropout if self.training else 0.0
+        return self_attention(x, projections, self.heads, mask, dropout, weights)
 
 
 class BertOutput(nn.Module):
     """A product, added to what came in before, and normed."""
 
-    def __init__(self, config: Any, inputs: int) -> None:
+    def __init__(self, config: BertConfig, inputs: int) -> None:
         super().__init__()
         self.dense = nn.Linear(inputs, config.hidden_size)
         self.LayerNorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def forward(self, y: Any, x: Any) -> Any:
+    def forward(self, y: Tensor, x: Tensor) -> Tensor:
         return self.LayerNorm(self.dropout(self.dense(y)) + x)
 
 
 class BertAttention(nn.ModuleDict):
     """Attention, and what it says added to what came in."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BertConfig) -> None:
         output = BertOutput(config, config.hidden_size)
         super().__init__({"self": BertSelfAttention(config), "output": output})
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        return self["output"](self["self"](x, sight, weights), x)
+    def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:
+        return self["output"](self["self"](x, mask, weights), x)
 
 
 class BertLayer(nn.Module):
     """Attention, then the MLP."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         width, hidden = config.hidden_size, config.intermediate_size
         self.attention = BertAttention(config)
         self.intermediate = Widened(width, hidden, config.hidden_act)
         self.output = BertOutput(config, hidden)
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        x = self.attention(x, sight, weights)
+    def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:
+        x = self.attention(x, mask, weights)
         return self.output(self.intermediate(x), x)
 
 
 class BertPooler(nn.ModuleDict):
     """One vector for the text, from its first position."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BertConfig) -> None:
         super().__init__({"dense": nn.Linear(config.hidden_size, config.hidden_size)})
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return votive.tanh(self["dense"](x[:, 0]))
 
 
 class _Bert(PreTrainedModel):
     """What all BERT classes share."""
 
-    config_class: Any = BertConfig
+    config_class = BertConfig
     base_model_prefix = "bert"
     # The first files were named after TensorFlow's variables.
     renames = {r"LayerNorm\.gamma$": "LayerNorm.weight", r"LayerNorm\.beta$": "LayerNorm.bias"}
-    ignored = (r"embeddings\.position_ids$", r"embeddings\.token_type_ids$")
+    ignored: ClassVar[tuple[str, ...]] = (r"embeddings\.position_ids$", r"embeddings\.token_type_ids$")
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """The table of token embeddings."""
         return getattr(self, self.base_model_prefix, self).embeddings.word_embeddings
 
@@ -180,21 +174,21 @@ class BertModel(_Bert):
     (votive.Size([1, 3, 8]), votive.Size([1, 8]))
     """
 
-    def __init__(self, config: Any, add_pooling_layer: bool = True) -> None:
+    def __init__(self, config: BertConfig, add_pooling_layer: bool = True) -> None:
         super().__init__(config)
         self.embeddings = BertEmbeddings(config)
         self.encoder = Encoder(BertLayer(config) for _ in range(config.num_hidden_layers))
         self.pooler = BertPooler(config) if add_pooling_layer else None
         self.post_init()
 
-    def adapted(self, source: Any) -> Any:
+    def adapted(self, source: WeightSource) -> WeightSource:
         if not any("pooler." in name for name in source.names()):
             self.pooler = None
         if self.pooler is None:
             return source.renamed(lambda name: None if "pooler." in name else name)
         return source
 
-    def positions(self, x: Any, input_ids: Any) -> Any:
+    def positions(self, x: Tensor, input_ids: Tensor | None) -> Tensor:
         """Which position each token has, when the caller does not say."""
         if x.shape[1] > self.config.max_position_embeddings:
             raise IndexError(
@@ -205,11 +199,11 @@ class BertModel(_Bert):
 
     def forward(
         self,
-        input_ids: Any = None,
-        attention_mask: Any = None,
-        token_type_ids: Any = None,
-        position_ids: Any = None,
-        inputs_embeds: Any = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> EncoderOutput:
@@ -218,9 +212,9 @@ class BertModel(_Bert):
             position_ids = self.positions(x, input_ids)
         if token_type_ids is None:
             token_type_ids = votive.zeros(x.shape[:2], dtype=votive.int64, device=x.device)
-        sight = full_sight(attention_mask)
+        mask = padding_mask(attention_mask)
         x = self.embeddings(x, position_ids, token_type_ids)
-        found = self.encoder(x, sight, output_attentions, output_hidden_states)
+        found = self.encoder(x, mask, output_attentions, output_hidden_states)
         x = found.last_hidden_state
         return EncoderOutput(
             last_hidden_state=x,
@@ -233,36 +227,36 @@ class BertModel(_Bert):
 class BertTransform(nn.ModuleDict):
     """What stands before the scores of words."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BertConfig) -> None:
         width = config.hidden_size
         norm = nn.LayerNorm(width, eps=config.layer_norm_eps)
         super().__init__({"dense": nn.Linear(width, width), "LayerNorm": norm})
         self.act_fn = activation(config.hidden_act)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return self["LayerNorm"](self.act_fn(self["dense"](x)))
 
 
 class BertLMHead(nn.Module):
     """Scores of all words for each position; the words' own embeddings are its weights."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.transform = BertTransform(config)
         self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
         self.bias = nn.Parameter(votive.zeros(config.vocab_size))
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return self.decoder(self.transform(x))
 
 
 class BertHeads(nn.ModuleDict):
     """The head that fills gaps, under the name that files have for it."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BertConfig) -> None:
         super().__init__({"predictions": BertLMHead(config)})
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return self["predictions"](x)
 
 
@@ -282,13 +276,15 @@ class BertForMaskedLM(_Bert):
         "cls.predictions.decoder.bias": "cls.predictions.bias",
     }
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         self.bert = BertModel(config, add_pooling_layer=False)
         self.cls = BertHeads(config)
         self.post_init()
 
-    def forward(self, input_ids: Any = None, *args: Any, labels: Any = None, **kwargs: Any) -> Any:
+    def forward(
+        self, input_ids: Tensor | None = None, *args: Any, labels: Tensor | None = None, **kwargs: Any
+    ) -> PredictionOutput:
         """As the encoder, and `labels` with -100 where nothing is to be predicted."""
         found = self.bert(input_ids, *args, **kwargs)
         return masked_output(self.cls(found.last_hidden_state), labels, found)
@@ -304,22 +300,24 @@ class BertForSequenceClassification(_Bert):
     votive.Size([1, 3])
     """
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: BertConfig) -> None:
         super().__init__(config)
         self.bert = BertModel(config)
         p = config.classifier_dropout
         self.dropout = nn.Dropout(config.hidden_dropout_prob if p is None else p)
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.classifier = nn.Linear(config.hidden_size, config.label_count)
         self.post_init()
 
-    def forward(self, input_ids: Any = None, *args: Any, labels: Any = None, **kwargs: Any) -> Any:
+    def forward(
+        self, input_ids: Tensor | None = None, *args: Any, labels: Tensor | None = None, **kwargs: Any
+    ) -> PredictionOutput:
         """As the encoder, and `labels`: classes (batch,), or values per class."""
         found = self.bert(input_ids, *args, **kwargs)
         logits = self.classifier(self.dropout(found.pooler_output))
         return class_output(logits, labels, self.config, found)
 
 
-def masked_output(logits: Any, labels: Any, found: Any) -> PredictionOutput:
+def masked_output(logits: Tensor, labels: Tensor | None, found: EncoderOutput) -> PredictionOutput:
     """Word scores, and their cross entropy against labels."""
     loss = None
     if labels is not None:
@@ -327,7 +325,7 @@ def masked_output(logits: Any, labels: Any, found: Any) -> PredictionOutput:
     return PredictionOutput(loss=loss, logits=logits, hidden_states=found.hidden_states, attentions=found.attentions)
 
 
-def class_output(logits: Any, labels: Any, config: Any, found: Any) -> PredictionOutput:
+def class_output(logits: Tensor, labels: Tensor | None, config: Config, found: EncoderOutput) -> PredictionOutput:
     """Class scores, and the loss that `problem_type` names or that fits the labels."""
     loss = None
     if labels is not None:

@@ -13,10 +13,11 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
+from ..tensor import Tensor
 from .bert import class_output
 from .clip_config import CLIPConfig, CLIPTextConfig, CLIPVisionConfig
 from .clip_sides import _CLIP, CLIPTextModel, CLIPVisionModel
-from .output import ModelOutput, PredictionOutput
+from .output import EncoderOutput, ModelOutput, PredictionOutput
 
 __all__ = [
     "CLIPConfig",
@@ -40,13 +41,13 @@ class CLIPOutput(ModelOutput):
     votive.Size([2, 3])
     """
 
-    loss: Any = None
-    logits_per_image: Any = None
-    logits_per_text: Any = None
-    text_embeds: Any = None
-    image_embeds: Any = None
-    text_model_output: Any = None
-    vision_model_output: Any = None
+    loss: Tensor | None = None
+    logits_per_image: Tensor | None = None
+    logits_per_text: Tensor | None = None
+    text_embeds: Tensor | None = None
+    image_embeds: Tensor | None = None
+    text_model_output: EncoderOutput | None = None
+    vision_model_output: EncoderOutput | None = None
 
 
 @dataclass
@@ -57,10 +58,10 @@ class CLIPTextModelOutput(ModelOutput):
     ['text_embeds']
     """
 
-    text_embeds: Any = None
-    last_hidden_state: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
+    text_embeds: Tensor | None = None
+    last_hidden_state: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -71,10 +72,10 @@ class CLIPVisionModelOutput(ModelOutput):
     ['image_embeds']
     """
 
-    image_embeds: Any = None
-    last_hidden_state: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
+    image_embeds: Tensor | None = None
+    last_hidden_state: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 class CLIPModel(_CLIP):
@@ -101,11 +102,13 @@ class CLIPModel(_CLIP):
             nn.init.normal_(part.weight, std=part.in_features**-0.5 * factor)
         self.post_init()
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """The table of token embeddings."""
         return self.text_model.get_input_embeddings()
 
-    def get_text_features(self, input_ids: Any = None, attention_mask: Any = None, position_ids: Any = None) -> Any:
+    def get_text_features(
+        self, input_ids: Tensor | None = None, attention_mask: Tensor | None = None, position_ids: Tensor | None = None
+    ) -> Any:
         """Texts (batch, projection_dim) in the shared space, not scaled to length one.
 
         >>> hasattr(votive.models.CLIPModel, "get_text_features")
@@ -114,7 +117,7 @@ class CLIPModel(_CLIP):
         found = self.text_model(input_ids, attention_mask, position_ids)
         return self.text_projection(found.pooler_output)
 
-    def get_image_features(self, pixel_values: Any = None, interpolate_pos_encoding: bool = False) -> Any:
+    def get_image_features(self, pixel_values: Tensor | None = None, interpolate_pos_encoding: bool = False) -> Any:
         """Pictures (batch, projection_dim) in the shared space, not scaled to length one.
 
         >>> hasattr(votive.models.CLIPModel, "get_image_features")
@@ -125,10 +128,10 @@ class CLIPModel(_CLIP):
 
     def forward(
         self,
-        input_ids: Any = None,
-        pixel_values: Any = None,
-        attention_mask: Any = None,
-        position_ids: Any = None,
+        input_ids: Tensor | None = None,
+        pixel_values: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
         return_loss: bool = False,
         interpolate_pos_encoding: bool = False,
         output_attentions: bool = False,
@@ -156,7 +159,7 @@ class CLIPModel(_CLIP):
         )
 
 
-def _unit(x: Any) -> Any:
+def _unit(x: Tensor) -> Any:
     return x / x.square().sum(-1, keepdim=True).sqrt()
 
 
@@ -170,7 +173,7 @@ class CLIPTextModelWithProjection(_CLIP):
     votive.Size([1, 4])
     """
 
-    config_class: Any = CLIPTextConfig
+    config_class = CLIPTextConfig
     ignored = (*_CLIP.ignored, r"^(clip\.)?(vision_model|visual_projection|logit_scale)\b")
 
     def __init__(self, config: Any) -> None:
@@ -180,11 +183,11 @@ class CLIPTextModelWithProjection(_CLIP):
         nn.init.normal_(self.text_projection.weight, std=config.hidden_size**-0.5)
         self.post_init()
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """The table of token embeddings."""
         return self.text_model.get_input_embeddings()
 
-    def forward(self, input_ids: Any = None, *args: Any, **kwargs: Any) -> CLIPTextModelOutput:
+    def forward(self, input_ids: Tensor | None = None, *args: Any, **kwargs: Any) -> CLIPTextModelOutput:
         """As CLIPTextModel."""
         found = self.text_model(input_ids, *args, **kwargs)
         return CLIPTextModelOutput(
@@ -205,7 +208,7 @@ class CLIPVisionModelWithProjection(_CLIP):
     votive.Size([1, 4])
     """
 
-    config_class: Any = CLIPVisionConfig
+    config_class = CLIPVisionConfig
     ignored = (*_CLIP.ignored, r"^(clip\.)?(text_model|text_projection|logit_scale)\b")
 
     def __init__(self, config: Any) -> None:
@@ -215,11 +218,11 @@ class CLIPVisionModelWithProjection(_CLIP):
         nn.init.normal_(self.visual_projection.weight, std=config.hidden_size**-0.5)
         self.post_init()
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """What makes vectors of patches."""
         return self.vision_model.get_input_embeddings()
 
-    def forward(self, pixel_values: Any = None, *args: Any, **kwargs: Any) -> CLIPVisionModelOutput:
+    def forward(self, pixel_values: Tensor | None = None, *args: Any, **kwargs: Any) -> CLIPVisionModelOutput:
         """As CLIPVisionModel."""
         found = self.vision_model(pixel_values, *args, **kwargs)
         return CLIPVisionModelOutput(
@@ -245,15 +248,17 @@ class CLIPForImageClassification(_CLIP):
     def __init__(self, config: Any) -> None:
         super().__init__(config)
         self.vision_model = CLIPVisionModel(config.vision_config)
-        self.classifier = nn.Linear(config.vision_config.hidden_size, config.num_labels)
+        self.classifier = nn.Linear(config.vision_config.hidden_size, config.label_count)
         nn.init.normal_(self.classifier.weight, std=self.classifier.in_features**-0.5)
         self.post_init()
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """What makes vectors of patches."""
         return self.vision_model.get_input_embeddings()
 
-    def forward(self, pixel_values: Any = None, labels: Any = None, **kwargs: Any) -> PredictionOutput:
+    def forward(
+        self, pixel_values: Tensor | None = None, labels: Tensor | None = None, **kwargs: Any
+    ) -> PredictionOutput:
         """As CLIPVisionModel, and `labels`: classes (batch,), or values per class."""
         found = self.vision_model(pixel_values, **kwargs)
         logits = self.classifier(found.last_hidden_state[:, 1:].mean(1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from .config import Config, name_labels
+from .config import Config, LabeledConfig
 
 
 @dataclass(kw_only=True)
@@ -79,7 +79,7 @@ class CLIPVisionConfig(_Side):
 
 
 @dataclass(kw_only=True)
-class CLIPConfig(Config):
+class CLIPConfig(LabeledConfig):
     """Both sides, and the width of the space they share.
 
     >>> votive.models.CLIPConfig(text_config={"hidden_size": 64}).text_config.hidden_size
@@ -93,9 +93,6 @@ class CLIPConfig(Config):
     projection_dim: int = 512
     logit_scale_init_value: float = 2.6592
     initializer_factor: float = 1.0
-    id2label: dict[Any, str] | None = None
-    num_labels: int | None = None
-    problem_type: str | None = None
 
     @classmethod
     def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -107,7 +104,7 @@ class CLIPConfig(Config):
         return super().adapt(values)
 
     def __post_init__(self) -> None:
-        name_labels(self)
+        super().__post_init__()
         for name, kind in (("text_config", CLIPTextConfig), ("vision_config", CLIPVisionConfig)):
             given = getattr(self, name)
             if given is None or isinstance(given, dict):

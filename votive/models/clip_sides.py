@@ -5,57 +5,56 @@ Parameter names are those of Hugging Face checkpoints.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import ClassVar
 
 import votive
 from votive import nn
-from votive.nn.activated import feed_forward
+from votive.nn.fused_linear import feed_forward
 
-from .attention import Sight, attend, causal_sight, shown_weights
+from ..tensor import Tensor
+from .activations import activation
+from .attention import AttentionMask, Weights, causal_mask, self_attention
 from .clip_config import CLIPConfig, CLIPTextConfig, CLIPVisionConfig
+from .config import Config
+from .encoder import run_encoder
 from .output import EncoderOutput
-from .pretrained import PreTrainedModel, activation
+from .pretrained import PreTrainedModel
+from .stack import Trace
 from .vit import check_pictures, stretched
 
 
 class CLIPAttention(nn.Module):
-    """Attention as the sight says: to all, or to what came before."""
+    """Attention as the mask says: to all, or to what came before."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: CLIPTextConfig | CLIPVisionConfig) -> None:
         super().__init__()
         width = config.hidden_size
         self.heads, self.dropout = config.num_attention_heads, config.attention_dropout or 0.0
         self.k_proj, self.v_proj = nn.Linear(width, width), nn.Linear(width, width)
         self.q_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        B, T, C = x.shape
-        q, k, v = (
-            part(x).view(B, T, self.heads, C // self.heads).transpose(1, 2)  # (B, H, T, D)
-            for part in (self.q_proj, self.k_proj, self.v_proj)
-        )
-        y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight))
-        return self.out_proj(y.transpose(1, 2).reshape(B, T, C))
+    def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:
+        projections = self.q_proj, self.k_proj, self.v_proj
+        dropout = self.dropout if self.training else 0.0
+        return self.out_proj(self_attention(x, projections, self.heads, mask, dropout, weights))
 
 
 class CLIPMLP(nn.ModuleDict):
     """`fc2(act(fc1(x)))`."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: CLIPTextConfig | CLIPVisionConfig) -> None:
         width, hidden = config.hidden_size, config.intermediate_size
         super().__init__({"fc1": nn.Linear(width, hidden), "fc2": nn.Linear(hidden, width)})
         self.act_fn = activation(config.hidden_act)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return feed_forward(self["fc1"], self.act_fn, self["fc2"], x)
 
 
 class CLIPEncoderLayer(nn.Module):
     """Norm and attention, norm and MLP, each added to what came in."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: CLIPTextConfig | CLIPVisionConfig) -> None:
         super().__init__()
         width = config.hidden_size
         self.self_attn = CLIPAttention(config)
@@ -63,15 +62,15 @@ class CLIPEncoderLayer(nn.Module):
         self.mlp = CLIPMLP(config)
         self.layer_norm2 = nn.LayerNorm(width, eps=config.layer_norm_eps)
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        x = x + self.self_attn(self.layer_norm1(x), sight, weights)
+    def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:
+        x = x + self.self_attn(self.layer_norm1(x), mask, weights)
         return x + self.mlp(self.layer_norm2(x))
 
 
 class _CLIP(PreTrainedModel):
     """What all CLIP classes share."""
 
-    config_class: Any = CLIPConfig
+    config_class: ClassVar[type[Config]] = CLIPConfig
     base_model_prefix = "clip"
 
     def init_weights(self, module: nn.Module) -> None:
@@ -99,23 +98,14 @@ class _CLIP(PreTrainedModel):
 class CLIPEncoder(nn.Module):
     """Layers, one after the other."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: CLIPTextConfig | CLIPVisionConfig) -> None:
         super().__init__()
         self.layers = nn.ModuleList(CLIPEncoderLayer(config) for _ in range(config.num_hidden_layers))
         for layer in self.layers:  # start values of a layer ask how many there are
             layer.__dict__["depth"] = layer.self_attn.__dict__["depth"] = config.num_hidden_layers
 
-    def forward(self, x: Any, sight: Sight, attentions: bool, hidden: bool) -> EncoderOutput:
-        states = [x]
-        weights: list[Any] | None = [] if attentions else None
-        for layer in self.layers:
-            x = layer(x, sight, weights)
-            states.append(x)
-        return EncoderOutput(
-            last_hidden_state=x,
-            hidden_states=tuple(states) if hidden else None,
-            attentions=None if weights is None else tuple(weights),
-        )
+    def forward(self, x: Tensor, mask: AttentionMask, attentions: bool, hidden: bool) -> EncoderOutput:
+        return run_encoder(self.layers, x, mask, Trace(attentions, hidden))
 
 
 class CLIPTextModel(_CLIP):
@@ -127,10 +117,10 @@ class CLIPTextModel(_CLIP):
     votive.Size([1, 8])
     """
 
-    config_class: Any = CLIPTextConfig
+    config_class = CLIPTextConfig
     base_model_prefix = "text_model"
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: CLIPTextConfig | CLIPVisionConfig) -> None:
         super().__init__(config)
         self.embeddings = nn.ModuleDict(
             {
@@ -142,15 +132,15 @@ class CLIPTextModel(_CLIP):
         self.final_layer_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.post_init()
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """The table of token embeddings."""
         return self.embeddings["token_embedding"]
 
     def forward(
         self,
-        input_ids: Any = None,
-        attention_mask: Any = None,
-        position_ids: Any = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> EncoderOutput:
@@ -164,14 +154,15 @@ class CLIPTextModel(_CLIP):
         if position_ids is None:
             position_ids = votive.arange(T, device=x.device).unsqueeze(0)
         x = x + self.embeddings["position_embedding"](position_ids)
-        sight = causal_sight(attention_mask, T, T, like=x)
-        found = self.encoder(x, sight, output_attentions, output_hidden_states)
+        mask = causal_mask(attention_mask, T, T, device=x.device)
+        found = self.encoder(x, mask, output_attentions, output_hidden_states)
         x = found.last_hidden_state = self.final_layer_norm(found.last_hidden_state)
         found.pooler_output = x[votive.arange(x.shape[0], device=x.device), self.ends(input_ids)]
         return found
 
-    def ends(self, input_ids: Any) -> Any:
+    def ends(self, input_ids: Tensor | None) -> Tensor:
         """Where each text ends: at its first `eos_token_id`."""
+        assert input_ids is not None, "they were embedded before"
         eos = self.config.eos_token_id
         if eos == 2:
             # The first files name a wrong token; the right one has the largest number of all.
@@ -182,7 +173,7 @@ class CLIPTextModel(_CLIP):
 class CLIPVisionEmbeddings(nn.Module):
     """Patches behind a class token, each with its position."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: CLIPTextConfig | CLIPVisionConfig) -> None:
         super().__init__()
         self.config, self.width = config, config.hidden_size
         self.class_embedding = nn.Parameter(votive.randn(self.width))
@@ -192,7 +183,7 @@ class CLIPVisionEmbeddings(nn.Module):
         self.grid = config.image_size // config.patch_size
         self.position_embedding = nn.Embedding(self.grid**2 + 1, self.width)
 
-    def forward(self, pixel_values: Any, interpolate: bool) -> Any:
+    def forward(self, pixel_values: Tensor, interpolate: bool) -> Tensor:
         size, config = tuple(pixel_values.shape[2:]), self.config
         places = votive.arange(self.position_embedding.num_embeddings, device=pixel_values.device)
         positions = self.position_embedding(places).unsqueeze(0)
@@ -218,10 +209,10 @@ class CLIPVisionModel(_CLIP):
     votive.Size([1, 5, 8])
     """
 
-    config_class: Any = CLIPVisionConfig
+    config_class = CLIPVisionConfig
     base_model_prefix = "vision_model"
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: CLIPTextConfig | CLIPVisionConfig) -> None:
         super().__init__(config)
         width, eps = config.hidden_size, config.layer_norm_eps
         self.embeddings = CLIPVisionEmbeddings(config)
@@ -230,20 +221,20 @@ class CLIPVisionModel(_CLIP):
         self.post_layernorm = nn.LayerNorm(width, eps=eps)
         self.post_init()
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """What makes vectors of patches."""
         return self.embeddings.patch_embedding
 
     def forward(
         self,
-        pixel_values: Any = None,
+        pixel_values: Tensor | None = None,
         interpolate_pos_encoding: bool = False,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> EncoderOutput:
-        check_pictures("CLIPVisionModel", pixel_values, self.config.num_channels)
-        x = self.embeddings(pixel_values.to(self.dtype), bool(interpolate_pos_encoding))
+        pictures = check_pictures("CLIPVisionModel", pixel_values, self.config.num_channels)
+        x = self.embeddings(pictures.to(self.dtype), bool(interpolate_pos_encoding))
         x = self.pre_layrnorm(x)
-        found = self.encoder(x, Sight(), output_attentions, output_hidden_states)
+        found = self.encoder(x, AttentionMask(), output_attentions, output_hidden_states)
         found.pooler_output = self.post_layernorm(found.last_hidden_state[:, 0])
         return found

@@ -5,11 +5,11 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -18,6 +18,7 @@ from ..core.dtype import dtype as DType
 from ..nn.layers.rope_scaling import check_options
 from ..serialization.atomic import replacing
 
+StrPath = str | os.PathLike[str]
 NAME = "config.json"
 # A configuration is a page of numbers; more is not one.
 _LARGEST = 16 << 20
@@ -51,7 +52,7 @@ class Config:
             return self.extra[name]
         raise AttributeError(f"{type(self).__name__} has no field {name!r}.")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         # The one gate for all values: constructors, files and later changes.
         kind = _annotations(type(self)).get(name)
         if kind is not None:
@@ -59,11 +60,7 @@ class Config:
         elif "extra" in self.__dict__ and not hasattr(type(self), name):
             self.extra[name] = value
             return
-        # Not in the constructor, which compares the two itself.
-        renamed = name == "num_labels" and self.__dict__.get(name) is not None
         object.__setattr__(self, name, value)
-        if renamed and value is not None and len(self.id2label or ()) != value:
-            self.id2label = {i: f"LABEL_{i}" for i in range(value)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -101,14 +98,14 @@ class Config:
         return {"model_type": self.model_type, **copy.deepcopy(self.extra), **own}
 
     @classmethod
-    def from_pretrained(cls, folder: Any, **changes: Any) -> Self:
+    def from_pretrained(cls, folder: StrPath, **changes: Any) -> Self:
         """Read config.json from a folder, or the file itself; `changes` replace fields."""
         from .arguments import changed
 
         config = cls.from_dict(read_json(_file(folder)))
         return changed(f"{cls.__name__}.from_pretrained", config, changes)
 
-    def save_pretrained(self, folder: Any) -> None:
+    def save_pretrained(self, folder: StrPath) -> None:
         """Write config.json into a folder."""
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
@@ -116,14 +113,60 @@ class Config:
             f.write((json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n").encode())
 
 
-@cache
-def _annotations(cls: type) -> dict[str, str]:
+@dataclass(kw_only=True)
+class LabeledConfig(Config):
+    """With names for classes: `id2label` and `num_labels` tell the same, `LABEL_0` by default.
+
+    >>> votive.models.BertConfig(num_labels=3).id2label
+    {0: 'LABEL_0', 1: 'LABEL_1', 2: 'LABEL_2'}
+    """
+
+    id2label: dict[Any, str] | None = None
+    num_labels: int | None = None
+    problem_type: str | None = None
+
+    def __post_init__(self) -> None:
+        # JSON has words for keys only.
+        named = {int(i): name for i, name in (self.id2label or {}).items()}
+        count = self.num_labels
+        if count is None:
+            count = len(named) or 2
+        if named and count != len(named):
+            warnings.warn(
+                f"{type(self).__name__}: num_labels={count} replaces the {len(named)} classes that id2label names.",
+                stacklevel=3,
+            )
+        if count != len(named):
+            named = {i: f"LABEL_{i}" for i in range(count)}
+        self.num_labels, self.id2label = count, named
+
+    def __setattr__(self, name: str, value: object) -> None:
+        # Not in the constructor, which compares the two itself.
+        renamed = name == "num_labels" and self.__dict__.get(name) is not None
+        super().__setattr__(name, value)
+        count = self.num_labels if renamed else None
+        if count is not None and len(self.id2label or ()) != count:
+            self.id2label = {i: f"LABEL_{i}" for i in range(count)}
+
+    @property
+    def label_count(self) -> int:
+        """How many classes there are."""
+        assert self.num_labels is not None, "known once the labels have names"
+        return self.num_labels
+
+
+_ANNOTATIONS: dict[type[Config], dict[str, str]] = {}
+
+
+def _annotations(cls: type[Config]) -> dict[str, str]:
     """The fields of a configuration and their types, as they are written."""
-    return {
-        f.name: f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
-        for f in fields(cls)
-        if f.name != "extra"
-    }
+    if cls not in _ANNOTATIONS:
+        _ANNOTATIONS[cls] = {
+            f.name: f.type if isinstance(f.type, str) else getattr(f.type, "__name__", str(f.type))
+            for f in fields(cls)
+            if f.name != "extra"
+        }
+    return _ANNOTATIONS[cls]
 
 
 # The most that a field may say, by its name: of things that are made one by one, of the width of
@@ -145,9 +188,9 @@ LAYER_TYPES = ("full_attention", "sliding_attention")
 _MAYBE_NONE = re.compile(r".*layers?|.*experts.*|num_labels|type_vocab_size")
 
 
-def _checked(what: str, value: Any, told: str) -> Any:
+def _checked(what: str, value: object, expected: str) -> Any:
     """A value that fits its field's annotation, such as `int | None` or `list[str]`."""
-    kinds = {kind.partition("[")[0].strip() for kind in re.sub(r"\[.*?\]", "", told).split("|")}
+    kinds = {kind.partition("[")[0].strip() for kind in re.sub(r"\[.*?\]", "", expected).split("|")}
     if "Any" in kinds or (value is None and "None" in kinds):
         return value
     if isinstance(value, Integral) and not isinstance(value, bool):
@@ -162,14 +205,14 @@ def _checked(what: str, value: Any, told: str) -> Any:
     elif what.endswith(": dtype") and isinstance(value, DType):
         value = value.name
     if type(value).__name__ not in kinds:
-        raise ValueError(f"{what} must be {told}, got {value!r}.")
+        raise ValueError(f"{what} must be {expected}, got {value!r}.")
     if "int" in kinds:
         _check_size(what, value)
     _check_meaning(what, value)
     return value
 
 
-def _check_size(what: str, value: Any) -> None:
+def _check_size(what: str, value: object) -> None:
     """Raise for sizes that no model has, rather than when memory is asked for."""
     name = what.rpartition(" ")[2]
     most = next((most for names, most in _MOST if names.fullmatch(name)), None)
@@ -198,29 +241,7 @@ def _check_meaning(what: str, value: Any) -> None:
         raise ValueError(f"{what} must be a finite number of 0 or more, got {value}.")
 
 
-def name_labels(config: Any) -> None:
-    """Let `id2label` and `num_labels` tell the same: a name for each class, `LABEL_0` by default.
-
-    >>> config = votive.models.BertConfig(num_labels=3)
-    >>> config.id2label
-    {0: 'LABEL_0', 1: 'LABEL_1', 2: 'LABEL_2'}
-    """
-    # JSON has words for keys only.
-    named = {int(i): name for i, name in (config.id2label or {}).items()}
-    count = config.num_labels
-    if count is None:
-        count = len(named) or 2
-    if named and count != len(named):
-        warnings.warn(
-            f"{type(config).__name__}: num_labels={count} replaces the {len(named)} classes that id2label names.",
-            stacklevel=3,
-        )
-    if count != len(named):
-        named = {i: f"LABEL_{i}" for i in range(count)}
-    config.num_labels, config.id2label = count, named
-
-
-def _file(folder: Any) -> Path:
+def _file(folder: StrPath) -> Path:
     path = Path(folder)
     return path / NAME if path.is_dir() else path
 

@@ -7,6 +7,10 @@ from typing import Any
 
 from votive import nn
 
+from ..tensor import Tensor
+
+Pair = tuple[Tensor, Tensor]  # keys and values, (batch, heads, positions, features)
+
 
 class EncoderDecoderCache:
     """A cache of the decoder's positions, and the encoder's keys and values, computed once.
@@ -21,7 +25,7 @@ class EncoderDecoderCache:
         if self_attention_cache is None:
             self_attention_cache = nn.DynamicCache()
         self.self_attention_cache = self_attention_cache
-        self._cross: dict[int, tuple[Any, Any]] = {}
+        self._cross: dict[int, Pair] = {}
         self._lent = False  # whether another cache holds the same
 
     def another(self, rows: Any = None) -> EncoderDecoderCache:
@@ -43,15 +47,15 @@ class EncoderDecoderCache:
         return made
 
     @classmethod
-    def of(cls, cache: Any) -> EncoderDecoderCache:
+    def of(cls, cache: Cache | None) -> EncoderDecoderCache:
         """Such a cache, around one that only keeps the decoder's positions if need be."""
         return cache if isinstance(cache, cls) else cls(cache)
 
-    def update(self, key: Any, value: Any, layer_idx: int = 0) -> tuple[Any, Any]:
+    def update(self, key: Any, value: Any, layer_idx: int = 0) -> Pair:
         """Add new positions of the decoder."""
         return self.self_attention_cache.update(key, value, layer_idx)
 
-    def cross(self, layer_idx: int, make: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
+    def cross(self, layer_idx: int, make: Callable[[], Pair]) -> Pair:
         """Keys and values of the encoder's positions for a layer; `make` is asked once."""
         if layer_idx not in self._cross:
             self._cross[layer_idx] = make()
@@ -74,7 +78,7 @@ class EncoderDecoderCache:
         self.self_attention_cache.reset()
         self._cross.clear()
 
-    def reorder(self, index: Any) -> None:
+    def reorder(self, index: Tensor) -> None:
         """Let the samples be those at `index`, as beams need.
 
         Where beams share the encoder's keys, each must stay with its own.
@@ -96,3 +100,6 @@ class EncoderDecoderCache:
 
     def __repr__(self) -> str:
         return f"EncoderDecoderCache({self.self_attention_cache!r}, cross={len(self._cross)})"
+
+
+Cache = nn.KVCache | EncoderDecoderCache

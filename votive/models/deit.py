@@ -11,6 +11,7 @@ from typing import Any
 
 from votive import nn
 
+from ..tensor import Tensor
 from .output import ModelOutput
 from .vit import ViTConfig, ViTEmbeddings, ViTForImageClassification, ViTModel, _ViT
 
@@ -35,7 +36,7 @@ class DeiTEmbeddings(ViTEmbeddings):
 class _DeiT(_ViT):
     """What all DeiT classes share."""
 
-    config_class: Any = DeiTConfig
+    config_class = DeiTConfig
     base_model_prefix = "deit"
 
 
@@ -75,11 +76,11 @@ class DeiTForImageClassificationWithTeacherOutput(ModelOutput):
     votive.Size([1, 2])
     """
 
-    logits: Any = None
-    cls_logits: Any = None
-    distillation_logits: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
+    logits: Tensor | None = None
+    cls_logits: Tensor | None = None
+    distillation_logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 class DeiTForImageClassificationWithTeacher(_DeiT):
@@ -92,14 +93,14 @@ class DeiTForImageClassificationWithTeacher(_DeiT):
     votive.Size([1, 3])
     """
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: DeiTConfig) -> None:
         super().__init__(config)
         self.deit = DeiTModel(config, add_pooling_layer=False)
-        self.cls_classifier = nn.Linear(config.hidden_size, config.num_labels)
-        self.distillation_classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.cls_classifier = nn.Linear(config.hidden_size, config.label_count)
+        self.distillation_classifier = nn.Linear(config.hidden_size, config.label_count)
         self.post_init()
 
-    def forward(self, pixel_values: Any = None, **kwargs: Any) -> DeiTForImageClassificationWithTeacherOutput:
+    def forward(self, pixel_values: Tensor | None = None, **kwargs: Any) -> DeiTForImageClassificationWithTeacherOutput:
         """As the encoder."""
         found = self.deit(pixel_values, **kwargs)
         x = found.last_hidden_state

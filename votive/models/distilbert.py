@@ -8,18 +8,20 @@ from typing import Any
 import votive
 from votive import nn
 from votive.nn import functional as F
-from votive.nn.activated import feed_forward
+from votive.nn.fused_linear import feed_forward
 
-from .attention import Sight, attend, full_sight, shown_weights
+from ..tensor import Tensor
+from .activations import activation
+from .attention import AttentionMask, Weights, padding_mask, self_attention
 from .bert import class_output, masked_output
-from .config import Config, name_labels
+from .config import LabeledConfig
 from .encoder import Encoder
-from .output import EncoderOutput
-from .pretrained import PreTrainedModel, activation
+from .output import EncoderOutput, PredictionOutput
+from .pretrained import PreTrainedModel
 
 
 @dataclass(kw_only=True)
-class DistilBertConfig(Config):
+class DistilBertConfig(LabeledConfig):
     """The numbers of a DistilBERT.
 
     >>> votive.models.DistilBertConfig(dim=64, n_heads=4).hidden_size
@@ -41,12 +43,9 @@ class DistilBertConfig(Config):
     seq_classif_dropout: float = 0.2
     pad_token_id: int | None = 0
     tie_word_embeddings: bool = True
-    id2label: dict[Any, str] | None = None
-    num_labels: int | None = None
-    problem_type: str | None = None
 
     def __post_init__(self) -> None:
-        name_labels(self)
+        super().__post_init__()
         if self.dim % self.n_heads:
             raise ValueError(f"DistilBertConfig: dim={self.dim} does not split into n_heads={self.n_heads}.")
 
@@ -66,33 +65,27 @@ class DistilBertConfig(Config):
 class DistilBertAttention(nn.Module):
     """Attention of all positions to all."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: DistilBertConfig) -> None:
         super().__init__()
         self.heads, self.dropout = config.n_heads, config.attention_dropout
         for name in ("q_lin", "k_lin", "v_lin", "out_lin"):
             setattr(self, name, nn.Linear(config.dim, config.dim))
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        B, T, C = x.shape
-        q, k, v = (
-            part(x).view(B, T, self.heads, -1).transpose(1, 2)  # (B, H, T, D)
-            for part in (self.q_lin, self.k_lin, self.v_lin)
-        )
-        y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight))
-        return self.out_lin(y.transpose(1, 2).reshape(B, T, C))
+    def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:
+        projections = self.q_lin, self.k_lin, self.v_lin
+        dropout = self.dropout if self.training else 0.0
+        return self.out_lin(self_attention(x, projections, self.heads, mask, dropout, weights))
 
 
 class DistilBertMLP(nn.ModuleDict):
     """`lin2(act(lin1(x)))`, of which dropout leaves a part."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: DistilBertConfig) -> None:
         up, down = (config.dim, config.hidden_dim), (config.hidden_dim, config.dim)
         super().__init__({"lin1": nn.Linear(*up), "lin2": nn.Linear(*down)})
         self.act_fn, self.dropout = activation(config.activation), config.dropout
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         y = feed_forward(self["lin1"], self.act_fn, self["lin2"], x)
         return F.dropout(y, self.dropout, self.training)
 
@@ -100,40 +93,40 @@ class DistilBertMLP(nn.ModuleDict):
 class DistilBertLayer(nn.Module):
     """Attention, then the MLP; what each adds is normed."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: DistilBertConfig) -> None:
         super().__init__()
         self.attention = DistilBertAttention(config)
         self.sa_layer_norm = nn.LayerNorm(config.dim, eps=1e-12)
         self.ffn = DistilBertMLP(config)
         self.output_layer_norm = nn.LayerNorm(config.dim, eps=1e-12)
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        x = self.sa_layer_norm(self.attention(x, sight, weights) + x)
+    def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:
+        x = self.sa_layer_norm(self.attention(x, mask, weights) + x)
         return self.output_layer_norm(self.ffn(x) + x)
 
 
 class DistilBertEmbeddings(nn.Module):
     """Words and positions, added and normed."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: DistilBertConfig) -> None:
         super().__init__()
         self.word_embeddings = nn.Embedding(config.vocab_size, config.dim, padding_idx=config.pad_token_id)
         self.position_embeddings = nn.Embedding(config.max_position_embeddings, config.dim)
         self.LayerNorm = nn.LayerNorm(config.dim, eps=1e-12)
         self.dropout = nn.Dropout(config.dropout)
 
-    def forward(self, words: Any, positions: Any) -> Any:
+    def forward(self, words: Tensor, positions: Tensor) -> Tensor:
         return self.dropout(self.LayerNorm(words + self.position_embeddings(positions)))
 
 
 class _DistilBert(PreTrainedModel):
     """What all DistilBERT classes share."""
 
-    config_class: Any = DistilBertConfig
+    config_class = DistilBertConfig
     base_model_prefix = "distilbert"
     ignored = (r"embeddings\.position_ids$",)
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """The table of token embeddings."""
         return getattr(self, self.base_model_prefix, self).embeddings.word_embeddings
 
@@ -147,7 +140,7 @@ class DistilBertModel(_DistilBert):
     votive.Size([1, 3, 8])
     """
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: DistilBertConfig) -> None:
         super().__init__(config)
         self.embeddings = DistilBertEmbeddings(config)
         self.transformer = Encoder(DistilBertLayer(config) for _ in range(config.n_layers))
@@ -155,10 +148,10 @@ class DistilBertModel(_DistilBert):
 
     def forward(
         self,
-        input_ids: Any = None,
-        attention_mask: Any = None,
-        inputs_embeds: Any = None,
-        position_ids: Any = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        position_ids: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> EncoderOutput:
@@ -171,9 +164,9 @@ class DistilBertModel(_DistilBert):
                     f"max_position_embeddings={most}."
                 )
             position_ids = votive.arange(x.shape[1], device=x.device)
-        sight = full_sight(attention_mask)
+        mask = padding_mask(attention_mask)
         x = self.embeddings(x, position_ids)
-        found: EncoderOutput = self.transformer(x, sight, output_attentions, output_hidden_states)
+        found: EncoderOutput = self.transformer(x, mask, output_attentions, output_hidden_states)
         return found
 
 
@@ -186,7 +179,7 @@ class DistilBertForMaskedLM(_DistilBert):
 
     tied = {"vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"}
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: DistilBertConfig) -> None:
         super().__init__(config)
         self.distilbert = DistilBertModel(config)
         self.vocab_transform = nn.Linear(config.dim, config.dim)
@@ -195,7 +188,9 @@ class DistilBertForMaskedLM(_DistilBert):
         self.act_fn = activation(config.activation)
         self.post_init()
 
-    def forward(self, input_ids: Any = None, *args: Any, labels: Any = None, **kwargs: Any) -> Any:
+    def forward(
+        self, input_ids: Tensor | None = None, *args: Any, labels: Tensor | None = None, **kwargs: Any
+    ) -> PredictionOutput:
         """As the encoder, and `labels` with -100 where nothing is to be predicted."""
         found = self.distilbert(input_ids, *args, **kwargs)
         x = self.vocab_layer_norm(self.act_fn(self.vocab_transform(found.last_hidden_state)))
@@ -209,15 +204,17 @@ class DistilBertForSequenceClassification(_DistilBert):
     'distilbert'
     """
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: DistilBertConfig) -> None:
         super().__init__(config)
         self.distilbert = DistilBertModel(config)
         self.pre_classifier = nn.Linear(config.dim, config.dim)
-        self.classifier = nn.Linear(config.dim, config.num_labels)
+        self.classifier = nn.Linear(config.dim, config.label_count)
         self.dropout = nn.Dropout(config.seq_classif_dropout)
         self.post_init()
 
-    def forward(self, input_ids: Any = None, *args: Any, labels: Any = None, **kwargs: Any) -> Any:
+    def forward(
+        self, input_ids: Tensor | None = None, *args: Any, labels: Tensor | None = None, **kwargs: Any
+    ) -> PredictionOutput:
         """As the encoder, and `labels`: classes (batch,), or values per class."""
         found = self.distilbert(input_ids, *args, **kwargs)
         x = F.relu(self.pre_classifier(found.last_hidden_state[:, 0]))

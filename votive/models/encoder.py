@@ -8,23 +8,34 @@ from collections.abc import Iterable
 from typing import Any
 
 from votive import nn
-from votive.nn.activated import activated, feed_forward
-from votive.nn.plain import plain
+from votive.nn.fast_path import can_bypass
+from votive.nn.fused_linear import feed_forward, linear_activation
 
-from .attention import Sight
+from ..tensor import Tensor
+from .activations import activation
+from .attention import AttentionMask
 from .output import EncoderOutput
-from .pretrained import activation
+from .stack import Trace
+
+
+def run_encoder(layers: Iterable[nn.Module], x: Tensor, mask: AttentionMask, trace: Trace, *more: Any) -> EncoderOutput:
+    """All layers, one after the other; `more` is given to each."""
+    trace.add_state(x)
+    for layer in layers:
+        x = layer(x, mask, trace.weights, *more)
+        trace.add_state(x)
+    return EncoderOutput(last_hidden_state=x, hidden_states=trace.hidden_states, attentions=trace.attentions)
 
 
 class Encoder(nn.ModuleDict):
     """Layers, one after the other; what else it holds is for the model.
 
-    >>> from votive.models.attention import Sight
+    >>> from votive.models.attention import AttentionMask
     >>> from votive.models.encoder import Encoder
     >>> class Layer(votive.nn.Module):
-    ...     def forward(self, x, sight, weights):
+    ...     def forward(self, x, mask, weights):
     ...         return x + 1
-    >>> Encoder([Layer(), Layer()])(votive.zeros(1), Sight()).last_hidden_state
+    >>> Encoder([Layer(), Layer()])(votive.zeros(1), AttentionMask()).last_hidden_state
     tensor([2.])
     """
 
@@ -32,20 +43,15 @@ class Encoder(nn.ModuleDict):
         super().__init__({"layer": nn.ModuleList(layers)})
 
     def forward(
-        self, x: Any, sight: Sight, output_attentions: bool = False, output_hidden_states: bool = False, *more: Any
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        *more: Any,
     ) -> EncoderOutput:
         """`more` is given to each layer."""
-        states = [x]
-        weights: list[Any] | None = [] if output_attentions else None
-        for layer in self["layer"]:
-            x = layer(x, sight, weights, *more)
-            if output_hidden_states:
-                states.append(x)
-        return EncoderOutput(
-            last_hidden_state=x,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
-        )
+        return run_encoder(self["layer"], x, mask, Trace(output_attentions, output_hidden_states), *more)
 
 
 class Widened(nn.ModuleDict):
@@ -60,8 +66,8 @@ class Widened(nn.ModuleDict):
         super().__init__({"dense": nn.Linear(width, hidden)})
         self.act_fn = activation(act)
 
-    def forward(self, x: Any) -> Any:
-        return activated(self["dense"], self.act_fn, x)
+    def forward(self, x: Tensor) -> Tensor:
+        return linear_activation(self["dense"], self.act_fn, x)
 
 
 class Narrowed(nn.ModuleDict):
@@ -75,17 +81,17 @@ class Narrowed(nn.ModuleDict):
     def __init__(self, hidden: int, width: int, dropout: float) -> None:
         super().__init__({"dense": nn.Linear(hidden, width), "dropout": nn.Dropout(dropout)})
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return self["dropout"](self["dense"](x))
 
 
-def widened_and_narrowed(up: Any, down: Any, x: Any) -> Any:
+def widened_and_narrowed(up: Any, down: Any, x: Tensor) -> Any:
     """`down(up(x))`, as one step of training where nobody looks at the two.
 
     >>> from votive.models.encoder import Narrowed, Widened, widened_and_narrowed
     >>> widened_and_narrowed(Widened(2, 8, "relu"), Narrowed(8, 2, 0.0), votive.ones(1, 2)).shape
     votive.Size([1, 2])
     """
-    if plain(up, Widened) and plain(down, Narrowed):
+    if can_bypass(up, Widened) and can_bypass(down, Narrowed):
         return down["dropout"](feed_forward(up["dense"], up.act_fn, down["dense"], x))
     return down(up(x))

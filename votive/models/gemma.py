@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight, attention_weights
-from .config import rope_of
-from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel, rotary
+from ..tensor import Tensor
+from .attention import AttentionMask, Weights, attention_weights
+from .config import Config, rope_of
+from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel, Rotate, rotary
+
+_NO_CAP: float | None = None
 
 
 @dataclass(kw_only=True)
@@ -46,8 +49,8 @@ class GemmaConfig(LlamaConfig):
     use_bidirectional_attention: bool | None = None
 
     # What sets families apart, as the layers ask for it.
-    attn_logit_softcapping = None
-    final_logit_softcapping = None
+    attn_logit_softcapping = _NO_CAP
+    final_logit_softcapping = _NO_CAP
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,7 +144,7 @@ class GemmaRMSNorm(nn.RMSNorm):
     def reset_parameters(self) -> None:
         nn.init.zeros_(self.weight)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         scale = 1.0 + self.weight.float()
         return F.rms_norm(x.float(), self.normalized_shape, scale, self.eps).to(x.dtype)
 
@@ -151,14 +154,14 @@ class GemmaAttention(LlamaAttention):
 
     norm_class = GemmaRMSNorm
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: GemmaConfig, layer_idx: int) -> None:
         super().__init__(config, layer_idx)
         self.cap = config.attn_logit_softcapping
 
-    def look(self, q: Any, k: Any, v: Any, sight: Sight, weights: list[Any] | None) -> Any:
+    def look(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, weights: Weights) -> Tensor:
         if self.cap is None:
-            return super().look(q, k, v, sight, weights)
-        seen = attention_weights(q, k, sight, scale=self.scale, cap=self.cap)  # (B, H, T, K)
+            return super().look(q, k, v, mask, weights)
+        seen = attention_weights(q, k, mask, scale=self.scale, cap=self.cap)  # (B, H, T, K)
         used = F.dropout(seen, self.dropout, self.training)
         v = v.repeat_interleave(q.shape[1] // v.shape[1], 1)
         if weights is not None:
@@ -176,14 +179,16 @@ class GemmaDecoderLayer(LlamaDecoderLayer):
 class Gemma2DecoderLayer(GemmaDecoderLayer):
     """Attention, then the MLP, each between two norms and added to the stream."""
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: GemmaConfig, layer_idx: int) -> None:
         super().__init__(config, layer_idx)
         width, eps = config.hidden_size, config.rms_norm_eps
         self.pre_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
         self.post_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
 
-    def forward(self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
-        y = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
+    def forward(
+        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
+    ) -> Tensor:
+        y = self.self_attn(self.input_layernorm(x), rope, mask, cache, weights)
         x = x + self.post_attention_layernorm(y)
         y = self.mlp(self.pre_feedforward_layernorm(x))
         return x + self.post_feedforward_layernorm(y)
@@ -198,11 +203,11 @@ class GemmaModel(LlamaModel):
     votive.Size([1, 3, 8])
     """
 
-    config_class: Any = GemmaConfig
-    layer_class: Any = GemmaDecoderLayer
+    config_class: ClassVar[type[Config]] = GemmaConfig
+    layer_class: ClassVar[type[LlamaDecoderLayer]] = GemmaDecoderLayer
     norm_class = GemmaRMSNorm
 
-    def embedded(self, input_ids: Any, inputs_embeds: Any) -> Any:
+    def embedded(self, input_ids: Tensor | None, inputs_embeds: Tensor | None) -> Tensor:
         x = super().embedded(input_ids, inputs_embeds)
         if inputs_embeds is not None:
             return x
@@ -217,10 +222,10 @@ class GemmaForCausalLM(LlamaForCausalLM):
     'gemma'
     """
 
-    config_class: Any = GemmaConfig
-    model_class: Any = GemmaModel
+    config_class: ClassVar[type[Config]] = GemmaConfig
+    model_class: ClassVar[type[LlamaModel]] = GemmaModel
 
-    def scores(self, x: Any) -> Any:
+    def scores(self, x: Tensor) -> Tensor:
         logits, cap = super().scores(x), self.config.final_logit_softcapping
         return logits if cap is None else cap * votive.tanh(logits / cap)
 
@@ -256,16 +261,16 @@ class Gemma3TextModel(Gemma2Model):
 
     config_class = Gemma3TextConfig
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: GemmaConfig) -> None:
         super().__init__(config)
         self.rotary_emb_local = rotary(config, config.rope_local_base_freq, None)
 
-    def rotations(self, length: int, past: int, position_ids: Any) -> Callable[[int], Any]:
+    def rotations(self, length: int, past: int, position_ids: Tensor | None) -> Callable[[int], Rotate]:
         far = super().rotations(length, past, position_ids)(0)
         angles = self.rotary_emb_local.angles(length, past, position_ids)
 
-        def near(part: Any) -> Any:
-            return self.rotary_emb_local.turn(part, angles)
+        def near(part: Tensor) -> Any:
+            return self.rotary_emb_local.rotate(part, angles)
 
         kinds = self.config.layer_types
         return lambda layer: near if kinds[layer] == "sliding_attention" else far

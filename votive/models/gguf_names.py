@@ -167,11 +167,11 @@ def hf_name(family: Family, name: str) -> str | None:
         return f"{family.layers}.{old[1]}.{inner}.weight"
     found = _BLOCK.fullmatch(name)
     if found is not None:
-        inner = family.block.get(found[2])
+        known = family.block.get(found[2])
         # Tables that llama.cpp once stored with each layer.
         if found[2] == "attn_rot_embd":
             return None
-        return name if inner is None else f"{family.layers}.{found[1]}.{inner}.{found[3]}"
+        return name if known is None else f"{family.layers}.{found[1]}.{known}.{found[3]}"
     stem, _, kind = name.rpartition(".")
     return f"{family.whole[stem]}.{kind}" if stem in family.whole else name
 

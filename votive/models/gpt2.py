@@ -7,17 +7,19 @@ A decoder: layer norm before attention and MLP, learned positions, and weights s
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import votive
 from votive import nn
-from votive.nn.activated import PRODUCTS, feed_forward
-from votive.nn.residual import add_norm, joins
+from votive.nn.fused_linear import PRODUCTS, feed_forward
+from votive.nn.residual import add_norm
 
-from .attention import Sight, attend, causal_sight, next_token_loss, shown_weights
+from ..tensor import Tensor
+from .activations import activation
+from .attention import AttentionMask, Weights, attend, causal_mask, next_token_loss
 from .config import Config
 from .output import BaseModelOutput, CausalLMOutput
-from .pretrained import CausalLM, PreTrainedModel, activation
+from .pretrained import CausalLM, PreTrainedModel
+from .stack import Trace, run_layers
 
 
 @dataclass(kw_only=True)
@@ -82,7 +84,7 @@ class Conv1D(nn.Module):
         self.weight = nn.Parameter(votive.empty(inputs, outputs))
         self.bias = nn.Parameter(votive.zeros(outputs))
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return nn.functional.linear(x, self.weight.t(), self.bias)
 
     def extra_repr(self) -> str:
@@ -96,7 +98,7 @@ PRODUCTS[Conv1D] = lambda m: (m.weight.t(), m.bias)
 class GPT2Attention(nn.Module):
     """Attention whose queries, keys and values come from one product."""
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: GPT2Config, layer_idx: int) -> None:
         super().__init__()
         self.layer_idx, self.heads = layer_idx, config.n_head
         self.dropout = config.attn_pdrop
@@ -109,24 +111,24 @@ class GPT2Attention(nn.Module):
         self.c_proj = Conv1D(width, width, (2 * config.n_layer) ** -0.5)
         self.resid_dropout = nn.Dropout(config.resid_pdrop)
 
-    def forward(self, x: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
+    def forward(
+        self, x: Tensor, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
+    ) -> Tensor:
         B, T, C = x.shape
         parts = self.c_attn(x).view(B, T, 3, self.heads, -1)
-        # Taken apart before they are turned: so their gradients are put together in one pass.
+        # Taken apart before they are transposed: so their gradients are put together in one pass.
         q, k, v = (part.transpose(1, 2) for part in parts.unbind(2))  # (B, H, T, D) each
         if cache is not None:
             k, v = cache.update(k, v, self.layer_idx)
         dropout = self.dropout if self.training else 0.0
-        y = attend(q, k, v, sight, dropout=dropout, scale=self.scale)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight, scale=self.scale))
+        y = attend(q, k, v, mask, dropout=dropout, scale=self.scale, weights=weights)
         return self.resid_dropout(self.c_proj(y.transpose(1, 2).reshape(B, T, C)))
 
 
 class GPT2MLP(nn.Module):
     """`proj(act(fc(x)))`."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: GPT2Config) -> None:
         super().__init__()
         inner = config.n_inner or 4 * config.n_embd
         self.c_fc = Conv1D(inner, config.n_embd)
@@ -134,35 +136,39 @@ class GPT2MLP(nn.Module):
         self.act = activation(config.activation_function)
         self.dropout = nn.Dropout(config.resid_pdrop)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return self.dropout(feed_forward(self.c_fc, self.act, self.c_proj, x))
 
 
 class GPT2Block(nn.Module):
     """Attention, then the MLP, each on a normed input and added to the stream."""
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: GPT2Config, layer_idx: int) -> None:
         super().__init__()
         self.ln_1 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.attn = GPT2Attention(config, layer_idx)
         self.ln_2 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.mlp = GPT2MLP(config)
 
-    def forward(self, x: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
-        x, change = self.unfinished(x, None, sight, cache, weights)
+    def forward(
+        self, x: Tensor, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
+    ) -> Tensor:
+        x, change = self.deferred(x, None, mask, cache, weights)
         return x + change
 
-    def unfinished(self, x: Any, change: Any, sight: Sight, cache: Any, weights: list[Any] | None) -> tuple[Any, Any]:
+    def deferred(
+        self, x: Tensor, change: Tensor | None, mask: AttentionMask, cache: nn.KVCache | None, weights: Weights
+    ) -> tuple[Tensor, Tensor]:
         """The stream and what is still to be added to it: the next norm adds it on its way."""
         x, y = add_norm(x, change, self.ln_1)
-        x, y = add_norm(x, self.attn(y, sight, cache, weights), self.ln_2)
+        x, y = add_norm(x, self.attn(y, mask, cache, weights), self.ln_2)
         return x, self.mlp(y)
 
 
 class _GPT2(PreTrainedModel):
     """What both GPT-2 classes share."""
 
-    config_class: Any = GPT2Config
+    config_class = GPT2Config
     base_model_prefix = "transformer"
     # Old files hold the causal mask, a table.
     ignored = (r"\.attn\.bias$", r"\.attn\.masked_bias$")
@@ -173,7 +179,7 @@ class _GPT2(PreTrainedModel):
             nn.init.normal_(module.weight, std=self.config.initializer_range * module.gain)
             nn.init.zeros_(module.bias)
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """The table of token embeddings."""
         return getattr(self, self.base_model_prefix, self).wte
 
@@ -187,7 +193,7 @@ class GPT2Model(_GPT2):
     votive.Size([1, 3, 8])
     """
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: GPT2Config) -> None:
         super().__init__(config)
         self.wte = nn.Embedding(config.vocab_size, config.n_embd)
         self.wpe = nn.Embedding(config.n_positions, config.n_embd)
@@ -198,15 +204,15 @@ class GPT2Model(_GPT2):
 
     def forward(
         self,
-        input_ids: Any = None,
-        attention_mask: Any = None,
-        position_ids: Any = None,
-        past_key_values: Any = None,
-        inputs_embeds: Any = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        past_key_values: nn.KVCache | None = None,
+        inputs_embeds: Tensor | None = None,
         use_cache: bool | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
-        token_type_ids: Any = None,
+        token_type_ids: Tensor | None = None,
     ) -> BaseModelOutput:
         x = self.embedded(input_ids, inputs_embeds)
         cache = past_key_values
@@ -225,25 +231,11 @@ class GPT2Model(_GPT2):
         if token_type_ids is not None:
             x = x + self.wte(token_type_ids)
         x = self.drop(x)
-        sight = causal_sight(attention_mask, T, past + T, cache=cache, like=x)
-        states: list[Any] = []
-        weights: list[Any] | None = [] if output_attentions else None
-        change = None
-        for block in self.h:
-            if output_hidden_states:
-                states.append(x)
-            if not output_hidden_states and joins(block, GPT2Block, x):
-                x, change = block.unfinished(x, change, sight, cache, weights)
-            else:
-                x, change = block(x if change is None else x + change, sight, cache, weights), None
-        _, x = add_norm(x, change, self.ln_f, exact=True)
-        if output_hidden_states:
-            states.append(x)
+        mask = causal_mask(attention_mask, T, past + T, cache=cache, device=x.device)
+        trace = Trace(output_attentions, output_hidden_states)
+        x = run_layers(self.h, GPT2Block, x, self.ln_f, trace, lambda i, layer: (mask, cache, trace.weights))
         return BaseModelOutput(
-            last_hidden_state=x,
-            past_key_values=cache,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
+            last_hidden_state=x, past_key_values=cache, hidden_states=trace.hidden_states, attentions=trace.attentions
         )
 
 
@@ -258,7 +250,7 @@ class GPT2LMHeadModel(_GPT2, CausalLM):
 
     tied = {"lm_head.weight": "transformer.wte.weight"}
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: GPT2Config) -> None:
         super().__init__(config)
         self.transformer = GPT2Model(config)
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
@@ -266,17 +258,17 @@ class GPT2LMHeadModel(_GPT2, CausalLM):
 
     def forward(
         self,
-        input_ids: Any = None,
-        attention_mask: Any = None,
-        position_ids: Any = None,
-        past_key_values: Any = None,
-        inputs_embeds: Any = None,
-        labels: Any = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        past_key_values: nn.KVCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
         use_cache: bool | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
         logits_to_keep: int = 0,
-        token_type_ids: Any = None,
+        token_type_ids: Tensor | None = None,
     ) -> CausalLMOutput:
         found = self.transformer(
             input_ids,

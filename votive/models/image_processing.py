@@ -71,6 +71,18 @@ class ImageProcessor:
     # Whether a single number for the size means a square, or the shorter side.
     square: ClassVar[bool] = True
 
+    do_resize: bool
+    size: Any  # a number, or a dict as `size_of` makes it
+    resample: int
+    do_center_crop: bool
+    crop_size: Any
+    do_rescale: bool
+    rescale_factor: float
+    do_normalize: bool
+    image_mean: Any
+    image_std: Any
+    do_convert_rgb: bool | None
+
     def __init__(self, **fields: Any) -> None:
         # What the file holds besides is kept, and written again.
         self.extra = {k: v for k, v in fields.items() if k not in self.defaults}

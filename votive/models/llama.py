@@ -8,16 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from votive import nn
-from votive.nn.activated import activated
-from votive.nn.residual import add_norm, joins
+from votive.nn.fused_linear import linear_activation
+from votive.nn.residual import add_norm
 
-from .attention import Sight, attend, causal_sight, next_token_loss, shown_weights
+from ..tensor import Tensor
+from .activations import activation
+from .attention import AttentionMask, Weights, attend, causal_mask, next_token_loss
 from .config import Config, rope_of
 from .output import BaseModelOutput, CausalLMOutput
-from .pretrained import CausalLM, PreTrainedModel, activation
+from .pretrained import CausalLM, PreTrainedModel
+from .stack import Trace, run_layers
+
+if TYPE_CHECKING:
+    from .fused_decoder import FusedDecoder
+
+
+Rotate = Callable[[Tensor], Tensor]  # rotates queries or keys, (batch, heads, positions, features)
 
 
 @dataclass(kw_only=True)
@@ -95,6 +104,13 @@ class LlamaConfig(Config):
     def out_bias(self) -> bool:
         return self.attention_bias
 
+    def head_sizes(self) -> tuple[int, int, int]:
+        """How many heads queries have, how many keys and values, and the width of one."""
+        shared, width = self.num_key_value_heads, self.head_dim
+        assert shared is not None, "filled in when it was made"
+        assert width is not None, "filled in when it was made"
+        return self.num_attention_heads, shared, width
+
     def window_of(self, layer: int) -> int | None:
         """How many last positions a layer sees; None for all."""
         if self.layer_types is not None:
@@ -103,35 +119,37 @@ class LlamaConfig(Config):
         return self.sliding_window if self.all_slide else None
 
 
-def rotary(config: Any, theta: float | None = None, scaling: Any = "told") -> Any:
+def rotary(
+    config: LlamaConfig, theta: float | None = None, scaling: dict[str, Any] | Literal["config"] | None = "config"
+) -> nn.RotaryEmbedding:
     """The rotary embedding that a configuration describes, or one with another base."""
     part = config.extra.get("partial_rotary_factor") or 1.0
     return nn.RotaryEmbedding(
-        int(config.head_dim * part),
+        int(config.head_sizes()[2] * part),
         config.max_position_embeddings,
         theta or config.rope_theta,
-        scaling=config.rope_scaling if scaling == "told" else scaling,
+        scaling=config.rope_scaling if scaling == "config" else scaling,
     )
 
 
 class LlamaAttention(nn.Module):
     """Attention with rotary positions; groups of query heads share a key and a value head."""
 
-    norm_class: Any = nn.RMSNorm
+    norm_class: ClassVar[type[nn.RMSNorm]] = nn.RMSNorm
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: LlamaConfig, layer_idx: int) -> None:
         super().__init__()
-        self.layer_idx, self.head_dim = layer_idx, config.head_dim
+        heads, shared, self.head_dim = config.head_sizes()
+        self.layer_idx = layer_idx
         self.dropout, self.scale = config.attention_dropout or 0.0, config.attention_scale
         self.window = config.window_of(layer_idx)
-        heads, shared = config.num_attention_heads, config.num_key_value_heads
         self.add_projections(config, heads * self.head_dim, shared * self.head_dim)
         if config.qk_norm:
             self.q_norm = self.norm_class(self.head_dim, eps=config.rms_norm_eps)
             self.k_norm = self.norm_class(self.head_dim, eps=config.rms_norm_eps)
         self.qk_norm = config.qk_norm
 
-    def add_projections(self, config: Any, heads: int, shared: int) -> None:
+    def add_projections(self, config: LlamaConfig, heads: int, shared: int) -> None:
         """The products before and behind attention, in the order that files have."""
         width = config.hidden_size
         self.q_proj = nn.Linear(width, heads, bias=config.qkv_bias)
@@ -139,10 +157,12 @@ class LlamaAttention(nn.Module):
         self.v_proj = nn.Linear(width, shared, bias=config.qkv_bias)
         self.o_proj = nn.Linear(heads, width, bias=config.out_bias)
 
-    def project(self, x: Any) -> tuple[Any, Any, Any]:
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         return self.q_proj(x), self.k_proj(x), self.v_proj(x)
 
-    def forward(self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
+    def forward(
+        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
+    ) -> Tensor:
         B, T, _ = x.shape
         q, k, v = (part.view(B, T, -1, self.head_dim) for part in self.project(x))
         if self.qk_norm:
@@ -151,22 +171,19 @@ class LlamaAttention(nn.Module):
         q, k = rope(q.transpose(1, 2)), rope(k.transpose(1, 2))  # (B, H, T, D), (B, KV, T, D)
         if cache is not None:
             k, v = cache.update(k, v, self.layer_idx)
-        y = self.look(q, k, v, sight, weights)
+        y = self.look(q, k, v, mask, weights)
         return self.o_proj(y.transpose(1, 2).reshape(B, T, -1))
 
-    def look(self, q: Any, k: Any, v: Any, sight: Sight, weights: list[Any] | None) -> Any:
+    def look(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, weights: Weights) -> Tensor:
         """What the queries see; how much of each key goes into `weights`, if that is asked for."""
         dropout = self.dropout if self.training else 0.0
-        y = attend(q, k, v, sight, dropout=dropout, scale=self.scale)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight, scale=self.scale))
-        return y
+        return attend(q, k, v, mask, dropout=dropout, scale=self.scale, weights=weights)
 
 
 class LlamaMLP(nn.Module):
     """`down(act(gate(x)) * up(x))`: Shazeer 2020, arXiv:2002.05202."""
 
-    def __init__(self, config: Any, hidden: int | None = None) -> None:
+    def __init__(self, config: LlamaConfig, hidden: int | None = None) -> None:
         super().__init__()
         width, hidden = config.hidden_size, hidden or config.intermediate_size
         bias = config.mlp_bias
@@ -175,18 +192,18 @@ class LlamaMLP(nn.Module):
         self.down_proj = nn.Linear(hidden, width, bias=bias)
         self.act_fn = activation(config.hidden_act)
 
-    def forward(self, x: Any) -> Any:
-        return self.down_proj(activated(self.gate_proj, self.act_fn, x) * self.up_proj(x))
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down_proj(linear_activation(self.gate_proj, self.act_fn, x) * self.up_proj(x))
 
 
 class LlamaDecoderLayer(nn.Module):
     """Attention, then the MLP, each on a normed input and added to the stream."""
 
-    attention_class: Any = LlamaAttention
-    norm_class: Any = nn.RMSNorm
+    attention_class: ClassVar[type[LlamaAttention]] = LlamaAttention
+    norm_class: ClassVar[type[nn.RMSNorm]] = nn.RMSNorm
     net = "mlp"  # what files call the net behind attention
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: LlamaConfig, layer_idx: int) -> None:
         super().__init__()
         self.self_attn = self.attention_class(config, layer_idx)
         setattr(self, self.net, self.feed_forward(config, layer_idx))
@@ -194,20 +211,28 @@ class LlamaDecoderLayer(nn.Module):
         self.input_layernorm = self.norm_class(width, eps=eps)
         self.post_attention_layernorm = self.norm_class(width, eps=eps)
 
-    def feed_forward(self, config: Any, layer_idx: int) -> nn.Module:
+    def feed_forward(self, config: LlamaConfig, layer_idx: int) -> nn.Module:
         """The net behind attention; mixtures of experts have another."""
         return LlamaMLP(config)
 
-    def forward(self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
-        x, change = self.unfinished(x, None, rope, sight, cache, weights)
+    def forward(
+        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
+    ) -> Tensor:
+        x, change = self.deferred(x, None, rope, mask, cache, weights)
         return x + change
 
-    def unfinished(
-        self, x: Any, change: Any, rope: Any, sight: Sight, cache: Any, weights: list[Any] | None
-    ) -> tuple[Any, Any]:
+    def deferred(
+        self,
+        x: Tensor,
+        change: Tensor | None,
+        rope: Rotate,
+        mask: AttentionMask,
+        cache: nn.KVCache | None,
+        weights: Weights,
+    ) -> tuple[Tensor, Tensor]:
         """The stream and what is still to be added to it: the next norm adds it on its way."""
         x, y = add_norm(x, change, self.input_layernorm)
-        y = self.self_attn(y, rope, sight, cache, weights)
+        y = self.self_attn(y, rope, mask, cache, weights)
         net = getattr(self, self.net)
         plain = isinstance(net, LlamaMLP)  # a router does more with its input than a product
         x, y = add_norm(x, y, self.post_attention_layernorm, exact=not plain)
@@ -223,11 +248,11 @@ class LlamaModel(PreTrainedModel):
     votive.Size([1, 3, 8])
     """
 
-    config_class: Any = LlamaConfig
-    layer_class: Any = LlamaDecoderLayer
-    norm_class: Any = nn.RMSNorm
+    config_class: ClassVar[type[Config]] = LlamaConfig
+    layer_class: ClassVar[type[LlamaDecoderLayer]] = LlamaDecoderLayer
+    norm_class: ClassVar[type[nn.RMSNorm]] = nn.RMSNorm
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: LlamaConfig) -> None:
         super().__init__(config)
         self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
         self.layers = nn.ModuleList(self.layer_class(config, i) for i in range(config.num_hidden_layers))
@@ -235,22 +260,22 @@ class LlamaModel(PreTrainedModel):
         self.rotary_emb = rotary(config)
         self.post_init()
 
-    def rotations(self, length: int, past: int, position_ids: Any) -> Callable[[int], Any]:
+    def rotations(self, length: int, past: int, position_ids: Tensor | None) -> Callable[[int], Rotate]:
         """What gives, for a layer, the function that turns its queries and keys."""
         angles = self.rotary_emb.angles(length, past, position_ids)
 
-        def turn(part: Any) -> Any:
-            return self.rotary_emb.turn(part, angles)
+        def turn(part: Tensor) -> Any:
+            return self.rotary_emb.rotate(part, angles)
 
         return lambda layer: turn
 
     def forward(
         self,
-        input_ids: Any = None,
-        attention_mask: Any = None,
-        position_ids: Any = None,
-        past_key_values: Any = None,
-        inputs_embeds: Any = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        past_key_values: nn.KVCache | None = None,
+        inputs_embeds: Tensor | None = None,
         use_cache: bool | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
@@ -264,29 +289,19 @@ class LlamaModel(PreTrainedModel):
         rope = self.rotations(T, past, position_ids)
         if cache is not None:
             self.rotary_emb.check_cache(cache)
-        sights: dict[int | None, Sight] = {}
-        states: list[Any] = []
-        weights: list[Any] | None = [] if output_attentions else None
-        change = None
-        for i, layer in enumerate(self.layers):
-            if output_hidden_states:
-                states.append(x)
+        masks: dict[int | None, AttentionMask] = {}
+        trace = Trace(output_attentions, output_hidden_states)
+        device = x.device
+
+        def arguments(i: int, layer: nn.Module) -> tuple[Any, ...]:
             window = layer.self_attn.window
-            if window not in sights:
-                sights[window] = causal_sight(attention_mask, T, past + T, window=window, cache=cache, like=x)
-            rest = rope(i), sights[window], cache, weights
-            if not output_hidden_states and joins(layer, LlamaDecoderLayer, x):
-                x, change = layer.unfinished(x, change, *rest)
-            else:
-                x, change = layer(x if change is None else x + change, *rest), None
-        _, x = add_norm(x, change, self.norm, exact=True)
-        if output_hidden_states:
-            states.append(x)
+            if window not in masks:
+                masks[window] = causal_mask(attention_mask, T, past + T, window=window, cache=cache, device=device)
+            return rope(i), masks[window], cache, trace.weights
+
+        x = run_layers(self.layers, LlamaDecoderLayer, x, self.norm, trace, arguments)
         return BaseModelOutput(
-            last_hidden_state=x,
-            past_key_values=cache,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
+            last_hidden_state=x, past_key_values=cache, hidden_states=trace.hidden_states, attentions=trace.attentions
         )
 
 
@@ -299,28 +314,33 @@ class LlamaForCausalLM(CausalLM):
     votive.Size([1, 3, 10])
     """
 
-    config_class: Any = LlamaConfig
-    model_class: Any = LlamaModel
+    config_class: ClassVar[type[Config]] = LlamaConfig
+    model_class: ClassVar[type[LlamaModel]] = LlamaModel
     tied = {"lm_head.weight": "model.embed_tokens.weight"}
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: LlamaConfig) -> None:
         super().__init__(config)
         self.model = self.model_class(config)
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
-    def scores(self, x: Any) -> Any:
+    def scores(self, x: Tensor) -> Tensor:
         """Logits of the next token."""
         return self.lm_head(x)
 
+    def fused_decoder(self) -> FusedDecoder | None:
+        from .fused_decoder import FusedDecoder
+
+        return FusedDecoder.of(self)
+
     def forward(
         self,
-        input_ids: Any = None,
-        attention_mask: Any = None,
-        position_ids: Any = None,
-        past_key_values: Any = None,
-        inputs_embeds: Any = None,
-        labels: Any = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        past_key_values: nn.KVCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
         use_cache: bool | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,

@@ -11,17 +11,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import votive
 from votive import nn
 from votive.nn import functional as F
-from votive.nn.activated import activated
+from votive.nn.fused_linear import linear_activation
 
+from ..io.source import WeightSource
+from ..tensor import Tensor
+from .activations import activation
 from .attention import next_token_loss
+from .config import Config
 from .llama import LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP, LlamaModel
 from .output import MoeCausalLMOutput, MoeModelOutput
-from .pretrained import activation
 from .qwen import Qwen3Config
 
 
@@ -61,7 +64,7 @@ class MixtralConfig(LlamaConfig):
 class MixtralExpert(nn.Module):
     """`w2(act(w1(x)) * w3(x))`."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
         width, hidden = config.hidden_size, config.intermediate_size
         self.w1 = nn.Linear(width, hidden, bias=False)
@@ -69,24 +72,24 @@ class MixtralExpert(nn.Module):
         self.w3 = nn.Linear(width, hidden, bias=False)
         self.act_fn = activation(config.hidden_act)
 
-    def forward(self, x: Any) -> Any:
-        return self.w2(activated(self.w1, self.act_fn, x) * self.w3(x))
+    def forward(self, x: Tensor) -> Tensor:
+        return self.w2(linear_activation(self.w1, self.act_fn, x) * self.w3(x))
 
 
 class MixtralSparseMoeBlock(nn.Module):
     """A router and its experts."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
         self.top_k, self.normed = config.num_experts_per_tok, config.norm_topk_prob
         self.jitter = config.router_jitter_noise
         self.gate = nn.Linear(config.hidden_size, config.num_experts, bias=False)
         self.experts = nn.ModuleList(self.expert(config) for _ in range(config.num_experts))
 
-    def expert(self, config: Any) -> nn.Module:
+    def expert(self, config: LlamaConfig) -> nn.Module:
         return MixtralExpert(config)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         if self.training and self.jitter:
             x = x * votive.empty_like(x).uniform_(1 - self.jitter, 1 + self.jitter)
         flat = x.reshape(-1, x.shape[-1])  # (N, C)
@@ -111,7 +114,7 @@ class MixtralDecoderLayer(LlamaDecoderLayer):
 
     net = "block_sparse_moe"
 
-    def feed_forward(self, config: Any, layer_idx: int) -> nn.Module:
+    def feed_forward(self, config: LlamaConfig, layer_idx: int) -> nn.Module:
         return MixtralSparseMoeBlock(config)
 
 
@@ -124,8 +127,8 @@ class MixtralModel(LlamaModel):
     votive.Size([1, 3, 8])
     """
 
-    config_class = MixtralConfig
-    layer_class = MixtralDecoderLayer
+    config_class: ClassVar[type[Config]] = MixtralConfig
+    layer_class: ClassVar[type[LlamaDecoderLayer]] = MixtralDecoderLayer
     renames = {
         r"\.mlp\.(gate|experts)\.": r".block_sparse_moe.\1.",
         r"(\.experts\.\d+\.)gate_proj\.": r"\1w1.",
@@ -133,7 +136,7 @@ class MixtralModel(LlamaModel):
         r"(\.experts\.\d+\.)up_proj\.": r"\1w3.",
     }
 
-    def adapted(self, source: Any) -> Any:
+    def adapted(self, source: WeightSource) -> WeightSource:
         return unstacked(source)
 
     def forward(self, *args: Any, output_router_logits: bool | None = None, **kwargs: Any) -> MoeModelOutput:
@@ -155,21 +158,21 @@ class MixtralForCausalLM(LlamaForCausalLM):
     votive.Size([3, 8])
     """
 
-    config_class = MixtralConfig
-    model_class: Any = MixtralModel
+    config_class: ClassVar[type[Config]] = MixtralConfig
+    model_class = MixtralModel
     renames = MixtralModel.renames
 
-    def adapted(self, source: Any) -> Any:
+    def adapted(self, source: WeightSource) -> WeightSource:
         return unstacked(source)
 
     def forward(  # type: ignore[override]
         self,
-        input_ids: Any = None,
-        attention_mask: Any = None,
-        position_ids: Any = None,
-        past_key_values: Any = None,
-        inputs_embeds: Any = None,
-        labels: Any = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        past_key_values: nn.KVCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
         use_cache: bool | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
@@ -205,7 +208,7 @@ class MixtralForCausalLM(LlamaForCausalLM):
         )
 
 
-def load_balancing_loss(logits: Any, top_k: int, attention_mask: Any = None) -> Any:
+def load_balancing_loss(logits: Tensor, top_k: int, attention_mask: Tensor | None = None) -> Any:
     """How unevenly experts are used: E sum_e (share of tokens of e) (mean chance of e).
 
     `logits` are those of each layer, (tokens, experts); padding in `attention_mask` (batch,
@@ -236,7 +239,7 @@ def _heard(modules: list[Any]) -> Iterator[list[Any]]:
             handle.remove()
 
 
-def unstacked(source: Any) -> Any:
+def unstacked(source: WeightSource) -> Any:
     """Files of released models have one matrix per expert, some newer ones all in one tensor."""
     from .stacked import Unstacked
 
@@ -258,7 +261,7 @@ class Qwen3MoeConfig(Qwen3Config):
     intermediate_size: int = 6144
     num_hidden_layers: int = 24
     num_key_value_heads: int = 4
-    head_dim: int | None = None
+    head_dim: int | None = None  # type: ignore[assignment]  # null in some files
     decoder_sparse_step: int = 1
     moe_intermediate_size: int = 768
     num_experts_per_tok: int = 8
@@ -284,7 +287,7 @@ class Qwen3MoeConfig(Qwen3Config):
     def is_sparse(self, layer: int) -> bool:
         """Whether a layer has experts."""
         every = (layer + 1) % self.decoder_sparse_step == 0
-        return every and self.num_experts > 0 and layer not in self.mlp_only_layers
+        return every and self.num_experts > 0 and layer not in (self.mlp_only_layers or ())
 
     all_slide = True
 
@@ -292,14 +295,14 @@ class Qwen3MoeConfig(Qwen3Config):
 class Qwen3MoeSparseMoeBlock(MixtralSparseMoeBlock):
     """A router and its experts, each a small gated MLP."""
 
-    def expert(self, config: Any) -> nn.Module:
+    def expert(self, config: LlamaConfig) -> nn.Module:
         return LlamaMLP(config, config.moe_intermediate_size)
 
 
 class Qwen3MoeDecoderLayer(LlamaDecoderLayer):
     """A layer whose net is dense or has experts."""
 
-    def feed_forward(self, config: Any, layer_idx: int) -> nn.Module:
+    def feed_forward(self, config: LlamaConfig, layer_idx: int) -> nn.Module:
         return Qwen3MoeSparseMoeBlock(config) if config.is_sparse(layer_idx) else LlamaMLP(config)
 
 

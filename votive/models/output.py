@@ -2,46 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
-
-@dataclass
-class ModelOutput:
-    """Fields by name, by key, or in order with those left out that are None.
-
-    >>> out = votive.models.CausalLMOutput(logits=votive.ones(2))
-    >>> out.logits is out[0] is out["logits"], list(out.keys())
-    (True, ['logits'])
-    """
-
-    def keys(self) -> Iterator[str]:
-        """Names of the fields that are there."""
-        return (f.name for f in fields(self) if getattr(self, f.name) is not None)
-
-    def items(self) -> Iterator[tuple[str, Any]]:
-        return ((name, getattr(self, name)) for name in self.keys())
-
-    def to_tuple(self) -> tuple[Any, ...]:
-        return tuple(value for _, value in self.items())
-
-    def __getitem__(self, at: Any) -> Any:
-        if isinstance(at, str):
-            found = getattr(self, at, None)
-            if found is None:
-                raise KeyError(at)
-            return found
-        return self.to_tuple()[at]
-
-    def __contains__(self, name: object) -> bool:
-        return name in set(self.keys())
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.to_tuple())
-
-    def __len__(self) -> int:
-        return len(self.to_tuple())
+from ..tensor import Tensor
+from ..utils.output import ModelOutput as ModelOutput
+from .cross_cache import Cache
 
 
 @dataclass
@@ -52,10 +17,10 @@ class BaseModelOutput(ModelOutput):
     ['last_hidden_state']
     """
 
-    last_hidden_state: Any = None
-    past_key_values: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
+    last_hidden_state: Tensor | None = None
+    past_key_values: Cache | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -66,11 +31,11 @@ class CausalLMOutput(ModelOutput):
     votive.Size([1, 2, 3])
     """
 
-    loss: Any = None
-    logits: Any = None
-    past_key_values: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    past_key_values: Cache | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -81,7 +46,7 @@ class MoeModelOutput(BaseModelOutput):
     ['last_hidden_state']
     """
 
-    router_logits: tuple[Any, ...] | None = None
+    router_logits: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -92,13 +57,13 @@ class MoeCausalLMOutput(ModelOutput):
     votive.Size([1, 2, 3])
     """
 
-    loss: Any = None
-    aux_loss: Any = None
-    logits: Any = None
-    past_key_values: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
-    router_logits: tuple[Any, ...] | None = None
+    loss: Tensor | None = None
+    aux_loss: Tensor | None = None
+    logits: Tensor | None = None
+    past_key_values: Cache | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+    router_logits: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -109,10 +74,10 @@ class EncoderOutput(ModelOutput):
     ['last_hidden_state']
     """
 
-    last_hidden_state: Any = None
-    pooler_output: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
+    last_hidden_state: Tensor | None = None
+    pooler_output: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -123,10 +88,10 @@ class PredictionOutput(ModelOutput):
     votive.Size([1, 2, 3])
     """
 
-    loss: Any = None
-    logits: Any = None
-    hidden_states: tuple[Any, ...] | None = None
-    attentions: tuple[Any, ...] | None = None
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -137,14 +102,14 @@ class Seq2SeqModelOutput(ModelOutput):
     ['last_hidden_state']
     """
 
-    last_hidden_state: Any = None
-    past_key_values: Any = None
-    decoder_hidden_states: tuple[Any, ...] | None = None
-    decoder_attentions: tuple[Any, ...] | None = None
-    cross_attentions: tuple[Any, ...] | None = None
-    encoder_last_hidden_state: Any = None
-    encoder_hidden_states: tuple[Any, ...] | None = None
-    encoder_attentions: tuple[Any, ...] | None = None
+    last_hidden_state: Tensor | None = None
+    past_key_values: Cache | None = None
+    decoder_hidden_states: tuple[Tensor, ...] | None = None
+    decoder_attentions: tuple[Tensor, ...] | None = None
+    cross_attentions: tuple[Tensor, ...] | None = None
+    encoder_last_hidden_state: Tensor | None = None
+    encoder_hidden_states: tuple[Tensor, ...] | None = None
+    encoder_attentions: tuple[Tensor, ...] | None = None
 
 
 @dataclass
@@ -155,12 +120,12 @@ class Seq2SeqLMOutput(ModelOutput):
     votive.Size([1, 2, 3])
     """
 
-    loss: Any = None
-    logits: Any = None
-    past_key_values: Any = None
-    decoder_hidden_states: tuple[Any, ...] | None = None
-    decoder_attentions: tuple[Any, ...] | None = None
-    cross_attentions: tuple[Any, ...] | None = None
-    encoder_last_hidden_state: Any = None
-    encoder_hidden_states: tuple[Any, ...] | None = None
-    encoder_attentions: tuple[Any, ...] | None = None
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    past_key_values: Cache | None = None
+    decoder_hidden_states: tuple[Tensor, ...] | None = None
+    decoder_attentions: tuple[Tensor, ...] | None = None
+    cross_attentions: tuple[Tensor, ...] | None = None
+    encoder_last_hidden_state: Tensor | None = None
+    encoder_hidden_states: tuple[Tensor, ...] | None = None
+    encoder_attentions: tuple[Tensor, ...] | None = None

@@ -8,9 +8,10 @@ from typing import Any
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight
-from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel
-from .pretrained import activation
+from ..tensor import Tensor
+from .activations import activation
+from .attention import AttentionMask, Weights
+from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel, Rotate
 
 
 @dataclass(kw_only=True)
@@ -59,26 +60,26 @@ class Phi3Config(LlamaConfig):
 class Phi3Attention(LlamaAttention):
     """Llama's attention; queries, keys and values come from one product."""
 
-    def add_projections(self, config: Any, heads: int, shared: int) -> None:
+    def add_projections(self, config: LlamaConfig, heads: int, shared: int) -> None:
         self.sizes = [heads, shared, shared]
         self.o_proj = nn.Linear(heads, config.hidden_size, bias=False)
         self.qkv_proj = nn.Linear(config.hidden_size, sum(self.sizes), bias=False)
 
-    def project(self, x: Any) -> tuple[Any, Any, Any]:
+    def project(self, x: Tensor) -> tuple[Any, Any, Any]:
         return self.qkv_proj(x).split(self.sizes, -1)
 
 
 class Phi3MLP(nn.Module):
     """`down(act(gate) * up)`, with both halves from one product."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: LlamaConfig) -> None:
         super().__init__()
         width, hidden = config.hidden_size, config.intermediate_size
         self.gate_up_proj = nn.Linear(width, 2 * hidden, bias=False)
         self.down_proj = nn.Linear(hidden, width, bias=False)
         self.act_fn = activation(config.hidden_act)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         gate, up = self.gate_up_proj(x).chunk(2, -1)
         return self.down_proj(self.act_fn(gate) * up)
 
@@ -88,15 +89,17 @@ class Phi3DecoderLayer(LlamaDecoderLayer):
 
     attention_class = Phi3Attention
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: LlamaConfig, layer_idx: int) -> None:
         super().__init__(config, layer_idx)
         self.dropout = config.resid_pdrop
 
-    def feed_forward(self, config: Any, layer_idx: int) -> nn.Module:
+    def feed_forward(self, config: LlamaConfig, layer_idx: int) -> nn.Module:
         return Phi3MLP(config)
 
-    def forward(self, x: Any, rope: Any, sight: Sight, cache: Any = None, weights: list[Any] | None = None) -> Any:
-        y = self.self_attn(self.input_layernorm(x), rope, sight, cache, weights)
+    def forward(
+        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
+    ) -> Tensor:
+        y = self.self_attn(self.input_layernorm(x), rope, mask, cache, weights)
         x = x + F.dropout(y, self.dropout, self.training)
         y = self.mlp(self.post_attention_layernorm(x))
         return x + F.dropout(y, self.dropout, self.training)

@@ -13,6 +13,7 @@ import votive
 
 from ..io import TensorInfo, WeightSource
 from ..io.rotary import halves, neighbours
+from ..tensor import Tensor
 
 
 @dataclass(frozen=True)
@@ -27,27 +28,27 @@ class Part:
     number: int = 0
 
 
-def _halves(t: Any, heads: int) -> Any:
+def _halves(t: Tensor, heads: int) -> Any:
     return halves(t, heads)
 
 
-def _neighbours(t: Any, heads: int) -> Any:
+def _neighbours(t: Tensor, heads: int) -> Any:
     return neighbours(t, heads)
 
 
-def _plus(t: Any, number: int) -> Any:
+def _plus(t: Tensor, number: int) -> Any:
     return t + number
 
 
-def _transposed(t: Any, _: int) -> Any:
+def _transposed(t: Tensor, _: int) -> Any:
     return t.T.contiguous()
 
 
-def _row(t: Any, _: int) -> Any:
+def _row(t: Tensor, _: int) -> Any:
     return t.reshape(1, -1)
 
 
-def _flat(t: Any, _: int) -> Any:
+def _flat(t: Tensor, _: int) -> Any:
     return t.reshape(-1)
 
 
@@ -126,7 +127,7 @@ class Refitted(WeightSource):
             return votive.stack(tensors)
         return _FIXES[part.fix](tensors[0], part.number) if part.fix else tensors[0]
 
-    def _read_part(self, name: str, index: Any) -> Any:
+    def _read_part(self, name: str, index: Tensor) -> Any:
         if name in self.parts and not self.parts[name].fix:
             return self.source.slice(self.parts[name].names[0], index)
         return super()._read_part(name, index)

@@ -12,7 +12,9 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
+from ..tensor import Tensor
 from .bert import BertConfig, BertModel, _Bert, class_output, masked_output
+from .output import PredictionOutput
 
 
 @dataclass(kw_only=True)
@@ -48,7 +50,7 @@ class XLMRobertaConfig(RobertaConfig):
 class _Roberta(_Bert):
     """What all RoBERTa classes share."""
 
-    config_class: Any = RobertaConfig
+    config_class = RobertaConfig
     base_model_prefix = "roberta"
 
 
@@ -61,8 +63,8 @@ class RobertaModel(_Roberta, BertModel):
     votive.Size([1, 3, 8])
     """
 
-    def positions(self, x: Any, input_ids: Any) -> Any:
-        pad = self.config.pad_token_id
+    def positions(self, x: Tensor, input_ids: Tensor | None) -> Tensor:
+        pad: Any = self.config.pad_token_id
         if x.shape[1] + pad >= self.config.max_position_embeddings:
             raise IndexError(
                 f"{type(self).__name__}: {x.shape[1]} positions are asked for; it has learned "
@@ -89,13 +91,15 @@ class RobertaForMaskedLM(_Roberta):
         "lm_head.decoder.bias": "lm_head.bias",
     }
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: RobertaConfig) -> None:
         super().__init__(config)
         self.roberta = RobertaModel(config, add_pooling_layer=False)
         self.lm_head = RobertaLMHead(config)
         self.post_init()
 
-    def forward(self, input_ids: Any = None, *args: Any, labels: Any = None, **kwargs: Any) -> Any:
+    def forward(
+        self, input_ids: Tensor | None = None, *args: Any, labels: Tensor | None = None, **kwargs: Any
+    ) -> PredictionOutput:
         """As the encoder, and `labels` with -100 where nothing is to be predicted."""
         found = self.roberta(input_ids, *args, **kwargs)
         return masked_output(self.lm_head(found.last_hidden_state), labels, found)
@@ -104,31 +108,31 @@ class RobertaForMaskedLM(_Roberta):
 class RobertaLMHead(nn.Module):
     """Scores of all words for each position; the words' own embeddings are its weights."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: RobertaConfig) -> None:
         super().__init__()
         self.dense = nn.Linear(config.hidden_size, config.hidden_size)
         self.layer_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
         self.bias = nn.Parameter(votive.zeros(config.vocab_size))
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return self.decoder(self.layer_norm(F.gelu(self.dense(x))))
 
 
 class RobertaClassifier(nn.ModuleDict):
     """Scores of classes, from the first position."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: RobertaConfig) -> None:
         width, p = config.hidden_size, config.classifier_dropout
         super().__init__(
             {
                 "dense": nn.Linear(width, width),
                 "dropout": nn.Dropout(config.hidden_dropout_prob if p is None else p),
-                "out_proj": nn.Linear(width, config.num_labels),
+                "out_proj": nn.Linear(width, config.label_count),
             }
         )
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         x = votive.tanh(self["dense"](self["dropout"](x[:, 0])))
         return self["out_proj"](self["dropout"](x))
 
@@ -145,13 +149,15 @@ class RobertaForSequenceClassification(_Roberta):
 
     ignored = (*_Roberta.ignored, r"\bpooler\.")
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: RobertaConfig) -> None:
         super().__init__(config)
         self.roberta = RobertaModel(config, add_pooling_layer=False)
         self.classifier = RobertaClassifier(config)
         self.post_init()
 
-    def forward(self, input_ids: Any = None, *args: Any, labels: Any = None, **kwargs: Any) -> Any:
+    def forward(
+        self, input_ids: Tensor | None = None, *args: Any, labels: Tensor | None = None, **kwargs: Any
+    ) -> PredictionOutput:
         """As the encoder, and `labels`: classes (batch,), or values per class."""
         found = self.roberta(input_ids, *args, **kwargs)
         logits = self.classifier(found.last_hidden_state)

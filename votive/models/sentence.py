@@ -14,6 +14,7 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
+from ..tensor import Tensor
 from .auto import AutoModelForTextEncoding
 from .checkpoint import download, is_repo_id
 from .config import read_json
@@ -35,34 +36,34 @@ def _pooling(name: str) -> Callable[[Any], Any]:
 
 
 @_pooling("cls_token")
-def _first(x: Any, real: Any) -> Any:
+def _first(x: Tensor, real: Tensor) -> Any:
     at = real.squeeze(-1).argmax(1)  # padding may stand on the left
     return x[votive.arange(x.shape[0], device=x.device), at]
 
 
 @_pooling("max_tokens")
-def _max(x: Any, real: Any) -> Any:
+def _max(x: Tensor, real: Tensor) -> Any:
     return x.masked_fill(real == 0, -1e9).amax(1)
 
 
 @_pooling("mean_tokens")
-def _mean(x: Any, real: Any) -> Any:
+def _mean(x: Tensor, real: Tensor) -> Any:
     return (x * real).sum(1) / real.sum(1).clamp(min=1e-9)
 
 
 @_pooling("mean_sqrt_len_tokens")
-def _mean_sqrt(x: Any, real: Any) -> Any:
+def _mean_sqrt(x: Tensor, real: Tensor) -> Any:
     return (x * real).sum(1) / real.sum(1).clamp(min=1e-9).sqrt()
 
 
 @_pooling("weightedmean_tokens")
-def _weighted(x: Any, real: Any) -> Any:
+def _weighted(x: Tensor, real: Tensor) -> Any:
     place = votive.arange(1, x.shape[1] + 1, dtype=x.dtype, device=x.device).view(1, -1, 1)
     return _mean(x, real * place)
 
 
 @_pooling("lasttoken")
-def _last(x: Any, real: Any) -> Any:
+def _last(x: Tensor, real: Tensor) -> Any:
     at = real.shape[1] - 1 - real.squeeze(-1).flip(1).argmax(1)
     return x[votive.arange(x.shape[0], device=x.device), at]
 
@@ -153,7 +154,7 @@ class SentenceEncoder(nn.Module):
             **options,
         )
 
-    def forward(self, input_ids: Any, attention_mask: Any = None) -> Any:
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """The vectors (batch, features) of texts given as ids; not scaled to length one."""
         if attention_mask is None:
             attention_mask = votive.ones_like(input_ids)

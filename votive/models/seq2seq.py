@@ -5,16 +5,24 @@ Knows no family and no layers.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import votive
 from votive.nn import functional as F
 
-from .cross_cache import EncoderDecoderCache
-from .output import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
+from ..tensor import Tensor
+from .cross_cache import Cache, EncoderDecoderCache
+from .output import BaseModelOutput, CausalLMOutput, EncoderOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
+
+if TYPE_CHECKING:
+    from .pretrained import PreTrainedModel
+
+Encoded = BaseModelOutput | EncoderOutput
 
 
-def prepared(model: Any, cache: Any, use_cache: bool | None, ids: Any, embeds: Any) -> EncoderDecoderCache | None:
+def prepared(
+    model: PreTrainedModel, cache: Cache | None, use_cache: bool | None, ids: Tensor | None, embeds: Tensor | None
+) -> EncoderDecoderCache | None:
     """The decoder's cache, if it has one; it must be given ids or embeddings."""
     if ids is None and embeds is None:
         raise ValueError(
@@ -24,19 +32,19 @@ def prepared(model: Any, cache: Any, use_cache: bool | None, ids: Any, embeds: A
     return EncoderDecoderCache.of(cache) if cache is not None or use_cache else None
 
 
-def encoded(given: Any) -> Any:
+def encoded(given: Encoded | tuple[Tensor, ...]) -> Encoded:
     """What an encoder gave, which may be a tuple with the last hidden state first.
 
     >>> from votive.models.seq2seq import encoded
     >>> encoded((votive.ones(1, 2, 3),)).last_hidden_state.shape
     votive.Size([1, 2, 3])
     """
-    if hasattr(given, "last_hidden_state"):
-        return given
-    return BaseModelOutput(last_hidden_state=given[0])
+    return BaseModelOutput(last_hidden_state=given[0]) if isinstance(given, tuple | list) else given
 
 
-def answer(found: Any, crossed: Any, cache: Any, encoder: Any) -> Seq2SeqModelOutput:
+def answer(
+    found: BaseModelOutput | CausalLMOutput, crossed: tuple[Tensor, ...] | None, cache: Cache | None, encoder: Encoded
+) -> Seq2SeqModelOutput:
     """What the decoder gave beside what the encoder did; one with a head gives no last state."""
     return Seq2SeqModelOutput(
         last_hidden_state=getattr(found, "last_hidden_state", None),
@@ -50,20 +58,20 @@ def answer(found: Any, crossed: Any, cache: Any, encoder: Any) -> Seq2SeqModelOu
     )
 
 
-def predicted(found: Seq2SeqModelOutput, logits: Any, labels: Any) -> Seq2SeqLMOutput:
+def predicted(found: Seq2SeqModelOutput, logits: Tensor, labels: Tensor | None) -> Seq2SeqLMOutput:
     """The same with logits in place of the last hidden state, and their loss where labels are."""
     rest = {k: v for k, v in found.items() if k != "last_hidden_state"}
     return Seq2SeqLMOutput(loss=loss_of(logits, labels), logits=logits, **rest)
 
 
-def loss_of(logits: Any, labels: Any) -> Any:
+def loss_of(logits: Tensor, labels: Tensor | None) -> Tensor | None:
     """Cross entropy of each next token, where labels are given; -100 is left out."""
     if labels is None:
         return None
     return F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten())
 
 
-def shifted(labels: Any, start: int, pad: int | None) -> Any:
+def shifted(labels: Tensor, start: int, pad: int | None) -> Tensor:
     """What a decoder reads to predict `labels`: a start, then all but the last.
 
     >>> from votive.models.seq2seq import shifted

@@ -23,7 +23,7 @@ class Unstacked(WeightSource):
     (['mlp.experts.0.gate_proj.weight', 'mlp.experts.0.up_proj.weight'], (3, 4))
     """
 
-    def __init__(self, source: Any) -> None:
+    def __init__(self, source: WeightSource) -> None:
         self.source, self.metadata = source, source.metadata
         # New name: (name, expert or None for the whole tensor, rows or None for all).
         self.parts: dict[str, tuple[str, int | None, slice | None]] = {}

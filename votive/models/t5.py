@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import votive
 from votive import nn
 
+from ..io.source import WeightSource
+from ..tensor import Tensor
 from .config import Config
+from .cross_cache import Cache
+from .loading import differ
 from .output import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
-from .pretrained import CausalLM, PreTrainedModel, differ
-from .seq2seq import answer, encoded, predicted, prepared, shifted
+from .pretrained import CausalLM, PreTrainedModel
+from .seq2seq import Encoded, answer, encoded, predicted, prepared, shifted
 from .t5_stack import T5Attention, T5Dense, T5Stack
 
 
@@ -47,7 +51,7 @@ class T5Config(Config):
     pad_token_id: int | None = 0
     eos_token_id: int | list[int] | None = 1
     decoder_start_token_id: int | None = None
-    tie_word_embeddings: bool | None = True
+    tie_word_embeddings: bool | None = True  # type: ignore[assignment]  # null in some files
     scale_decoder_outputs: bool | None = None
 
     def __post_init__(self) -> None:
@@ -97,9 +101,9 @@ class T5Config(Config):
 class _T5(PreTrainedModel):
     """What all T5 classes share."""
 
-    config_class: Any = T5Config
+    config_class: ClassVar[type[Config]] = T5Config
     base_model_prefix = "transformer"
-    ignored = (
+    ignored: ClassVar[tuple[str, ...]] = (
         r"^(encoder|decoder)\.embed_tokens\.weight$",  # the shared table
         r"EncDecAttention\.relative_attention_bias",  # in the first files, never used
     )
@@ -110,11 +114,11 @@ class _T5(PreTrainedModel):
         steps = [step for block in stack.block for step in block.layer]
         return {"layers": steps, "norm": stack.final_layer_norm}
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """The table of token embeddings, shared by encoder and decoder."""
         return self.shared
 
-    def adapted(self, source: Any) -> Any:
+    def adapted(self, source: WeightSource) -> WeightSource:
         names = set(source.names())
         table = "encoder.embed_tokens.weight"
         if "shared.weight" not in names and table in names:
@@ -152,9 +156,9 @@ class _T5(PreTrainedModel):
 
     def encode(
         self,
-        input_ids: Any = None,
-        attention_mask: Any = None,
-        inputs_embeds: Any = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> BaseModelOutput:
@@ -168,7 +172,7 @@ class _T5(PreTrainedModel):
         return found
 
 
-def _differs(source: Any, name: str) -> bool:
+def _differs(source: WeightSource, name: str) -> bool:
     """Whether a file has such a tensor, and it is not the shared table again."""
     if name not in source or "shared.weight" not in source:
         return name in source
@@ -186,7 +190,7 @@ class T5EncoderModel(_T5):
 
     ignored = (*_T5.ignored, r"^decoder\.", r"^lm_head\.")
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: T5Config) -> None:
         super().__init__(config)
         self.shared = nn.Embedding(config.vocab_size, config.d_model)
         self.encoder = T5Stack(config, decoder=False)
@@ -210,7 +214,7 @@ class T5Model(_T5):
 
     ignored = (*_T5.ignored, r"^lm_head\.")
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: T5Config) -> None:
         super().__init__(config)
         self.shared = nn.Embedding(config.vocab_size, config.d_model)
         self.encoder = T5Stack(config, decoder=False)
@@ -218,7 +222,7 @@ class T5Model(_T5):
         self.add_head(config)
         self.post_init()
 
-    def add_head(self, config: Any) -> None:
+    def add_head(self, config: T5Config) -> None:
         """Nothing, here; a model that predicts has one."""
 
     def get_encoder(self) -> Any:
@@ -227,14 +231,14 @@ class T5Model(_T5):
 
     def forward(
         self,
-        input_ids: Any = None,
-        attention_mask: Any = None,
-        decoder_input_ids: Any = None,
-        decoder_attention_mask: Any = None,
-        encoder_outputs: Any = None,
-        past_key_values: Any = None,
-        inputs_embeds: Any = None,
-        decoder_inputs_embeds: Any = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: Encoded | tuple[Tensor, ...] | None = None,
+        past_key_values: Cache | None = None,
+        inputs_embeds: Tensor | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
         use_cache: bool | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
@@ -268,11 +272,11 @@ class T5ForConditionalGeneration(T5Model, CausalLM):
     tied = {"lm_head.weight": "shared.weight"}
     ignored = _T5.ignored
 
-    def add_head(self, config: Any) -> None:
+    def add_head(self, config: T5Config) -> None:
         self.lm_head = nn.Linear(config.d_model, config.vocab_size, bias=False)
         nn.init.normal_(self.lm_head.weight, std=config.initializer_factor)
 
-    def forward(self, *args: Any, labels: Any = None, **kwargs: Any) -> Seq2SeqLMOutput:  # type: ignore[override]
+    def forward(self, *args: Any, labels: Tensor | None = None, **kwargs: Any) -> Seq2SeqLMOutput:  # type: ignore[override]
         """As T5Model; from `labels` (-100 is left out) come the decoder's ids and the loss."""
         told = kwargs.get("decoder_input_ids"), kwargs.get("decoder_inputs_embeds")
         if labels is not None and told == (None, None) and len(args) < 3:
@@ -284,6 +288,6 @@ class T5ForConditionalGeneration(T5Model, CausalLM):
         logits = self.lm_head(x)
         return predicted(found, logits, labels)
 
-    def shifted(self, labels: Any) -> Any:
+    def shifted(self, labels: Tensor) -> Tensor:
         """What the decoder reads to predict `labels`: a start, then all but the last."""
         return shifted(labels, self.config.decoder_start_token_id, self.config.pad_token_id)

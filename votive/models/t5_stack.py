@@ -7,17 +7,32 @@ share; it is not scaled. Parameter names are those of Hugging Face checkpoints.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import votive
 from votive import nn
-from votive.nn.activated import activated
+from votive.nn.fused_linear import linear_activation
 
-from .attention import Sight, attend, causal_sight, full_sight, shown_weights
+from ..tensor import Tensor
+from .activations import activation
+from .attention import (
+    AttentionMask,
+    Weights,
+    attend,
+    causal_mask,
+    keys_and_values,
+    merge_heads,
+    padding_mask,
+    split_heads,
+)
+from .cross_cache import EncoderDecoderCache, Pair
 from .output import BaseModelOutput
-from .pretrained import activation
+from .stack import Trace
+
+if TYPE_CHECKING:
+    from .t5 import T5Config
 
 
 def distance_buckets(buckets: int, furthest: int, both_ways: bool) -> np.ndarray:
@@ -40,7 +55,7 @@ def distance_buckets(buckets: int, furthest: int, both_ways: bool) -> np.ndarray
 class T5Attention(nn.Module):
     """Attention to the own text, or to another; the first of a stack holds the bias."""
 
-    def __init__(self, config: Any, layer_idx: int, *, causal: bool, bias: bool) -> None:
+    def __init__(self, config: T5Config, layer_idx: int, *, causal: bool, bias: bool) -> None:
         super().__init__()
         self.layer_idx, self.heads, self.causal = layer_idx, config.num_heads, causal
         self.dropout = config.dropout_rate
@@ -54,9 +69,9 @@ class T5Attention(nn.Module):
             self.relative_attention_bias = nn.Embedding(count, config.num_heads)
             table = distance_buckets(count, self.furthest, both_ways=not causal)
             self.register_buffer("buckets", votive.from_numpy(table), persistent=False)
-            self.half = 0 if causal else count // 2
+            self.ahead = 0 if causal else count // 2
 
-    def bias(self, queries: int, keys: int) -> Any:
+    def bias(self, queries: int, keys: int) -> Tensor:
         """What is added to the scores of the last `queries` of `keys` positions."""
         device = self.buckets.device
         at = votive.arange(keys - queries, keys, device=device).unsqueeze(1)
@@ -64,46 +79,39 @@ class T5Attention(nn.Module):
         # What a causal layer does not see counts as here.
         distance = (-ahead).clamp(min=0) if self.causal else ahead.abs()
         bucket = self.buckets[distance.clamp(max=self.furthest)]
-        if self.half:
-            bucket = bucket + (ahead > 0).long() * self.half
+        if self.ahead:
+            bucket = bucket + (ahead > 0).long() * self.ahead
         return self.relative_attention_bias(bucket).permute(2, 0, 1).unsqueeze(0)  # (1, H, Q, K)
 
-    def split(self, x: Any) -> Any:
-        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, T, D)
+    def pair(self, x: Tensor) -> Pair:
+        """Keys and values of what is looked at."""
+        return split_heads(self.k(x), self.heads), split_heads(self.v(x), self.heads)
 
     def forward(
-        self, x: Any, sight: Sight, other: Any = None, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
-        text = x if other is None else other
-        q = self.split(self.q(x))
-
-        def pair() -> tuple[Any, Any]:
-            return self.split(self.k(text)), self.split(self.v(text))
-
-        if cache is None:
-            k, v = pair()
-        elif other is None:
-            k, v = cache.update(*pair(), self.layer_idx)
-        else:
-            k, v = cache.cross(self.layer_idx, pair)
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+    ) -> Tensor:
+        q = split_heads(self.q(x), self.heads)
+        k, v = keys_and_values(self.pair, x, other, cache, self.layer_idx)
         dropout = self.dropout if self.training else 0.0
-        y = attend(q, k, v, sight, dropout=dropout, scale=1.0)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight, scale=1.0))
-        return self.o(y.transpose(1, 2).flatten(2))
+        return self.o(merge_heads(attend(q, k, v, mask, dropout=dropout, scale=1.0, weights=weights)))
 
 
 class T5Part(nn.Module):
     """One step of a block: norm, net, and what comes out is added to what came in."""
 
-    def __init__(self, config: Any, name: str, net: nn.Module) -> None:
+    def __init__(self, config: T5Config, name: str, net: nn.Module) -> None:
         super().__init__()
         self.name = name
         setattr(self, name, net)
         self.layer_norm = nn.RMSNorm(config.d_model, eps=config.layer_norm_epsilon)
         self.dropout = nn.Dropout(config.dropout_rate)
 
-    def forward(self, x: Any, *args: Any) -> Any:
+    def forward(self, x: Tensor, *args: Any) -> Tensor:
         x = x + self.dropout(getattr(self, self.name)(self.layer_norm(x), *args))
         if x.dtype == votive.float16:
             # The models were trained in bfloat16, whose range is wider.
@@ -115,7 +123,7 @@ class T5Part(nn.Module):
 class T5Dense(nn.Module):
     """`wo(act(wi(x)))`, or with a gate `wo(act(wi_0(x)) * wi_1(x))`."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: T5Config) -> None:
         super().__init__()
         self.gated = config.is_gated
         for name in ("wi_0", "wi_1") if self.gated else ("wi",):
@@ -124,18 +132,18 @@ class T5Dense(nn.Module):
         self.dropout = nn.Dropout(config.dropout_rate)
         self.act_fn = activation(config.act)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         if self.gated:
-            y = activated(self.wi_0, self.act_fn, x) * self.wi_1(x)
+            y = linear_activation(self.wi_0, self.act_fn, x) * self.wi_1(x)
         else:
-            y = activated(self.wi, self.act_fn, x)
+            y = linear_activation(self.wi, self.act_fn, x)
         return self.wo(self.dropout(y))
 
 
 class T5Block(nn.Module):
     """Attention to the own text, in a decoder also to the encoder's, then the MLP."""
 
-    def __init__(self, config: Any, layer_idx: int, *, decoder: bool) -> None:
+    def __init__(self, config: T5Config, layer_idx: int, *, decoder: bool) -> None:
         super().__init__()
         own = T5Attention(config, layer_idx, causal=decoder, bias=layer_idx == 0)
         self.layer = nn.ModuleList([T5Part(config, "SelfAttention", own)])
@@ -146,15 +154,15 @@ class T5Block(nn.Module):
 
     def forward(
         self,
-        x: Any,
-        sight: Sight,
-        across: Sight,
-        other: Any = None,
-        cache: Any = None,
-        weights: list[Any] | None = None,
-        crossed: list[Any] | None = None,
-    ) -> Any:
-        x = self.layer[0](x, sight, None, cache, weights)
+        x: Tensor,
+        mask: AttentionMask,
+        across: AttentionMask,
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+        crossed: Weights = None,
+    ) -> Tensor:
+        x = self.layer[0](x, mask, None, cache, weights)
         if other is not None:
             x = self.layer[1](x, across, other, cache, crossed)
         return self.layer[-1](x)
@@ -163,59 +171,42 @@ class T5Block(nn.Module):
 class T5Stack(nn.Module):
     """Blocks, and a norm; an encoder, or a decoder that looks at what an encoder gave."""
 
-    def __init__(self, config: Any, *, decoder: bool) -> None:
+    def __init__(self, config: T5Config, *, decoder: bool) -> None:
         super().__init__()
         self.decoder = decoder
         count = config.num_decoder_layers if decoder else config.num_layers
+        assert count is not None, "the configuration fills it in"
         self.block = nn.ModuleList(T5Block(config, i, decoder=decoder) for i in range(count))
         self.final_layer_norm = nn.RMSNorm(config.d_model, eps=config.layer_norm_epsilon)
         self.dropout = nn.Dropout(config.dropout_rate)
 
     def forward(
         self,
-        x: Any,
-        attention_mask: Any = None,
-        other: Any = None,
-        other_mask: Any = None,
-        cache: Any = None,
+        x: Tensor,
+        attention_mask: Tensor | None = None,
+        other: Tensor | None = None,
+        other_mask: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> tuple[BaseModelOutput, Any]:
         T = x.shape[1]
         keys = T + (0 if cache is None else cache.get_seq_length())
         if self.decoder:
-            sight = causal_sight(attention_mask, T, keys, like=x)
+            mask = causal_mask(attention_mask, T, keys, device=x.device)
         else:
-            sight = full_sight(attention_mask)
-        sight = _biased(self.block[0].layer[0].SelfAttention.bias(T, keys), sight)
-        across = full_sight(other_mask) if other is not None else Sight()
+            mask = padding_mask(attention_mask)
+        mask = mask.biased(self.block[0].layer[0].SelfAttention.bias(T, keys))
+        across = padding_mask(other_mask) if other is not None else AttentionMask()
         x = self.dropout(x)
-        states: list[Any] = []
-        weights: list[Any] | None = [] if output_attentions else None
-        crossed: list[Any] | None = [] if output_attentions else None
+        trace = Trace(output_attentions, output_hidden_states)
+        crossed: Weights = [] if output_attentions else None
         for block in self.block:
-            if output_hidden_states:
-                states.append(x)
-            x = block(x, sight, across, other, cache, weights, crossed)
+            trace.add_state(x)
+            x = block(x, mask, across, other, cache, trace.weights, crossed)
         x = self.dropout(self.final_layer_norm(x))
-        if output_hidden_states:
-            states.append(x)
+        trace.add_state(x)
         found = BaseModelOutput(
-            last_hidden_state=x,
-            past_key_values=cache,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
+            last_hidden_state=x, past_key_values=cache, hidden_states=trace.hidden_states, attentions=trace.attentions
         )
         return found, tuple(crossed) if crossed else None
-
-
-def _biased(bias: Any, sight: Sight) -> Sight:
-    """The bias, and minus infinity where a query does not see a key."""
-    mask = sight.mask
-    if sight.is_causal:
-        mask = votive.ones(bias.shape[-2:], dtype=votive.bool, device=bias.device).tril()
-    if mask is None:
-        return Sight(bias)
-    if mask.dtype != votive.bool:
-        return Sight(bias + mask)
-    return Sight(bias.masked_fill(~mask, -math.inf))

@@ -16,11 +16,23 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight, attend, causal_sight, full_sight, shown_weights
+from ..tensor import Tensor
+from .activations import activation
+from .attention import (
+    AttentionMask,
+    Weights,
+    attend,
+    causal_mask,
+    keys_and_values,
+    merge_heads,
+    padding_mask,
+    split_heads,
+)
 from .config import Config
-from .cross_cache import EncoderDecoderCache
+from .cross_cache import Cache, EncoderDecoderCache, Pair
 from .output import CausalLMOutput
-from .pretrained import CausalLM, activation
+from .pretrained import CausalLM
+from .stack import Trace
 
 
 @dataclass(kw_only=True)
@@ -80,7 +92,7 @@ class TrOCRConfig(Config):
 class TrOCRAttention(nn.Module):
     """Attention to the own text, or to what an encoder made of a picture."""
 
-    def __init__(self, config: Any, layer_idx: int, keys: int | None = None) -> None:
+    def __init__(self, config: TrOCRConfig, layer_idx: int, keys: int | None = None) -> None:
         super().__init__()
         width = config.d_model
         keys = width if keys is None else keys
@@ -89,34 +101,28 @@ class TrOCRAttention(nn.Module):
         self.k_proj, self.v_proj = nn.Linear(keys, width), nn.Linear(keys, width)
         self.q_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
 
-    def split(self, x: Any) -> Any:
-        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, T, D)
+    def pair(self, x: Tensor) -> Pair:
+        """Keys and values of what is looked at."""
+        return split_heads(self.k_proj(x), self.heads), split_heads(self.v_proj(x), self.heads)
 
     def forward(
-        self, x: Any, sight: Sight, other: Any = None, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
-        seen = x if other is None else other
-        q = self.split(self.q_proj(x))
-
-        def pair() -> tuple[Any, Any]:
-            return self.split(self.k_proj(seen)), self.split(self.v_proj(seen))
-
-        if cache is None:
-            k, v = pair()
-        elif other is None:
-            k, v = cache.update(*pair(), self.layer_idx)
-        else:
-            k, v = cache.cross(self.layer_idx, pair)
-        y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight))
-        return self.out_proj(y.transpose(1, 2).flatten(2))
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+    ) -> Tensor:
+        q = split_heads(self.q_proj(x), self.heads)
+        k, v = keys_and_values(self.pair, x, other, cache, self.layer_idx)
+        dropout = self.dropout if self.training else 0.0
+        return self.out_proj(merge_heads(attend(q, k, v, mask, dropout=dropout, weights=weights)))
 
 
 class TrOCRDecoderLayer(nn.Module):
     """Attention to the text, attention to the picture, MLP; each is added and normed."""
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: TrOCRConfig, layer_idx: int) -> None:
         super().__init__()
         width = config.d_model
         self.self_attn = TrOCRAttention(config, layer_idx)
@@ -134,15 +140,15 @@ class TrOCRDecoderLayer(nn.Module):
 
     def forward(
         self,
-        x: Any,
-        sight: Sight,
-        other: Any = None,
-        across: Sight | None = None,
-        cache: Any = None,
-        weights: list[Any] | None = None,
-        crossed: list[Any] | None = None,
-    ) -> Any:
-        y = self.dropout(self.self_attn(x, sight, None, cache, weights))
+        x: Tensor,
+        mask: AttentionMask,
+        other: Tensor | None = None,
+        across: AttentionMask | None = None,
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+        crossed: Weights = None,
+    ) -> Tensor:
+        y = self.dropout(self.self_attn(x, mask, None, cache, weights))
         x = self.self_attn_layer_norm(x + y)
         if other is not None:
             y = self.dropout(self.encoder_attn(x, across, other, cache, crossed))
@@ -173,13 +179,13 @@ class TrOCRPositions(nn.Module):
 
     offset = 2
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: TrOCRConfig) -> None:
         super().__init__()
         count = config.max_position_embeddings + self.offset
         self.weight = nn.Parameter(votive.zeros(count, config.d_model))
         nn.init.normal_(self.weight, std=config.init_std)
 
-    def forward(self, x: Any, input_ids: Any, position_ids: Any, past: int) -> Any:
+    def forward(self, x: Tensor, input_ids: Tensor | None, position_ids: Tensor | None, past: int) -> Tensor:
         if position_ids is None:
             position_ids = votive.arange(past, past + x.shape[1], device=x.device).unsqueeze(0)
         most = self.weight.shape[0] - self.offset
@@ -194,8 +200,9 @@ class TrOCRPositions(nn.Module):
 class TrOCRSinusoids(nn.Module):
     """Positions that are computed, counted from the token of padding on and without it."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: TrOCRConfig) -> None:
         super().__init__()
+        assert config.pad_token_id is not None, "the configuration asks for it"
         self.padding, self.width = config.pad_token_id, config.d_model
         self.table(config.max_position_embeddings)
 
@@ -204,7 +211,7 @@ class TrOCRSinusoids(nn.Module):
         made = sinusoids(count + self.padding + 1, self.width, self.padding)
         self.register_buffer("weights", votive.from_numpy(made), persistent=False)
 
-    def forward(self, x: Any, input_ids: Any, position_ids: Any, past: int) -> Any:
+    def forward(self, x: Tensor, input_ids: Tensor | None, position_ids: Tensor | None, past: int) -> Tensor:
         if position_ids is not None:
             at = position_ids + self.padding + 1
         elif input_ids is None:
@@ -222,7 +229,7 @@ class TrOCRSinusoids(nn.Module):
 class TrOCRDecoder(nn.Module):
     """Words and positions, then layers."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: TrOCRConfig) -> None:
         super().__init__()
         self.config = config
         self.scale = math.sqrt(config.d_model) if config.scale_embedding else 1.0
@@ -235,36 +242,35 @@ class TrOCRDecoder(nn.Module):
 
     def forward(
         self,
-        x: Any,
-        input_ids: Any,
-        position_ids: Any,
-        attention_mask: Any,
-        other: Any,
-        other_mask: Any,
-        cache: Any,
+        x: Tensor,
+        input_ids: Tensor,
+        position_ids: Tensor,
+        attention_mask: Tensor,
+        other: Tensor,
+        other_mask: Tensor,
+        cache: EncoderDecoderCache,
         attentions: bool,
         hidden: bool,
-    ) -> tuple[Any, Any, Any, Any]:
+    ) -> tuple[Any, Trace, Any]:
         """The last state, and on request all states, weights and weights across."""
         past, T = 0 if cache is None else int(cache.get_seq_length()), x.shape[1]
         x = x + self.embed_positions(x, input_ids, position_ids, past)
         if self.layernorm_embedding is not None:
             x = self.layernorm_embedding(x)
         x = self.dropout(x)
-        sight = causal_sight(attention_mask, T, past + T, like=x)
-        across = None if other is None else full_sight(other_mask)
-        weights: list[Any] | None = [] if attentions else None
-        crossed: list[Any] | None = [] if attentions and other is not None else None
-        states = []
+        mask = causal_mask(attention_mask, T, past + T, device=x.device)
+        across = None if other is None else padding_mask(other_mask)
+        trace = Trace(attentions, hidden)
+        crossed: Weights = [] if attentions and other is not None else None
         for layer in self.layers:
-            states.append(x)
+            trace.add_state(x)
             # Some layers are left out while training, arXiv:1909.11556.
             drop = self.config.decoder_layerdrop if self.training else 0.0
             if drop and float(votive.rand(())) < drop:
                 continue
-            x = layer(x, sight, other, across, cache, weights, crossed)
-        states.append(x)
-        return x, tuple(states) if hidden else None, weights, crossed
+            x = layer(x, mask, other, across, cache, trace.weights, crossed)
+        trace.add_state(x)
+        return x, trace, None if crossed is None else tuple(crossed)
 
 
 @dataclass
@@ -276,7 +282,7 @@ class CausalLMOutputWithCrossAttentions(CausalLMOutput):
     ['logits']
     """
 
-    cross_attentions: tuple[Any, ...] | None = None
+    cross_attentions: tuple[Tensor, ...] | None = None
 
 
 class TrOCRForCausalLM(CausalLM):
@@ -288,10 +294,10 @@ class TrOCRForCausalLM(CausalLM):
     votive.Size([1, 3, 10])
     """
 
-    config_class: Any = TrOCRConfig
+    config_class = TrOCRConfig
     tied = {"output_projection.weight": "model.decoder.embed_tokens.weight"}
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: TrOCRConfig) -> None:
         super().__init__(config)
         self.model = nn.ModuleDict({"decoder": TrOCRDecoder(config)})
         self.output_projection = nn.Linear(config.d_model, config.vocab_size, bias=False)
@@ -305,21 +311,21 @@ class TrOCRForCausalLM(CausalLM):
         if isinstance(module, nn.Embedding) and module.padding_idx is not None:
             nn.init.zeros_(module.weight[module.padding_idx])
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """The table of token embeddings."""
         return self.model["decoder"].embed_tokens
 
     def forward(
         self,
-        input_ids: Any = None,
-        attention_mask: Any = None,
-        encoder_hidden_states: Any = None,
-        encoder_attention_mask: Any = None,
-        past_key_values: Any = None,
-        inputs_embeds: Any = None,
-        labels: Any = None,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        encoder_hidden_states: Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
+        past_key_values: Cache | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
         use_cache: bool | None = None,
-        position_ids: Any = None,
+        position_ids: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
         logits_to_keep: int = 0,
@@ -336,7 +342,7 @@ class TrOCRForCausalLM(CausalLM):
         decoder = self.model["decoder"]
         if inputs_embeds is None and decoder.scale != 1.0:
             x = x * decoder.scale
-        x, states, weights, crossed = decoder(
+        x, trace, crossed = decoder(
             x,
             input_ids,
             position_ids,
@@ -355,7 +361,7 @@ class TrOCRForCausalLM(CausalLM):
             loss=loss,
             logits=logits,
             past_key_values=cache,
-            hidden_states=states,
-            attentions=None if weights is None else tuple(weights),
-            cross_attentions=None if crossed is None else tuple(crossed),
+            hidden_states=trace.hidden_states,
+            attentions=trace.attentions,
+            cross_attentions=crossed,
         )

@@ -5,17 +5,22 @@ Parameter names are those of Hugging Face checkpoints.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Self
 
 import votive
 from votive import nn
 
+from ..io.source import WeightSource
+from ..tensor import Tensor
 from .auto import AutoConfig, AutoModel, AutoModelForCausalLM
 from .config import Config
+from .cross_cache import Cache
 from .output import Seq2SeqLMOutput
-from .pretrained import CausalLM
-from .seq2seq import answer, encoded, predicted, prepared, shifted
+from .pretrained import CausalLM, PreTrainedModel
+from .seq2seq import Encoded, answer, encoded, predicted, prepared, shifted
 
 _IDS = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 
@@ -99,7 +104,7 @@ class VisionEncoderDecoderModel(CausalLM):
     votive.Size([1, 4])
     """
 
-    config_class: Any = VisionEncoderDecoderConfig
+    config_class = VisionEncoderDecoderConfig
     base_model_prefix = "vision_encoder_decoder"
 
     def __init__(self, config: Any = None, encoder: Any = None, decoder: Any = None) -> None:
@@ -154,7 +159,7 @@ class VisionEncoderDecoderModel(CausalLM):
     def _untie(self, names: list[str]) -> None:
         self.decoder._untie([name.removeprefix("decoder.") for name in names])
 
-    def load_weights(self, source: Any, **options: Any) -> Any:
+    def load_weights(self, source: WeightSource, **options: Any) -> Any:
         """Fill the parameters; the names of each part are what that part understands."""
         rules = {f"{n}.": _spelling(getattr(self, n)) for n in ("encoder", "decoder")}
 
@@ -170,7 +175,7 @@ class VisionEncoderDecoderModel(CausalLM):
             self.encoder.pooler = None  # nothing looks at it
         return super().load_weights(source.renamed(named), **options)
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """The decoder's table of token embeddings."""
         return self.decoder.get_input_embeddings()
 
@@ -182,13 +187,13 @@ class VisionEncoderDecoderModel(CausalLM):
         """What writes."""
         return self.decoder
 
-    def generate(self, pixel_values: Any = None, **kwargs: Any) -> Any:  # type: ignore[override]
+    def generate(self, pixel_values: Tensor | None = None, **kwargs: Any) -> Any:
         """Write what pictures (batch, channels, height, width) say; else as generation.generate."""
         from ..generation import generate
 
-        if pixel_values is None and kwargs.get("encoder_outputs") is None:
-            raise ValueError("generate: give pixel_values, or encoder_outputs made from them.")
         if kwargs.get("encoder_outputs") is None:
+            if pixel_values is None:
+                raise ValueError("generate: give pixel_values, or encoder_outputs made from them.")
             wanted = {name: kwargs.get(name, False) for name in ("output_attentions", "output_hidden_states")}
             with votive.no_grad():
                 kwargs["encoder_outputs"] = self.encoder(pixel_values.to(self.device), **wanted)
@@ -196,17 +201,17 @@ class VisionEncoderDecoderModel(CausalLM):
 
     def forward(
         self,
-        pixel_values: Any = None,
-        decoder_input_ids: Any = None,
-        decoder_attention_mask: Any = None,
-        encoder_outputs: Any = None,
-        past_key_values: Any = None,
-        decoder_inputs_embeds: Any = None,
-        labels: Any = None,
+        pixel_values: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: Encoded | tuple[Tensor, ...] | None = None,
+        past_key_values: Cache | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
         use_cache: bool | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
-        attention_mask: Any = None,
+        attention_mask: Tensor | None = None,
         interpolate_pos_encoding: bool = False,
     ) -> Seq2SeqLMOutput:
         """From `labels` (-100 is left out) come the decoder's ids and the loss.
@@ -236,7 +241,7 @@ class VisionEncoderDecoderModel(CausalLM):
         made = answer(found, found.cross_attentions, found.past_key_values, encoder)
         return predicted(made, found.logits, labels)
 
-    def shifted(self, labels: Any) -> Any:
+    def shifted(self, labels: Tensor) -> Tensor:
         """What the decoder reads to write `labels`: a start, then all but the last."""
         start, pad = self.config.decoder_start_token_id, self.config.pad_token_id
         if start is None or pad is None:
@@ -246,9 +251,8 @@ class VisionEncoderDecoderModel(CausalLM):
         return shifted(labels, start, pad)
 
 
-def _spelling(part: Any) -> Any:
+def _spelling(part: PreTrainedModel) -> Callable[[str], str | None]:
     """How a part's names in files become its own; None for what it does not need."""
-    import re
 
     def rule(name: str) -> str | None:
         for pattern, new in part.renames.items():

@@ -8,24 +8,27 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .attention import Sight, attend, full_sight, shown_weights
+from ..io.source import WeightSource
+from ..tensor import Tensor
+from .activations import activation
+from .attention import AttentionMask, Weights, padding_mask, self_attention
 from .bert import class_output
-from .config import Config, name_labels
+from .config import LabeledConfig
 from .encoder import Encoder, Narrowed, Widened, widened_and_narrowed
 from .output import EncoderOutput, PredictionOutput
-from .pretrained import PreTrainedModel, activation
+from .pretrained import PreTrainedModel
 
 Pair = tuple[int, int]
 
 
 @dataclass(kw_only=True)
-class ViTConfig(Config):
+class ViTConfig(LabeledConfig):
     """The numbers of a ViT.
 
     >>> votive.models.ViTConfig(image_size=32, patch_size=8).grid
@@ -49,9 +52,6 @@ class ViTConfig(Config):
     encoder_stride: int = 16
     pooler_output_size: int | None = None
     pooler_act: str = "tanh"
-    id2label: dict[Any, str] | None = None
-    num_labels: int | None = None
-    problem_type: str | None = None
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -59,7 +59,7 @@ class ViTConfig(Config):
             size = getattr(self, key)
             if not isinstance(size, int) and len(size) != 2:
                 raise ValueError(f"{name}: {key} must be one number or two, got {size!r}.")
-        name_labels(self)
+        super().__post_init__()
         if self.pooler_output_size is None:
             self.pooler_output_size = self.hidden_size
         if self.hidden_size % self.num_attention_heads:
@@ -93,24 +93,25 @@ def _pair(size: Any) -> Pair:
 class ViTPatchEmbeddings(nn.Module):
     """A vector for each patch: a convolution whose stride is its size."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: ViTConfig) -> None:
         super().__init__()
         self.config = config
         self.projection = nn.Conv2d(config.num_channels, config.hidden_size, config.patches, stride=config.patches)
 
-    def forward(self, pixel_values: Any) -> Any:
+    def forward(self, pixel_values: Tensor) -> Tensor:
         check_pictures(type(self).__name__, pixel_values, self.config.num_channels)
         return self.projection(pixel_values).flatten(2).transpose(1, 2)  # (B, patches, C)
 
 
-def check_pictures(name: str, pixel_values: Any, channels: int) -> None:
-    """Raise unless there are pictures of so many channels."""
+def check_pictures(name: str, pixel_values: Tensor | None, channels: int) -> Tensor:
+    """The pictures, which must have so many channels."""
     if pixel_values is None or pixel_values.dim() != 4 or pixel_values.shape[1] != channels:
         came = None if pixel_values is None else tuple(pixel_values.shape)
         raise ValueError(f"{name}: pixel_values must be pictures (batch, {channels}, height, width), got {came}.")
+    return pixel_values
 
 
-def stretched(positions: Any, first: int, old: Pair, new: Pair) -> Any:
+def stretched(positions: Tensor, first: int, old: Pair, new: Pair) -> Any:
     """Embeddings (1, first + patches, C) of a grid `old` for a grid `new`; the first ones stay."""
     grid = positions[:, first:].reshape(1, *old, -1).permute(0, 3, 1, 2)
     grid = F.interpolate(grid, size=new, mode="bicubic", align_corners=False)
@@ -123,7 +124,7 @@ class ViTEmbeddings(nn.Module):
     # Names of the tokens before the patches.
     tokens: tuple[str, ...] = ("cls_token",)
 
-    def __init__(self, config: Any, use_mask_token: bool = False) -> None:
+    def __init__(self, config: ViTConfig, use_mask_token: bool = False) -> None:
         super().__init__()
         self.config, width = config, config.hidden_size
         for name in self.tokens:
@@ -134,7 +135,7 @@ class ViTEmbeddings(nn.Module):
         self.position_embeddings = nn.Parameter(votive.zeros(1, count, width))
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
 
-    def positions(self, pixel_values: Any, interpolate: bool) -> Any:
+    def positions(self, pixel_values: Tensor, interpolate: bool) -> Tensor:
         """What is added for the places of the patches."""
         size, config = tuple(pixel_values.shape[2:]), self.config
         if not interpolate:
@@ -150,7 +151,9 @@ class ViTEmbeddings(nn.Module):
             return self.position_embeddings
         return stretched(self.position_embeddings, len(self.tokens), config.grid, new)
 
-    def forward(self, pixel_values: Any, bool_masked_pos: Any = None, interpolate_pos_encoding: bool = False) -> Any:
+    def forward(
+        self, pixel_values: Tensor, bool_masked_pos: Tensor | None = None, interpolate_pos_encoding: bool = False
+    ) -> Tensor:
         x = self.patch_embeddings(pixel_values)
         if bool_masked_pos is not None:
             x = masked(self, x, bool_masked_pos)
@@ -159,7 +162,7 @@ class ViTEmbeddings(nn.Module):
         return self.dropout(x + self.positions(pixel_values, interpolate_pos_encoding))
 
 
-def masked(embeddings: Any, x: Any, bool_masked_pos: Any) -> Any:
+def masked(embeddings: Any, x: Tensor, bool_masked_pos: Tensor) -> Any:
     """Patches (B, patches, C) with the mask token where the mask is 1."""
     if embeddings.mask_token is None:
         raise ValueError(
@@ -173,7 +176,7 @@ def masked(embeddings: Any, x: Any, bool_masked_pos: Any) -> Any:
 class ViTSelfAttention(nn.Module):
     """Attention of all patches to all."""
 
-    def __init__(self, config: Any, key_bias: bool | None = None) -> None:
+    def __init__(self, config: ViTConfig, key_bias: bool | None = None) -> None:
         super().__init__()
         width, bias = config.hidden_size, config.qkv_bias
         self.heads, self.dropout = config.num_attention_heads, config.attention_probs_dropout_prob
@@ -181,34 +184,28 @@ class ViTSelfAttention(nn.Module):
         self.key = nn.Linear(width, width, bias=bias if key_bias is None else key_bias)
         self.value = nn.Linear(width, width, bias=bias)
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        B, T, C = x.shape
-        q, k, v = (
-            part(x).view(B, T, self.heads, C // self.heads).transpose(1, 2)  # (B, H, T, D)
-            for part in (self.query, self.key, self.value)
-        )
-        y = attend(q, k, v, sight, dropout=self.dropout if self.training else 0.0)
-        if weights is not None:
-            weights.append(shown_weights(q, k, sight))
-        return y.transpose(1, 2).reshape(B, T, C)
+    def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:
+        projections = self.query, self.key, self.value
+        dropout = self.dropout if self.training else 0.0
+        return self_attention(x, projections, self.heads, mask, dropout, weights)
 
 
 class ViTAttention(nn.ModuleDict):
     """Attention, and the product that it ends with."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: ViTConfig) -> None:
         width = config.hidden_size
         output = Narrowed(width, width, config.hidden_dropout_prob)
         super().__init__({"attention": ViTSelfAttention(config), "output": output})
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        return self["output"](self["attention"](x, sight, weights))
+    def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:
+        return self["output"](self["attention"](x, mask, weights))
 
 
 class ViTLayer(nn.Module):
     """Norm and attention, norm and MLP, each added to what came in."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: ViTConfig) -> None:
         super().__init__()
         width, hidden = config.hidden_size, config.intermediate_size
         self.attention = ViTAttention(config)
@@ -217,23 +214,23 @@ class ViTLayer(nn.Module):
         self.layernorm_before = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.layernorm_after = nn.LayerNorm(width, eps=config.layer_norm_eps)
 
-    def attended(self, x: Any, sight: Sight, weights: list[Any] | None) -> Any:
+    def attended(self, x: Tensor, mask: AttentionMask, weights: Weights) -> Tensor:
         """What attention adds."""
-        return self.attention(self.layernorm_before(x), sight, weights)
+        return self.attention(self.layernorm_before(x), mask, weights)
 
-    def thought(self, x: Any) -> Any:
+    def thought(self, x: Tensor) -> Tensor:
         """What the MLP adds."""
         return widened_and_narrowed(self.intermediate, self.output, self.layernorm_after(x))
 
-    def forward(self, x: Any, sight: Sight, weights: list[Any] | None = None) -> Any:
-        x = x + self.attended(x, sight, weights)
+    def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:
+        x = x + self.attended(x, mask, weights)
         return x + self.thought(x)
 
 
 class _ViT(PreTrainedModel):
     """What all ViT classes share."""
 
-    config_class: Any = ViTConfig
+    config_class = ViTConfig
     base_model_prefix = "vit"
     # From the names that transformers 5 has in memory to those in files.
     renames = {
@@ -257,11 +254,11 @@ class _ViT(PreTrainedModel):
             nn.init.trunc_normal_(module.position_embeddings, std=std)
             nn.init.trunc_normal_(module.cls_token, std=std)
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """What makes vectors of patches."""
         return getattr(self, self.base_model_prefix, self).embeddings.patch_embeddings
 
-    def adapted(self, source: Any) -> Any:
+    def adapted(self, source: WeightSource) -> WeightSource:
         """Without what only pretraining uses, where this model does not have it."""
         inner = getattr(self, self.base_model_prefix, self)
         names = list(source.names())
@@ -278,12 +275,12 @@ class _ViT(PreTrainedModel):
 class ViTPooler(nn.Module):
     """One vector for the picture, from the class token."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: ViTConfig) -> None:
         super().__init__()
-        self.dense = nn.Linear(config.hidden_size, config.pooler_output_size)
+        self.dense = nn.Linear(config.hidden_size, config.pooler_output_size or config.hidden_size)
         self.act_fn = activation(config.pooler_act)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return self.act_fn(self.dense(x[:, 0]))
 
 
@@ -297,10 +294,10 @@ class ViTModel(_ViT):
     (votive.Size([1, 5, 8]), votive.Size([1, 8]))
     """
 
-    embeddings_class: Any = ViTEmbeddings
-    layer_class: Any = ViTLayer
+    embeddings_class: ClassVar[type[ViTEmbeddings]] = ViTEmbeddings
+    layer_class: ClassVar[type[ViTLayer]] = ViTLayer
 
-    def __init__(self, config: Any, add_pooling_layer: bool = True, use_mask_token: bool = False) -> None:
+    def __init__(self, config: ViTConfig, add_pooling_layer: bool = True, use_mask_token: bool = False) -> None:
         super().__init__(config)
         self.embeddings = self.embeddings_class(config, use_mask_token)
         self.encoder = Encoder(self.layer_class(config) for _ in range(config.num_hidden_layers))
@@ -310,19 +307,18 @@ class ViTModel(_ViT):
 
     def forward(
         self,
-        pixel_values: Any = None,
-        bool_masked_pos: Any = None,
+        pixel_values: Tensor | None = None,
+        bool_masked_pos: Tensor | None = None,
         interpolate_pos_encoding: bool = False,
-        attention_mask: Any = None,
+        attention_mask: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> EncoderOutput:
         """`attention_mask` (batch, tokens) is 0 at patches that nobody is to see."""
-        check_pictures(type(self).__name__, pixel_values, self.config.num_channels)
-        x = pixel_values.to(self.dtype)
-        x = self.embeddings(x, bool_masked_pos, bool(interpolate_pos_encoding))
-        sight = full_sight(attention_mask)
-        found = self.encoder(x, sight, output_attentions, output_hidden_states)
+        pictures = check_pictures(type(self).__name__, pixel_values, self.config.num_channels)
+        x = self.embeddings(pictures.to(self.dtype), bool_masked_pos, bool(interpolate_pos_encoding))
+        mask = padding_mask(attention_mask)
+        found = self.encoder(x, mask, output_attentions, output_hidden_states)
         x = self.layernorm(found.last_hidden_state)
         return EncoderOutput(
             last_hidden_state=x,
@@ -341,15 +337,17 @@ class ViTForImageClassification(_ViT):
     votive.Size([1, 3])
     """
 
-    model_class: Any = ViTModel
+    model_class: ClassVar[type[ViTModel]] = ViTModel
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: ViTConfig) -> None:
         super().__init__(config)
         setattr(self, self.base_model_prefix, self.model_class(config, add_pooling_layer=False))
-        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.classifier = nn.Linear(config.hidden_size, config.label_count)
         self.post_init()
 
-    def forward(self, pixel_values: Any = None, labels: Any = None, **kwargs: Any) -> PredictionOutput:
+    def forward(
+        self, pixel_values: Tensor | None = None, labels: Tensor | None = None, **kwargs: Any
+    ) -> PredictionOutput:
         """As the encoder, and `labels`: classes (batch,), or values per class."""
         found = getattr(self, self.base_model_prefix)(pixel_values, **kwargs)
         logits = self.classifier(found.last_hidden_state[:, 0])

@@ -12,10 +12,13 @@ from typing import Any, Self
 import votive
 from votive import nn
 
+from ..io.source import WeightSource
+from ..tensor import Tensor
 from .config import Config
+from .cross_cache import Cache
 from .output import Seq2SeqLMOutput, Seq2SeqModelOutput
 from .pretrained import PreTrainedModel
-from .seq2seq import answer, encoded, predicted, prepared, shifted
+from .seq2seq import Encoded, answer, encoded, predicted, prepared, shifted
 from .whisper_layers import WhisperDecoder, WhisperEncoder, sinusoids
 
 # Width, layers and heads; the decoder of turbo alone has fewer layers.
@@ -137,7 +140,7 @@ class WhisperConfig(Config):
 class _Whisper(PreTrainedModel):
     """What all Whisper classes share."""
 
-    config_class: Any = WhisperConfig
+    config_class = WhisperConfig
 
     def init_weights(self, module: nn.Module) -> None:
         std = self.config.init_std
@@ -153,7 +156,7 @@ class _Whisper(PreTrainedModel):
             with votive.no_grad():
                 table.weight.copy_(sinusoids(*table.weight.shape))
 
-    def adapted(self, source: Any) -> Any:
+    def adapted(self, source: WeightSource) -> WeightSource:
         from .whisper_names import from_openai
 
         return from_openai(source)
@@ -173,17 +176,17 @@ class WhisperModel(_Whisper):
 
     ignored = (*PreTrainedModel.ignored, r"^proj_out\.")
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: WhisperConfig) -> None:
         super().__init__(config)
         self.encoder = WhisperEncoder(config)
         self.decoder = WhisperDecoder(config)
         self.post_init()
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """The table of token embeddings."""
         return self.decoder.embed_tokens
 
-    def get_encoder(self) -> Any:
+    def get_encoder(self) -> WhisperEncoder:
         """What makes `encoder_outputs` of mels."""
         return self.encoder
 
@@ -193,14 +196,14 @@ class WhisperModel(_Whisper):
 
     def forward(
         self,
-        input_features: Any = None,
-        attention_mask: Any = None,
-        decoder_input_ids: Any = None,
-        decoder_attention_mask: Any = None,
-        encoder_outputs: Any = None,
-        past_key_values: Any = None,
-        decoder_inputs_embeds: Any = None,
-        decoder_position_ids: Any = None,
+        input_features: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: Encoded | tuple[Tensor, ...] | None = None,
+        past_key_values: Cache | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        decoder_position_ids: Tensor | None = None,
         use_cache: bool | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
@@ -244,17 +247,17 @@ class WhisperForConditionalGeneration(_Whisper):
     # A step of a search needs the logits of its last position only.
     takes_logits_to_keep = True
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: WhisperConfig) -> None:
         super().__init__(config)
         self.model = WhisperModel(config)
         self.proj_out = nn.Linear(config.d_model, config.vocab_size, bias=False)
         self.post_init()
 
-    def get_input_embeddings(self) -> Any:
+    def get_input_embeddings(self) -> nn.Module:
         """The table of token embeddings."""
         return self.model.get_input_embeddings()
 
-    def get_encoder(self) -> Any:
+    def get_encoder(self) -> WhisperEncoder:
         """What makes `encoder_outputs` of mels."""
         return self.model.encoder
 
@@ -264,15 +267,15 @@ class WhisperForConditionalGeneration(_Whisper):
 
     def forward(
         self,
-        input_features: Any = None,
-        attention_mask: Any = None,
-        decoder_input_ids: Any = None,
-        decoder_attention_mask: Any = None,
-        encoder_outputs: Any = None,
-        past_key_values: Any = None,
-        decoder_inputs_embeds: Any = None,
-        decoder_position_ids: Any = None,
-        labels: Any = None,
+        input_features: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        decoder_input_ids: Tensor | None = None,
+        decoder_attention_mask: Tensor | None = None,
+        encoder_outputs: Encoded | tuple[Tensor, ...] | None = None,
+        past_key_values: Cache | None = None,
+        decoder_inputs_embeds: Tensor | None = None,
+        decoder_position_ids: Tensor | None = None,
+        labels: Tensor | None = None,
         use_cache: bool | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
@@ -301,7 +304,7 @@ class WhisperForConditionalGeneration(_Whisper):
         logits = self.proj_out(x[:, -logits_to_keep:] if logits_to_keep else x)
         return predicted(found, logits, labels)
 
-    def shifted(self, labels: Any) -> Any:
+    def shifted(self, labels: Tensor) -> Tensor:
         """What the decoder reads to predict `labels`: a start, then all but the last."""
         if labels.shape[1] > self.config.max_target_positions:
             raise ValueError(
@@ -310,14 +313,17 @@ class WhisperForConditionalGeneration(_Whisper):
             )
         return shifted(labels, self.config.decoder_start_token_id, self.config.pad_token_id)
 
-    def generate(self, input_features: Any = None, **settings: Any) -> Any:
+    def generate(self, input_features: Tensor | None = None, **settings: Any) -> Any:
         """The tokens of what was said; see votive.speech.generate."""
         from ..speech import generate
 
         return generate(self, input_features, **settings)
 
     def detect_language(
-        self, input_features: Any = None, encoder_outputs: Any = None, generation_config: Any = None
+        self,
+        input_features: Tensor | None = None,
+        encoder_outputs: Encoded | tuple[Tensor, ...] | None = None,
+        generation_config: Any = None,
     ) -> Any:
         """The token of the language of each recording, (batch,); see votive.speech."""
         from ..speech import detect_language_ids

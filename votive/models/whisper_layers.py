@@ -6,16 +6,32 @@ Parameter names are those of Hugging Face checkpoints. Knows no vocabulary and n
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import votive
 from votive import nn
 from votive.nn import functional as F
-from votive.nn.activated import feed_forward
+from votive.nn.fused_linear import feed_forward
 
-from .attention import Sight, attend, causal_sight, shown_weights
+from ..tensor import Tensor
+from .activations import activation
+from .attention import (
+    AttentionMask,
+    Weights,
+    attend,
+    causal_mask,
+    keys_and_values,
+    merge_heads,
+    shown_weights,
+    split_heads,
+)
+from .cross_cache import EncoderDecoderCache, Pair
 from .output import BaseModelOutput
-from .pretrained import activation
+from .stack import Trace
+
+if TYPE_CHECKING:
+    from .whisper import WhisperConfig
 
 
 def sinusoids(length: int, channels: int, max_timescale: float = 10000.0) -> Any:
@@ -43,7 +59,7 @@ class Chosen(list[Any]):
 class WhisperAttention(nn.Module):
     """Attention to the own positions, or to those of an encoder; keys have no bias."""
 
-    def __init__(self, config: Any, heads: int, layer_idx: int = 0) -> None:
+    def __init__(self, config: WhisperConfig, heads: int, layer_idx: int = 0) -> None:
         super().__init__()
         width = config.d_model
         if width % heads:
@@ -54,40 +70,37 @@ class WhisperAttention(nn.Module):
         self.q_proj = nn.Linear(width, width)
         self.out_proj = nn.Linear(width, width)
 
-    def split(self, x: Any) -> Any:
-        return x.view(*x.shape[:2], self.heads, -1).transpose(1, 2)  # (B, H, T, D)
-
-    def pair(self, x: Any) -> tuple[Any, Any]:
+    def pair(self, x: Tensor) -> Pair:
         """Keys and values of what is looked at."""
-        return self.split(self.k_proj(x)), self.split(self.v_proj(x))
+        return split_heads(self.k_proj(x), self.heads), split_heads(self.v_proj(x), self.heads)
 
     def forward(
-        self, x: Any, sight: Sight, other: Any = None, cache: Any = None, weights: list[Any] | None = None
-    ) -> Any:
-        q = self.split(self.q_proj(x))
-        if cache is None:
-            k, v = self.pair(x if other is None else other)
-        elif other is None:
-            k, v = cache.update(*self.pair(x), self.layer_idx)
-        else:
-            k, v = cache.cross(self.layer_idx, lambda: self.pair(other))
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+    ) -> Tensor:
+        q = split_heads(self.q_proj(x), self.heads)
+        k, v = keys_and_values(self.pair, x, other, cache, self.layer_idx)
         dropout = self.dropout if self.training else 0.0
         shared = q.shape[0] // k.shape[0]
         if shared > 1:
             # Beams of one recording: their queries stand in a row before the keys they share.
             q = q.unflatten(0, (-1, shared)).transpose(1, 2).flatten(2, 3)  # (B, H, W * T, D)
-        y = attend(q, k, v, sight, dropout=dropout)
+        y = attend(q, k, v, mask, dropout=dropout)
         if isinstance(weights, Chosen):
             heads = weights.heads.get(self.layer_idx)
             if heads:
-                chosen = shown_weights(q[:, heads], k[:, heads], sight)
+                chosen = shown_weights(q[:, heads], k[:, heads], mask)
                 weights.append((self.layer_idx, _apart(chosen, shared)))
         elif weights is not None:
-            weights.append(_apart(shown_weights(q, k, sight), shared))
-        return self.out_proj(_apart(y, shared).transpose(1, 2).flatten(2))
+            weights.append(_apart(shown_weights(q, k, mask), shared))
+        return self.out_proj(merge_heads(_apart(y, shared)))
 
 
-def _apart(y: Any, shared: int) -> Any:
+def _apart(y: Tensor, shared: int) -> Any:
     """What was computed for several beams in a row, (B, H, W * T, N), a sample for each again."""
     if shared <= 1:
         return y
@@ -97,7 +110,7 @@ def _apart(y: Any, shared: int) -> Any:
 class _Layer(nn.Module):
     """What layers of both stacks end with: norm, MLP, and what comes out is added."""
 
-    def __init__(self, config: Any, inner: int) -> None:
+    def __init__(self, config: WhisperConfig, inner: int) -> None:
         super().__init__()
         self.dropout, self.activation_dropout = config.dropout, config.activation_dropout
         self.activation_fn = activation(config.activation_function)
@@ -105,10 +118,10 @@ class _Layer(nn.Module):
         self.fc2 = nn.Linear(inner, config.d_model)
         self.final_layer_norm = nn.LayerNorm(config.d_model)
 
-    def dropped(self, x: Any) -> Any:
+    def dropped(self, x: Tensor) -> Tensor:
         return F.dropout(x, self.dropout, self.training) if self.training else x
 
-    def mlp(self, x: Any) -> Any:
+    def mlp(self, x: Tensor) -> Tensor:
         y = self.final_layer_norm(x)
         if self.training and self.activation_dropout:
             y = F.dropout(self.activation_fn(self.fc1(y)), self.activation_dropout, True)
@@ -119,13 +132,13 @@ class _Layer(nn.Module):
 class WhisperEncoderLayer(_Layer):
     """Attention of each sound to all others, then the MLP."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: WhisperConfig) -> None:
         super().__init__(config, config.encoder_ffn_dim)
         self.self_attn = WhisperAttention(config, config.encoder_attention_heads)
         self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
 
-    def forward(self, x: Any, weights: list[Any] | None = None) -> Any:
-        y = self.self_attn(self.self_attn_layer_norm(x), Sight(), weights=weights)
+    def forward(self, x: Tensor, weights: Weights = None) -> Tensor:
+        y = self.self_attn(self.self_attn_layer_norm(x), AttentionMask(), weights=weights)
         x = self.mlp(x + self.dropped(y))
         if x.dtype == votive.float16:
             # Sums of layers leave the range of float16 before the last norm brings them back.
@@ -137,7 +150,7 @@ class WhisperEncoderLayer(_Layer):
 class WhisperDecoderLayer(_Layer):
     """Attention to the text so far, attention to the sound, then the MLP."""
 
-    def __init__(self, config: Any, layer_idx: int) -> None:
+    def __init__(self, config: WhisperConfig, layer_idx: int) -> None:
         super().__init__(config, config.decoder_ffn_dim)
         self.self_attn = WhisperAttention(config, config.decoder_attention_heads, layer_idx)
         self.self_attn_layer_norm = nn.LayerNorm(config.d_model)
@@ -146,17 +159,17 @@ class WhisperDecoderLayer(_Layer):
 
     def forward(
         self,
-        x: Any,
-        sight: Sight,
-        other: Any = None,
-        cache: Any = None,
-        weights: list[Any] | None = None,
-        crossed: list[Any] | None = None,
-    ) -> Any:
-        y = self.self_attn(self.self_attn_layer_norm(x), sight, None, cache, weights)
+        x: Tensor,
+        mask: AttentionMask,
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+        crossed: Weights = None,
+    ) -> Tensor:
+        y = self.self_attn(self.self_attn_layer_norm(x), mask, None, cache, weights)
         x = x + self.dropped(y)
         if other is not None:
-            y = self.encoder_attn(self.encoder_attn_layer_norm(x), Sight(), other, cache, crossed)
+            y = self.encoder_attn(self.encoder_attn_layer_norm(x), AttentionMask(), other, cache, crossed)
             x = x + self.dropped(y)
         return self.mlp(x)
 
@@ -174,7 +187,7 @@ class _Stack(nn.Module):
 class WhisperEncoder(_Stack):
     """Two convolutions, the second with a stride of two, then layers: from mels to states."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: WhisperConfig) -> None:
         super().__init__()
         width = config.d_model
         self.num_mel_bins, self.layerdrop = config.num_mel_bins, config.encoder_layerdrop
@@ -189,8 +202,8 @@ class WhisperEncoder(_Stack):
 
     def forward(
         self,
-        input_features: Any,
-        attention_mask: Any = None,
+        input_features: Tensor,
+        attention_mask: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> BaseModelOutput:
@@ -209,27 +222,20 @@ class WhisperEncoder(_Stack):
         x = F.gelu(self.conv2(x)).transpose(1, 2)  # (B, T, C)
         places = votive.arange(self.frames // 2, device=x.device)
         x = self.dropout(x + self.embed_positions(places))
-        states: list[Any] = []
-        weights: list[Any] | None = [] if output_attentions else None
+        trace = Trace(output_attentions, output_hidden_states)
         for layer in self.layers:
-            if output_hidden_states:
-                states.append(x)
+            trace.add_state(x)
             if not self.skipped():
-                x = layer(x, weights)
+                x = layer(x, trace.weights)
         x = self.layer_norm(x)
-        if output_hidden_states:
-            states.append(x)
-        return BaseModelOutput(
-            last_hidden_state=x,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
-        )
+        trace.add_state(x)
+        return BaseModelOutput(last_hidden_state=x, hidden_states=trace.hidden_states, attentions=trace.attentions)
 
 
 class WhisperDecoder(_Stack):
     """Embeddings of tokens and learned positions, then layers that look at an encoder's states."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: WhisperConfig) -> None:
         super().__init__()
         width = config.d_model
         self.layerdrop = config.decoder_layerdrop
@@ -240,12 +246,12 @@ class WhisperDecoder(_Stack):
         self.layers = nn.ModuleList(WhisperDecoderLayer(config, i) for i in range(config.decoder_layers))
         self.layer_norm = nn.LayerNorm(width)
 
-    def look(self, states: Any, cache: Any) -> None:
+    def look(self, states: Tensor, cache: EncoderDecoderCache) -> None:
         """Let a cache hold what all layers see of an encoder's states."""
         for i, layer in enumerate(self.layers):
-            cache.cross(i, lambda attn=layer.encoder_attn: attn.pair(states))
+            cache.cross(i, partial(layer.encoder_attn.pair, states))
 
-    def positions(self, count: int, past: int, position_ids: Any) -> Any:
+    def positions(self, count: int, past: int, position_ids: Tensor | None) -> Tensor:
         """Embeddings of the next positions, or of those told."""
         table = self.embed_positions.weight
         if position_ids is not None:
@@ -259,36 +265,30 @@ class WhisperDecoder(_Stack):
 
     def forward(
         self,
-        x: Any,
-        attention_mask: Any = None,
-        other: Any = None,
-        cache: Any = None,
-        position_ids: Any = None,
+        x: Tensor,
+        attention_mask: Tensor | None = None,
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        position_ids: Tensor | None = None,
         output_attentions: bool = False,
         output_hidden_states: bool = False,
-        crossed: list[Any] | None = None,
+        crossed: Weights = None,
     ) -> tuple[BaseModelOutput, Any]:
         """States of embeddings `x`, and attention weights to `other`, the encoder's states."""
         T = x.shape[1]
         past = 0 if cache is None else cache.get_seq_length()
-        sight = causal_sight(attention_mask, T, past + T, like=x)
+        mask = causal_mask(attention_mask, T, past + T, device=x.device)
         x = x * self.scale if self.scale != 1.0 else x
         x = self.dropout(x + self.positions(T, past, position_ids))
-        states: list[Any] = []
-        weights: list[Any] | None = [] if output_attentions else None
+        trace = Trace(output_attentions, output_hidden_states)
         crossed = [] if output_attentions and crossed is None else crossed
         for layer in self.layers:
-            if output_hidden_states:
-                states.append(x)
+            trace.add_state(x)
             if not self.skipped():
-                x = layer(x, sight, other, cache, weights, crossed)
+                x = layer(x, mask, other, cache, trace.weights, crossed)
         x = self.layer_norm(x)
-        if output_hidden_states:
-            states.append(x)
+        trace.add_state(x)
         found = BaseModelOutput(
-            last_hidden_state=x,
-            past_key_values=cache,
-            hidden_states=tuple(states) if output_hidden_states else None,
-            attentions=None if weights is None else tuple(weights),
+            last_hidden_state=x, past_key_values=cache, hidden_states=trace.hidden_states, attentions=trace.attentions
         )
         return found, tuple(crossed) if crossed else None

@@ -55,7 +55,7 @@ ALIGNMENT: dict[str, list[list[int]]] = {
 }  # fmt: skip
 
 
-def from_openai(source: Any) -> Any:
+def from_openai(source: WeightSource) -> Any:
     """A source under Hugging Face's names, where it has OpenAI's; others stay as they are.
 
     >>> from votive.models.whisper_names import from_openai
@@ -68,14 +68,14 @@ def from_openai(source: Any) -> Any:
 
     def rule(name: str) -> str | None:
         for pattern, new in _OPENAI:
-            name = re.sub(pattern, new, name)  # type: ignore[arg-type]
+            name = re.sub(pattern, new, name)
         # Older files hold the causal mask.
         return None if name == "decoder.mask" else name
 
     return source.renamed(rule)
 
 
-def openai_checkpoint(source: Any, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
+def openai_checkpoint(source: WeightSource, name: str) -> tuple[dict[str, Any], dict[str, Any]] | None:
     """The configuration and the generation settings of OpenAI's .pt file; None for other files.
 
     `name` is that of the file: it tells models of one size apart.

@@ -6,163 +6,185 @@ from . import init as init
 from . import modules as modules
 from . import parameter as parameter
 from . import utils as utils
-from .containers import Container, ModuleDict, ModuleList, Sequential
-from .factory import factory_kwargs
-from .layers.activation import (
-    CELU,
-    ELU,
-    GELU,
-    GLU,
-    SELU,
-    Hardshrink,
-    Hardsigmoid,
-    Hardswish,
-    Hardtanh,
-    LeakyReLU,
-    LogSigmoid,
-    LogSoftmax,
-    Mish,
-    PReLU,
-    ReLU,
-    ReLU6,
-    RReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softmax2d,
-    Softmin,
-    Softplus,
-    Softshrink,
-    Softsign,
-    Tanh,
-    Tanhshrink,
-    Threshold,
-)
-from .layers.adaptive_softmax import AdaptiveLogSoftmaxWithLoss
-from .layers.attention import MultiheadAttention
-from .layers.convolution import (
-    Conv1d,
-    Conv2d,
-    Conv3d,
-    ConvTranspose1d,
-    ConvTranspose2d,
-    ConvTranspose3d,
-    LazyConv1d,
-    LazyConv2d,
-    LazyConv3d,
-    LazyConvTranspose1d,
-    LazyConvTranspose2d,
-    LazyConvTranspose3d,
-)
-from .layers.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout
-from .layers.embedding import Embedding, EmbeddingBag
-from .layers.gated import GatedMLP, GeGLU, SwiGLU
-from .layers.grouped_attention import GroupedQueryAttention
-from .layers.kv_cache import DynamicCache, KVCache, SlidingWindowCache, StaticCache
-from .layers.lazy_instance_norm import LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d
-from .layers.linear import Bilinear, Identity, LazyLinear, Linear, NonDynamicallyQuantizableLinear
-from .layers.linear_loss import LinearCrossEntropyLoss
-from .layers.lora import LoRALinear, apply_lora, lora_state_dict, merge_lora
-from .layers.loss import (
-    BCELoss,
-    BCEWithLogitsLoss,
-    CosineEmbeddingLoss,
-    CrossEntropyLoss,
-    CTCLoss,
-    GaussianNLLLoss,
-    HingeEmbeddingLoss,
-    HuberLoss,
-    KLDivLoss,
-    L1Loss,
-    MarginRankingLoss,
-    MSELoss,
-    MultiLabelMarginLoss,
-    MultiLabelSoftMarginLoss,
-    MultiMarginLoss,
-    NLLLoss,
-    NLLLoss2d,
-    PoissonNLLLoss,
-    SmoothL1Loss,
-    SoftMarginLoss,
-    TripletMarginLoss,
-    TripletMarginWithDistanceLoss,
-)
-from .layers.normalization import (
-    BatchNorm1d,
-    BatchNorm2d,
-    BatchNorm3d,
-    CrossMapLRN2d,
-    GroupNorm,
-    InstanceNorm1d,
-    InstanceNorm2d,
-    InstanceNorm3d,
-    LayerNorm,
-    LazyBatchNorm1d,
-    LazyBatchNorm2d,
-    LazyBatchNorm3d,
-    LocalResponseNorm,
-    RMSNorm,
-    SyncBatchNorm,
-)
-from .layers.padding import (
-    CircularPad1d,
-    CircularPad2d,
-    CircularPad3d,
-    ConstantPad1d,
-    ConstantPad2d,
-    ConstantPad3d,
-    ReflectionPad1d,
-    ReflectionPad2d,
-    ReflectionPad3d,
-    ReplicationPad1d,
-    ReplicationPad2d,
-    ReplicationPad3d,
-    ZeroPad1d,
-    ZeroPad2d,
-    ZeroPad3d,
-)
-from .layers.pooling import (
-    AdaptiveAvgPool1d,
-    AdaptiveAvgPool2d,
-    AdaptiveAvgPool3d,
-    AdaptiveMaxPool1d,
-    AdaptiveMaxPool2d,
-    AdaptiveMaxPool3d,
-    AvgPool1d,
-    AvgPool2d,
-    AvgPool3d,
-    FractionalMaxPool2d,
-    FractionalMaxPool3d,
-    LPPool1d,
-    LPPool2d,
-    LPPool3d,
-    MaxPool1d,
-    MaxPool2d,
-    MaxPool3d,
-    MaxUnpool1d,
-    MaxUnpool2d,
-    MaxUnpool3d,
-)
-from .layers.recurrent import GRU, LSTM, RNN, RNNBase
-from .layers.recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase
-from .layers.reshaping import (
-    ChannelShuffle,
-    CosineSimilarity,
-    Flatten,
-    Fold,
-    PairwiseDistance,
-    PixelShuffle,
-    PixelUnshuffle,
-    Unflatten,
-    Unfold,
-    Upsample,
-    UpsamplingBilinear2d,
-    UpsamplingNearest2d,
-)
-from .layers.rope import RotaryEmbedding
-from .layers.transformer import Transformer, TransformerDecoder, TransformerEncoder
-from .layers.transformer_layers import TransformerDecoderLayer, TransformerEncoderLayer
-from .lazy import LazyModuleMixin
-from .module import Module
-from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
-from .parameter_containers import ParameterDict, ParameterList
+from .containers import Container as Container
+from .containers import ModuleDict as ModuleDict
+from .containers import ModuleList as ModuleList
+from .containers import Sequential as Sequential
+from .factory import factory_kwargs as factory_kwargs
+from .layers.activation import CELU as CELU
+from .layers.activation import ELU as ELU
+from .layers.activation import GELU as GELU
+from .layers.activation import GLU as GLU
+from .layers.activation import SELU as SELU
+from .layers.activation import Hardshrink as Hardshrink
+from .layers.activation import Hardsigmoid as Hardsigmoid
+from .layers.activation import Hardswish as Hardswish
+from .layers.activation import Hardtanh as Hardtanh
+from .layers.activation import LeakyReLU as LeakyReLU
+from .layers.activation import LogSigmoid as LogSigmoid
+from .layers.activation import LogSoftmax as LogSoftmax
+from .layers.activation import Mish as Mish
+from .layers.activation import PReLU as PReLU
+from .layers.activation import ReLU as ReLU
+from .layers.activation import ReLU6 as ReLU6
+from .layers.activation import RReLU as RReLU
+from .layers.activation import Sigmoid as Sigmoid
+from .layers.activation import SiLU as SiLU
+from .layers.activation import Softmax as Softmax
+from .layers.activation import Softmax2d as Softmax2d
+from .layers.activation import Softmin as Softmin
+from .layers.activation import Softplus as Softplus
+from .layers.activation import Softshrink as Softshrink
+from .layers.activation import Softsign as Softsign
+from .layers.activation import Tanh as Tanh
+from .layers.activation import Tanhshrink as Tanhshrink
+from .layers.activation import Threshold as Threshold
+from .layers.adaptive_softmax import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
+from .layers.attention import MultiheadAttention as MultiheadAttention
+from .layers.batchnorm import BatchNorm1d as BatchNorm1d
+from .layers.batchnorm import BatchNorm2d as BatchNorm2d
+from .layers.batchnorm import BatchNorm3d as BatchNorm3d
+from .layers.batchnorm import LazyBatchNorm1d as LazyBatchNorm1d
+from .layers.batchnorm import LazyBatchNorm2d as LazyBatchNorm2d
+from .layers.batchnorm import LazyBatchNorm3d as LazyBatchNorm3d
+from .layers.batchnorm import SyncBatchNorm as SyncBatchNorm
+from .layers.convolution import Conv1d as Conv1d
+from .layers.convolution import Conv2d as Conv2d
+from .layers.convolution import Conv3d as Conv3d
+from .layers.convolution import ConvTranspose1d as ConvTranspose1d
+from .layers.convolution import ConvTranspose2d as ConvTranspose2d
+from .layers.convolution import ConvTranspose3d as ConvTranspose3d
+from .layers.convolution import LazyConv1d as LazyConv1d
+from .layers.convolution import LazyConv2d as LazyConv2d
+from .layers.convolution import LazyConv3d as LazyConv3d
+from .layers.convolution import LazyConvTranspose1d as LazyConvTranspose1d
+from .layers.convolution import LazyConvTranspose2d as LazyConvTranspose2d
+from .layers.convolution import LazyConvTranspose3d as LazyConvTranspose3d
+from .layers.dropout import AlphaDropout as AlphaDropout
+from .layers.dropout import Dropout as Dropout
+from .layers.dropout import Dropout1d as Dropout1d
+from .layers.dropout import Dropout2d as Dropout2d
+from .layers.dropout import Dropout3d as Dropout3d
+from .layers.dropout import FeatureAlphaDropout as FeatureAlphaDropout
+from .layers.embedding import Embedding as Embedding
+from .layers.embedding import EmbeddingBag as EmbeddingBag
+from .layers.gated import GatedMLP as GatedMLP
+from .layers.gated import GeGLU as GeGLU
+from .layers.gated import SwiGLU as SwiGLU
+from .layers.grouped_attention import GroupedQueryAttention as GroupedQueryAttention
+from .layers.instancenorm import InstanceNorm1d as InstanceNorm1d
+from .layers.instancenorm import InstanceNorm2d as InstanceNorm2d
+from .layers.instancenorm import InstanceNorm3d as InstanceNorm3d
+from .layers.instancenorm import LazyInstanceNorm1d as LazyInstanceNorm1d
+from .layers.instancenorm import LazyInstanceNorm2d as LazyInstanceNorm2d
+from .layers.instancenorm import LazyInstanceNorm3d as LazyInstanceNorm3d
+from .layers.kv_cache import DynamicCache as DynamicCache
+from .layers.kv_cache import KVCache as KVCache
+from .layers.kv_cache import SlidingWindowCache as SlidingWindowCache
+from .layers.kv_cache import StaticCache as StaticCache
+from .layers.linear import Bilinear as Bilinear
+from .layers.linear import Identity as Identity
+from .layers.linear import LazyLinear as LazyLinear
+from .layers.linear import Linear as Linear
+from .layers.linear import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear
+from .layers.linear_loss import LinearCrossEntropyLoss as LinearCrossEntropyLoss
+from .layers.lora import LoRALinear as LoRALinear
+from .layers.lora import apply_lora as apply_lora
+from .layers.lora import lora_state_dict as lora_state_dict
+from .layers.lora import merge_lora as merge_lora
+from .layers.loss import BCELoss as BCELoss
+from .layers.loss import BCEWithLogitsLoss as BCEWithLogitsLoss
+from .layers.loss import CosineEmbeddingLoss as CosineEmbeddingLoss
+from .layers.loss import CrossEntropyLoss as CrossEntropyLoss
+from .layers.loss import CTCLoss as CTCLoss
+from .layers.loss import GaussianNLLLoss as GaussianNLLLoss
+from .layers.loss import HingeEmbeddingLoss as HingeEmbeddingLoss
+from .layers.loss import HuberLoss as HuberLoss
+from .layers.loss import KLDivLoss as KLDivLoss
+from .layers.loss import L1Loss as L1Loss
+from .layers.loss import MarginRankingLoss as MarginRankingLoss
+from .layers.loss import MSELoss as MSELoss
+from .layers.loss import MultiLabelMarginLoss as MultiLabelMarginLoss
+from .layers.loss import MultiLabelSoftMarginLoss as MultiLabelSoftMarginLoss
+from .layers.loss import MultiMarginLoss as MultiMarginLoss
+from .layers.loss import NLLLoss as NLLLoss
+from .layers.loss import NLLLoss2d as NLLLoss2d
+from .layers.loss import PoissonNLLLoss as PoissonNLLLoss
+from .layers.loss import SmoothL1Loss as SmoothL1Loss
+from .layers.loss import SoftMarginLoss as SoftMarginLoss
+from .layers.loss import TripletMarginLoss as TripletMarginLoss
+from .layers.loss import TripletMarginWithDistanceLoss as TripletMarginWithDistanceLoss
+from .layers.normalization import CrossMapLRN2d as CrossMapLRN2d
+from .layers.normalization import GroupNorm as GroupNorm
+from .layers.normalization import LayerNorm as LayerNorm
+from .layers.normalization import LocalResponseNorm as LocalResponseNorm
+from .layers.normalization import RMSNorm as RMSNorm
+from .layers.padding import CircularPad1d as CircularPad1d
+from .layers.padding import CircularPad2d as CircularPad2d
+from .layers.padding import CircularPad3d as CircularPad3d
+from .layers.padding import ConstantPad1d as ConstantPad1d
+from .layers.padding import ConstantPad2d as ConstantPad2d
+from .layers.padding import ConstantPad3d as ConstantPad3d
+from .layers.padding import ReflectionPad1d as ReflectionPad1d
+from .layers.padding import ReflectionPad2d as ReflectionPad2d
+from .layers.padding import ReflectionPad3d as ReflectionPad3d
+from .layers.padding import ReplicationPad1d as ReplicationPad1d
+from .layers.padding import ReplicationPad2d as ReplicationPad2d
+from .layers.padding import ReplicationPad3d as ReplicationPad3d
+from .layers.padding import ZeroPad1d as ZeroPad1d
+from .layers.padding import ZeroPad2d as ZeroPad2d
+from .layers.padding import ZeroPad3d as ZeroPad3d
+from .layers.pooling import AdaptiveAvgPool1d as AdaptiveAvgPool1d
+from .layers.pooling import AdaptiveAvgPool2d as AdaptiveAvgPool2d
+from .layers.pooling import AdaptiveAvgPool3d as AdaptiveAvgPool3d
+from .layers.pooling import AdaptiveMaxPool1d as AdaptiveMaxPool1d
+from .layers.pooling import AdaptiveMaxPool2d as AdaptiveMaxPool2d
+from .layers.pooling import AdaptiveMaxPool3d as AdaptiveMaxPool3d
+from .layers.pooling import AvgPool1d as AvgPool1d
+from .layers.pooling import AvgPool2d as AvgPool2d
+from .layers.pooling import AvgPool3d as AvgPool3d
+from .layers.pooling import FractionalMaxPool2d as FractionalMaxPool2d
+from .layers.pooling import FractionalMaxPool3d as FractionalMaxPool3d
+from .layers.pooling import LPPool1d as LPPool1d
+from .layers.pooling import LPPool2d as LPPool2d
+from .layers.pooling import LPPool3d as LPPool3d
+from .layers.pooling import MaxPool1d as MaxPool1d
+from .layers.pooling import MaxPool2d as MaxPool2d
+from .layers.pooling import MaxPool3d as MaxPool3d
+from .layers.pooling import MaxUnpool1d as MaxUnpool1d
+from .layers.pooling import MaxUnpool2d as MaxUnpool2d
+from .layers.pooling import MaxUnpool3d as MaxUnpool3d
+from .layers.recurrent import GRU as GRU
+from .layers.recurrent import LSTM as LSTM
+from .layers.recurrent import RNN as RNN
+from .layers.recurrent import RNNBase as RNNBase
+from .layers.recurrent_cells import GRUCell as GRUCell
+from .layers.recurrent_cells import LSTMCell as LSTMCell
+from .layers.recurrent_cells import RNNCell as RNNCell
+from .layers.recurrent_cells import RNNCellBase as RNNCellBase
+from .layers.reshaping import ChannelShuffle as ChannelShuffle
+from .layers.reshaping import CosineSimilarity as CosineSimilarity
+from .layers.reshaping import Flatten as Flatten
+from .layers.reshaping import Fold as Fold
+from .layers.reshaping import PairwiseDistance as PairwiseDistance
+from .layers.reshaping import PixelShuffle as PixelShuffle
+from .layers.reshaping import PixelUnshuffle as PixelUnshuffle
+from .layers.reshaping import Unflatten as Unflatten
+from .layers.reshaping import Unfold as Unfold
+from .layers.reshaping import Upsample as Upsample
+from .layers.reshaping import UpsamplingBilinear2d as UpsamplingBilinear2d
+from .layers.reshaping import UpsamplingNearest2d as UpsamplingNearest2d
+from .layers.rope import RotaryEmbedding as RotaryEmbedding
+from .layers.transformer import Transformer as Transformer
+from .layers.transformer import TransformerDecoder as TransformerDecoder
+from .layers.transformer import TransformerEncoder as TransformerEncoder
+from .layers.transformer_layers import TransformerDecoderLayer as TransformerDecoderLayer
+from .layers.transformer_layers import TransformerEncoderLayer as TransformerEncoderLayer
+from .lazy import LazyModuleMixin as LazyModuleMixin
+from .module import Module as Module
+from .parameter import Buffer as Buffer
+from .parameter import Parameter as Parameter
+from .parameter import UninitializedBuffer as UninitializedBuffer
+from .parameter import UninitializedParameter as UninitializedParameter
+from .parameter_containers import ParameterDict as ParameterDict
+from .parameter_containers import ParameterList as ParameterList

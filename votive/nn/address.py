@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import received
 from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from .module import Module
 
 
 class Path(str):
@@ -22,7 +25,7 @@ class Path(str):
     root: weakref.ref[Children]  # the submodules of the outermost module
     below: dict[int, Path]  # id of a callee -> its path
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
         return str, (str(self),)
 
 
@@ -40,7 +43,7 @@ class Children(dict[str, Any]):
         # Paths of calls by somebody who is no parent, by their text; "" when called from outside.
         self.guest: dict[str, Path] = {}
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: object) -> Any:
         # Identities mean nothing in a copy or in another process.
         return Children, (), None, None, iter(self.items())
 
@@ -94,11 +97,11 @@ def _forget() -> None:
     _callers.forget()
 
 
-def children_of(module: Any) -> Children:
+def children_of(module: Module) -> Children:
     """The submodules of `module`, as a dictionary that can be watched."""
     children = module.__dict__.get("_modules")
     if children.__class__ is Children:
-        return children  # type: ignore[no-any-return]
+        return children
     if children is None:
         raise AttributeError(f"'{type(module).__name__}' object: cannot be called before Module.__init__() call")
     # Somebody replaced the dictionary by a plain one.
@@ -106,7 +109,7 @@ def children_of(module: Any) -> Children:
     return watchable
 
 
-def _name_of(module: Any, ref: weakref.ref[Children]) -> str | None:
+def _name_of(module: Module, ref: weakref.ref[Children]) -> str | None:
     """The path of a module relative to the owner of these submodules, if it is below it."""
     top = ref()
     if top is None:
@@ -139,7 +142,7 @@ def _path(text: str, children: Children, root: weakref.ref[Children]) -> Path:
     return path
 
 
-def locate(module: Any, caller: str) -> Path:
+def locate(module: Module, caller: str) -> Path:
     """The path of a module that is called now and not yet known to the path of its caller."""
     children = children_of(module)
     if not isinstance(caller, Path):
@@ -166,16 +169,16 @@ def _as_guest(children: Children, text: str, root: weakref.ref[Children]) -> Pat
     return path
 
 
-def refuse_foreign(error: AttributeError, path: str, module: Any, args: tuple[Any, ...]) -> None:
+def refuse_foreign(error: AttributeError, path: str, module: Module, args: tuple[Any, ...]) -> None:
     """Raise TypeError when a tensor's attribute was asked of an argument that is none."""
     given = any(error.obj is a for a in args)
-    if given and hasattr(Tensor, error.name) and not isinstance(error.obj, Tensor):
-        told = TypeError(f"{type(module).__name__}: expected a Tensor, got {received(error.obj)}.")
-        note(told, path, module)
-        raise told from None
+    if given and error.name and hasattr(Tensor, error.name) and not isinstance(error.obj, Tensor):
+        refusal = TypeError(f"{type(module).__name__}: expected a Tensor, got {received(error.obj)}.")
+        note(refusal, path, module)
+        raise refusal from None
 
 
-def note(error: Exception, path: str, module: Any) -> None:
+def note(error: Exception, path: str, module: Module) -> None:
     """Add to an error where it happened; the innermost module speaks, once."""
     if not any(n.startswith("in module ") for n in getattr(error, "__notes__", ())):
         kind = type(module).__name__

@@ -6,15 +6,18 @@ Knows tensors and the graph; knows a module only as the first argument of a hook
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autograd.engine import checked
 from ..autograd.function import Function
 from ..core.mode import mode
 from ..tensor import Tensor
+from .handle import Hook
 
-Hook = Callable[..., Any]
+if TYPE_CHECKING:
+    from ..autograd.graph import Node
+    from .module import Module
+
 Grads = tuple[Any, ...]
 
 
@@ -22,19 +25,19 @@ class Gate(Function):
     """Passes tensors through; its node is where the gradients of a module's border are seen."""
 
     @staticmethod
-    def forward(ctx: Any, *tensors: Any) -> Any:
+    def forward(ctx: Any, *tensors: Tensor) -> tuple[Tensor, ...]:
         ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
         return tensors
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
+    def backward(ctx: Any, *grads: Tensor | None) -> Grads:
         return grads
 
 
 class BackwardHook:
     """Runs full backward hooks and pre-hooks for one call of a module."""
 
-    def __init__(self, module: Any, hooks: list[Hook], pre_hooks: list[Hook]) -> None:
+    def __init__(self, module: Module, hooks: list[Hook], pre_hooks: list[Hook]) -> None:
         self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
         self.inputs: list[int] | None = None  # positions of tensors among the arguments
         self.n_inputs = 0
@@ -66,7 +69,7 @@ class BackwardHook:
             node.register_prehook(self._at_outputs)
         return values if isinstance(result, tuple) else values[0]
 
-    def _at_outputs(self, grads: Grads) -> Any:
+    def _at_outputs(self, grads: Grads) -> Grads:
         given = _spread(self.outputs, grads, self.n_outputs)
         for hook in self.pre_hooks:
             answer = hook(self.module, given)
@@ -94,7 +97,7 @@ class BackwardHook:
                     "return None or None for all gradients."
                 )
 
-    def _at_inputs(self, grads: Grads, _: Grads) -> Any:
+    def _at_inputs(self, grads: Grads, _: Grads) -> Grads | None:
         if self.grad_output is None:
             # The gradient came to the input without passing the output, as in double backward.
             return None
@@ -108,7 +111,7 @@ class BackwardHook:
         return tuple([given[i] for i in self.inputs])
 
 
-def _through_gate(values: Grads) -> tuple[Grads, list[int] | None, Any]:
+def _through_gate(values: Grads) -> tuple[Grads, list[int] | None, Node | None]:
     """The values with tensors led through a gate, their positions, and the gate's node.
 
     If none needs a gradient there is no gate, and no positions are given.
@@ -132,7 +135,7 @@ def _spread(where: list[int], grads: Grads, n: int) -> Grads:
     return tuple(out)
 
 
-def _replacement(hook: Hook, answer: Any, given: Grads, who: str, what: str) -> Any:
+def _replacement(hook: Hook, answer: Any, given: Grads, who: str, what: str) -> Grads | None:
     if answer is None:
         return None
     if not isinstance(answer, (tuple, list)):
@@ -147,7 +150,7 @@ def _replacement(hook: Hook, answer: Any, given: Grads, who: str, what: str) -> 
 # --- the older hooks, which look at one node only -------------------------------------------------
 
 
-def register_partial(module: Any, hooks: list[Hook], args: Any, result: Any) -> None:
+def register_partial(module: Module, hooks: list[Hook], args: tuple[Any, ...], result: Any) -> None:
     """Hang hooks on the node that made the first tensor of the result."""
     found = result
     while not isinstance(found, Tensor):
@@ -170,8 +173,8 @@ def register_partial(module: Any, hooks: list[Hook], args: Any, result: Any) -> 
         )
 
 
-def _not_seen(args: Any, result: Any, node: Any) -> str | None:
-    """Why the node of the result alone does not tell all gradients, or None if it does."""
+def _not_seen(args: tuple[Any, ...], result: object, node: Node) -> str | None:
+    """Why the node of the result alone does not see all gradients, or None if it does."""
     results = (result,) if isinstance(result, Tensor) else result
     if not (isinstance(results, tuple) and all(isinstance(r, Tensor) for r in results)):
         return "the module does not return a Tensor or a tuple of Tensors"

@@ -7,20 +7,21 @@ import warnings
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from itertools import chain
-from typing import Any, Self
+from typing import Any, Self, SupportsIndex
 
+from ..tensor import Tensor
 from .module import Module, indented
 
 
-def position(index: Any, size: int) -> int:
+def position(index: SupportsIndex, size: int) -> int:
     """A list index counted from the front."""
-    index = operator.index(index)
-    if not -size <= index < size:
-        raise IndexError(f"index {index} is out of range")
-    return index % size
+    i = operator.index(index)
+    if not -size <= i < size:
+        raise IndexError(f"index {i} is out of range")
+    return i % size
 
 
-def pairs(owner: str, items: Any) -> Iterator[tuple[Any, Any]]:
+def pairs(owner: str, items: object) -> Iterator[tuple[Any, Any]]:
     """Key-value pairs from an iterable of them, checked one by one."""
     if not isinstance(items, Iterable):
         raise TypeError(
@@ -28,7 +29,7 @@ def pairs(owner: str, items: Any) -> Iterator[tuple[Any, Any]]:
         )
     for i, pair in enumerate(items):
         if not isinstance(pair, Iterable):
-            raise TypeError(f"{owner} update sequence element #{i} should be Iterable; is{type(pair).__name__}")
+            raise TypeError(f"{owner} update sequence element #{i} should be Iterable; is {type(pair).__name__}")
         pair = tuple(pair)
         if len(pair) != 2:
             raise ValueError(f"{owner} update sequence element #{i} has length {len(pair)}; 2 is required")
@@ -45,7 +46,7 @@ class Container(Module):
     Identity()
     """
 
-    def __init__(self, **kwargs: Any) -> None:
+    def __init__(self, **kwargs: Module | None) -> None:
         warnings.warn(
             "`nn.Container` is deprecated. All of its functionality is now implemented in "
             "`nn.Module`. Subclass that instead.",
@@ -66,7 +67,7 @@ class _Listed(Module):
     def __iter__(self) -> Iterator[Module]:
         return iter(self._modules.values())
 
-    def _key(self, index: Any) -> str:
+    def _key(self, index: SupportsIndex) -> str:
         """The name at a position; names need not be numbers."""
         return list(self._modules)[position(index, len(self))]
 
@@ -119,7 +120,7 @@ class Sequential(_Listed):
         for name, module in named:
             self.add_module(name, module)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         """The result of the last module."""
         for module in self:
             input = module(input)

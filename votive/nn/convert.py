@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from ..autograd.modes import no_grad
 from ..core import dtype as dt
+from ..core.device import DeviceLike
 from ..core.device import device as Device
 from ..core.memory_format import memory_format as MemoryFormat
 from ..ops.registry import F
@@ -23,7 +24,7 @@ class Convertible:
     _buffers: dict[str, Any]
     children: Callable[[], Iterator[Any]]
 
-    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Replace the memory of every parameter, gradient and buffer by `fn` of it."""
         if recurse:
             for module in self.children():
@@ -56,7 +57,7 @@ class Convertible:
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
 
-        def convert(t: Any) -> Any:
+        def convert(t: Tensor) -> Tensor:
             cast = dtype if t.is_floating_point() or t.is_complex() else None
             where = t.device if device is None else device
             options: dict[str, Any] = {"non_blocking": non_blocking}
@@ -101,7 +102,7 @@ class Convertible:
         """
         return self._cast_floating(dt.bfloat16)
 
-    def type(self, dst_type: Any) -> Self:
+    def type(self, dst_type: str | dt.dtype) -> Self:
         """Cast all parameters and buffers, integer ones too.
 
         >>> votive.nn.ParameterList([votive.ones(1)]).type(votive.float64)[0].dtype
@@ -117,12 +118,12 @@ class Convertible:
         """
         return self._apply(lambda t: t.to("cpu"))
 
-    def cuda(self, device: Any = None) -> Self:
+    def cuda(self, device: DeviceLike = None) -> Self:
         """Move to a CUDA device, the current one by default."""
         where = f"cuda:{device}" if isinstance(device, int) else device or "cuda"
         return self._apply(lambda t: t.to(where))
 
-    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+    def to_empty(self, *, device: DeviceLike, recurse: bool = True) -> Self:
         """Move to a device without copying values.
 
         >>> votive.nn.ParameterList([votive.ones(2)]).to_empty(device="cpu")[0].device
@@ -135,7 +136,7 @@ class Convertible:
         return self._apply(lambda t: t.share_memory_())
 
 
-def parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+def parse_to(*args: Any, **kwargs: Any) -> tuple[Device | None, dt.dtype | None, bool, MemoryFormat | None]:
     """Device, dtype, non_blocking and memory format from the forms that `to` takes.
 
     >>> from votive.nn.convert import parse_to

@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict
+
+from ..core import dtype as dt
+from ..core.device import DeviceLike
 
 _NAMES = ("device", "dtype", "memory_format")
+
+
+class FactoryKwargs(TypedDict):
+    """Where the tensors of a layer are made, and of which type.
+
+    >>> from votive.nn.factory import FactoryKwargs
+    >>> votive.zeros(2, **FactoryKwargs(device="cpu", dtype=votive.int8))
+    tensor([0, 0], dtype=votive.int8)
+    """
+
+    device: DeviceLike
+    dtype: dt.dtype | None
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 
 from .handle import Hook, RemovableHandle, add
+
+if TYPE_CHECKING:
+    from .module import Module
+
+
+T = TypeVar("T")
 
 
 class GlobalHook:
@@ -37,7 +43,7 @@ def of_kind(kind: str) -> list[Hook]:
     return [g.hook for g in GLOBAL.values() if g.kind == kind]
 
 
-def registered(kind: str, module: Any, name: str, value: Any) -> Any:
+def registered(kind: str, module: Module, name: str, value: T) -> T:
     """What is registered after the registration hooks of this kind have seen it."""
     for hook in tuple(REGISTRATION[kind].values()):
         replaced = hook(module, name, value)

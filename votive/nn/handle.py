@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
 
 Hook = Callable[..., Any]
+Table = OrderedDict[int, Any]
 
 
 class RemovableHandle:
@@ -23,7 +25,7 @@ class RemovableHandle:
 
     _ids = itertools.count()
 
-    def __init__(self, hooks_dict: Any, *, extra_dict: Any = None) -> None:
+    def __init__(self, hooks_dict: Table, *, extra_dict: Table | list[Table] | None = None) -> None:
         extra = extra_dict if isinstance(extra_dict, list) else [extra_dict]
         # Weak, so that a handle which is kept keeps neither the hooks nor the module alive.
         self._tables = [weakref.ref(d) for d in (hooks_dict, *extra) if d is not None]
@@ -42,15 +44,15 @@ class RemovableHandle:
     def __exit__(self, *exc: object) -> None:
         self.remove()
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> tuple[list[Table | None], int]:
         return ([ref() for ref in self._tables], self.id)
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: tuple[list[Table | None], int]) -> None:
         tables, self.id = state
         self._tables = [weakref.ref(d) for d in tables if d is not None]
 
 
-def add(table: Any, hook: Hook, prepend: bool = False) -> RemovableHandle:
+def add(table: Table, hook: object, prepend: bool = False) -> RemovableHandle:
     """Put a hook at the end or the front of a table."""
     handle = RemovableHandle(table)
     table[handle.id] = hook
@@ -62,7 +64,7 @@ def add(table: Any, hook: Hook, prepend: bool = False) -> RemovableHandle:
 class BoundHook:
     """A hook that gets its module first, and does not keep the module alive."""
 
-    def __init__(self, hook: Hook, module: Any) -> None:
+    def __init__(self, hook: Hook, module: object) -> None:
         self.hook, self.module = hook, weakref.ref(module)
 
     def __call__(self, *args: Any) -> Any:
@@ -71,8 +73,8 @@ class BoundHook:
             raise RuntimeError("You are trying to call the hook of a dead Module!")
         return self.hook(module, *args)
 
-    def __getstate__(self) -> Any:
+    def __getstate__(self) -> tuple[Hook, object]:
         return (self.hook, self.module())
 
-    def __setstate__(self, state: Any) -> None:
+    def __setstate__(self, state: tuple[Hook, object]) -> None:
         self.hook, self.module = state[0], weakref.ref(state[1])

@@ -9,12 +9,19 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.mode import mode
 from .backward_hooks import BackwardHook, register_partial
 from .global_hooks import GLOBAL, add_global, of_kind
 from .handle import Hook, RemovableHandle, add
+
+if TYPE_CHECKING:
+    from .module import Module
+
+
+# fn(module, args, kwargs, proceed) -> result
+AroundFn = Callable[[Any, tuple[Any, ...], dict[str, Any], Callable[..., Any]], Any]
 
 
 class Around:
@@ -31,11 +38,11 @@ class Around:
 
     __slots__ = ("fn",)
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: AroundFn) -> None:
         self.fn = fn
 
 
-def register_around(module: Any, fn: Callable[..., Any]) -> RemovableHandle:
+def register_around(module: Module | None, fn: AroundFn) -> RemovableHandle:
     """Let `fn` stand around the calls of one module; None means those of all modules.
 
     The same function stands around a call once, however often it was registered.
@@ -54,14 +61,14 @@ def register_around(module: Any, fn: Callable[..., Any]) -> RemovableHandle:
 class Call:
     """One call of a module that has hooks, or while global hooks are set."""
 
-    def __init__(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.module, self.args, self.kwargs = module, args, kwargs
         self.result: Any = None
         self.ran: set[int] = set()
 
     def run(self) -> Any:
         around = of_kind("around")
-        around += [h.fn for h in self.module._forward_hooks.values() if h.__class__ is Around]
+        around += [h.fn for h in self.module._forward_hooks.values() if isinstance(h, Around)]
         # A function that was registered several times stands around the call once.
         around = list(dict.fromkeys(around))
         try:
@@ -125,7 +132,7 @@ class Call:
         hooks = [(key, g.hook, g.with_kwargs, g.always) for key, g in GLOBAL.items() if g.kind == "forward"]
         module = self.module
         for key, hook in module._forward_hooks.items():
-            if hook.__class__ is Around:
+            if isinstance(hook, Around):
                 continue
             with_kwargs = key in module._forward_hooks_with_kwargs
             hooks.append((key, hook, with_kwargs, key in module._forward_hooks_always_called))
@@ -157,7 +164,7 @@ class Call:
 class Hooked:
     """The part of Module that registers hooks around its calls."""
 
-    _forward_hooks: OrderedDict[int, Hook]
+    _forward_hooks: OrderedDict[int, Hook | Around]
     _forward_hooks_with_kwargs: OrderedDict[int, bool]
     _forward_hooks_always_called: OrderedDict[int, bool]
     _forward_pre_hooks: OrderedDict[int, Hook]

@@ -17,7 +17,9 @@ from typing import Any
 from .. import linalg, special
 from ..autograd.modes import no_grad
 from ..core import dtype as dt
+from ..core.rng import Generator
 from ..ops.registry import F
+from ..tensor import Tensor
 
 _SQRT2 = math.sqrt(2.0)
 # Gains from He et al. 2015 (rectifiers) and torch's choices for tanh and selu.
@@ -63,7 +65,7 @@ def _filling(fill: Callable[..., Any]) -> Callable[..., Any]:
     """Run without recording, and not at all inside `skipped`."""
 
     @functools.wraps(fill)
-    def run(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
         if _switch.off:
             return tensor
         with no_grad():
@@ -93,7 +95,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 @_filling
-def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Any:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Any:
     """Values uniform in [a, b).
 
     >>> bool((votive.nn.init.uniform_(votive.empty(100), 2, 3) >= 2).all())
@@ -103,7 +105,7 @@ def uniform_(tensor: Any, a: float = 0.0, b: float = 1.0, generator: Any = None)
 
 
 @_filling
-def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Any:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Any:
     """Normal values.
 
     >>> votive.nn.init.normal_(votive.empty(2), mean=5, std=0)
@@ -114,7 +116,12 @@ def normal_(tensor: Any, mean: float = 0.0, std: float = 1.0, generator: Any = N
 
 @_filling
 def trunc_normal_(
-    tensor: Any, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
+    tensor: Tensor,
+    mean: float = 0.0,
+    std: float = 1.0,
+    a: float = -2.0,
+    b: float = 2.0,
+    generator: Generator | None = None,
 ) -> Any:
     """Normal values, conditioned to lie in [a, b].
 
@@ -129,7 +136,7 @@ def trunc_normal_(
     u = F.empty(tuple(tensor.shape), dtype=dt.float64, device=tensor.device)
     if high > _FAR:
         u.uniform_(_phi(low), _phi(high), generator=generator)
-        z = special.ndtri(u)  # type: ignore[attr-defined]
+        z = special.ndtri(u)
     else:
         # Beyond that Φ underflows; there the density is x·exp(-x²/2) to 1 part in 30².
         u.uniform_(math.exp((high**2 - low**2) / 2), 1.0, generator=generator)
@@ -146,7 +153,7 @@ def _phi(x: float) -> float:
 
 
 @_filling
-def constant_(tensor: Any, val: float) -> Any:
+def constant_(tensor: Tensor, val: float) -> Any:
     """One value everywhere.
 
     >>> votive.nn.init.constant_(votive.empty(2), 0.3)
@@ -156,7 +163,7 @@ def constant_(tensor: Any, val: float) -> Any:
 
 
 @_filling
-def ones_(tensor: Any) -> Any:
+def ones_(tensor: Tensor) -> Any:
     """Ones.
 
     >>> votive.nn.init.ones_(votive.empty(2))
@@ -166,7 +173,7 @@ def ones_(tensor: Any) -> Any:
 
 
 @_filling
-def zeros_(tensor: Any) -> Any:
+def zeros_(tensor: Tensor) -> Any:
     """Zeros.
 
     >>> votive.nn.init.zeros_(votive.empty(2))
@@ -179,7 +186,7 @@ def zeros_(tensor: Any) -> Any:
 
 
 @_filling
-def eye_(tensor: Any) -> Any:
+def eye_(tensor: Tensor) -> Any:
     """The identity matrix.
 
     >>> votive.nn.init.eye_(votive.empty(2, 3))
@@ -192,7 +199,7 @@ def eye_(tensor: Any) -> Any:
 
 
 @_filling
-def dirac_(tensor: Any, groups: int = 1) -> Any:
+def dirac_(tensor: Tensor, groups: int = 1) -> Any:
     """A convolution that passes its channels through, in each group.
 
     >>> votive.nn.init.dirac_(votive.empty(1, 1, 3))
@@ -214,27 +221,27 @@ def dirac_(tensor: Any, groups: int = 1) -> Any:
 # --- scaled by the number of connections ----------------------------------------------------------
 
 
-def _calculate_fan_in_and_fan_out(tensor: Any) -> tuple[int, int]:
+def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
     if tensor.ndim < 2:
         raise ValueError("Fan in and fan out can not be computed for tensor with fewer than 2 dimensions")
     field = math.prod(tensor.shape[2:])
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
-def _calculate_correct_fan(tensor: Any, mode: str) -> int:
+def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
     mode = mode.lower()
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"Mode {mode} not supported, please use one of {['fan_in', 'fan_out']}")
     return _calculate_fan_in_and_fan_out(tensor)[mode == "fan_out"]
 
 
-def _xavier_std(tensor: Any, gain: float) -> float:
+def _xavier_std(tensor: Tensor, gain: float) -> float:
     # Glorot and Bengio 2010, eq. 16.
     return gain * math.sqrt(2.0 / sum(_calculate_fan_in_and_fan_out(tensor)))
 
 
 @_filling
-def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Any:
     """Uniform in ±gain·√(6 / (fan_in + fan_out)).
 
     >>> float(votive.nn.init.xavier_uniform_(votive.empty(3, 3)).abs().max()) <= 1
@@ -245,7 +252,7 @@ def xavier_uniform_(tensor: Any, gain: float = 1.0, generator: Any = None) -> An
 
 
 @_filling
-def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Any:
     """Normal with standard deviation gain·√(2 / (fan_in + fan_out)).
 
     >>> votive.nn.init.xavier_normal_(votive.empty(3, 3)).shape
@@ -254,7 +261,7 @@ def xavier_normal_(tensor: Any, gain: float = 1.0, generator: Any = None) -> Any
     return tensor.normal_(0.0, _xavier_std(tensor, gain), generator=generator)
 
 
-def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float | None:
+def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float | None:
     """The standard deviation of He et al. 2015, eq. 10 and 14; None if there is nothing to fill."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=4)
@@ -264,7 +271,11 @@ def _kaiming_std(tensor: Any, a: float, mode: str, nonlinearity: str) -> float |
 
 @_filling
 def kaiming_uniform_(
-    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Any:
     """Uniform in ±gain·√(3 / fan), for layers followed by a rectifier.
 
@@ -281,7 +292,11 @@ def kaiming_uniform_(
 
 @_filling
 def kaiming_normal_(
-    tensor: Any, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
+    tensor: Tensor,
+    a: float = 0,
+    mode: str = "fan_in",
+    nonlinearity: str = "leaky_relu",
+    generator: Generator | None = None,
 ) -> Any:
     """Normal with standard deviation gain / √fan, for layers followed by a rectifier.
 
@@ -296,7 +311,7 @@ def kaiming_normal_(
 
 
 @_filling
-def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Any:
     """Rows or columns, whichever are fewer, orthonormal up to `gain`.
 
     >>> w = votive.nn.init.orthogonal_(votive.empty(2, 5))
@@ -309,14 +324,14 @@ def orthogonal_(tensor: Any, gain: float = 1, generator: Any = None) -> Any:
         return tensor
     rows, cols = tensor.shape[0], tensor.numel() // tensor.shape[0]
     drawn = tensor.new_empty((rows, cols)).normal_(0, 1, generator=generator)
-    q, r = linalg.qr(drawn.T if rows < cols else drawn)  # type: ignore[attr-defined]
+    q, r = linalg.qr(drawn.T if rows < cols else drawn)
     # The signs of r's diagonal make q uniform over orthogonal matrices: Mezzadri 2006.
     q = q * r.diagonal().sign()
     return tensor.copy_((q.T if rows < cols else q).reshape(tensor.shape)).mul_(gain)
 
 
 @_filling
-def sparse_(tensor: Any, sparsity: float, std: float = 0.01, generator: Any = None) -> Any:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Any:
     """Normal values with a fraction of each column set to zero.
 
     >>> (votive.nn.init.sparse_(votive.empty(10, 2), 0.3) == 0).sum(0)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .parameter import is_lazy
 
+if TYPE_CHECKING:
+    from .module import Module as _Module
+else:
+    # A lazy class lists its module class second.
+    _Module = object
 
-class LazyModuleMixin:
+
+class LazyModuleMixin(_Module):
     """Makes a module wait for its first input before it has parameters.
 
     A lazy class lists it first, registers uninitialised parameters and defines
@@ -31,14 +37,10 @@ class LazyModuleMixin:
 
     # The class the module turns into once its parameters exist.
     cls_to_become: type[Any] | None = None
-    _parameters: dict[str, Any]
-    _buffers: dict[str, Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._initialize_hook = self.register_forward_pre_hook(  # type: ignore[attr-defined]
-            LazyModuleMixin._infer_parameters, with_kwargs=True
-        )
+        self._initialize_hook = self.register_forward_pre_hook(LazyModuleMixin._infer_parameters, with_kwargs=True)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
         """Give the parameters their shapes, from the arguments of the first call."""
@@ -50,7 +52,7 @@ class LazyModuleMixin:
         return any(is_lazy(value) for value in tables)
 
     @staticmethod
-    def _infer_parameters(module: Any, args: Any, kwargs: Any = None) -> None:
+    def _infer_parameters(module: LazyModuleMixin, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> None:
         """The pre-hook of the first call: initialise, then become an ordinary module."""
         module.initialize_parameters(*args, **(kwargs or {}))
         if module.has_uninitialized_params():

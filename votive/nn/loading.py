@@ -6,14 +6,17 @@ Knows the tables of a module, not its calls.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..autograd.modes import no_grad
 from ..interchange import as_tensor
 from ..tensor import Tensor
-from .parameter import Parameter, is_lazy
+from .parameter import Parameter, UninitializedTensorMixin, is_lazy
+
+if TYPE_CHECKING:
+    from .state import Stateful
 
 # Where a load finds itself in the metadata that goes through `_load_from_state_dict`.
 LOADING = "_loading"
@@ -38,15 +41,15 @@ class IncompatibleKeys(NamedTuple):
 class Loading:
     """One load: what was found so far, the writes that wait, and how to take back early ones."""
 
-    def __init__(self, metadata: Any, assign: bool) -> None:
+    def __init__(self, metadata: dict[str, Any] | None, assign: bool) -> None:
         self.metadata, self.assign = metadata or {}, assign
         self.keys = IncompatibleKeys([], [])
         self.errors: list[str] = []
-        self.visited: list[Any] = []
+        self.visited: list[Stateful] = []
         self.pending: list[Callable[[], None]] = []
         self.undo: list[Callable[[], None]] = []
 
-    def visit(self, module: Any, given: dict[str, Any], prefix: str) -> None:
+    def visit(self, module: Stateful, given: dict[str, Any], prefix: str) -> None:
         """Let a module and all below it check what is given for them."""
         local = dict(self.metadata.get(prefix[:-1], {}))
         local[LOADING] = self
@@ -59,18 +62,18 @@ class Loading:
                 self.visit(child, {k: v for k, v in given.items() if k.startswith(below)}, below)
         self.visited.append(module)
 
-    def finish(self, top: Any, strict: bool) -> None:
+    def finish(self, top: Stateful, strict: bool) -> None:
         """Write, run the post hooks, and raise if something does not fit."""
         keys = self.keys
-        hooked = [(m, h) for m in self.visited for h in tuple(m._load_state_dict_post_hooks.values())]
+        post_hooks = [(m, h) for m in self.visited for h in tuple(m._load_state_dict_post_hooks.values())]
         mismatch = strict and bool(keys.missing_keys or keys.unexpected_keys)
-        if not self.errors and (hooked or not mismatch):
+        if not self.errors and (post_hooks or not mismatch):
             if mismatch:
                 # Post hooks may forgive missing keys, and expect to see loaded values.
                 self.undo += snapshot(self.visited)
             for write in self.pending:
                 write()
-            for module, hook in hooked:
+            for module, hook in post_hooks:
                 if hook(module, keys) is not None:
                     raise AssertionError(
                         "Hooks registered with register_load_state_dict_post_hook are not expected "
@@ -92,7 +95,7 @@ class Loading:
 
 
 def prepare(
-    module: Any, name: str, param: Any, key: str, value: Any, assign: bool, errors: list[str]
+    module: Stateful, name: str, param: Tensor, key: str, value: Any, assign: bool, errors: list[str]
 ) -> Callable[[], None] | None:
     """The write of one value, or None with the reason in `errors`."""
     if not isinstance(value, Tensor):
@@ -111,7 +114,7 @@ def prepare(
         if not is_lazy(param):
             errors.append(f'"{key}" of the checkpoint is uninitialized, that of the model is not.')
         return None
-    if is_lazy(param):
+    if isinstance(param, UninitializedTensorMixin):
         return lambda: _write_lazy(param, value)
     if param.ndim == 0 and tuple(value.shape) == (1,):
         value = value[0]  # saved before 0-d tensors were known
@@ -133,18 +136,18 @@ def prepare(
     return lambda: _copy(module, name, value)
 
 
-def _copy(module: Any, name: str, value: Any) -> None:
+def _copy(module: Stateful, name: str, value: Tensor) -> None:
     with no_grad():
         _current(module, name).copy_(value)
 
 
-def _write_lazy(param: Any, value: Any) -> None:
+def _write_lazy(param: UninitializedTensorMixin, value: Tensor) -> None:
     with no_grad():
         param.materialize(value.shape)
         param.copy_(value)
 
 
-def _assign(module: Any, name: str, value: Any) -> None:
+def _assign(module: Stateful, name: str, value: Tensor) -> None:
     current = _current(module, name)
     if isinstance(current, Parameter):
         if isinstance(value, Parameter):
@@ -154,31 +157,30 @@ def _assign(module: Any, name: str, value: Any) -> None:
     setattr(module, name, value)
 
 
-def _current(module: Any, name: str) -> Any:
+def _current(module: Stateful, name: str) -> Tensor:
     found = module._parameters.get(name)
     return module._buffers[name] if found is None else found
 
 
-def unknown(module: Any, own: dict[str, Any], given: dict[str, Any], prefix: str, extra: str) -> list[str]:
+def unknown(module: Stateful, own: dict[str, Any], given: dict[str, Any], prefix: str, extra: str) -> list[str]:
     """Keys below `prefix` that belong to nothing in the module."""
-    unknown = []
+    found = []
     for key in given:
         if not key.startswith(prefix) or key == extra:
             continue
         name, dot, _ = key[len(prefix) :].partition(".")
         if name not in (module._modules if dot else own):
-            unknown.append(key)
-    return unknown
+            found.append(key)
+    return found
 
 
-def snapshot(modules: list[Any]) -> list[Callable[[], None]]:
+def snapshot(modules: Sequence[Stateful]) -> list[Callable[[], None]]:
     """How to put back the present values of these modules."""
 
-    def restore(module: Any, name: str, table: str, was: Any, values: Any) -> None:
+    def restore(module: Stateful, name: str, table: str, was: Tensor, values: Tensor) -> None:
         getattr(module, table)[name] = was
-        if values is not None:
-            with no_grad():
-                was.copy_(values)
+        with no_grad():
+            was.copy_(values)
 
     undo: list[Callable[[], None]] = []
     for module in modules:

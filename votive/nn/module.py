@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 from ..core.mode import Ever, mode
 from ..tensor import Tensor
 from .address import Children, Path, locate, note, refuse_foreign
 from .convert import Convertible
+from .fast_path import record_methods
 from .global_hooks import GLOBAL, registered
 from .hooks import Call, Hooked
 from .parameter import Buffer, Parameter
-from .plain import remember
 from .state import Stateful
 from .tree import Tree
 
@@ -35,7 +35,7 @@ _HOOK_TABLES = (
 )
 
 
-def typename(value: Any) -> str:
+def typename(value: object) -> str:
     """The name of a value's type as errors show it.
 
     >>> from votive.nn.module import typename
@@ -43,7 +43,7 @@ def typename(value: Any) -> str:
     ('votive.FloatTensor', 'int')
     """
     if isinstance(value, Tensor):
-        return value.type()  # type: ignore[attr-defined]
+        return value.type()
     kind = value if isinstance(value, type) else type(value)
     where = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return where + kind.__qualname__
@@ -55,7 +55,7 @@ def indented(text: str) -> str:
     return "\n".join([first, *("  " + line if line.strip() else "" for line in rest)])
 
 
-def _missing_forward(self: Any, *input: Any) -> NoReturn:
+def _missing_forward(self: Module, *input: Any) -> NoReturn:
     """Defined by every module that is called."""
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
@@ -76,10 +76,13 @@ class Module(Hooked, Stateful, Tree, Convertible):
     training: bool
     call_super_init: bool = False
     dump_patches: bool = False
+    # As they were written, see fast_path.
+    _original_methods: ClassVar[dict[str, Any]]
+    _original_call: ClassVar[tuple[Callable[..., Any], Callable[..., Any]]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        remember(cls)
+        record_methods(cls)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if not self.call_super_init:
@@ -197,7 +200,7 @@ class Module(Hooked, Stateful, Tree, Convertible):
         """
         self.add_module(name, module)
 
-    def _check_name(self, kind: str, name: Any, table: str) -> None:
+    def _check_name(self, kind: str, name: object, table: str) -> None:
         if table not in self.__dict__:
             raise AttributeError(f"cannot assign {kind} before Module.__init__() call")
         if not isinstance(name, str):
@@ -224,7 +227,7 @@ class Module(Hooked, Stateful, Tree, Convertible):
                 return own["_modules"][name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         own = self.__dict__
         params = own.get("_parameters")
         if isinstance(value, Parameter):
@@ -267,7 +270,7 @@ class Module(Hooked, Stateful, Tree, Convertible):
             own[table].pop(name, None)
         own["_non_persistent_buffers_set"].discard(name)
 
-    def _set_buffer(self, name: str, value: Any) -> None:
+    def _set_buffer(self, name: str, value: object) -> None:
         if value is not None and not isinstance(value, Tensor):
             raise TypeError(
                 f"cannot assign '{typename(value)}' as buffer '{name}' "
@@ -384,7 +387,7 @@ class Module(Hooked, Stateful, Tree, Convertible):
         return f"{self._get_name()}({body}\n)"
 
 
-remember(Module)
+record_methods(Module)
 
 
 def _fresh_tables() -> dict[str, Any]:

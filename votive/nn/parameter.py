@@ -5,8 +5,10 @@ Knows Tensor; knows no module.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
+from ..core import dtype as dt
+from ..core.device import DeviceLike
 from ..core.errors import received
 from ..core.memory_format import preserve_format
 from ..ops.registry import F
@@ -27,13 +29,13 @@ def _adopt(cls: type, data: Tensor, requires_grad: bool) -> Any:
 class _ParameterMeta(type):
     """Lets tensors of a custom class count as parameters when they carry the mark."""
 
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         if super().__instancecheck__(instance):
             return True
         return cls is Parameter and isinstance(instance, Tensor) and _marked(instance, "_is_param")
 
 
-def _marked(tensor: Any, mark: str) -> bool:
+def _marked(tensor: Tensor, mark: str) -> bool:
     return bool(tensor.__dict__.get(mark, False))
 
 
@@ -45,7 +47,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     tensor([1., 1.], requires_grad=True)
     """
 
-    def __new__(cls, data: Any = None, requires_grad: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         if data is None:
             data = F.empty((0,))
         if not isinstance(data, Tensor):
@@ -57,10 +59,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         out._is_param = True
         return out
 
-    def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
+    def __init__(self, data: Tensor | None = None, requires_grad: bool = True) -> None:
         pass
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if id(self) not in memo:
             copied = F.clone(self.detach(), memory_format=preserve_format)
             memo[id(self)] = type(self)(copied, self.requires_grad)
@@ -71,7 +73,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
 
 class _BufferMeta(type):
-    def __instancecheck__(cls, instance: Any) -> bool:
+    def __instancecheck__(cls, instance: object) -> bool:
         if super().__instancecheck__(instance):
             return True
         return cls is Buffer and isinstance(instance, Tensor) and _marked(instance, "_is_buffer")
@@ -88,17 +90,23 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
     persistent: bool
 
-    def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
+    def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
         if data is None:
             data = F.empty((0,))
         # A plain tensor with a mark, so that results of operations need no unwrapping.
-        out = data.detach().requires_grad_(data.requires_grad)
+        out: Any = data.detach().requires_grad_(data.requires_grad)
         out.persistent = persistent
         out._is_buffer = True
         return out
 
 
-class UninitializedTensorMixin:
+if TYPE_CHECKING:
+    _Tensor = Tensor
+else:
+    _Tensor = object
+
+
+class UninitializedTensorMixin(_Tensor):
     """A tensor whose shape is not known yet; it only knows its dtype and device.
 
     >>> votive.nn.parameter.UninitializedParameter(dtype=votive.float64).dtype
@@ -133,7 +141,7 @@ class UninitializedTensorMixin:
 
     @data.setter
     def data(self, value: Tensor) -> None:
-        Tensor._set(self, value)  # type: ignore[arg-type]
+        Tensor._set(self, value)
 
     @property
     def dtype(self) -> Any:
@@ -172,17 +180,17 @@ class UninitializedTensorMixin:
     def share_memory_(self) -> NoReturn:
         raise RuntimeError("Can't share memory of an uninitialized parameter or buffer; call forward first.")
 
-    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+    def materialize(self, shape: Any, device: DeviceLike = None, dtype: dt.dtype | None = None) -> None:
         """Become an ordinary tensor of this shape, with undefined values."""
         device = self.device if device is None else device
         dtype = self.dtype if dtype is None else dtype
         self.data = F.empty(tuple(shape), device=device, dtype=dtype)
-        self.__class__ = self.cls_to_become  # type: ignore[assignment]
+        self.__class__ = self.cls_to_become
 
-    def __repr__(self) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         return f"<{type(self).__name__}>"
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
+    def __reduce_ex__(self, protocol: object) -> Any:
         return type(self), (self._rg, str(self.device), self.dtype)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
@@ -206,7 +214,7 @@ for _name in ("to", "cpu", "cuda", "half", "bfloat16", "float", "double", "char"
     setattr(UninitializedTensorMixin, _name, _conversion(_name))
 
 
-class UninitializedParameter(UninitializedTensorMixin, Parameter):
+class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]  # see __repr__
     """A parameter whose shape the first forward decides.
 
     >>> p = votive.nn.UninitializedParameter()
@@ -217,10 +225,10 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):
 
     cls_to_become = Parameter
 
-    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> Any:
+    def __new__(cls, requires_grad: bool = True, device: DeviceLike = None, dtype: dt.dtype | None = None) -> Any:
         return _adopt(cls, F.empty((0,), device=device, dtype=dtype), requires_grad)
 
-    def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
+    def __init__(self, requires_grad: bool = True, device: DeviceLike = None, dtype: dt.dtype | None = None) -> None:
         pass
 
 
@@ -236,14 +244,18 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
     cls_to_become = Tensor
 
     def __new__(
-        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+        cls,
+        requires_grad: bool = False,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
+        persistent: bool = True,
     ) -> Any:
         out = _adopt(cls, F.empty((0,), device=device, dtype=dtype), requires_grad)
         out.persistent, out._is_buffer = persistent, True
         return out
 
 
-def is_lazy(param: Any) -> bool:
+def is_lazy(param: Tensor | None) -> bool:
     """Whether the shape of a parameter or buffer is still unknown.
 
     >>> votive.nn.parameter.is_lazy(votive.nn.UninitializedParameter())

@@ -14,13 +14,13 @@ from .module import Module, typename
 from .parameter import Parameter
 
 
-def _as_parameter(value: Any) -> Any:
+def _as_parameter(value: object) -> object:
     if isinstance(value, Tensor) and not isinstance(value, Parameter):
         return Parameter(value)
     return value
 
 
-def _line(key: Any, value: Any, kind_of: Callable[[Any], Any]) -> str:
+def _line(key: int | str, value: Any, kind_of: Callable[[Tensor], object]) -> str:
     if not isinstance(value, Tensor):
         return f"  ({key}): Object of type: {type(value).__name__}"
     sizes = "x".join(map(str, value.shape))
@@ -48,18 +48,18 @@ class ParameterList(Module):
     def __iter__(self) -> Iterator[Any]:
         return iter([self[i] for i in range(len(self))])
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int | slice) -> Any:
         if isinstance(idx, slice):
             return type(self)(self[i] for i in range(len(self))[idx])
         return getattr(self, str(position(idx, len(self))))
 
-    def __setitem__(self, idx: int, param: Any) -> None:
+    def __setitem__(self, idx: int, param: object) -> None:
         setattr(self, str(position(idx, len(self))), _as_parameter(param))
 
     def __iadd__(self, parameters: Iterable[Any]) -> Self:
         return self.extend(parameters)
 
-    def append(self, value: Any) -> Self:
+    def append(self, value: object) -> Self:
         """Add a value at the end.
 
         >>> len(votive.nn.ParameterList().append(votive.ones(2)))
@@ -98,13 +98,13 @@ class ParameterDict(Module):
     (True, ['scale'])
     """
 
-    def __init__(self, parameters: Any = None) -> None:
+    def __init__(self, parameters: Mapping[str, Any] | Iterable[Any] | None = None) -> None:
         super().__init__()
         self._keys: dict[str, None] = {}
         if parameters is not None:
             self.update(parameters)
 
-    def _attribute(self, key: Any) -> str:
+    def _attribute(self, key: object) -> str:
         if not isinstance(key, str):
             raise TypeError(
                 "Index given to ParameterDict cannot be used as a key as it is not a string "
@@ -115,7 +115,7 @@ class ParameterDict(Module):
     def __getitem__(self, key: str) -> Any:
         return getattr(self, self._attribute(key))
 
-    def __setitem__(self, key: str, value: Any) -> None:
+    def __setitem__(self, key: str, value: object) -> None:
         self._keys[self._attribute(key)] = None
         setattr(self, key, _as_parameter(value))
 
@@ -222,7 +222,7 @@ class ParameterDict(Module):
         """
         return (self[key] for key in self._keys)
 
-    def update(self, parameters: Any) -> None:
+    def update(self, parameters: Mapping[str, Any] | Iterable[Any]) -> None:
         """Add values from a mapping or from pairs; a plain mapping is taken in sorted order.
 
         >>> d = votive.nn.ParameterDict()

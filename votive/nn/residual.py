@@ -1,43 +1,43 @@
-"""A residual stream and its norms: what is added to the stream is added by the kernel of the next
-norm, where nobody looks between the two.
+"""A residual stream and its norms: the add is deferred to the kernel of the next norm, where no hook
+sees the sum between the two.
 
 Knows norms by their classes; decides nothing about values, which are the same either way.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..backends.base import has_own
 from ..core import dtype as dt
 from ..core.mode import mode
 from ..core.promotion import promote_types
 from ..ops.registry import F as OPERATORS
+from ..tensor import Tensor
+from .fast_path import can_bypass
 from .layers.normalization import LayerNorm, RMSNorm
-from .plain import plain
+from .module import Module
 
 
-def joins(module: Any, cls: type, x: Any) -> bool:
-    """Whether the last sum of a layer of class `cls` may be left to the next one's norm.
+def can_defer_add(module: Module, cls: type[Module], x: Tensor) -> bool:
+    """Whether the last sum of a layer of class `cls` may be deferred to the next one's norm.
 
-    >>> from votive.nn.residual import joins
+    >>> from votive.nn.residual import can_defer_add
     >>> layer = votive.nn.TransformerEncoderLayer(4, 2)
-    >>> joins(layer, votive.nn.TransformerEncoderLayer, votive.ones(1))
+    >>> can_defer_add(layer, votive.nn.TransformerEncoderLayer, votive.ones(1))
     False
     """
-    return plain(module, cls) and has_own("_add_norm", x.device.type)
+    return can_bypass(module, cls) and has_own("_add_norm", x.device.type)
 
 
-def _affine(norm: Any) -> tuple[Any, Any]:
+def _affine(norm: Module) -> tuple[Tensor | None, Tensor | None]:
     """The norm's weight and bias, read as its forward reads them: they need not be parameters."""
     return norm.weight, norm.bias if isinstance(norm, LayerNorm) else None
 
 
-def _joined(norm: Any, x: Any, change: Any) -> bool:
+def _fusible(norm: Module, x: Tensor, change: Tensor) -> bool:
     a, b = getattr(x, "_spec", None), getattr(change, "_spec", None)
     if a is None or b is None or a.shape != b.shape or a.device != b.device:
         return False
-    if not (plain(norm, LayerNorm) or plain(norm, RMSNorm)):
+    if not (can_bypass(norm, LayerNorm) or can_bypass(norm, RMSNorm)):
         return False
     total = promote_types(a.dtype, b.dtype)
     shape = norm.normalized_shape
@@ -53,7 +53,7 @@ def _joined(norm: Any, x: Any, change: Any) -> bool:
     return fits and has_own("_add_norm", a.device.type)
 
 
-def add_norm(x: Any, change: Any, norm: Any, exact: bool = False) -> tuple[Any, Any]:
+def add_norm(x: Tensor, change: Tensor | None, norm: Module, exact: bool = False) -> tuple[Tensor, Tensor]:
     """`(x + change, norm(x + change))`; a change of None adds nothing.
 
     Under autocast products take their inputs in 16 bits; the norm then writes them so. `exact`
@@ -64,7 +64,7 @@ def add_norm(x: Any, change: Any, norm: Any, exact: bool = False) -> tuple[Any, 
     >>> x, y.detach()
     (tensor([1., 3.]), tensor([-1.0000,  1.0000]))
     """
-    if change is None or not _joined(norm, x, change):
+    if change is None or not _fusible(norm, x, change):
         x = x if change is None else x + change
         return x, norm(x)
     wide = dt.float64 in (x.dtype, change.dtype)

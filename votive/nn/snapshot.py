@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from itertools import chain
 from operator import attrgetter, is_, itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .module import _fresh_tables
+
+if TYPE_CHECKING:
+    from .module import Module
 
 _FRESH = frozenset(_fresh_tables())
 # Saving and loading have tables too; no call asks them.
@@ -34,7 +37,7 @@ class Snapshot:
     False
     """
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Module) -> None:
         modules = list(module.modules())
         self.kinds = [(m, m.__class__) for m in modules]
         self.own = [m.__dict__ for m in modules]

@@ -19,7 +19,7 @@ from .parameter import is_lazy
 EXTRA_STATE = "_extra_state"
 
 
-def _overrides(module: Any, name: str) -> bool:
+def _overrides(module: Stateful, name: str) -> bool:
     return getattr(type(module), name, None) is not getattr(Stateful, name)
 
 
@@ -38,7 +38,9 @@ class Stateful:
 
     # --- saving -------------------------------------------------------------------------------
 
-    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
         """All parameters and persistent buffers by path; the tensors share the module's memory.
 
         >>> list(votive.nn.ParameterList([votive.ones(2)]).state_dict(prefix="list."))
@@ -71,7 +73,7 @@ class Stateful:
             destination = replaced
         return destination
 
-    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Put this module's own values, not those below it, into `destination`."""
         for name, value in self._own_state().items():
             destination[prefix + name] = value if keep_vars or is_lazy(value) else value.detach()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Self
 
+from ..tensor import Tensor
 from .parameter import Parameter
 
 if TYPE_CHECKING:
@@ -17,12 +18,13 @@ class Tree:
     _modules: dict[str, Any]
     _parameters: dict[str, Any]
     _buffers: dict[str, Any]
+    _get_name: Callable[[], str]
 
     # --- iterating ----------------------------------------------------------------------------
 
     def named_modules(
-        self, memo: set[Any] | None = None, prefix: str = "", remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Any]]:
+        self, memo: set[Tree] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
         """This module and all below it with their paths; a shared one comes once.
 
         >>> m = votive.nn.Sequential(votive.nn.Identity())
@@ -34,13 +36,13 @@ class Tree:
             return
         if remove_duplicate:
             memo.add(self)
-        yield prefix, self
+        yield prefix, self  # type: ignore[misc]  # a tree is always a module
         for name, module in self._modules.items():
             if module is not None:
                 below = f"{prefix}.{name}" if prefix else name
                 yield from module.named_modules(memo, below, remove_duplicate)
 
-    def modules(self, remove_duplicate: bool = True) -> Iterator[Any]:
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         """This module and all below it.
 
         >>> len(list(votive.nn.Sequential(votive.nn.Identity()).modules()))
@@ -49,7 +51,7 @@ class Tree:
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
-    def named_children(self) -> Iterator[tuple[str, Any]]:
+    def named_children(self) -> Iterator[tuple[str, Module]]:
         """The direct submodules with their names; a shared one comes once.
 
         >>> [name for name, _ in votive.nn.Sequential(votive.nn.Identity()).named_children()]
@@ -61,7 +63,7 @@ class Tree:
                 seen.add(module)
                 yield name, module
 
-    def children(self) -> Iterator[Any]:
+    def children(self) -> Iterator[Module]:
         """The direct submodules.
 
         >>> list(votive.nn.Sequential(votive.nn.Identity()).children())
@@ -72,7 +74,7 @@ class Tree:
 
     def _named_members(
         self,
-        get_members_fn: Callable[[Any], Any],
+        get_members_fn: Callable[[Tree], Iterable[tuple[str, Any]]],
         prefix: str = "",
         recurse: bool = True,
         remove_duplicate: bool = True,
@@ -110,7 +112,7 @@ class Tree:
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
-    ) -> Iterator[tuple[str, Any]]:
+    ) -> Iterator[tuple[str, Tensor]]:
         """Buffers with their paths.
 
         >>> m = votive.nn.Module()
@@ -120,7 +122,7 @@ class Tree:
         """
         return self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
 
-    def buffers(self, recurse: bool = True) -> Iterator[Any]:
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """Buffers, each once.
 
         >>> list(votive.nn.Identity().buffers())
@@ -129,7 +131,7 @@ class Tree:
         for _, buffer in self.named_buffers(recurse=recurse):
             yield buffer
 
-    def apply(self, fn: Callable[[Any], Any]) -> Self:
+    def apply(self, fn: Callable[[Any], object]) -> Self:
         """Call `fn` on every module below, then on this one.
 
         >>> m = votive.nn.Sequential(votive.nn.Identity())
@@ -186,7 +188,7 @@ class Tree:
             raise AttributeError(f"`{name}` is not an nn.Module")
         setattr(parent, name, module)
 
-    def _get_member(self, target: str) -> tuple[Any, str, Any]:
+    def _get_member(self, target: str) -> tuple[Module, str, Any]:
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         if not hasattr(module, name):
@@ -205,7 +207,7 @@ class Tree:
             raise AttributeError(f"`{name}` is not an nn.Parameter")
         return found
 
-    def get_buffer(self, target: str) -> Any:
+    def get_buffer(self, target: str) -> Tensor:
         """The buffer at a dotted path.
 
         >>> m = votive.nn.Module()

@@ -132,7 +132,6 @@ pointwise(
 
 pointwise(
     "floor_divide(Operand input, Operand other)",
-    lambda a, b: apply("floor_divide", a, b),
     allow="if",
     doc="""`input / other`, rounded down.
 
@@ -157,7 +156,6 @@ pointwise(
 
 pointwise(
     "fmod(Tensor input, Operand other)",
-    lambda a, b: apply("fmod", a, b),
     allow="if",
     doc="""C's remainder, `input - other * trunc(input / other)`: it has the sign of `input`.
 
@@ -271,7 +269,6 @@ pointwise(
 
 pointwise(
     "hypot(Tensor input, Tensor other)",
-    lambda a, b: apply("hypot", a, b),
     allow="f",
     doc="""Length of the hypotenuse, `sqrt(input^2 + other^2)`, without overflow on the way.
 
@@ -282,7 +279,6 @@ pointwise(
 
 pointwise(
     "gcd(Tensor input, Tensor other)",
-    lambda a, b: apply("gcd", a, b),
     allow="i",
     differentiable=False,
     doc="""Greatest common divisor.
@@ -295,7 +291,6 @@ pointwise(
 
 pointwise(
     "lcm(Tensor input, Tensor other)",
-    lambda a, b: apply("lcm", a, b),
     allow="i",
     differentiable=False,
     doc="""Least common multiple.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..formula import apply
 from .registry import pointwise
 
 
@@ -10,7 +9,6 @@ def _bitwise(operator: str, text: str, example: str) -> None:
     name = f"bitwise_{operator}"
     pointwise(
         f"{name}(Operand input, Operand other)",
-        lambda a, b: apply(name, a, b),
         allow="bi",
         differentiable=False,
         operator=operator,
@@ -28,7 +26,6 @@ _bitwise("xor", "The bits set in exactly one.", "[5, 3]")
 
 pointwise(
     "bitwise_not(Tensor input)",
-    lambda x: apply("bitwise_not", x),
     allow="bi",
     differentiable=False,
     doc="""Every bit turned over; for bools, not.
@@ -40,7 +37,6 @@ pointwise(
 
 pointwise(
     "bitwise_left_shift(Operand input, Operand other)",
-    lambda a, b: apply("bitwise_left_shift", a, b),
     allow="i",
     differentiable=False,
     doc="""`input * 2^other` on the bits; 0 when all bits leave.
@@ -53,7 +49,6 @@ pointwise(
 
 pointwise(
     "bitwise_right_shift(Operand input, Operand other)",
-    lambda a, b: apply("bitwise_right_shift", a, b),
     allow="i",
     differentiable=False,
     doc="""`floor(input / 2^other)` on the bits; the sign is kept.

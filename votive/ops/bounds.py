@@ -148,7 +148,6 @@ def clamp_max_inplace(input: Any, max: Any) -> Any:
 
 pointwise(
     "maximum(Tensor input, Tensor other)",
-    lambda a, b: apply("maximum", a, b),
     allow="bif",
     inplace=False,
     doc="""The larger of two, elementwise; NaN if either is NaN.
@@ -160,7 +159,6 @@ pointwise(
 
 pointwise(
     "minimum(Tensor input, Tensor other)",
-    lambda a, b: apply("minimum", a, b),
     allow="bif",
     inplace=False,
     doc="""The smaller of two, elementwise; NaN if either is NaN.
@@ -172,7 +170,6 @@ pointwise(
 
 pointwise(
     "fmax(Tensor input, Tensor other)",
-    lambda a, b: apply("fmax", a, b),
     allow="bif",
     inplace=False,
     doc="""The larger of two, elementwise; a number wins against NaN.
@@ -184,7 +181,6 @@ pointwise(
 
 pointwise(
     "fmin(Tensor input, Tensor other)",
-    lambda a, b: apply("fmin", a, b),
     allow="bif",
     inplace=False,
     doc="""The smaller of two, elementwise; a number wins against NaN.

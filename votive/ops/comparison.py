@@ -8,7 +8,6 @@ from ..core import dtype as dt
 from ..core.errors import DtypeError, devices_differ, fail
 from ..core.layout import Spec
 from ..core.promotion import is_number
-from ..formula import apply
 from .inquiry import require_tensors, result_type
 from .registry import F, composite, pointwise, structured
 
@@ -16,7 +15,6 @@ from .registry import F, composite, pointwise, structured
 def _compare(name: str, sign: str, allow: str, aliases: tuple[str, ...], example: str) -> None:
     pointwise(
         f"{name}(Tensor input, Operand other)",
-        lambda a, b: apply(name, a, b),
         dtypes="bool",
         allow=allow,
         aliases=aliases,
@@ -40,7 +38,6 @@ _compare("ge", ">=", "bif", ("greater_equal",), "[False,  True,  True]")
 def _test(name: str, allow: str, text: str, values: str, example: str) -> None:
     pointwise(
         f"{name}(Tensor input)",
-        lambda x: apply(name, x),
         dtypes="bool",
         allow=allow,
         inplace=False,
@@ -76,7 +73,6 @@ def isreal(input: Any) -> Any:
 def _logical(name: str, text: str, example: str) -> None:
     pointwise(
         f"{name}(Tensor input, Tensor other)",
-        lambda a, b: apply(name, a, b),
         dtypes="bool",
         doc=f"""{text}; what is not zero counts as true.
 
@@ -92,7 +88,6 @@ _logical("logical_xor", "Whether exactly one is true", "[False,  True, False]")
 
 pointwise(
     "logical_not(Tensor input)",
-    lambda x: apply("logical_not", x),
     dtypes="bool",
     doc="""Whether each element is zero.
 

@@ -65,7 +65,6 @@ def _angle_types(promoted: dt.dtype, x: Spec) -> tuple[dt.dtype, dt.dtype]:
 
 pointwise(
     "angle(Tensor input)",
-    lambda x: apply("angle", x),
     dtypes=_angle_types,
     inplace=False,
     doc="""The angle of a complex number in -pi..pi; of a real one, 0 or pi.
@@ -77,7 +76,6 @@ pointwise(
 
 pointwise(
     "sgn(Tensor input)",
-    lambda x: apply("sgn", x),
     doc="""`input / |input|`, and 0 at 0; for real numbers the sign.
 
     >>> votive.sgn(votive.tensor([3 + 4j, 0j]))

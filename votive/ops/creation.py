@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.device import device as Device
 from ..core.dtype import dtype as Dtype
@@ -16,9 +16,28 @@ from ..core.errors import ShapeError, fail
 from ..core.layout import Layout, Spec, contiguous_strides, extent, is_dense, permuted_strides
 from ..core.memory_format import contiguous_format
 from .copy import format_strides
-from .options import deliver, dtype_of, finish, fitting, new_memory, number, options, out_dtype
+from .options import (
+    check_options,
+    deliver,
+    dtype_of,
+    finish,
+    fitting,
+    new_memory,
+    number,
+    options,
+    out_dtype,
+    tensor_options,
+)
 from .registry import OPS, F, Resolved, composite, structured
 from .sizes import also_named, int_of, ints, new_shape
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from ..core.layout import Shape
+    from ..formula.expr import Number
+    from ..tensor import Tensor
+    from .options import TensorOptions
 
 structured(
     "_empty(int[] size, int[] stride, dtype dtype, any device)",
@@ -46,19 +65,19 @@ structured(
 _dense = lru_cache(1024)(contiguous_strides)
 
 
-def _full(shape: Any, strides: Any, value: Any, dtype: Dtype, device: Device, pin_memory: bool) -> Any:
-    if pin_memory and device.type == "cpu":
-        return new_memory(shape, strides, dtype, device, True).fill_(value)
+def _full(shape: Shape, strides: Shape, value: Number, dtype: Dtype, device: Device, given: TensorOptions) -> Tensor:
+    if given.get("pin_memory") and device.type == "cpu":
+        return new_memory(shape, strides, dtype, device, given).fill_(value)
     return F._full(shape, strides, value, dtype, device)
 
 
-def _filled(op: str, shape: Any, value: Any, out: Any, requires_grad: bool, *given: Any) -> Any:
+def _filled(op: str, shape: Shape, value: Number, out: Tensor | None, given: TensorOptions) -> Tensor:
     """A new tensor of one value, or `out` resized and filled."""
     if out is not None:
-        out_dtype(op, out, given[0])
-        return finish(out.resize_(shape).fill_(value), requires_grad)
-    dtype, device = options(op, *given)
-    return finish(_full(shape, _dense(shape), value, dtype, device, given[-1]), requires_grad)
+        check_options(op, out_dtype(op, out, given))
+        return finish(out.resize_(shape).fill_(value), given, pin=False)
+    dtype, device = options(op, given)
+    return finish(_full(shape, _dense(shape), value, dtype, device, given), given)
 
 
 def _shortcut(op: str, *, value: Any = None) -> Callable[..., Resolved]:
@@ -68,7 +87,7 @@ def _shortcut(op: str, *, value: Any = None) -> Callable[..., Resolved]:
         if hasattr(size[0], "_spec"):
             return None
         shape = new_shape(op, size)
-        wanted = options(op, dtype, None, None, False)
+        wanted = options(op, {"dtype": dtype})
         if value is None:
             return OPS["_empty"], (shape, contiguous_strides(shape), *wanted)
         return OPS["_full"], (shape, contiguous_strides(shape), value, *wanted)
@@ -78,56 +97,31 @@ def _shortcut(op: str, *, value: Any = None) -> Callable[..., Resolved]:
 
 @composite(method=False, shortcut=_shortcut("zeros", value=0))
 @also_named("size")
-def zeros(
-    *size: Any,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def zeros(*size: Any, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
     """A tensor of zeros.
 
     >>> votive.zeros(2)
     tensor([0., 0.])
     """
-    shape = new_shape("zeros", size)
-    return _filled("zeros", shape, 0, out, requires_grad, dtype, layout, device, pin_memory)
+    return _filled("zeros", new_shape("zeros", size), 0, out, given)
 
 
 @composite(method=False, shortcut=_shortcut("ones", value=1))
 @also_named("size")
-def ones(
-    *size: Any,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def ones(*size: Any, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
     """A tensor of ones.
 
     >>> votive.ones(2)
     tensor([1., 1.])
     """
-    shape = new_shape("ones", size)
-    return _filled("ones", shape, 1, out, requires_grad, dtype, layout, device, pin_memory)
+    return _filled("ones", new_shape("ones", size), 1, out, given)
 
 
 @composite(method=False)
-def full(
-    size: Any,
-    fill_value: Any,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def full(size: Any, fill_value: Any, *, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
     """A tensor of one value; the value decides the dtype unless one is given.
 
     >>> votive.full((2,), 7)
@@ -137,23 +131,18 @@ def full(
         raise TypeError("full: size must be a tuple of integers.")
     shape, value = new_shape("full", (size,)), number("full", "fill_value", fill_value)
     if out is None:
-        dtype = of_scalar(value) if dtype is None else dtype_of("full", dtype)
-        value = fitting("full", value, dtype)
-    return _filled("full", shape, value, out, requires_grad, dtype, layout, device, pin_memory)
+        asked = given.get("dtype")
+        dtype = of_scalar(value) if asked is None else dtype_of("full", asked)
+        value, given["dtype"] = fitting("full", value, dtype), dtype
+    return _filled("full", shape, value, out, given)
 
 
 @composite(method=False, shortcut=_shortcut("empty"))
 @also_named("size")
+@tensor_options()
 def empty(
-    *size: Any,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = contiguous_format,
-) -> Any:
+    *size: Any, out: Any = None, memory_format: Any = contiguous_format, **given: Unpack[TensorOptions]
+) -> Tensor:
     """New memory with arbitrary content.
 
     >>> votive.empty(2, 3).shape
@@ -161,37 +150,29 @@ def empty(
     """
     shape = new_shape("empty", size)
     if out is not None:
-        out_dtype("empty", out, dtype)
-        return finish(out.resize_(shape), requires_grad)
-    wanted, place = options("empty", dtype, layout, device, pin_memory)
+        check_options("empty", out_dtype("empty", out, given))
+        return finish(out.resize_(shape), given, pin=False)
+    wanted, place = options("empty", given)
     if memory_format is contiguous_format:
         strides = _dense(shape)
     else:
         strides = format_strides("empty", Spec(Layout(shape), wanted, place), memory_format)
-    return finish(new_memory(shape, strides, wanted, place, pin_memory), requires_grad)
+    return finish(new_memory(shape, strides, wanted, place, given), given)
 
 
 @composite(method=False)
-def empty_strided(
-    size: Any,
-    stride: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def empty_strided(size: Any, stride: Any, **given: Unpack[TensorOptions]) -> Tensor:
     """New memory with given strides and arbitrary content.
 
     >>> votive.empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
-    wanted, place = options("empty_strided", dtype, layout, device, pin_memory)
-    return finish(strided("empty_strided", size, stride, wanted, place, pin_memory), requires_grad)
+    wanted, place = options("empty_strided", given)
+    return finish(strided("empty_strided", size, stride, wanted, place, given), given)
 
 
-def strided(op: str, size: Any, stride: Any, dtype: Dtype, device: Device, pin_memory: bool = False) -> Any:
+def strided(op: str, size: Any, stride: Any, dtype: Dtype, device: Device, given: TensorOptions) -> Tensor:
     """New memory with checked sizes and strides."""
     shape, strides = new_shape(op, (size,)), ints(op, "stride", stride)
     if len(shape) != len(strides):
@@ -199,23 +180,15 @@ def strided(op: str, size: Any, stride: Any, dtype: Dtype, device: Device, pin_m
     if any(s < 0 for s in strides):
         fail(RuntimeError, op, f"strides must not be negative, got {strides}.")
     if is_dense(shape, strides):
-        return new_memory(shape, strides, dtype, device, pin_memory)
+        return new_memory(shape, strides, dtype, device, given)
     # Gaps and overlaps: the memory is as long as what the strides span.
-    block = new_memory((extent(shape, strides),), (1,), dtype, device, pin_memory)
+    block = new_memory((extent(shape, strides),), (1,), dtype, device, given)
     return F._as_strided(block, shape, strides, 0).detach()
 
 
 @composite(method=False)
-def empty_permuted(
-    size: Any,
-    physical_layout: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def empty_permuted(size: Any, physical_layout: Any, **given: Unpack[TensorOptions]) -> Tensor:
     """New dense memory whose dimensions lie in the given order, outermost first.
 
     >>> votive.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
@@ -225,23 +198,14 @@ def empty_permuted(
     shape, order = new_shape(op, (size,)), ints(op, "physical_layout", physical_layout)
     if sorted(order) != list(range(len(shape))):
         fail(RuntimeError, op, f"physical_layout must hold each of the {len(shape)} dimensions once, got {order}.")
-    wanted, place = options(op, dtype, layout, device, pin_memory)
+    wanted, place = options(op, given)
     strides = permuted_strides(shape, order)
-    return finish(new_memory(shape, strides, wanted, place, pin_memory), requires_grad)
+    return finish(new_memory(shape, strides, wanted, place, given), given)
 
 
 @composite(method=False)
-def eye(
-    n: int,
-    m: int | None = None,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def eye(n: int, m: int | None = None, *, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
     """Ones on the diagonal, zeros elsewhere; `m` columns where they differ from the rows.
 
     >>> votive.eye(2)
@@ -252,29 +216,21 @@ def eye(
     m = n if m is None else int_of("eye", "m", m)
     if n < 0 or m < 0:
         fail(RuntimeError, "eye", f"sizes must not be negative, got {n} and {m}.")
-    dtype = out_dtype("eye", out, dtype)
-    made = F._eye(n, m, *options("eye", dtype, layout, device, pin_memory))
-    return deliver(made, out, requires_grad, pin_memory)
+    given = out_dtype("eye", out, given)
+    return deliver(F._eye(n, m, *options("eye", given)), out, given)
 
 
 @composite(method=False)
-def scalar_tensor(
-    s: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def scalar_tensor(s: Any, **given: Unpack[TensorOptions]) -> Tensor:
     """A 0-d tensor of one number, by default of the default dtype.
 
     >>> votive.scalar_tensor(3)
     tensor(3.)
     """
-    wanted, place = options("scalar_tensor", dtype, layout, device, pin_memory)
+    wanted, place = options("scalar_tensor", given)
     value = fitting("scalar_tensor", number("scalar_tensor", "s", s), wanted)
-    return finish(_full((), (), value, wanted, place, pin_memory), requires_grad)
+    return finish(_full((), (), value, wanted, place, given), given)
 
 
 @composite(method=False)
@@ -287,11 +243,8 @@ def tensor(
     tensor([[1, 2],
             [3, 4]])
     """
+    given: TensorOptions = {"dtype": dtype, "device": device, "pin_memory": pin_memory, "requires_grad": requires_grad}
     if pin_memory:
-        options("tensor", dtype, None, device, pin_memory)
+        options("tensor", given)
     wanted = None if dtype is None else dtype_of("tensor", dtype)
-    return finish(F._from_data(data, wanted, device), requires_grad, pin_memory)
-
-
-# The name under which other families read the shape of what they make.
-sizes = new_shape
+    return finish(F._from_data(data, wanted, device), given)

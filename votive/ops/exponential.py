@@ -9,7 +9,6 @@ from .registry import pointwise
 
 pointwise(
     "exp(Tensor input)",
-    lambda x: apply("exp", x),
     dtypes="float",
     doc="""`e^input`, elementwise.
 
@@ -22,7 +21,6 @@ pointwise(
 
 pointwise(
     "exp2(Tensor input)",
-    lambda x: apply("exp2", x),
     dtypes="float",
     also=("special.exp2",),
     doc="""`2^input`, elementwise.
@@ -35,7 +33,6 @@ pointwise(
 
 pointwise(
     "expm1(Tensor input)",
-    lambda x: apply("expm1", x),
     dtypes="float",
     also=("special.expm1",),
     doc="""`e^input - 1`, exact near zero too.
@@ -49,7 +46,6 @@ pointwise(
 
 pointwise(
     "log(Tensor input)",
-    lambda x: apply("log", x),
     dtypes="float",
     doc="""Natural logarithm.
 
@@ -62,7 +58,6 @@ pointwise(
 
 pointwise(
     "log2(Tensor input)",
-    lambda x: apply("log2", x),
     dtypes="float",
     doc="""Logarithm to base 2.
 
@@ -75,7 +70,6 @@ pointwise(
 
 pointwise(
     "log10(Tensor input)",
-    lambda x: apply("log10", x),
     dtypes="float",
     doc="""Logarithm to base 10.
 
@@ -88,7 +82,6 @@ pointwise(
 
 pointwise(
     "log1p(Tensor input)",
-    lambda x: apply("log1p", x),
     dtypes="float",
     also=("special.log1p",),
     doc="""`log(1 + input)`, exact near zero too.
@@ -102,7 +95,6 @@ pointwise(
 
 pointwise(
     "logaddexp(Tensor input, Tensor other)",
-    lambda a, b: apply("logaddexp", a, b),
     allow="fc",
     inplace=False,
     doc="""`log(e^input + e^other)` without overflow.
@@ -114,7 +106,6 @@ pointwise(
 
 pointwise(
     "logaddexp2(Tensor input, Tensor other)",
-    lambda a, b: apply("logaddexp2", a, b),
     allow="f",
     inplace=False,
     doc="""`log2(2^input + 2^other)` without overflow.
@@ -137,7 +128,6 @@ def _by_factor(log: str, pole: int) -> Any:
 
 pointwise(
     "xlogy(Operand input, Operand other)",
-    lambda a, b: apply("xlogy", a, b),
     dtypes="float",
     allow="bif",
     grad={"input": _by_factor("xlogy", 0)},
@@ -152,7 +142,6 @@ pointwise(
 
 pointwise(
     "xlog1py(Operand input, Operand other)",
-    lambda a, b: apply("xlog1py", a, b),
     dtypes="float",
     allow="bif",
     grad={"input": _by_factor("xlog1py", -1)},

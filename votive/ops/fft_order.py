@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import DtypeError, fail
 from ..core.layout import wrap_dim
 from .fft import FFT
-from .options import deliver, number, options, out_dtype
+from .options import deliver, number, options, out_dtype, tensor_options
 from .registry import F, composite
 from .sizes import int_of, ints
 
+if TYPE_CHECKING:
+    from typing import Unpack
 
-def _frequencies(op: str, n: Any, d: Any, half: bool, out: Any, grad: bool, *given: Any) -> Any:
+    from ..tensor import Tensor
+    from .options import TensorOptions
+
+
+def _frequencies(op: str, n: int, d: float, half: bool, out: Tensor | None, given: TensorOptions) -> Tensor:
     n, d = int_of(op, "n", n), number(op, "d", d)
     if isinstance(d, complex):
         raise TypeError(f"{op}: d must be a real number, got {d}.")
     if n < 0:
         fail(RuntimeError, op, f"n must not be negative, got {n}.")
-    wanted, place = options(op, out_dtype(op, out, given[0]), *given[1:])
+    wanted, place = options(op, out_dtype(op, out, given))
     if not wanted.is_inexact:
         fail(DtypeError, op, f"dtype must be floating-point, got {wanted}.")
     made = {"dtype": wanted, "device": place}
@@ -27,49 +33,29 @@ def _frequencies(op: str, n: Any, d: Any, half: bool, out: Any, grad: bool, *giv
         counts = F.arange(n // 2 + 1, **made)
     else:
         counts = F.cat((F.arange((n + 1) // 2, **made), F.arange(-(n // 2), 0, **made)))
-    return deliver(counts * (1.0 / (n * d) if n * d else math.inf), out, grad, given[-1])
+    return deliver(counts * (1.0 / (n * d) if n * d else math.inf), out, given)
 
 
 @composite(namespaces=FFT, method=False)
-def fftfreq(
-    n: int,
-    d: float = 1.0,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def fftfreq(n: int, d: float = 1.0, *, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
     """The frequency of each entry of `fft`, in cycles per unit, for samples `d` apart.
 
     >>> votive.fft.fftfreq(5)
     tensor([ 0.0000,  0.2000,  0.4000, -0.4000, -0.2000])
     """
-    given = (dtype, layout, device, pin_memory)
-    return _frequencies("fft.fftfreq", n, d, False, out, requires_grad, *given)
+    return _frequencies("fft.fftfreq", n, d, False, out, given)
 
 
 @composite(namespaces=FFT, method=False)
-def rfftfreq(
-    n: int,
-    d: float = 1.0,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def rfftfreq(n: int, d: float = 1.0, *, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
     """The frequency of each entry of `rfft`, in cycles per unit, for samples `d` apart.
 
     >>> votive.fft.rfftfreq(4)
     tensor([0.0000, 0.2500, 0.5000])
     """
-    given = (dtype, layout, device, pin_memory)
-    return _frequencies("fft.rfftfreq", n, d, True, out, requires_grad, *given)
+    return _frequencies("fft.rfftfreq", n, d, True, out, given)
 
 
 def _rolled(op: str, input: Any, dim: Any, round_up: int) -> Any:

@@ -8,13 +8,12 @@ from ..core import dtype as dt
 from ..core.errors import DtypeError, UnsupportedError, fail
 from ..core.layout import Layout, Spec, broadcast_shapes, elementwise_strides
 from ..core.promotion import result_type_of
-from ..formula import apply, where
+from ..formula import where
 from .registry import F, composite, pointwise, structured
 from .results import results
 
 pointwise(
     "copysign(Tensor input, Operand other)",
-    lambda a, b: apply("copysign", a, b),
     dtypes="float",
     allow="bif",
     doc="""The size of `input` with the sign of `other`.
@@ -46,7 +45,6 @@ pointwise(
 
 pointwise(
     "ldexp(Tensor input, Tensor other)",
-    lambda x, n: apply("ldexp", x, n),
     dtypes="float",
     doc="""`input * 2^other`.
 

@@ -3,26 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.layout import contiguous_strides
 from ..core.memory_format import preserve_format
 from .copy import format_strides
 from .creation import strided
-from .options import finish, fitting, new_memory, number, options
+from .options import finish, fitting, new_memory, number, options, tensor_options
 from .registry import OPS, F, Resolved, composite
 from .sizes import also_named, new_shape
 
+if TYPE_CHECKING:
+    from typing import Unpack
 
-def _like(op: str, input: Any, value: Any, memory_format: Any, requires_grad: bool, *given: Any) -> Any:
+    from ..core.layout import Shape
+    from ..core.memory_format import memory_format
+    from ..formula.expr import Number
+    from ..tensor import Tensor
+    from .options import TensorOptions
+
+
+def _like(op: str, input: Tensor, value: Number | None, order: memory_format, given: TensorOptions) -> Tensor:
     """A tensor shaped and placed like `input`; `value` None leaves the memory as it is."""
     spec = input._spec
-    dtype, device = options(op, *given, default=spec.dtype, place=spec.device)
-    strides = format_strides(op, spec, memory_format)
+    dtype, device = options(op, given, default=spec.dtype, place=spec.device)
+    strides = format_strides(op, spec, order)
     if value is None:
-        return finish(new_memory(spec.shape, strides, dtype, device, given[-1]), requires_grad)
+        return finish(new_memory(spec.shape, strides, dtype, device, given), given)
     value = fitting(op, value, dtype)
-    return finish(F._full(spec.shape, strides, value, dtype, device), requires_grad, given[-1])
+    return finish(F._full(spec.shape, strides, value, dtype, device), given)
 
 
 def _shortcut(op: str, *, value: Any = None) -> Callable[..., Resolved]:
@@ -30,7 +39,7 @@ def _shortcut(op: str, *, value: Any = None) -> Callable[..., Resolved]:
 
     def resolve(input: Any, dtype: Any = None) -> Resolved:
         spec = input._spec
-        kind, place = options(op, dtype, None, None, False, default=spec.dtype, place=spec.device)
+        kind, place = options(op, {"dtype": dtype}, default=spec.dtype, place=spec.device)
         strides = format_strides(op, spec, preserve_format)
         if value is None:
             return OPS["_empty"], (spec.shape, strides, kind, place)
@@ -40,218 +49,130 @@ def _shortcut(op: str, *, value: Any = None) -> Callable[..., Resolved]:
 
 
 @composite(method=False, shortcut=_shortcut("empty_like"))
-def empty_like(
-    input: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = preserve_format,
-) -> Any:
+@tensor_options()
+def empty_like(input: Any, *, memory_format: Any = preserve_format, **given: Unpack[TensorOptions]) -> Tensor:
     """New memory with the shape, order, dtype and device of `input`.
 
     >>> votive.empty_like(votive.zeros(2, 3)).shape
     votive.Size([2, 3])
     """
-    given = (dtype, layout, device, pin_memory)
-    return _like("empty_like", input, None, memory_format, requires_grad, *given)
+    return _like("empty_like", input, None, memory_format, given)
 
 
 @composite(method=False, shortcut=_shortcut("zeros_like", value=0))
-def zeros_like(
-    input: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = preserve_format,
-) -> Any:
+@tensor_options()
+def zeros_like(input: Any, *, memory_format: Any = preserve_format, **given: Unpack[TensorOptions]) -> Tensor:
     """Zeros with the shape, order, dtype and device of `input`.
 
     >>> votive.zeros_like(votive.tensor([1, 2]))
     tensor([0, 0])
     """
-    given = (dtype, layout, device, pin_memory)
-    return _like("zeros_like", input, 0, memory_format, requires_grad, *given)
+    return _like("zeros_like", input, 0, memory_format, given)
 
 
 @composite(method=False, shortcut=_shortcut("ones_like", value=1))
-def ones_like(
-    input: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = preserve_format,
-) -> Any:
+@tensor_options()
+def ones_like(input: Any, *, memory_format: Any = preserve_format, **given: Unpack[TensorOptions]) -> Tensor:
     """Ones with the shape, order, dtype and device of `input`.
 
     >>> votive.ones_like(votive.tensor([3, 4]))
     tensor([1, 1])
     """
-    given = (dtype, layout, device, pin_memory)
-    return _like("ones_like", input, 1, memory_format, requires_grad, *given)
+    return _like("ones_like", input, 1, memory_format, given)
 
 
 @composite(method=False)
+@tensor_options()
 def full_like(
-    input: Any,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = preserve_format,
-) -> Any:
+    input: Any, fill_value: Any, *, memory_format: Any = preserve_format, **given: Unpack[TensorOptions]
+) -> Tensor:
     """One value in the shape, order, dtype and device of `input`.
 
     >>> votive.full_like(votive.tensor([3, 4]), 7)
     tensor([7, 7])
     """
-    given = (dtype, layout, device, pin_memory)
     value = number("full_like", "fill_value", fill_value)
-    return _like("full_like", input, value, memory_format, requires_grad, *given)
+    return _like("full_like", input, value, memory_format, given)
 
 
-def _new(op: str, input: Any, shape: Any, value: Any, requires_grad: bool, *given: Any) -> Any:
+def _new(op: str, input: Tensor, shape: Shape, value: Number, given: TensorOptions) -> Tensor:
     """A row-major tensor with the dtype and device of `input`."""
-    dtype, device = options(op, *given, default=input._spec.dtype, place=input._spec.device)
+    dtype, device = options(op, given, default=input._spec.dtype, place=input._spec.device)
     value = fitting(op, value, dtype)
-    made = F._full(shape, contiguous_strides(shape), value, dtype, device)
-    return finish(made, requires_grad, given[-1])
+    return finish(F._full(shape, contiguous_strides(shape), value, dtype, device), given)
 
 
 @composite(namespaces=())
 @also_named("size")
-def new_zeros(
-    input: Any,
-    *size: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def new_zeros(input: Any, *size: Any, **given: Unpack[TensorOptions]) -> Tensor:
     """Zeros of another shape with the dtype and device of this tensor.
 
     >>> votive.tensor([1]).new_zeros(2)
     tensor([0, 0])
     """
-    given = (dtype, layout, device, pin_memory)
-    return _new("new_zeros", input, new_shape("new_zeros", size), 0, requires_grad, *given)
+    return _new("new_zeros", input, new_shape("new_zeros", size), 0, given)
 
 
 @composite(namespaces=())
 @also_named("size")
-def new_ones(
-    input: Any,
-    *size: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def new_ones(input: Any, *size: Any, **given: Unpack[TensorOptions]) -> Tensor:
     """Ones of another shape with the dtype and device of this tensor.
 
     >>> votive.tensor([1]).new_ones(2)
     tensor([1, 1])
     """
-    given = (dtype, layout, device, pin_memory)
-    return _new("new_ones", input, new_shape("new_ones", size), 1, requires_grad, *given)
+    return _new("new_ones", input, new_shape("new_ones", size), 1, given)
 
 
 @composite(namespaces=())
-def new_full(
-    input: Any,
-    size: Any,
-    fill_value: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def new_full(input: Any, size: Any, fill_value: Any, **given: Unpack[TensorOptions]) -> Tensor:
     """One value in another shape with the dtype and device of this tensor.
 
     >>> votive.tensor([1]).new_full((2,), 7)
     tensor([7, 7])
     """
-    given = (dtype, layout, device, pin_memory)
     value = number("new_full", "fill_value", fill_value)
-    return _new("new_full", input, new_shape("new_full", (size,)), value, requires_grad, *given)
+    return _new("new_full", input, new_shape("new_full", (size,)), value, given)
 
 
 @composite(namespaces=())
 @also_named("size")
-def new_empty(
-    input: Any,
-    *size: Any,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def new_empty(input: Any, *size: Any, **given: Unpack[TensorOptions]) -> Tensor:
     """New memory of another shape with the dtype and device of this tensor.
 
     >>> votive.tensor([1]).new_empty(2, 3).shape
     votive.Size([2, 3])
     """
     shape = new_shape("new_empty", size)
-    given = (dtype, layout, device, pin_memory)
-    wanted, place = options("new_empty", *given, default=input._spec.dtype, place=input._spec.device)
+    wanted, place = options("new_empty", given, default=input._spec.dtype, place=input._spec.device)
     strides = contiguous_strides(shape)
-    return finish(new_memory(shape, strides, wanted, place, pin_memory), requires_grad)
+    return finish(new_memory(shape, strides, wanted, place, given), given)
 
 
 @composite(namespaces=())
-def new_empty_strided(
-    input: Any,
-    size: Any,
-    stride: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def new_empty_strided(input: Any, size: Any, stride: Any, **given: Unpack[TensorOptions]) -> Tensor:
     """New memory with given strides and the dtype and device of this tensor.
 
     >>> votive.tensor([1]).new_empty_strided((2, 3), (1, 2)).stride()
     (1, 2)
     """
-    op, given = "new_empty_strided", (dtype, layout, device, pin_memory)
-    wanted, place = options(op, *given, default=input._spec.dtype, place=input._spec.device)
-    return finish(strided(op, size, stride, wanted, place, pin_memory), requires_grad)
+    op = "new_empty_strided"
+    wanted, place = options(op, given, default=input._spec.dtype, place=input._spec.device)
+    return finish(strided(op, size, stride, wanted, place, given), given)
 
 
 @composite(namespaces=())
-def new_tensor(
-    input: Any,
-    data: Any,
-    *,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def new_tensor(input: Any, data: Any, **given: Unpack[TensorOptions]) -> Tensor:
     """A new tensor with a copy of `data`, by default with the dtype and device of this one.
 
     >>> votive.tensor([1.5]).new_tensor([1, 2])
     tensor([1., 2.])
     """
-    given = (dtype, layout, device, pin_memory)
-    wanted, place = options("new_tensor", *given, default=input._spec.dtype, place=input._spec.device)
-    return finish(F._from_data(data, wanted, place), requires_grad, pin_memory)
+    wanted, place = options("new_tensor", given, default=input._spec.dtype, place=input._spec.device)
+    return finish(F._from_data(data, wanted, place), given)

@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from types import MethodType
-from typing import Any, ClassVar, Union
+from typing import Any, ClassVar, Protocol, Union
 
 from ..backends.base import MUTATES
 from ..backends.cpu.native.loader import module as native
+from ..core.layout import Shape, Spec
 from ..core.mode import mode
 from ..formula import Expr, Formula, var
 from .autocast_policy import Policies
@@ -65,6 +66,24 @@ class PlainOperator:
 
 
 _Base: Any = PlainOperator if native is None else native.Operator
+
+
+class Context(Protocol):
+    """What a gradient rule is given: the recorded call, with its arguments and results as attributes.
+
+    `c.input` and `c.dim` are arguments by their names in the schema, `c.out` is the result, or `c.out0`, `c.out1`.
+    """
+
+    def __getattr__(self, name: str) -> Any: ...
+
+    def spec(self, name: str) -> Spec:
+        """Shape and dtype of an argument, whether or not its value was kept."""
+
+    def shape(self, name: str) -> Shape:
+        """The shape of an argument."""
+
+    def needs(self, name: str) -> bool:
+        """Whether this argument's gradient is wanted."""
 
 
 # What a call with plain arguments comes down to: an operator and its arguments, where the operator may be None for

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypedDict
 
 from ..backends.base import BACKENDS
 from ..core import dtype as dt
+from ..core.device import DeviceLike, resolve
 from ..core.device import device as Device
-from ..core.device import resolve
 from ..core.errors import UnsupportedError, fail, received
-from .registry import F
+from ..core.memory_format import layout
+from .registry import F, Fn
+
+if TYPE_CHECKING:
+    from ..core.layout import Shape
+    from ..tensor import Tensor
 
 _PYTHON_TYPES = {float: dt.float64, int: dt.int64, bool: dt.bool_, complex: dt.complex128}
 
@@ -26,28 +33,70 @@ def dtype_of(op: str, value: Any) -> dt.dtype:
     return found
 
 
+class TensorOptions(TypedDict, total=False):
+    """What may be said of a new tensor, wherever one is made."""
+
+    dtype: dt.dtype | None
+    layout: layout | None
+    device: DeviceLike
+    pin_memory: bool
+    requires_grad: bool
+
+
+# As signatures and stubs show them.
+_PARAMETERS = {
+    name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+    for name, kind, default in (
+        ("dtype", "dtype | None", None),
+        ("layout", "layout | None", None),
+        ("device", "DeviceLike", None),
+        ("pin_memory", "bool", False),
+        ("requires_grad", "bool", False),
+    )
+}
+
+
+def tensor_options(without: str = "") -> Callable[[Fn], Fn]:
+    """Give a function that takes `**given: Unpack[TensorOptions]` a signature that names them all.
+
+    `without` is one that it does not take.
+    """
+
+    def decorate(fn: Fn) -> Fn:
+        signature = inspect.signature(fn)
+        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        taken = [p for name, p in _PARAMETERS.items() if name != without]
+        fn.__signature__ = signature.replace(parameters=[*own, *taken])  # type: ignore[attr-defined]
+        return fn
+
+    return decorate
+
+
 def options(
-    op: str,
-    dtype: Any,
-    layout: Any,
-    device: Any,
-    pin_memory: Any,
-    *,
-    default: dt.dtype | None = None,
-    place: Device | None = None,
+    op: str, given: TensorOptions, *, without: str = "", default: dt.dtype | None = None, place: Device | None = None
 ) -> tuple[dt.dtype, Device]:
     """The dtype and device asked for, else `default` (the default float) and `place`."""
-    check_layout(op, layout)
+    check_options(op, given, without)
+    dtype, device = given.get("dtype"), given.get("device")
     wanted = default or dt.get_default_dtype() if dtype is None else dtype_of(op, dtype)
     where = resolve(device) if device is not None or place is None else place
-    if pin_memory:
+    if given.get("pin_memory"):
         if where.type not in ("cpu", "meta"):
             fail(RuntimeError, op, f"only dense CPU tensors can be pinned, got device {where}.")
         check_pinning(op)
     return wanted, where
 
 
-def check_layout(op: str, layout: Any) -> None:
+def check_options(op: str, given: TensorOptions, without: str = "") -> None:
+    """Raise for names that are no options and for another layout than the one there is."""
+    if given:
+        for name in given:
+            if name not in _PARAMETERS or name == without:
+                raise TypeError(f"{op}: got an unexpected keyword argument {name!r}.")
+        check_layout(op, given.get("layout"))
+
+
+def check_layout(op: str, layout: object) -> None:
     """Raise for another layout than the one there is."""
     if layout is not None and str(layout).rpartition(".")[2] != "strided":
         fail(UnsupportedError, op, f"layout must be strided, got {layout}.")
@@ -66,32 +115,33 @@ def check_pinning(op: str) -> None:
         )
 
 
-def finish(t: Any, requires_grad: bool, pin_memory: Any = False) -> Any:
-    """Honour pin_memory= and requires_grad= on a freshly made tensor."""
-    if pin_memory and t._spec.device.type != "meta":
+def finish(t: Tensor, given: TensorOptions, *, pin: bool = True) -> Tensor:
+    """Honour pin_memory= (where `pin`) and requires_grad= on a freshly made tensor."""
+    if pin and given.get("pin_memory") and t._spec.device.type != "meta":
         t = F.pin_memory(t)
-    return t.requires_grad_() if requires_grad else t
+    return t.requires_grad_() if given.get("requires_grad") else t
 
 
-def out_dtype(op: str, out: Any, dtype: Any) -> Any:
-    """The dtype of the result: that of `out` if there is one; `dtype` must not contradict it."""
+def out_dtype(op: str, out: Tensor | None, given: TensorOptions) -> TensorOptions:
+    """The options with the dtype of `out` if there is one, which theirs must not contradict."""
     if out is None:
-        return dtype
+        return given
+    dtype = given.get("dtype")
     if dtype is not None and dtype_of(op, dtype) is not out.dtype:
         fail(RuntimeError, op, f"dtype {dtype} does not match the dtype of out, {out.dtype}.")
-    return out.dtype
+    return {**given, "dtype": out.dtype}
 
 
-def deliver(t: Any, out: Any, requires_grad: bool, pin_memory: Any = False) -> Any:
+def deliver(t: Tensor, out: Tensor | None, given: TensorOptions) -> Tensor:
     """The new tensor, or `out` resized and overwritten with it."""
     if out is not None:
         t = F.copy_(out.resize_(t._spec.shape), t)
-    return finish(t, requires_grad, pin_memory and out is None)
+    return finish(t, given, pin=out is None)
 
 
-def new_memory(shape: Any, strides: Any, dtype: dt.dtype, device: Device, pin_memory: Any) -> Any:
+def new_memory(shape: Shape, strides: Shape, dtype: dt.dtype, device: Device, given: TensorOptions) -> Tensor:
     """Memory with arbitrary content, page-locked on the CPU if that was asked for."""
-    if pin_memory and device.type == "cpu":
+    if given.get("pin_memory") and device.type == "cpu":
         return F._empty_pinned(shape, strides, dtype)
     return F._empty(shape, strides, dtype, device)
 

@@ -13,7 +13,6 @@ from .registry import F, Op, composite, pointwise
 
 pointwise(
     "sqrt(Tensor input)",
-    lambda x: apply("sqrt", x),
     dtypes="float",
     doc="""Square root.
 
@@ -25,7 +24,6 @@ pointwise(
 
 pointwise(
     "rsqrt(Tensor input)",
-    lambda x: apply("rsqrt", x),
     dtypes="float",
     doc="""`1 / sqrt(input)`.
 
@@ -38,7 +36,6 @@ pointwise(
 
 pointwise(
     "reciprocal(Tensor input)",
-    lambda x: apply("reciprocal", x),
     dtypes="float",
     doc="""`1 / input`.
 
@@ -57,7 +54,6 @@ def _square_types(promoted: dt.dtype, x: Spec) -> tuple[dt.dtype, dt.dtype]:
 
 pointwise(
     "square(Tensor input)",
-    lambda x: apply("square", x),
     dtypes=_square_types,
     doc="""`input * input`.
 

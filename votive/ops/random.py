@@ -8,7 +8,7 @@ each time. Elements are drawn in row-major order, whatever the strides of the te
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.cpu.reference.sampling import counters, multinomial_draws
 from ..core import dtype as dt
@@ -16,9 +16,15 @@ from ..core import rng
 from ..core.device import resolve
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Layout, Spec, broadcast_shapes, contiguous_strides
-from .creation import sizes
-from .options import check_layout, finish
+from .options import check_options, finish, tensor_options
 from .registry import OPS, F, Op, composite, structured
+from .sizes import new_shape
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from ..tensor import Tensor
+    from .options import TensorOptions
 
 
 def _zero(c: Any, g: Any) -> Any:
@@ -178,6 +184,7 @@ def multinomial(
 
 
 @composite(method=False)
+@tensor_options()
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -185,33 +192,30 @@ def normal(
     *,
     generator: Any = None,
     out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+    **given: Unpack[TensorOptions],
+) -> Tensor:
     """Normal random numbers; `mean` and `std` are tensors that broadcast, or numbers with a size.
 
     >>> votive.normal(votive.tensor([1.0, 2.0]), votive.tensor([0.0, 0.0]))
     tensor([1., 2.])
     """
-    check_layout("normal", layout)
-    given = [v for v in (mean, std) if hasattr(v, "_spec")]
-    if given and not (size is None and dtype is None and device is None):
+    check_options("normal", given)
+    dtype, device = given.get("dtype"), given.get("device")
+    tensors = [v for v in (mean, std) if hasattr(v, "_spec")]
+    if tensors and not (size is None and dtype is None and device is None):
         raise TypeError("normal: size, dtype and device go with numbers; tensors bring their own.")
     if hasattr(std, "_spec") and std.dtype.is_complex:
         fail(DtypeError, "normal", "std must not be complex.")
-    if given:
-        shape = broadcast_shapes("normal", *(tuple(v.shape) for v in given))
+    if tensors:
+        shape = broadcast_shapes("normal", *(tuple(v.shape) for v in tensors))
         if out is None:
-            dtype, device = given[0].dtype, given[0].device
+            dtype, device = tensors[0].dtype, tensors[0].device
     else:
         if not isinstance(size, (tuple, list)):
             raise TypeError("normal: give a size, as in normal(0.0, 1.0, (2, 3)).")
-        shape = sizes("normal", (size,))
+        shape = new_shape("normal", (size,))
     memory = target("normal", shape, out, dtype, device)
-    return finish(draw("normal", memory, generator, mean, std), requires_grad, pin_memory)
+    return finish(draw("normal", memory, generator, mean, std), given)
 
 
 @composite(method=False)

@@ -2,83 +2,92 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.device import resolve
-from ..core.memory_format import preserve_format
+from ..core.memory_format import memory_format, preserve_format
 from .copy import format_strides
-from .creation import sizes
-from .options import check_layout, finish
+from .options import check_options, finish, tensor_options
 from .random import draw, integer, make, target
 from .registry import F, composite
+from .sizes import new_shape
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from ..core.layout import Shape
+    from ..core.rng import Generator
+    from ..tensor import Tensor
+    from .options import TensorOptions
 
 
-def _shape(op: str, size: tuple[Any, ...], named: Any) -> tuple[int, ...]:
+def _shape(op: str, size: tuple[Any, ...], named: int | Sequence[int] | None) -> Shape:
     if named is not None:
         size = (*size, named)
     if not size:
         raise TypeError(f"{op}: give a size, as in {op}(2, 3).")
-    return sizes(op, size)
+    return new_shape(op, size)
+
+
+def _drawn(
+    op: str,
+    sampler: str,
+    shape: Shape,
+    kind: dt.dtype,
+    generator: Generator | None,
+    out: Tensor | None,
+    given: TensorOptions,
+    *parameters: float,
+) -> Tensor:
+    """A new tensor of samples, of type `kind` unless another was asked for, or `out` overwritten with them."""
+    check_options(op, given)
+    dtype, device = given.get("dtype"), given.get("device")
+    if out is None:
+        return finish(make(sampler, shape, dtype or kind, device, generator, *parameters), given)
+    return finish(draw(sampler, target(op, shape, out, dtype, device), generator, *parameters), given)
 
 
 @composite(method=False)
+@tensor_options()
 def rand(
-    *args: Any,
-    size: Any = None,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+    *args: int | Sequence[int],
+    size: int | Sequence[int] | None = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    **given: Unpack[TensorOptions],
+) -> Tensor:
     """Uniform random numbers of [0, 1).
 
     >>> _ = votive.manual_seed(0)
     >>> votive.rand(2)
     tensor([0.3990, 0.8805])
     """
-    check_layout("rand", layout)
     shape = _shape("rand", args, size)
-    if out is None:
-        kind = dtype or dt.get_default_dtype()
-        return finish(make("uniform", shape, kind, device, generator, 0, 1), requires_grad, pin_memory)
-    return finish(
-        draw("uniform", target("rand", shape, out, dtype, device), generator, 0, 1), requires_grad, pin_memory
-    )
+    return _drawn("rand", "uniform", shape, dt.get_default_dtype(), generator, out, given, 0, 1)
 
 
 @composite(method=False)
+@tensor_options()
 def randn(
-    *args: Any,
-    size: Any = None,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+    *args: int | Sequence[int],
+    size: int | Sequence[int] | None = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    **given: Unpack[TensorOptions],
+) -> Tensor:
     """Normal random numbers with mean 0 and variance 1.
 
     >>> _ = votive.manual_seed(0)
     >>> votive.randn(2)
     tensor([ 0.9911, -0.9247])
     """
-    check_layout("randn", layout)
     shape = _shape("randn", args, size)
-    if out is None:
-        kind = dtype or dt.get_default_dtype()
-        return finish(make("normal", shape, kind, device, generator, 0, 1), requires_grad, pin_memory)
-    return finish(
-        draw("normal", target("randn", shape, out, dtype, device), generator, 0, 1), requires_grad, pin_memory
-    )
+    return _drawn("randn", "normal", shape, dt.get_default_dtype(), generator, out, given, 0, 1)
 
 
-def _range(op: str, args: tuple[Any, ...], named: dict[str, Any], last: tuple[str, ...]) -> Any:
+def _range(op: str, args: tuple[Any, ...], named: dict[str, Any], last: tuple[str, ...]) -> tuple[int, int, Any]:
     """Read `(high, *last)` or `(low, high, *last)`, some of it given by name."""
     named = {name: value for name, value in named.items() if value is not None}
     total = len(args) + len(named)
@@ -92,140 +101,116 @@ def _range(op: str, args: tuple[Any, ...], named: dict[str, Any], last: tuple[st
 
 
 @composite(method=False)
+@tensor_options()
 def randint(
-    *args: Any,
-    low: Any = None,
-    high: Any = None,
-    size: Any = None,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+    *args: int | Sequence[int],
+    low: int | None = None,
+    high: int | None = None,
+    size: Sequence[int] | None = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+    **given: Unpack[TensorOptions],
+) -> Tensor:
     """Random integers of [low, high): `randint(high, size)` or `randint(low, high, size)`.
 
     >>> _ = votive.manual_seed(0)
     >>> votive.randint(10, (5,))
     tensor([8, 6, 3, 0, 3])
     """
-    check_layout("randint", layout)
-    named = {"low": low, "high": high, "size": size}
-    first, end, shape = _range("randint", args, named, ("size",))
+    first, end, shape = _range("randint", args, {"low": low, "high": high, "size": size}, ("size",))
     if not isinstance(shape, (tuple, list)):
         raise TypeError(f"randint: size must be a tuple of ints, got {type(shape).__name__}.")
-    wanted = sizes("randint", (shape,))
-    if out is None and -(1 << 63) <= first <= end <= 1 << 63:
-        kind = dtype or dt.int64
-        return finish(make("random", wanted, kind, device, generator, first, end), requires_grad, pin_memory)
-    if out is None and dtype is None:
-        dtype = dt.int64
-    memory = target("randint", wanted, out, dtype, device)
-    return finish(draw("random", memory, generator, first, end), requires_grad, pin_memory)
+    wanted = new_shape("randint", (shape,))
+    if out is None and not -(1 << 63) <= first <= end <= 1 << 63:
+        # Drawing into memory says which of the bounds its type cannot hold.
+        out = target("randint", wanted, None, given.get("dtype") or dt.int64, given.get("device"))
+    return _drawn("randint", "random", wanted, dt.int64, generator, out, given, first, end)
 
 
 @composite(method=False)
+@tensor_options()
 def randperm(
-    n: int,
-    *,
-    generator: Any = None,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Any:
+    n: int, *, generator: Generator | None = None, out: Tensor | None = None, **given: Unpack[TensorOptions]
+) -> Tensor:
     """A random order of the integers 0 .. n-1.
 
     >>> _ = votive.manual_seed(0)
     >>> votive.randperm(4)
     tensor([3, 2, 1, 0])
     """
-    check_layout("randperm", layout)
-    length = integer("randperm", "n", n)
-    shape = sizes("randperm", (length,))
-    if out is None:
-        return finish(make("randperm", shape, dtype or dt.int64, device, generator), requires_grad, pin_memory)
-    memory = target("randperm", shape, out, dtype, device)
-    return finish(draw("randperm", memory, generator), requires_grad, pin_memory)
+    shape = new_shape("randperm", (integer("randperm", "n", n),))
+    return _drawn("randperm", "randperm", shape, dt.int64, generator, out, given)
 
 
-def _like(op: str, x: Any, dtype: Any, device: Any, memory_format: Any) -> Any:
+def _like(
+    op: str,
+    sampler: str,
+    x: Tensor,
+    generator: Generator | None,
+    order: memory_format,
+    given: TensorOptions,
+    *parameters: float,
+) -> Tensor:
+    """Samples in the shape, and unless others were asked for the dtype and on the device, of `x`."""
+    check_options(op, given)
     spec = x._spec
-    strides = format_strides(op, spec, memory_format)
-    return F._empty(spec.shape, strides, dtype or spec.dtype, resolve(device or spec.device))
+    place = resolve(given.get("device") or spec.device)
+    memory = F._empty(spec.shape, format_strides(op, spec, order), given.get("dtype") or spec.dtype, place)
+    return finish(draw(sampler, memory, generator, *parameters), given)
 
 
 @composite(method=False)
+@tensor_options()
 def rand_like(
-    input: Any,
+    input: Tensor,
     *,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = preserve_format,
-) -> Any:
+    generator: Generator | None = None,
+    memory_format: memory_format = preserve_format,
+    **given: Unpack[TensorOptions],
+) -> Tensor:
     """Uniform random numbers of [0, 1) in the shape, dtype and device of `input`.
 
     >>> _ = votive.manual_seed(0)
     >>> votive.rand_like(votive.zeros(2))
     tensor([0.3990, 0.8805])
     """
-    check_layout("rand_like", layout)
-    memory = _like("rand_like", input, dtype, device, memory_format)
-    return finish(draw("uniform", memory, generator, 0, 1), requires_grad, pin_memory)
+    return _like("rand_like", "uniform", input, generator, memory_format, given, 0, 1)
 
 
 @composite(method=False)
+@tensor_options()
 def randn_like(
-    input: Any,
+    input: Tensor,
     *,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = preserve_format,
-) -> Any:
+    generator: Generator | None = None,
+    memory_format: memory_format = preserve_format,
+    **given: Unpack[TensorOptions],
+) -> Tensor:
     """Normal random numbers with mean 0 and variance 1 in the shape, dtype and device of `input`.
 
     >>> _ = votive.manual_seed(0)
     >>> votive.randn_like(votive.zeros(2))
     tensor([ 0.9911, -0.9247])
     """
-    check_layout("randn_like", layout)
-    memory = _like("randn_like", input, dtype, device, memory_format)
-    return finish(draw("normal", memory, generator, 0, 1), requires_grad, pin_memory)
+    return _like("randn_like", "normal", input, generator, memory_format, given, 0, 1)
 
 
 @composite(method=False)
+@tensor_options()
 def randint_like(
-    input: Any,
-    *args: Any,
-    low: Any = None,
-    high: Any = None,
-    generator: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-    memory_format: Any = preserve_format,
-) -> Any:
+    input: Tensor,
+    *args: int,
+    low: int | None = None,
+    high: int | None = None,
+    generator: Generator | None = None,
+    memory_format: memory_format = preserve_format,
+    **given: Unpack[TensorOptions],
+) -> Tensor:
     """Random integers of [0, high) or [low, high) in the shape, dtype and device of `input`.
 
     >>> _ = votive.manual_seed(0)
     >>> votive.randint_like(votive.zeros(3), 10)
     tensor([8., 6., 3.])
     """
-    check_layout("randint_like", layout)
     first, end, _ = _range("randint_like", args, {"low": low, "high": high}, ())
-    memory = _like("randint_like", input, dtype, device, memory_format)
-    return finish(draw("random", memory, generator, first, end), requires_grad, pin_memory)
+    return _like("randint_like", "random", input, generator, memory_format, given, first, end)

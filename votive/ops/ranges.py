@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, devices_differ, fail
 from ..core.layout import Layout, Spec
-from .options import deliver, finish, number, options, out_dtype
+from .options import deliver, finish, number, options, out_dtype, tensor_options
 from .registry import OPS, F, Resolved, composite, structured
 from .sizes import int_of
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from ..core.device import device as Device
+    from ..formula.expr import Number
+    from ..tensor import Tensor
+    from .options import TensorOptions
 
 structured(
     "_arange(Scalar start, Scalar step, int size, dtype dtype, any device)",
@@ -62,7 +70,7 @@ def range_length(start: Any, end: Any, step: Any, dtype: dt.dtype) -> int:
 
 
 def _arange_shortcut(*given: Any, dtype: Any = None) -> Resolved:
-    wanted, place = options("arange", dtype or dt.int64, None, None, False)
+    wanted, place = options("arange", {"dtype": dtype or dt.int64})
     if any(v.__class__ is not int for v in given) or wanted.category not in (dt.INT, dt.FLOAT):
         return None
     first, last, by = (0, *given, 1) if len(given) == 1 else (*given, 1)[:3]
@@ -70,18 +78,10 @@ def _arange_shortcut(*given: Any, dtype: Any = None) -> Resolved:
 
 
 @composite(method=False, shortcut=_arange_shortcut)
+@tensor_options()
 def arange(
-    start: Any = None,
-    end: Any = None,
-    step: Any = 1,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+    start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None, **given: Unpack[TensorOptions]
+) -> Tensor:
     """Numbers from start (0) up to but without end: start + i·step.
 
     Integers give int64; any float among the arguments gives the default dtype.
@@ -93,13 +93,10 @@ def arange(
         if start is None:
             raise TypeError("arange: missing argument 'end'.")
         start, end = 0, start
-    given = (0 if start is None else start, end, step)
-    first, last, by = (number("arange", n, v) for n, v in zip(("start", "end", "step"), given, strict=True))
-    dtype = out_dtype("arange", out, dtype)
-    if dtype is None:
-        whole = all(isinstance(v, int) for v in (first, last, by))
-        dtype = dt.int64 if whole else dt.get_default_dtype()
-    wanted, place = options("arange", dtype, layout, device, pin_memory)
+    bounds = (0 if start is None else start, end, step)
+    first, last, by = (number("arange", n, v) for n, v in zip(("start", "end", "step"), bounds, strict=True))
+    default = dt.int64 if all(isinstance(v, int) for v in (first, last, by)) else None
+    wanted, place = options("arange", out_dtype("arange", out, given), default=default)
     if wanted.category in (dt.BOOL, dt.COMPLEX):
         fail(UnsupportedError, "arange", f"not implemented for {wanted}.")
     size = range_length(first, last, by, wanted)
@@ -110,10 +107,12 @@ def arange(
             UserWarning,
             stacklevel=2,
         )
-    return deliver(F._arange(first, by, size, wanted, place), out, requires_grad, pin_memory)
+    return deliver(F._arange(first, by, size, wanted, place), out, given)
 
 
-def _spaced(op: str, start: Any, end: Any, steps: Any, out: Any, *given: Any) -> tuple[Any, ...]:
+def _spaced(
+    op: str, start: Tensor | Number, end: Tensor | Number, steps: int, out: Tensor | None, given: TensorOptions
+) -> tuple[Number, Number, int, dt.dtype, Device]:
     """Checked arguments of linspace and logspace."""
     first, last = _bound(op, "start", start), _bound(op, "end", end)
     steps = int_of(op, "steps", steps)
@@ -123,8 +122,7 @@ def _spaced(op: str, start: Any, end: Any, steps: Any, out: Any, *given: Any) ->
     is_complex = isinstance(first, complex) or isinstance(last, complex)
     if is_complex:
         default = default.to_complex()
-    dtype = out_dtype(op, out, given[0])
-    wanted, place = options(op, dtype, *given[1:], default=default)
+    wanted, place = options(op, out_dtype(op, out, given), default=default)
     if is_complex and not wanted.is_complex:
         fail(DtypeError, op, f"complex ends do not fit into {wanted}.")
     if wanted is dt.bool_:
@@ -133,52 +131,31 @@ def _spaced(op: str, start: Any, end: Any, steps: Any, out: Any, *given: Any) ->
 
 
 @composite(method=False)
-def linspace(
-    start: Any,
-    end: Any,
-    steps: int,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options()
+def linspace(start: Any, end: Any, steps: int, *, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
     """`steps` numbers at equal distances from start to end, both included.
 
     >>> votive.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    given = (dtype, layout, device, pin_memory)
-    first, last, n, wanted, place = _spaced("linspace", start, end, steps, out, *given)
-    return deliver(F._linspace(first, last, n, wanted, place), out, requires_grad, pin_memory)
+    first, last, n, wanted, place = _spaced("linspace", start, end, steps, out, given)
+    return deliver(F._linspace(first, last, n, wanted, place), out, given)
 
 
 @composite(method=False)
+@tensor_options()
 def logspace(
-    start: Any,
-    end: Any,
-    steps: int,
-    base: float = 10.0,
-    *,
-    out: Any = None,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Any:
+    start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, **given: Unpack[TensorOptions]
+) -> Tensor:
     """`steps` numbers at equal ratios from base^start to base^end, both included.
 
     >>> votive.logspace(0, 2, 3)
     tensor([  1.,  10., 100.])
     """
-    given = (dtype, layout, device, pin_memory)
-    first, last, n, wanted, place = _spaced("logspace", start, end, steps, out, *given)
+    first, last, n, wanted, place = _spaced("logspace", start, end, steps, out, given)
     if isinstance(base, complex):
         raise TypeError("logspace: base must be a real number.")
-    return deliver(F._logspace(first, last, n, base, wanted, place), out, requires_grad, pin_memory)
+    return deliver(F._logspace(first, last, n, base, wanted, place), out, given)
 
 
 def triangle_count(row: int, col: int, offset: int) -> int:
@@ -202,56 +179,38 @@ structured(
 )
 
 
-def _triangle(op: str, lower: bool, row: Any, col: Any, offset: Any, *given: Any) -> Any:
+def _triangle(op: str, lower: bool, row: int, col: int, offset: int, given: TensorOptions) -> Tensor:
     row, col, offset = (int_of(op, n, v) for n, v in zip(("row", "col", "offset"), (row, col, offset), strict=True))
     if row < 0 or col < 0:
         fail(RuntimeError, op, f"row and col must not be negative, got {row} and {col}.")
-    wanted, place = options(op, *given)
+    wanted, place = options(op, given, without="requires_grad", default=dt.int64)
     if wanted.category != dt.INT:
         fail(UnsupportedError, op, f"not implemented for {wanted}; use an integer dtype.")
-    return finish(F._triangle(row, col, offset, lower, wanted, place), False, given[-1])
+    return finish(F._triangle(row, col, offset, lower, wanted, place), given)
 
 
 @composite(method=False)
-def tril_indices(
-    row: int,
-    col: int,
-    offset: int = 0,
-    *,
-    dtype: Any = dt.int64,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-) -> Any:
+@tensor_options(without="requires_grad")
+def tril_indices(row: int, col: int, offset: int = 0, **given: Unpack[TensorOptions]) -> Tensor:
     """Row and column indices of the lower triangle of a row-by-col matrix.
 
     >>> votive.tril_indices(2, 2)
     tensor([[0, 1, 1],
             [0, 0, 1]])
     """
-    given = (dtype, layout, device, pin_memory)
-    return _triangle("tril_indices", True, row, col, offset, *given)
+    return _triangle("tril_indices", True, row, col, offset, given)
 
 
 @composite(method=False)
-def triu_indices(
-    row: int,
-    col: int,
-    offset: int = 0,
-    *,
-    dtype: Any = dt.int64,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-) -> Any:
+@tensor_options(without="requires_grad")
+def triu_indices(row: int, col: int, offset: int = 0, **given: Unpack[TensorOptions]) -> Tensor:
     """Row and column indices of the upper triangle of a row-by-col matrix.
 
     >>> votive.triu_indices(2, 2)
     tensor([[0, 0, 1],
             [0, 1, 1]])
     """
-    given = (dtype, layout, device, pin_memory)
-    return _triangle("triu_indices", False, row, col, offset, *given)
+    return _triangle("triu_indices", False, row, col, offset, given)
 
 
 @composite(method=False)

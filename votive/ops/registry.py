@@ -9,26 +9,15 @@ Three ways to declare one:
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
-from ..formula import Expr, Formula
-from .operator import Composite, Op, Operator, Resolved, Rule
+from ..formula import Expr, Formula, apply
+from .operator import Composite, Context, Op, Operator, Resolved, Rule
 
-__all__ = [
-    "COMPOSITES",
-    "OPS",
-    "Composite",
-    "F",
-    "Op",
-    "Operator",
-    "Resolved",
-    "composite",
-    "formula_op",
-    "pointwise",
-    "structured",
-    "view",
-]
+__all__ = ["COMPOSITES", "OPS", "Composite", "Context", "F", "Op", "Operator", "Resolved"]
+__all__ += ["composite", "formula_op", "pointwise", "structured", "view"]
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
 
@@ -54,7 +43,7 @@ def declare(op: Op) -> Op:
 
 def pointwise(
     schema: str,
-    formula: Callable[..., Expr],
+    formula: Callable[..., Expr] | None = None,
     *,
     doc: str,
     dtypes: Any = "promote",
@@ -63,7 +52,7 @@ def pointwise(
     inplace: bool = True,
     **options: Any,
 ) -> Op:
-    """Declare an elementwise operator by its formula.
+    """Declare an elementwise operator by its formula; without one it is the primitive of its name.
 
     `dtypes`: "promote", "float" (integers become the default float), "bool" (a test) or a function
     (promoted dtype) -> (compute dtype, result dtype). `allow`: kinds accepted, of b, i, f, c.
@@ -71,7 +60,7 @@ def pointwise(
     if dtypes == "bool":
         options["differentiable"] = False
     op = declare(Op(schema, kind="pointwise", doc=doc, inplace=inplace, **options))
-    op.builder = formula
+    op.builder = formula or functools.partial(apply, op.name)
     op.grad_builders = grad or {}
     op.dtype_rule = dtypes
     op.allow = allow

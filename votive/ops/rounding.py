@@ -46,7 +46,6 @@ def abs_inplace(input: Any) -> Any:
 
 pointwise(
     "sign(Tensor input)",
-    lambda x: apply("sign", x),
     allow="bif",
     doc="""The sign of each element: -1, 0 or 1.
 
@@ -57,7 +56,6 @@ pointwise(
 
 pointwise(
     "signbit(Tensor input)",
-    lambda x: apply("signbit", x),
     dtypes="bool",
     allow="bif",
     inplace=False,
@@ -70,7 +68,6 @@ pointwise(
 
 pointwise(
     "floor(Tensor input)",
-    lambda x: apply("floor", x),
     allow="if",
     doc="""The largest integer not above each element.
 
@@ -82,7 +79,6 @@ pointwise(
 
 pointwise(
     "ceil(Tensor input)",
-    lambda x: apply("ceil", x),
     allow="if",
     doc="""The smallest integer not below each element.
 
@@ -94,7 +90,6 @@ pointwise(
 
 pointwise(
     "trunc(Tensor input)",
-    lambda x: apply("trunc", x),
     allow="if",
     aliases=("fix",),
     doc="""The integer part of each element: rounding toward zero.

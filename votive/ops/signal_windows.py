@@ -8,12 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
-from .options import dtype_of, finish, number, options
+from ..core.errors import UnsupportedError
+from .options import finish, number, options, tensor_options
 from .registry import F, composite
 from .sizes import int_of
+
+if TYPE_CHECKING:
+    from typing import Unpack
+
+    from ..tensor import Tensor
+    from .options import TensorOptions
 
 SPACE = ("signal.windows",)
 # Coefficients of the sums of cosines: Blackman and Tukey 1958; Nuttall 1981, table II (4-term with
@@ -48,47 +55,36 @@ def kaiser_curve(size: int, period: int, beta: float) -> Any:
     return F.i0e(root) * F.exp(root - abs(beta)) / top
 
 
-def _window(op: str, M: Any, given: tuple[Any, ...], make: Callable[[int], Any], one: bool = True) -> Any:
+def _window(op: str, M: int, given: TensorOptions, make: Callable[[int], Tensor], one: bool = True) -> Tensor:
     """Check what all windows share, then make the window; one point is 1 (unless not `one`)."""
-    dtype, layout, device, requires_grad = given
     M = int_of(op, "M", M)
     if M < 0:
         raise ValueError(f"{op}: M must not be negative, got {M}.")
-    if layout is not None and str(layout).rpartition(".")[2] != "strided":
-        raise ValueError(f"{op}: layout must be strided, got {layout}.")
-    wanted = dt.get_default_dtype() if dtype is None else dtype_of(op, dtype)
+    try:
+        wanted, place = options(op, given, without="pin_memory")
+    except UnsupportedError as e:
+        raise ValueError(str(e)) from None  # as torch says it here
     if wanted not in (dt.float32, dt.float64):
         raise ValueError(f"{op}: dtype must be float32 or float64, got {wanted}.")
-    wanted, place = options(op, wanted, None, device, False)
     if M == 0 or (M == 1 and one):
-        return finish(F.ones((M,), dtype=wanted, device=place), requires_grad)
-    return finish(make(M).to(device=place, dtype=wanted), requires_grad)
+        return finish(F.ones((M,), dtype=wanted, device=place), given)
+    return finish(make(M).to(device=place, dtype=wanted), given)
 
 
 @composite(namespaces=SPACE, method=False)
-def bartlett(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
-) -> Any:
+@tensor_options(without="pin_memory")
+def bartlett(M: int, *, sym: bool = True, **given: Unpack[TensorOptions]) -> Tensor:
     """The Bartlett window, a triangle with zeros at its ends: `1 - |2 k / (M - 1) - 1|`.
 
     >>> votive.signal.windows.bartlett(5)
     tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
     """
-    given = (dtype, layout, device, requires_grad)
     return _window("signal.windows.bartlett", M, given, lambda m: triangle(m, m - sym))
 
 
 @composite(namespaces=SPACE, method=False)
-def general_cosine(
-    M: int,
-    *,
-    a: Any,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options(without="pin_memory")
+def general_cosine(M: int, *, a: Any, sym: bool = True, **given: Unpack[TensorOptions]) -> Tensor:
     """A sum of cosines, `sum_i (-1)^i a_i cos(2 pi i k / (M - 1))`.
 
     >>> votive.signal.windows.general_cosine(4, a=[0.5, 0.5])
@@ -104,86 +100,67 @@ def general_cosine(
             raise ValueError(f"{op}: a must hold at least one coefficient.")
         return cosine_sum(m, m - sym, coefficients)
 
-    return _window(op, M, (dtype, layout, device, requires_grad), make)
+    return _window(op, M, given, make)
 
 
 @composite(namespaces=SPACE, method=False)
-def general_hamming(
-    M: int,
-    *,
-    alpha: float = 0.54,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options(without="pin_memory")
+def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, **given: Unpack[TensorOptions]) -> Tensor:
     """A raised cosine, `alpha - (1 - alpha) cos(2 pi k / (M - 1))`.
 
     >>> votive.signal.windows.general_hamming(4, alpha=0.5)
     tensor([0.0000, 0.7500, 0.7500, 0.0000])
     """
-    return general_cosine(
-        M, a=(alpha, 1.0 - alpha), sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
-    )
+    return general_cosine(M, a=(alpha, 1.0 - alpha), sym=sym, **given)
 
 
 @composite(namespaces=SPACE, method=False)
-def hamming(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
-) -> Any:
+@tensor_options(without="pin_memory")
+def hamming(M: int, *, sym: bool = True, **given: Unpack[TensorOptions]) -> Tensor:
     """The Hamming window, `0.54 - 0.46 cos(2 pi k / (M - 1))`.
 
     >>> votive.signal.windows.hamming(4)
     tensor([0.0800, 0.7700, 0.7700, 0.0800])
     """
-    return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_hamming(M, sym=sym, **given)
 
 
 @composite(namespaces=SPACE, method=False)
-def hann(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
-) -> Any:
+@tensor_options(without="pin_memory")
+def hann(M: int, *, sym: bool = True, **given: Unpack[TensorOptions]) -> Tensor:
     """The Hann window, `0.5 - 0.5 cos(2 pi k / (M - 1))`.
 
     >>> votive.signal.windows.hann(4)
     tensor([0.0000, 0.7500, 0.7500, 0.0000])
     """
-    return general_hamming(
-        M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
-    )
+    return general_hamming(M, alpha=0.5, sym=sym, **given)
 
 
 @composite(namespaces=SPACE, method=False)
-def blackman(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
-) -> Any:
+@tensor_options(without="pin_memory")
+def blackman(M: int, *, sym: bool = True, **given: Unpack[TensorOptions]) -> Tensor:
     """The Blackman window, `0.42 - 0.5 cos(2 pi k / (M - 1)) + 0.08 cos(4 pi k / (M - 1))`.
 
     >>> votive.signal.windows.blackman(6)[1:5]
     tensor([0.2008, 0.8492, 0.8492, 0.2008])
     """
-    return general_cosine(
-        M, a=BLACKMAN, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
-    )
+    return general_cosine(M, a=BLACKMAN, sym=sym, **given)
 
 
 @composite(namespaces=SPACE, method=False)
-def nuttall(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
-) -> Any:
+@tensor_options(without="pin_memory")
+def nuttall(M: int, *, sym: bool = True, **given: Unpack[TensorOptions]) -> Tensor:
     """The Nuttall window with the lowest side lobes: a sum of four cosines.
 
     >>> votive.signal.windows.nuttall(5)
     tensor([3.6280e-04, 2.2698e-01, 1.0000e+00, 2.2698e-01, 3.6280e-04])
     """
-    return general_cosine(M, a=NUTTALL, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
+    return general_cosine(M, a=NUTTALL, sym=sym, **given)
 
 
 @composite(namespaces=SPACE, method=False)
-def cosine(
-    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
-) -> Any:
+@tensor_options(without="pin_memory")
+def cosine(M: int, *, sym: bool = True, **given: Unpack[TensorOptions]) -> Tensor:
     """Half a wave, `sin(pi (k + 1/2) / M)`.
 
     >>> votive.signal.windows.cosine(3)
@@ -193,7 +170,6 @@ def cosine(
     def make(m: int) -> Any:
         return F.sin(steps(m, 0.5, math.pi / (m if sym or m == 1 else m + 1)))
 
-    given = (dtype, layout, device, requires_grad)
     return _window("signal.windows.cosine", M, given, make, one=False)
 
 
@@ -202,17 +178,10 @@ def _middle(m: int, sym: bool) -> float:
 
 
 @composite(namespaces=SPACE, method=False)
+@tensor_options(without="pin_memory")
 def exponential(
-    M: int,
-    *,
-    center: float | None = None,
-    tau: float = 1.0,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+    M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, **given: Unpack[TensorOptions]
+) -> Tensor:
     """Decay from `center` to both sides, `e^(-|k - center| / tau)`.
 
     >>> votive.signal.windows.exponential(3)
@@ -227,20 +196,12 @@ def exponential(
         raise ValueError(f"{op}: tau must be positive, got {tau}.")
     if sym and center is not None:
         raise ValueError(f"{op}: center must be None for a symmetric window, got {center}.")
-    return _window(op, M, (dtype, layout, device, requires_grad), make, one=False)
+    return _window(op, M, given, make, one=False)
 
 
 @composite(namespaces=SPACE, method=False)
-def gaussian(
-    M: int,
-    *,
-    std: float = 1.0,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options(without="pin_memory")
+def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **given: Unpack[TensorOptions]) -> Tensor:
     """The bell curve `e^(-u^2 / (2 std^2))`, u the distance from the middle.
 
     >>> votive.signal.windows.gaussian(3)
@@ -253,20 +214,12 @@ def gaussian(
     def make(m: int) -> Any:
         return F.exp(-F.square(steps(m, -_middle(m, sym), math.sqrt(0.5) / std)))
 
-    return _window(op, M, (dtype, layout, device, requires_grad), make, one=False)
+    return _window(op, M, given, make, one=False)
 
 
 @composite(namespaces=SPACE, method=False)
-def kaiser(
-    M: int,
-    *,
-    beta: float = 12.0,
-    sym: bool = True,
-    dtype: Any = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-) -> Any:
+@tensor_options(without="pin_memory")
+def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, **given: Unpack[TensorOptions]) -> Tensor:
     """The Kaiser window, `I0(beta sqrt(1 - u^2)) / I0(beta)` for u from -1 to 1.
 
     >>> votive.signal.windows.kaiser(3, beta=2.0)
@@ -275,5 +228,4 @@ def kaiser(
     op = "signal.windows.kaiser"
     if beta < 0:
         raise ValueError(f"{op}: beta must not be negative, got {beta}.")
-    given = (dtype, layout, device, requires_grad)
     return _window(op, M, given, lambda m: kaiser_curve(m, m - sym, beta))

@@ -23,7 +23,6 @@ SPECIAL: dict[str, Any] = {
 
 pointwise(
     "erf(Tensor input)",
-    lambda x: apply("erf", x),
     dtypes="float",
     allow="bif",
     also=("special.erf",),
@@ -37,7 +36,6 @@ pointwise(
 
 pointwise(
     "erfc(Tensor input)",
-    lambda x: apply("erfc", x),
     dtypes="float",
     allow="bif",
     also=("special.erfc",),
@@ -51,7 +49,6 @@ pointwise(
 
 pointwise(
     "erfinv(Tensor input)",
-    lambda x: apply("erfinv", x),
     dtypes="float",
     allow="bif",
     also=("special.erfinv",),
@@ -65,7 +62,6 @@ pointwise(
 
 pointwise(
     "erfcx(Tensor input)",
-    lambda x: apply("erfcx", x),
     **SPECIAL,
     doc="""`e^(x^2) erfc(x)`, which does not underflow.
 
@@ -87,7 +83,6 @@ pointwise(
 
 pointwise(
     "log_ndtr(Tensor input)",
-    lambda x: apply("log_ndtr", x),
     **SPECIAL,
     doc="""Logarithm of the normal distribution function, exact in the tail too.
 
@@ -98,7 +93,6 @@ pointwise(
 
 pointwise(
     "ndtri(Tensor input)",
-    lambda p: apply("ndtri", p),
     **SPECIAL,
     doc="""The number whose ndtr is input.
 
@@ -124,7 +118,6 @@ pointwise(
 
 pointwise(
     "sigmoid(Tensor input)",
-    lambda x: apply("sigmoid", x),
     dtypes="float",
     also=("special.expit", "nn.functional.sigmoid"),
     doc="""`1 / (1 + e^-input)`, elementwise.
@@ -169,7 +162,6 @@ pointwise(
 
 pointwise(
     "lgamma(Tensor input)",
-    lambda x: apply("lgamma", x),
     dtypes="float",
     allow="bif",
     also=("special.gammaln",),
@@ -182,7 +174,6 @@ pointwise(
 
 pointwise(
     "digamma(Tensor input)",
-    lambda x: apply("digamma", x),
     dtypes="float",
     allow="bif",
     also=("special.digamma", "special.psi"),
@@ -275,7 +266,6 @@ pointwise(
 
 pointwise(
     "zeta(Operand input, Operand other)",
-    lambda s, q: apply("zeta", s, q),
     **SPECIAL,
     doc="""Hurwitz zeta function: the sum of `(k + other)^-input` over k = 0, 1, 2 …
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ..formula import apply
 from .registry import pointwise
 
 pointwise(
     "sin(Tensor input)",
-    lambda x: apply("sin", x),
     dtypes="float",
     doc="""Sine of an angle in radians.
 
@@ -21,7 +19,6 @@ pointwise(
 
 pointwise(
     "cos(Tensor input)",
-    lambda x: apply("cos", x),
     dtypes="float",
     doc="""Cosine of an angle in radians.
 
@@ -33,7 +30,6 @@ pointwise(
 
 pointwise(
     "tan(Tensor input)",
-    lambda x: apply("tan", x),
     dtypes="float",
     doc="""Tangent of an angle in radians.
 
@@ -46,7 +42,6 @@ pointwise(
 
 pointwise(
     "asin(Tensor input)",
-    lambda x: apply("asin", x),
     dtypes="float",
     aliases=("arcsin",),
     doc="""The angle in -pi/2..pi/2 whose sine is input.
@@ -60,7 +55,6 @@ pointwise(
 
 pointwise(
     "acos(Tensor input)",
-    lambda x: apply("acos", x),
     dtypes="float",
     aliases=("arccos",),
     doc="""The angle in 0..pi whose cosine is input.
@@ -74,7 +68,6 @@ pointwise(
 
 pointwise(
     "atan(Tensor input)",
-    lambda x: apply("atan", x),
     dtypes="float",
     aliases=("arctan",),
     doc="""The angle in -pi/2..pi/2 whose tangent is input.
@@ -87,7 +80,6 @@ pointwise(
 
 pointwise(
     "sinh(Tensor input)",
-    lambda x: apply("sinh", x),
     dtypes="float",
     doc="""Hyperbolic sine, `(e^x - e^-x) / 2`.
 
@@ -100,7 +92,6 @@ pointwise(
 
 pointwise(
     "cosh(Tensor input)",
-    lambda x: apply("cosh", x),
     dtypes="float",
     doc="""Hyperbolic cosine, `(e^x + e^-x) / 2`.
 
@@ -113,7 +104,6 @@ pointwise(
 
 pointwise(
     "tanh(Tensor input)",
-    lambda x: apply("tanh", x),
     dtypes="float",
     also=("nn.functional.tanh",),
     doc="""Hyperbolic tangent, `sinh(x) / cosh(x)`.
@@ -126,7 +116,6 @@ pointwise(
 
 pointwise(
     "asinh(Tensor input)",
-    lambda x: apply("asinh", x),
     dtypes="float",
     aliases=("arcsinh",),
     doc="""The number whose hyperbolic sine is input.
@@ -139,7 +128,6 @@ pointwise(
 
 pointwise(
     "acosh(Tensor input)",
-    lambda x: apply("acosh", x),
     dtypes="float",
     aliases=("arccosh",),
     doc="""The number, not negative, whose hyperbolic cosine is input.
@@ -152,7 +140,6 @@ pointwise(
 
 pointwise(
     "atanh(Tensor input)",
-    lambda x: apply("atanh", x),
     dtypes="float",
     aliases=("arctanh",),
     doc="""The number whose hyperbolic tangent is input.
@@ -165,7 +152,6 @@ pointwise(
 
 pointwise(
     "atan2(Tensor input, Tensor other)",
-    lambda a, b: apply("atan2", a, b),
     dtypes="float",
     allow="bif",
     aliases=("arctan2",),
@@ -179,7 +165,6 @@ pointwise(
 
 pointwise(
     "sinc(Tensor input)",
-    lambda x: apply("sinc", x),
     dtypes="float",
     also=("special.sinc",),
     doc="""`sin(pi x) / (pi x)`, and 1 at 0.

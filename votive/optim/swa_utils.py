@@ -193,7 +193,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     >>> model.running_mean
     tensor([2.])
     """
-    from ..nn.layers.normalization import _BatchNorm
+    from ..nn.layers.batchnorm import _BatchNorm
 
     momenta = {m: m.momentum for m in model.modules() if isinstance(m, _BatchNorm)}
     if not momenta:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, TypeVar
 
+from ..core import dtype as dt
+from ..core.device import DeviceLike
 from ..interchange import as_tensor
 from ..tensor import Tensor
 
@@ -23,8 +25,20 @@ class TVTensor(Tensor):
     True
     """
 
-    def __new__(cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Any:
-        return cls._adopt(_tensor(data, dtype, device, requires_grad))
+    def __new__(
+        cls,
+        data: Any,
+        *,
+        dtype: dt.dtype | None = None,
+        device: DeviceLike | None = None,
+        requires_grad: bool | None = None,
+    ) -> Any:
+        return cls._adopt(cls._shaped(_tensor(data, dtype, device, requires_grad)))
+
+    @classmethod
+    def _shaped(cls, tensor: Tensor) -> Tensor:
+        """The tensor in the shape that the class has, or an error."""
+        return tensor
 
     @classmethod
     def _adopt(cls: type[Kind], tensor: Tensor, **attributes: Any) -> Kind:
@@ -47,7 +61,7 @@ class TVTensor(Tensor):
         out.__dict__.update({k: v for k, v in self.__dict__.items() if k.startswith("_")})
         return out
 
-    def _again(self: Kind, tensor: Any) -> Kind:
+    def _again(self: Kind, tensor: Tensor) -> Kind:
         return type(self)._adopt(tensor, **self._attributes())
 
     def clone(self: Kind, **options: Any) -> Kind:
@@ -59,16 +73,16 @@ class TVTensor(Tensor):
     def detach(self: Kind) -> Kind:
         return self._again(super().detach())
 
-    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]  # as in Tensor
         name = type(self).__name__
         first, *rest = super().__repr__().removeprefix("tensor(").split("\n")
         shift = len(name) - len("tensor")
         rest = [" " * shift + line if shift >= 0 else line[-shift:] for line in rest]
-        told = "".join(f", {k}={v}" for k, v in self._attributes().items())
-        return f"{name}(" + "\n".join([first, *rest])[:-1] + f"{told})"
+        more = "".join(f", {k}={v}" for k, v in self._attributes().items())
+        return f"{name}(" + "\n".join([first, *rest])[:-1] + f"{more})"
 
 
-def _tensor(data: Any, dtype: Any, device: Any, requires_grad: bool | None) -> Tensor:
+def _tensor(data: Any, dtype: dt.dtype | None, device: DeviceLike | None, requires_grad: bool | None) -> Tensor:
     if _is_pil(data):
         from .transforms.functional import pil_to_tensor
 
@@ -79,7 +93,7 @@ def _tensor(data: Any, dtype: Any, device: Any, requires_grad: bool | None) -> T
     return made
 
 
-def _is_pil(data: Any) -> bool:
+def _is_pil(data: object) -> bool:
     return (type(data).__module__ or "").startswith("PIL.")
 
 
@@ -90,11 +104,11 @@ class Image(TVTensor):
     Image([[[0., 1.]]])
     """
 
-    def __new__(cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Any:
-        tensor = _tensor(data, dtype, device, requires_grad)
+    @classmethod
+    def _shaped(cls, tensor: Tensor) -> Tensor:
         if tensor.ndim < 2:
             raise ValueError(f"Image: needs at least (H, W), got shape {tuple(tensor.shape)}.")
-        return cls._adopt(tensor.unsqueeze(0) if tensor.ndim == 2 else tensor)
+        return tensor.unsqueeze(0) if tensor.ndim == 2 else tensor
 
 
 class Video(TVTensor):
@@ -104,11 +118,11 @@ class Video(TVTensor):
     votive.Size([8, 3, 4, 4])
     """
 
-    def __new__(cls, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool | None = None) -> Any:
-        tensor = _tensor(data, dtype, device, requires_grad)
+    @classmethod
+    def _shaped(cls, tensor: Tensor) -> Tensor:
         if tensor.ndim < 4:
             raise ValueError(f"Video: needs (T, C, H, W), got shape {tuple(tensor.shape)}.")
-        return cls._adopt(tensor)
+        return tensor
 
 
 class Mask(TVTensor):
@@ -170,8 +184,8 @@ class BoundingBoxes(TVTensor):
         format: BoundingBoxFormat | str,
         canvas_size: tuple[int, int],
         clamping_mode: str | None = "soft",
-        dtype: Any = None,
-        device: Any = None,
+        dtype: dt.dtype | None = None,
+        device: DeviceLike | None = None,
         requires_grad: bool | None = None,
     ) -> Any:
         tensor = _tensor(data, dtype, device, requires_grad)
@@ -205,8 +219,8 @@ class KeyPoints(TVTensor):
         data: Any,
         *,
         canvas_size: tuple[int, int],
-        dtype: Any = None,
-        device: Any = None,
+        dtype: dt.dtype | None = None,
+        device: DeviceLike | None = None,
         requires_grad: bool | None = None,
     ) -> Any:
         tensor = _tensor(data, dtype, device, requires_grad)
@@ -220,7 +234,7 @@ class KeyPoints(TVTensor):
         return {"canvas_size": self.canvas_size}
 
 
-def wrap(wrappee: Tensor, *, like: Any, **kwargs: Any) -> Any:
+def wrap(wrappee: Tensor, *, like: object, **kwargs: Any) -> Any:
     """`wrappee` as what `like` is; of boxes and points, keywords replace format, canvas_size, ….
 
     >>> tv = votive.vision.tv_tensors

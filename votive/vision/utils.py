@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
@@ -15,27 +16,33 @@ from ..ops.registry import F
 from ..tensor import Tensor
 from .io.raw import pillow
 
+if TYPE_CHECKING:
+    from PIL import ImageDraw, ImageFont
+
 __all__ = ["draw_bounding_boxes", "draw_keypoints", "draw_segmentation_masks", "make_grid", "save_image"]
 
+
+Colour = str | tuple[int, ...]
+Colours = Colour | list[Colour] | None
 
 # --- grids ---------------------------------------------------------------------------------------
 
 
-def _unit_range(image: Any, value_range: Any) -> Any:
+def _unit_range(image: Tensor, value_range: tuple[float, float] | None) -> Tensor:
     low, high = value_range or (image.min().item(), image.max().item())
     return (image.clamp(min=low, max=high) - low) / max(high - low, 1e-5)
 
 
 @no_grad()
 def make_grid(
-    tensor: Any,
+    tensor: Tensor | Sequence[Tensor],
     nrow: int = 8,
     padding: int = 2,
     normalize: bool = False,
     value_range: tuple[float, float] | None = None,
     scale_each: bool = False,
     pad_value: float = 0.0,
-) -> Any:
+) -> Tensor:
     """Images (B, C, H, W), or a list of them, side by side, `nrow` in a row; one is returned alone.
 
     `normalize` brings values into 0..1, from `value_range` or from their smallest and largest,
@@ -78,7 +85,9 @@ def make_grid(
 
 
 @no_grad()
-def save_image(tensor: Any, fp: str | Path | BinaryIO, format: str | None = None, **kwargs: Any) -> None:
+def save_image(
+    tensor: Tensor | Sequence[Tensor], fp: str | Path | BinaryIO, format: str | None = None, **kwargs: Any
+) -> None:
     """Write images in 0..1 as one file, several as a grid; keywords are those of `make_grid`.
 
     >>> import tempfile, os
@@ -94,18 +103,18 @@ def save_image(tensor: Any, fp: str | Path | BinaryIO, format: str | None = None
 # --- colours -------------------------------------------------------------------------------------
 
 
-def _palette(count: int) -> list[tuple[int, int, int]]:
+def _palette(count: int) -> list[Colour]:
     """Colours that differ: multiples of three large numbers, wrapped around."""
     steps = (2**25 - 1, 2**15 - 1, 2**21 - 1)
-    return [tuple(i * s % 255 for s in steps) for i in range(count)]  # type: ignore[misc]
+    return [tuple(i * s % 255 for s in steps) for i in range(count)]
 
 
-def _colours(op: str, colours: Any, count: int) -> list[tuple[int, ...]]:
+def _colours(op: str, colours: Colours, count: int) -> list[tuple[int, ...]]:
     """One RGB colour for each of `count` things."""
     from PIL import ImageColor
 
     if colours is None:
-        chosen: list[Any] = list(_palette(count))
+        chosen = _palette(count)
     elif isinstance(colours, list):
         if len(colours) < count:
             raise ValueError(f"{op}: {len(colours)} colors for {count} objects.")
@@ -117,7 +126,7 @@ def _colours(op: str, colours: Any, count: int) -> list[tuple[int, ...]]:
     return [ImageColor.getrgb(c) if isinstance(c, str) else tuple(c) for c in chosen]
 
 
-def _check_image(op: str, image: Any, channels: tuple[int, ...]) -> None:
+def _check_image(op: str, image: object, channels: tuple[int, ...]) -> None:
     if not isinstance(image, Tensor):
         raise TypeError(f"{op}: needs a tensor, got {type(image).__name__}.")
     if image.dtype is not dt.uint8 and not image.dtype.is_floating_point:
@@ -131,7 +140,7 @@ def _check_image(op: str, image: Any, channels: tuple[int, ...]) -> None:
 # --- drawing -------------------------------------------------------------------------------------
 
 
-def _font(op: str, font: str | None, font_size: int | None) -> Any:
+def _font(op: str, font: str | None, font_size: int | None) -> ImageFont.ImageFont | ImageFont.FreeTypeFont:
     from PIL import ImageFont
 
     if font is None:
@@ -141,7 +150,7 @@ def _font(op: str, font: str | None, font_size: int | None) -> Any:
     return ImageFont.truetype(font=font, size=font_size or 10)
 
 
-def _drawn(image: Any, draw: Any, rgba: bool = False) -> Any:
+def _drawn(image: Tensor, draw: Callable[[ImageDraw.ImageDraw], None], rgba: bool = False) -> Tensor:
     """An image after `draw` was called with a pen for it."""
     from PIL import ImageDraw
 
@@ -156,18 +165,18 @@ def _drawn(image: Any, draw: Any, rgba: bool = False) -> Any:
 
 @no_grad()
 def draw_bounding_boxes(
-    image: Any,
-    boxes: Any,
+    image: Tensor,
+    boxes: Tensor,
     labels: list[str] | None = None,
-    colors: Any = None,
+    colors: Colours = None,
     fill: bool | None = False,
     width: int = 1,
     font: str | None = None,
     font_size: int | None = None,
-    label_colors: Any = None,
-    label_background_colors: Any = None,
+    label_colors: Colours = None,
+    label_background_colors: Colours = None,
     fill_labels: bool = False,
-) -> Any:
+) -> Tensor:
     """The image with (x1, y1, x2, y2) boxes on it, each with its label and colour.
 
     >>> image = votive.zeros(3, 8, 8, dtype=votive.uint8)
@@ -199,7 +208,7 @@ def draw_bounding_boxes(
         papers = _colours(op, label_background_colors, count)
     letters = _font(op, font, font_size)
 
-    def draw(pen: Any) -> None:
+    def draw(pen: ImageDraw.ImageDraw) -> None:
         for k, box in enumerate(boxes.long().tolist()):
             inside = (*lines[k], 100) if fill else None
             pen.rectangle(box, width=width, outline=lines[k], fill=inside)
@@ -214,7 +223,7 @@ def draw_bounding_boxes(
 
 
 @no_grad()
-def draw_segmentation_masks(image: Any, masks: Any, alpha: float = 0.8, colors: Any = None) -> Any:
+def draw_segmentation_masks(image: Tensor, masks: Tensor, alpha: float = 0.8, colors: Colours = None) -> Tensor:
     """The image with bool masks (N, H, W) over it, each in its colour; where two lie it is black.
 
     >>> image = votive.zeros(3, 2, 2, dtype=votive.uint8)
@@ -245,15 +254,15 @@ def draw_segmentation_masks(image: Any, masks: Any, alpha: float = 0.8, colors: 
 
 @no_grad()
 def draw_keypoints(
-    image: Any,
-    keypoints: Any,
+    image: Tensor,
+    keypoints: Tensor,
     connectivity: list[tuple[int, int]] | None = None,
-    colors: Any = None,
+    colors: Colours = None,
     radius: int = 2,
     width: int = 3,
-    visibility: Any = None,
-) -> Any:
-    """The image with points (N, K, 2) on it, white unless told, some joined by white lines.
+    visibility: Tensor | None = None,
+) -> Tensor:
+    """The image with points (N, K, 2) on it, white unless `colors` says otherwise, some joined by white lines.
 
     >>> image = votive.zeros(3, 9, 9, dtype=votive.uint8)
     >>> out = votive.vision.utils.draw_keypoints(image, votive.tensor([[[4, 4]]]), colors="red")
@@ -275,7 +284,7 @@ def draw_keypoints(
     pillow()
     ink = _colours(op, "white" if colors is None else colors, 1)[0]
 
-    def draw(pen: Any) -> None:
+    def draw(pen: ImageDraw.ImageDraw) -> None:
         for points, visible in zip(keypoints.long().tolist(), shown, strict=True):
             for (x, y), on in zip(points, visible, strict=True):
                 if on:

@@ -7,19 +7,8 @@ from typing import Any
 import numpy as np
 
 from tests.ops.catalog import S, op
+from tests.ops.matrices import SHAPES
 
-SHAPES: list[Any] = [
-    (S(3, 3),),
-    (S(2, 4),),
-    (S(4, 2),),
-    (S(2, 3, 2),),
-    (S(2, 1, 2, 3),),
-    (S(1, 1),),
-    (S(0, 0),),
-    (S(0, 3),),
-    (S(3, 0),),
-    (S(0, 3, 2),),
-]
 WIDE: list[Any] = [(S(3, 3),), (S(2, 4),), (S(2, 1, 2, 3),), (S(0, 3),)]
 BAD = [
     ((S(3),), RuntimeError),

@@ -7,20 +7,8 @@ from typing import Any
 import numpy as np
 
 from tests.ops.catalog import S, op
-from tests.ops.matrices import adjoint, through
+from tests.ops.matrices import SHAPES, adjoint, through
 
-SHAPES: list[Any] = [
-    (S(3, 3),),
-    (S(2, 4),),
-    (S(4, 2),),
-    (S(2, 3, 2),),
-    (S(2, 1, 2, 3),),
-    (S(1, 1),),
-    (S(0, 0),),
-    (S(0, 3),),
-    (S(3, 0),),
-    (S(0, 3, 2),),
-]
 REDUCED = [(*s, False) for s in SHAPES]
 # Equal values have torch's gradient; central differences would see a kink.
 EQUAL = S(values=[[2.0, 0.0, 0.0], [0.0, 0.0, 2.0]], grad=False)

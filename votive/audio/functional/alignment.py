@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
 import votive
 
 from ...core.errors import fail
+from ...tensor import Tensor
 
 
-def _check(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int) -> None:
+def _check(
+    log_probs: Tensor, targets: Tensor, input_lengths: Tensor | None, target_lengths: Tensor | None, blank: int
+) -> None:
     op = "forced_align"
     if not log_probs.is_floating_point():
         fail(RuntimeError, op, f"log_probs must be floating-point, got {log_probs.dtype}.")
@@ -74,8 +76,12 @@ def _viterbi(scores: np.ndarray, states: np.ndarray, blank: int) -> np.ndarray:
 
 
 def forced_align(
-    log_probs: Any, targets: Any, input_lengths: Any = None, target_lengths: Any = None, blank: int = 0
-) -> tuple[Any, Any]:
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | None = None,
+    target_lengths: Tensor | None = None,
+    blank: int = 0,
+) -> tuple[Tensor, Tensor]:
     """The most probable way of saying `targets` (1, length), as a token or blank for each frame.
 
     `log_probs` is (1, time, class). Also gives the log probability of each frame's token.
@@ -117,7 +123,7 @@ class TokenSpan:
         return self.end - self.start
 
 
-def merge_tokens(tokens: Any, scores: Any, blank: int = 0) -> list[TokenSpan]:
+def merge_tokens(tokens: Tensor, scores: Tensor, blank: int = 0) -> list[TokenSpan]:
     """The spans of equal tokens on a path (time), without blanks.
 
     >>> path, scores = votive.tensor([1, 1, 0, 2]), votive.tensor([-1.0, -2.0, 0.0, -0.5])

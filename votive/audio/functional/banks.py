@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import votive
 
+from ...core import dtype as dt
 from ...core.errors import fail
 from ...ops.warning import warn
+from ...tensor import Tensor
 
 # Slaney's scale (Auditory Toolbox 1998): linear with 3 mel per 200 Hz up to 1 kHz, above it 27 mel
 # for each factor of 6.4.
@@ -31,14 +32,14 @@ def _mel_of(hz: float, mel_scale: str) -> float:
     return hz / _HZ_PER_MEL
 
 
-def _hz_of(mels: Any, mel_scale: str) -> Any:
+def _hz_of(mels: Tensor, mel_scale: str) -> Tensor:
     if mel_scale == "htk":
         return 700.0 * (10.0 ** (mels / 2595.0) - 1.0)
     above = _KNEE_HZ * votive.exp(_LOG_STEP * (mels - _KNEE_MEL))
     return votive.where(mels >= _KNEE_MEL, above, _HZ_PER_MEL * mels)
 
 
-def _triangles(freqs: Any, corners: Any) -> Any:
+def _triangles(freqs: Tensor, corners: Tensor) -> Tensor:
     """Triangles over `freqs`, each between a corner and the one after the next."""
     widths = corners[1:] - corners[:-1]
     distance = corners.unsqueeze(0) - freqs.unsqueeze(1)  # (freq, corner)
@@ -56,8 +57,8 @@ def melscale_fbanks(
     norm: str | None = None,
     mel_scale: str = "htk",
     *,
-    dtype: Any = None,
-) -> Any:
+    dtype: dt.dtype | None = None,
+) -> Tensor:
     """Triangular filters at equal distances on the mel scale, a column each: (n_freqs, n_mels).
 
     With `norm="slaney"` every triangle has the same area. `dtype` is what it is computed in, the
@@ -85,7 +86,7 @@ def melscale_fbanks(
     return bank
 
 
-def linear_fbanks(n_freqs: int, f_min: float, f_max: float, n_filter: int, sample_rate: int) -> Any:
+def linear_fbanks(n_freqs: int, f_min: float, f_max: float, n_filter: int, sample_rate: int) -> Tensor:
     """Triangular filters at equal distances in hertz, a column each: (n_freqs, n_filter).
 
     >>> votive.audio.functional.linear_fbanks(5, 0.0, 4.0, 1, 8)
@@ -99,7 +100,7 @@ def linear_fbanks(n_freqs: int, f_min: float, f_max: float, n_filter: int, sampl
     return _triangles(freqs, votive.linspace(f_min, f_max, n_filter + 2))
 
 
-def create_dct(n_mfcc: int, n_mels: int, norm: str | None) -> Any:
+def create_dct(n_mfcc: int, n_mels: int, norm: str | None) -> Tensor:
     """The cosine transform of type 2 as a matrix to multiply with: (n_mels, n_mfcc).
 
     `2 cos(pi k (n + 1/2) / n_mels)`; with `norm="ortho"` its columns have length 1.

@@ -5,14 +5,13 @@ Spectra are complex, (..., channel, frequency, time); densities (..., frequency,
 
 from __future__ import annotations
 
-from typing import Any
-
 import votive
 
 from ...core.errors import fail
+from ...tensor import Tensor
 
 
-def psd(specgram: Any, mask: Any = None, normalize: bool = True, eps: float = 1e-10) -> Any:
+def psd(specgram: Tensor, mask: Tensor | None = None, normalize: bool = True, eps: float = 1e-10) -> Tensor:
     """The power spectral density between channels, `sum_t m[t] x[t] x[t]^H` for each frequency.
 
     `mask` (..., frequency, time) says how much of the wanted sound each place holds; `normalize`
@@ -37,7 +36,7 @@ def psd(specgram: Any, mask: Any = None, normalize: bool = True, eps: float = 1e
     return (x * mask.unsqueeze(-2)) @ x.conj().transpose(-1, -2)
 
 
-def _check_densities(op: str, psd_s: Any, psd_n: Any) -> None:
+def _check_densities(op: str, psd_s: Tensor, psd_n: Tensor) -> None:
     if psd_s.ndim < 3 or psd_n.ndim < 3:
         fail(
             ValueError,
@@ -53,24 +52,24 @@ def _check_densities(op: str, psd_s: Any, psd_n: Any) -> None:
         fail(ValueError, op, f"densities are square, got shape {tuple(psd_s.shape)}.")
 
 
-def _trace(matrix: Any) -> Any:
+def _trace(matrix: Tensor) -> Tensor:
     return matrix.diagonal(0, -2, -1).sum(dim=-1)
 
 
-def _loaded(matrix: Any, share: float) -> Any:
+def _loaded(matrix: Tensor, share: float) -> Tensor:
     """The matrix with some of its trace added to the diagonal, so that it can be solved with."""
     eye = votive.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
     return matrix + (_trace(matrix).real[..., None, None] * share + 1e-8) * eye
 
 
-def _of_channel(op: str, values: Any, channel: Any, between: int) -> Any:
+def _of_channel(op: str, values: Tensor, channel: int | Tensor, between: int) -> Tensor:
     """What belongs to the reference: a number, or weights (..., channel) of all of them.
 
     `between` dimensions of `values` lie between those of the weights and the channels.
     """
     if isinstance(channel, int):
         return values[..., channel]
-    if not isinstance(channel, votive.Tensor):
+    if not isinstance(channel, Tensor):
         kind = type(channel).__name__
         fail(TypeError, op, f"reference_channel must be an int or a Tensor, got {kind}.")
     weights = channel.to(values.dtype)[(..., *[None] * between, slice(None))]
@@ -78,13 +77,13 @@ def _of_channel(op: str, values: Any, channel: Any, between: int) -> Any:
 
 
 def mvdr_weights_souden(
-    psd_s: Any,
-    psd_n: Any,
-    reference_channel: Any,
+    psd_s: Tensor,
+    psd_n: Tensor,
+    reference_channel: int | Tensor,
     diagonal_loading: bool = True,
     diag_eps: float = 1e-7,
     eps: float = 1e-8,
-) -> Any:
+) -> Tensor:
     """MVDR weights (..., frequency, channel) from the densities of speech and of noise.
 
     `N^-1 S u / tr(N^-1 S)` (Souden et al. 2010, equation 18), with `u` the reference.
@@ -101,13 +100,13 @@ def mvdr_weights_souden(
 
 
 def mvdr_weights_rtf(
-    rtf: Any,
-    psd_n: Any,
-    reference_channel: Any = None,
+    rtf: Tensor,
+    psd_n: Tensor,
+    reference_channel: int | Tensor | None = None,
     diagonal_loading: bool = True,
     diag_eps: float = 1e-7,
     eps: float = 1e-8,
-) -> Any:
+) -> Tensor:
     """MVDR weights (..., frequency, channel) from the transfer function and the noise.
 
     `N^-1 v / (v^H N^-1 v)`, scaled to the reference if one is given.
@@ -137,7 +136,7 @@ def mvdr_weights_rtf(
     return weights * _of_channel(op, rtf.conj(), reference_channel, 1).unsqueeze(-1)
 
 
-def rtf_evd(psd_s: Any) -> Any:
+def rtf_evd(psd_s: Tensor) -> Tensor:
     """The relative transfer function (..., frequency, channel): the main eigenvector of speech.
 
     >>> eye = votive.eye(2, dtype=votive.complex64).expand(3, 2, 2)
@@ -152,13 +151,13 @@ def rtf_evd(psd_s: Any) -> Any:
 
 
 def rtf_power(
-    psd_s: Any,
-    psd_n: Any,
-    reference_channel: Any,
+    psd_s: Tensor,
+    psd_n: Tensor,
+    reference_channel: int | Tensor,
     n_iter: int = 3,
     diagonal_loading: bool = True,
     diag_eps: float = 1e-7,
-) -> Any:
+) -> Tensor:
     """The relative transfer function (..., frequency, channel), by `n_iter` power iterations.
 
     >>> eye = votive.eye(2, dtype=votive.complex64).expand(3, 2, 2)
@@ -178,7 +177,7 @@ def rtf_power(
     return ((psd_s if n_iter > 1 else noise) @ found).squeeze(-1)
 
 
-def apply_beamforming(beamform_weights: Any, specgram: Any) -> Any:
+def apply_beamforming(beamform_weights: Tensor, specgram: Tensor) -> Tensor:
     """Spectra (..., channel, frequency, time) joined by weights (..., frequency, channel).
 
     >>> spectra = votive.complex(votive.randn(2, 5, 9), votive.randn(2, 5, 9))

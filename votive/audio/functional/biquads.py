@@ -7,26 +7,28 @@ Formulas: R. Bristow-Johnson, "Cookbook formulae for audio EQ biquad filter coef
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import votive
 
 from ...core.errors import fail
+from ...tensor import Tensor
 from .filtering import biquad
 
+Value = float | Tensor
 
-def _tensors(waveform: Any, *values: Any) -> list[Any]:
+
+def _tensors(waveform: Tensor, *values: Value) -> list[Tensor]:
     return [votive.as_tensor(v, dtype=waveform.dtype, device=waveform.device) for v in values]
 
 
-def _angle(waveform: Any, sample_rate: int, freq: Any, Q: Any) -> tuple[Any, Any, Any]:
+def _angle(waveform: Tensor, sample_rate: int, freq: Value, Q: Value) -> tuple[Tensor, Tensor, Tensor]:
     """cos(w0), sin(w0) and alpha of the cookbook."""
-    freq, Q = _tensors(waveform, freq, Q)
-    w0 = 2 * math.pi * freq / sample_rate
-    return votive.cos(w0), votive.sin(w0), votive.sin(w0) / 2 / Q
+    hertz, quality = _tensors(waveform, freq, Q)
+    w0 = 2 * math.pi * hertz / sample_rate
+    return votive.cos(w0), votive.sin(w0), votive.sin(w0) / 2 / quality
 
 
-def lowpass_biquad(waveform: Any, sample_rate: int, cutoff_freq: float, Q: float = 0.707) -> Any:
+def lowpass_biquad(waveform: Tensor, sample_rate: int, cutoff_freq: Value, Q: Value = 0.707) -> Tensor:
     """Frequencies above `cutoff_freq` taken away, 12 dB per octave.
 
     >>> step = votive.ones(4)
@@ -38,7 +40,7 @@ def lowpass_biquad(waveform: Any, sample_rate: int, cutoff_freq: float, Q: float
     return biquad(waveform, b, 1 - cos, b, 1 + alpha, -2 * cos, 1 - alpha)
 
 
-def highpass_biquad(waveform: Any, sample_rate: int, cutoff_freq: float, Q: float = 0.707) -> Any:
+def highpass_biquad(waveform: Tensor, sample_rate: int, cutoff_freq: Value, Q: Value = 0.707) -> Tensor:
     """Frequencies below `cutoff_freq` taken away, 12 dB per octave.
 
     >>> y = votive.audio.functional.highpass_biquad(votive.ones(1000), 8000, 2000.0)
@@ -50,8 +52,8 @@ def highpass_biquad(waveform: Any, sample_rate: int, cutoff_freq: float, Q: floa
     return biquad(waveform, b, -1 - cos, b, 1 + alpha, -2 * cos, 1 - alpha)
 
 
-def allpass_biquad(waveform: Any, sample_rate: int, central_freq: float, Q: float = 0.707) -> Any:
-    """Every frequency kept, its phase turned around `central_freq`.
+def allpass_biquad(waveform: Tensor, sample_rate: int, central_freq: Value, Q: Value = 0.707) -> Tensor:
+    """Every frequency kept, its phase shifted around `central_freq`.
 
     >>> votive.audio.functional.allpass_biquad(votive.ones(4), 8000, 2000.0).shape
     votive.Size([4])
@@ -61,8 +63,8 @@ def allpass_biquad(waveform: Any, sample_rate: int, central_freq: float, Q: floa
 
 
 def bandpass_biquad(
-    waveform: Any, sample_rate: int, central_freq: float, Q: float = 0.707, const_skirt_gain: bool = False
-) -> Any:
+    waveform: Tensor, sample_rate: int, central_freq: Value, Q: Value = 0.707, const_skirt_gain: bool = False
+) -> Tensor:
     """Frequencies around `central_freq` kept; its gain is 1, or Q if the skirts are to stay.
 
     >>> votive.audio.functional.bandpass_biquad(votive.ones(4), 8000, 2000.0).shape
@@ -73,7 +75,7 @@ def bandpass_biquad(
     return biquad(waveform, peak, 0.0, -peak, 1 + alpha, -2 * cos, 1 - alpha)
 
 
-def bandreject_biquad(waveform: Any, sample_rate: int, central_freq: float, Q: float = 0.707) -> Any:
+def bandreject_biquad(waveform: Tensor, sample_rate: int, central_freq: Value, Q: Value = 0.707) -> Tensor:
     """Frequencies around `central_freq` taken away.
 
     >>> votive.audio.functional.bandreject_biquad(votive.ones(4), 8000, 2000.0).shape
@@ -83,19 +85,19 @@ def bandreject_biquad(waveform: Any, sample_rate: int, central_freq: float, Q: f
     return biquad(waveform, 1.0, -2 * cos, 1.0, 1 + alpha, -2 * cos, 1 - alpha)
 
 
-def equalizer_biquad(waveform: Any, sample_rate: int, center_freq: float, gain: float, Q: float = 0.707) -> Any:
+def equalizer_biquad(waveform: Tensor, sample_rate: int, center_freq: Value, gain: Value, Q: Value = 0.707) -> Tensor:
     """Frequencies around `center_freq` raised by `gain` decibels.
 
     >>> votive.audio.functional.equalizer_biquad(votive.ones(4), 8000, 2000.0, 3.0).shape
     votive.Size([4])
     """
     cos, _, alpha = _angle(waveform, sample_rate, center_freq, Q)
-    (gain,) = _tensors(waveform, gain)
-    amp = votive.exp(gain / 40.0 * math.log(10))
+    (decibels,) = _tensors(waveform, gain)
+    amp = votive.exp(decibels / 40.0 * math.log(10))
     return biquad(waveform, 1 + alpha * amp, -2 * cos, 1 - alpha * amp, 1 + alpha / amp, -2 * cos, 1 - alpha / amp)
 
 
-def _shelf(amp: Any, cos: Any, alpha: Any, sign: int) -> tuple[Any, ...]:
+def _shelf(amp: Value, cos: Value, alpha: Value, sign: int) -> tuple[Value, ...]:
     """b0, b1, b2, a0, a1, a2 of a shelf: sign 1 above the frequency, -1 below it."""
     root = amp**0.5 if isinstance(amp, float) else votive.sqrt(amp)
     slope, minus, plus = 2 * root * alpha, sign * (amp - 1) * cos, (amp + 1) * cos
@@ -109,13 +111,13 @@ def _shelf(amp: Any, cos: Any, alpha: Any, sign: int) -> tuple[Any, ...]:
     )
 
 
-def _tone(waveform: Any, sample_rate: int, gain: Any, freq: Any, Q: Any, sign: int) -> tuple[Any, ...]:
+def _tone(waveform: Tensor, sample_rate: int, gain: Value, freq: Value, Q: Value, sign: int) -> tuple[Value, ...]:
     cos, _, alpha = _angle(waveform, sample_rate, freq, Q)
-    (gain,) = _tensors(waveform, gain)
-    return _shelf(votive.exp(gain / 40 * math.log(10)), cos, alpha, sign)
+    (decibels,) = _tensors(waveform, gain)
+    return _shelf(votive.exp(decibels / 40 * math.log(10)), cos, alpha, sign)
 
 
-def bass_biquad(waveform: Any, sample_rate: int, gain: float, central_freq: float = 100, Q: float = 0.707) -> Any:
+def bass_biquad(waveform: Tensor, sample_rate: int, gain: Value, central_freq: Value = 100, Q: Value = 0.707) -> Tensor:
     """Low frequencies raised by `gain` decibels: a shelf below `central_freq`.
 
     >>> votive.audio.functional.bass_biquad(votive.ones(4), 8000, 3.0).shape
@@ -124,7 +126,9 @@ def bass_biquad(waveform: Any, sample_rate: int, gain: float, central_freq: floa
     return biquad(waveform, *_tone(waveform, sample_rate, gain, central_freq, Q, -1))
 
 
-def treble_biquad(waveform: Any, sample_rate: int, gain: float, central_freq: float = 3000, Q: float = 0.707) -> Any:
+def treble_biquad(
+    waveform: Tensor, sample_rate: int, gain: Value, central_freq: Value = 3000, Q: Value = 0.707
+) -> Tensor:
     """High frequencies raised by `gain` decibels: a shelf above `central_freq`.
 
     >>> votive.audio.functional.treble_biquad(votive.ones(4), 8000, 3.0).shape
@@ -133,14 +137,16 @@ def treble_biquad(waveform: Any, sample_rate: int, gain: float, central_freq: fl
     return biquad(waveform, *_tone(waveform, sample_rate, gain, central_freq, Q, 1))
 
 
-def band_biquad(waveform: Any, sample_rate: int, central_freq: float, Q: float = 0.707, noise: bool = False) -> Any:
+def band_biquad(
+    waveform: Tensor, sample_rate: int, central_freq: Value, Q: Value = 0.707, noise: bool = False
+) -> Tensor:
     """A resonance at `central_freq`; `noise` scales it for sounds without pitch.
 
     >>> votive.audio.functional.band_biquad(votive.ones(4), 8000, 2000.0).shape
     votive.Size([4])
     """
-    freq, Q = _tensors(waveform, central_freq, Q)
-    a2 = votive.exp(-2 * math.pi * (freq / Q) / sample_rate)
+    freq, quality = _tensors(waveform, central_freq, Q)
+    a2 = votive.exp(-2 * math.pi * (freq / quality) / sample_rate)
     a1 = -4 * a2 / (1 + a2) * votive.cos(2 * math.pi * freq / sample_rate)
     b0 = votive.sqrt(1 - a1 * a1 / (4 * a2)) * (1 - a2)
     if noise:
@@ -159,7 +165,7 @@ _RIAA = {
 }
 
 
-def deemph_biquad(waveform: Any, sample_rate: int) -> Any:
+def deemph_biquad(waveform: Tensor, sample_rate: int) -> Tensor:
     """The emphasis of compact discs undone; `sample_rate` is 44100 or 48000.
 
     >>> votive.audio.functional.deemph_biquad(votive.ones(4), 44100).shape
@@ -174,7 +180,7 @@ def deemph_biquad(waveform: Any, sample_rate: int) -> Any:
     return biquad(waveform, *_shelf(amp, math.cos(w0), alpha, 1))
 
 
-def riaa_biquad(waveform: Any, sample_rate: int) -> Any:
+def riaa_biquad(waveform: Tensor, sample_rate: int) -> Tensor:
     """The playback curve of vinyl records, with gain 1 at 1 kHz.
 
     >>> votive.audio.functional.riaa_biquad(votive.ones(4), 44100).shape
@@ -184,7 +190,7 @@ def riaa_biquad(waveform: Any, sample_rate: int) -> Any:
         fail(ValueError, "riaa_biquad", f"sample_rate is one of {', '.join(map(str, _RIAA))}, got {sample_rate}.")
     zeros, poles = _RIAA[sample_rate]
     b, a = ([1.0, -(p + q), p * q] for p, q in (zeros, poles))
-    turn = complex(math.cos(2e3 * math.pi / sample_rate), -math.sin(2e3 * math.pi / sample_rate))
-    at_1k = [abs(sum(c * turn**k for k, c in enumerate(poly))) for poly in (a, b)]
+    unit = complex(math.cos(2e3 * math.pi / sample_rate), -math.sin(2e3 * math.pi / sample_rate))
+    at_1k = [abs(sum(c * unit**k for k, c in enumerate(poly))) for poly in (a, b)]
     gain = at_1k[0] / at_1k[1]
     return biquad(waveform, *(c * gain for c in b), *a)

@@ -8,6 +8,7 @@ from typing import Any
 import votive
 
 from ...core.errors import fail
+from ...tensor import Tensor
 
 
 def edit_distance(seq1: Sequence[Any], seq2: Sequence[Any]) -> int:
@@ -26,7 +27,7 @@ def edit_distance(seq1: Sequence[Any], seq2: Sequence[Any]) -> int:
     return before[-1]
 
 
-def frechet_distance(mu_x: Any, sigma_x: Any, mu_y: Any, sigma_y: Any) -> Any:
+def frechet_distance(mu_x: Tensor, sigma_x: Tensor, mu_y: Tensor, sigma_y: Tensor) -> Tensor:
     """`|mu_x - mu_y|^2 + tr(Sx + Sy - 2 sqrt(Sx Sy))` of two normal distributions.
 
     >>> mu, eye = votive.zeros(2), votive.eye(2)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import votive
 
 from ...core.errors import fail
+from ...tensor import Tensor
 from .filtering import lfilter
 
 
-def contrast(waveform: Any, enhancement_amount: float = 75.0) -> Any:
+def contrast(waveform: Tensor, enhancement_amount: float = 75.0) -> Tensor:
     """The signal louder without compression, as SoX does it; the amount is 0 to 100.
 
     >>> votive.audio.functional.contrast(votive.tensor([0.0, 0.5, 1.0]))
@@ -23,7 +23,7 @@ def contrast(waveform: Any, enhancement_amount: float = 75.0) -> Any:
     return votive.sin(x + enhancement_amount / 750.0 * votive.sin(x * 4))
 
 
-def dcshift(waveform: Any, shift: float, limiter_gain: float | None = None) -> Any:
+def dcshift(waveform: Tensor, shift: float, limiter_gain: float | None = None) -> Tensor:
     """The signal moved by `shift` and cut to -1..1; `limiter_gain` bends what would be cut.
 
     >>> votive.audio.functional.dcshift(votive.tensor([0.0, 0.9]), 0.2)
@@ -45,7 +45,7 @@ def _drawn(size: int) -> int:
     return int(votive.randint(size, [1])) if size > 0 else 0
 
 
-def _distribution(x: Any, density_function: str) -> Any:
+def _distribution(x: Tensor, density_function: str) -> Tensor:
     """What is added to the scaled signals (channel, time) before rounding."""
     channels, times = x.shape[0] - 1, x.shape[1] - 1
     channel, time = _drawn(channels), _drawn(times)
@@ -54,11 +54,12 @@ def _distribution(x: Any, density_function: str) -> Any:
     if density_function == "GPDF":
         # The sum of seven samples is nearly normal; they are drawn channel by channel, then time.
         places = [(channel, time)] + [(_drawn(channels), _drawn(times)) for _ in range(6)]
-        return sum(x[c, t] for c, t in places)
+        first, *rest = (x[c, t] for c, t in places)
+        return sum(rest, first)
     return votive.bartlett_window(times + 1, dtype=x.dtype, device=x.device)
 
 
-def dither(waveform: Any, density_function: str = "TPDF", noise_shaping: bool = False) -> Any:
+def dither(waveform: Tensor, density_function: str = "TPDF", noise_shaping: bool = False) -> Tensor:
     """The signal rounded to 16 bits after noise is added, as torchaudio does it.
 
     `density_function` is `TPDF` (triangular), `RPDF` (rectangular) or `GPDF` (Gaussian).
@@ -77,7 +78,7 @@ def dither(waveform: Any, density_function: str = "TPDF", noise_shaping: bool = 
     return rounded + votive.nn.functional.pad(error, (1, 0))
 
 
-def overdrive(waveform: Any, gain: float = 20, colour: float = 20) -> Any:
+def overdrive(waveform: Tensor, gain: float = 20, colour: float = 20) -> Tensor:
     """Distortion by soft clipping; `colour` adds even harmonics. Both are 0 to 100.
 
     >>> votive.audio.functional.overdrive(votive.tensor([[0.1, -0.1]])).shape
@@ -85,7 +86,6 @@ def overdrive(waveform: Any, gain: float = 20, colour: float = 20) -> Any:
     """
     x = waveform * math.exp(gain * math.log(10) / 20.0) + colour / 200
     soft = votive.where(x < -1, -2.0 / 3.0, votive.where(x > 1, 2.0 / 3.0, x - x**3 * (1.0 / 3)))
-    like = {"dtype": waveform.dtype, "device": waveform.device}
     # A filter that removes the offset which `colour` made.
-    a, b = votive.tensor([1.0, -0.995], **like), votive.tensor([1.0, -1.0], **like)
+    a, b = (votive.tensor(c, dtype=x.dtype, device=x.device) for c in ([1.0, -0.995], [1.0, -1.0]))
     return (waveform * 0.5 + lfilter(soft, a, b, clamp=False) * 0.75).clamp(-1, 1)

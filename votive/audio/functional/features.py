@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import votive
 
 from ...core.errors import fail
+from ...tensor import Tensor
 
 
-def compute_deltas(specgram: Any, win_length: int = 5, mode: str = "replicate") -> Any:
+def compute_deltas(specgram: Tensor, win_length: int = 5, mode: str = "replicate") -> Tensor:
     """The slope of each feature of (..., frequency, time) over `win_length` frames.
 
     `d[t] = sum_(n = 1..N) n (c[t + n] - c[t - n]) / (2 sum n^2)` with `N = (win_length - 1) / 2`;
@@ -46,8 +46,8 @@ def _windows(frames: int, cmn_window: int, min_cmn_window: int, center: bool) ->
 
 
 def sliding_window_cmn(
-    specgram: Any, cmn_window: int = 600, min_cmn_window: int = 100, center: bool = False, norm_vars: bool = False
-) -> Any:
+    specgram: Tensor, cmn_window: int = 600, min_cmn_window: int = 100, center: bool = False, norm_vars: bool = False
+) -> Tensor:
     """Features (..., time, frequency) less their mean over a window that slides along.
 
     The window holds the `cmn_window` frames before, at the beginning `min_cmn_window` frames, or
@@ -66,7 +66,7 @@ def sliding_window_cmn(
     begin, end = (votive.tensor(v, dtype=votive.int64, device=x.device) for v in (starts, ends))
     count = (end - begin).to(x.dtype).unsqueeze(-1)  # (frame, 1)
 
-    def mean(values: Any) -> Any:
+    def mean(values: Tensor) -> Tensor:
         # Differences of running sums, which therefore have all the digits there are.
         sums = votive.cumsum(values, 1, dtype=votive.float64)
         sums = votive.nn.functional.pad(sums, (0, 0, 1, 0))
@@ -87,7 +87,7 @@ def sliding_window_cmn(
 _TINY = 1e-9
 
 
-def _correlation(waveform: Any, sample_rate: int, frame_time: float, freq_low: int) -> Any:
+def _correlation(waveform: Tensor, sample_rate: int, frame_time: float, freq_low: int) -> Tensor:
     """Normalised cross-correlation of each frame with what follows: (signal, frame, lag)."""
     lags = math.ceil(sample_rate / freq_low)
     size = math.ceil(sample_rate * frame_time)
@@ -97,14 +97,14 @@ def _correlation(waveform: Any, sample_rate: int, frame_time: float, freq_low: i
     here = padded.unfold(-1, size, size)[:, :frames]
     later = padded.unfold(-1, size + lags, size)[:, :frames, 1:].unfold(-1, size, 1)
 
-    def energy(x: Any) -> Any:
+    def energy(x: Tensor) -> Tensor:
         return (_TINY + votive.linalg.vector_norm(x, dim=-1)).pow(2)
 
     product = (later @ here.unsqueeze(-1)).squeeze(-1)
     return product / energy(here).unsqueeze(-1) / energy(later)
 
 
-def _best_lag(nccf: Any, sample_rate: int, freq_high: int) -> Any:
+def _best_lag(nccf: Tensor, sample_rate: int, freq_high: int) -> Tensor:
     """The lag of the highest correlation; a nearly as high one in the first half goes before it."""
     first = math.ceil(sample_rate / freq_high)
     best = nccf[..., first:].max(-1)
@@ -114,13 +114,13 @@ def _best_lag(nccf: Any, sample_rate: int, freq_high: int) -> Any:
 
 
 def detect_pitch_frequency(
-    waveform: Any,
+    waveform: Tensor,
     sample_rate: int,
     frame_time: float = 10 ** (-2),
     win_length: int = 30,
     freq_low: int = 85,
     freq_high: int = 3400,
-) -> Any:
+) -> Tensor:
     """The pitch of (..., time) in hertz, a value for each frame of `frame_time` seconds.
 
     The lag at which a frame is most like what follows, smoothed by a median over `win_length`.

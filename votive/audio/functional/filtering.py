@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import votive
 
 from ...core.errors import fail
 from ...ops.registry import F
+from ...tensor import Tensor
 
 
-def _checked(waveform: Any, a: Any, b: Any, batching: bool) -> None:
+def _checked(waveform: Tensor, a: Tensor, b: Tensor, batching: bool) -> None:
     op = "lfilter"
     if a.shape != b.shape:
         fail(
@@ -34,7 +33,7 @@ def _checked(waveform: Any, a: Any, b: Any, batching: bool) -> None:
         )
 
 
-def lfilter(waveform: Any, a_coeffs: Any, b_coeffs: Any, clamp: bool = True, batching: bool = True) -> Any:
+def lfilter(waveform: Tensor, a_coeffs: Tensor, b_coeffs: Tensor, clamp: bool = True, batching: bool = True) -> Tensor:
     """A recursive filter over the signal (..., time), differentiable in all three tensors.
 
     `a[0] y[n] = sum_k b[k] x[n - k] - sum_(k > 0) a[k] y[n - k]`. Coefficients are (order) or, for
@@ -62,7 +61,7 @@ def lfilter(waveform: Any, a_coeffs: Any, b_coeffs: Any, clamp: bool = True, bat
     return out.reshape(shape)
 
 
-def filtfilt(waveform: Any, a_coeffs: Any, b_coeffs: Any, clamp: bool = True) -> Any:
+def filtfilt(waveform: Tensor, a_coeffs: Tensor, b_coeffs: Tensor, clamp: bool = True) -> Tensor:
     """The filter run forward and then backward in time, which moves no phase.
 
     >>> x = votive.tensor([0.0, 0.0, 1.0, 0.0, 0.0])
@@ -74,7 +73,15 @@ def filtfilt(waveform: Any, a_coeffs: Any, b_coeffs: Any, clamp: bool = True) ->
     return lfilter(forward.flip(-1), a_coeffs, b_coeffs, clamp=clamp, batching=True).flip(-1)
 
 
-def biquad(waveform: Any, b0: Any, b1: Any, b2: Any, a0: Any, a1: Any, a2: Any) -> Any:
+def biquad(
+    waveform: Tensor,
+    b0: float | Tensor,
+    b1: float | Tensor,
+    b2: float | Tensor,
+    a0: float | Tensor,
+    a1: float | Tensor,
+    a2: float | Tensor,
+) -> Tensor:
     """A filter of second order by its six coefficients, numbers or tensors of one element.
 
     >>> x = votive.tensor([1.0, 0.0, 0.0])
@@ -88,7 +95,7 @@ def biquad(waveform: Any, b0: Any, b1: Any, b2: Any, a0: Any, a1: Any, a2: Any) 
     return lfilter(waveform, a, b)
 
 
-def preemphasis(waveform: Any, coeff: float = 0.97) -> Any:
+def preemphasis(waveform: Tensor, coeff: float = 0.97) -> Tensor:
     """High frequencies raised: `y[n] = x[n] - coeff x[n - 1]`.
 
     >>> votive.audio.functional.preemphasis(votive.tensor([1.0, 1.0, 1.0]), 0.5)
@@ -98,12 +105,11 @@ def preemphasis(waveform: Any, coeff: float = 0.97) -> Any:
     return votive.cat([waveform[..., :1], rest], -1)
 
 
-def deemphasis(waveform: Any, coeff: float = 0.97) -> Any:
+def deemphasis(waveform: Tensor, coeff: float = 0.97) -> Tensor:
     """The inverse of `preemphasis`, `y[n] = x[n] + coeff y[n - 1]`, cut to -1..1.
 
     >>> votive.audio.functional.deemphasis(votive.tensor([1.0, 0.5, 0.5]), 0.5)
     tensor([1., 1., 1.])
     """
-    like = {"dtype": waveform.dtype, "device": waveform.device}
-    a, b = votive.tensor([1.0, -coeff], **like), votive.tensor([1.0, 0.0], **like)
+    a, b = (votive.tensor(c, dtype=waveform.dtype, device=waveform.device) for c in ([1.0, -coeff], [1.0, 0.0]))
     return lfilter(waveform, a, b)

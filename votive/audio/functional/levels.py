@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import votive
 
 from ...core.errors import fail
 from ...ops.warning import warn
+from ...tensor import Tensor
 from .biquads import highpass_biquad, treble_biquad
 
 
-def amplitude_to_DB(x: Any, multiplier: float, amin: float, db_multiplier: float, top_db: float | None = None) -> Any:
+def amplitude_to_DB(
+    x: Tensor, multiplier: float, amin: float, db_multiplier: float, top_db: float | None = None
+) -> Tensor:
     """`multiplier (log10(max(x, amin)) - db_multiplier)`, at most `top_db` below the loudest.
 
     The loudest is that of each (channel, frequency, time).
@@ -31,7 +33,7 @@ def amplitude_to_DB(x: Any, multiplier: float, amin: float, db_multiplier: float
     return votive.maximum(packed, floor).reshape(shape)
 
 
-def DB_to_amplitude(x: Any, ref: float, power: float) -> Any:
+def DB_to_amplitude(x: Tensor, ref: float, power: float) -> Tensor:
     """`ref (10^(x / 10))^power`: 1 is the power of the spectrum, 0.5 its amplitude.
 
     >>> votive.audio.functional.DB_to_amplitude(votive.tensor([0.0, 20.0]), 1.0, 0.5)
@@ -40,7 +42,7 @@ def DB_to_amplitude(x: Any, ref: float, power: float) -> Any:
     return ref * votive.pow(votive.pow(10.0, 0.1 * x), power)
 
 
-def gain(waveform: Any, gain_db: float = 1.0) -> Any:
+def gain(waveform: Tensor, gain_db: float = 1.0) -> Tensor:
     """The signal `gain_db` decibels louder.
 
     >>> votive.audio.functional.gain(votive.tensor([0.1]), 20.0)
@@ -49,7 +51,7 @@ def gain(waveform: Any, gain_db: float = 1.0) -> Any:
     return waveform if gain_db == 0 else waveform * 10 ** (gain_db / 20)
 
 
-def mu_law_encoding(x: Any, quantization_channels: int) -> Any:
+def mu_law_encoding(x: Tensor, quantization_channels: int) -> Tensor:
     """Samples in -1..1 as whole numbers, finer near zero: `sign(x) log(1 + mu |x|) / log(1 + mu)`.
 
     >>> votive.audio.functional.mu_law_encoding(votive.tensor([-1.0, 0.0, 0.5, 1.0]), 256)
@@ -63,7 +65,7 @@ def mu_law_encoding(x: Any, quantization_channels: int) -> Any:
     return ((squeezed + 1) / 2 * mu + 0.5).to(votive.int64)
 
 
-def mu_law_decoding(x_mu: Any, quantization_channels: int) -> Any:
+def mu_law_decoding(x_mu: Tensor, quantization_channels: int) -> Tensor:
     """The samples that `mu_law_encoding` made numbers of.
 
     >>> votive.audio.functional.mu_law_decoding(votive.tensor([0, 128, 255]), 256)
@@ -83,7 +85,7 @@ _WEIGHTS = (1.0, 1.0, 1.0, 1.41, 1.41)
 _OFFSET, _GATE, _RELATIVE_GATE = -0.691, -70.0, 10.0
 
 
-def loudness(waveform: Any, sample_rate: int) -> Any:
+def loudness(waveform: Tensor, sample_rate: int) -> Tensor:
     """The loudness of (..., channel, time) in LKFS, by ITU-R BS.1770-4.
 
     >>> x = votive.sin(votive.arange(48000) * (2 * votive.pi * 997 / 48000)).unsqueeze(0) / 2
@@ -99,10 +101,10 @@ def loudness(waveform: Any, sample_rate: int) -> Any:
     energy = votive.square(heard).unfold(-1, size, step).mean(dim=-1)  # (..., channel, block)
     weights = votive.tensor(_WEIGHTS, dtype=heard.dtype, device=heard.device)[: energy.shape[-2]]
 
-    def level(weighted: Any) -> Any:
+    def level(weighted: Tensor) -> Tensor:
         return _OFFSET + 10 * votive.log10(weighted)
 
-    def over(open: Any) -> Any:
+    def over(open: Tensor) -> Tensor:
         """The loudness of those blocks for which the gate is open."""
         gate = open.unsqueeze(-2)
         mean = (gate * energy).sum(dim=-1) / votive.count_nonzero(gate, dim=-1)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import votive
 
 from ...core.errors import fail
+from ...tensor import Tensor
 
 
-def _longest(op: str, specgram: Any, mask_param: int, axis: int, p: float, least: int) -> int:
+def _longest(op: str, specgram: Tensor, mask_param: int, axis: int, p: float, least: int) -> int:
     """The longest mask, after checking the arguments."""
     dim = specgram.ndim
     if dim < least:
@@ -21,7 +20,9 @@ def _longest(op: str, specgram: Any, mask_param: int, axis: int, p: float, least
     return mask_param if p == 1.0 else min(mask_param, int(specgram.shape[axis] * p))
 
 
-def mask_along_axis_iid(specgrams: Any, mask_param: int, mask_value: Any, axis: int, p: float = 1.0) -> Any:
+def mask_along_axis_iid(
+    specgrams: Tensor, mask_param: int, mask_value: float | Tensor, axis: int, p: float = 1.0
+) -> Tensor:
     """A stretch of frequencies or frames masked, another one in each (..., frequency, frame).
 
     It is shorter than `mask_param`, and than `p` times the axis.
@@ -34,21 +35,20 @@ def mask_along_axis_iid(specgrams: Any, mask_param: int, mask_value: Any, axis: 
     longest = _longest(op, specgrams, mask_param, axis, p, 3)
     if longest < 1:
         return specgrams
-    like = {"dtype": specgrams.dtype, "device": specgrams.device}
     size, lead = specgrams.shape[axis], specgrams.shape[:-2]
-    length = votive.rand(lead, **like) * longest
-    start = votive.rand(lead, **like) * (size - length)
-    start, length = (t.long()[..., None, None] for t in (start, length))
+    length, start = (votive.rand(lead, dtype=specgrams.dtype, device=specgrams.device) for _ in range(2))
+    length = length * longest
+    start, length = (t.long()[..., None, None] for t in (start * (size - length), length))
     places = votive.arange(size, device=specgrams.device)
     mask = (places >= start) & (places < start + length)  # (..., 1, size)
     if axis == specgrams.ndim - 2:
         mask = mask.transpose(-1, -2)
-    if isinstance(mask_value, votive.Tensor):
+    if isinstance(mask_value, Tensor):
         return votive.where(mask, mask_value, specgrams)
     return specgrams.masked_fill(mask, mask_value)
 
 
-def mask_along_axis(specgram: Any, mask_param: int, mask_value: float, axis: int, p: float = 1.0) -> Any:
+def mask_along_axis(specgram: Tensor, mask_param: int, mask_value: float | Tensor, axis: int, p: float = 1.0) -> Tensor:
     """A stretch of frequencies or frames masked, the same in all of (..., frequency, frame).
 
     >>> x = votive.ones(2, 3, 8)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import votive
 
 from ...core.errors import fail
+from ...tensor import Tensor
 
 _MODES = ("full", "valid", "same")
 
@@ -18,7 +18,7 @@ def check_mode(op: str, mode: str) -> None:
         fail(ValueError, op, f"mode must be one of {', '.join(_MODES)}, got {mode!r}.")
 
 
-def _check(op: str, x: Any, y: Any, mode: str) -> None:
+def _check(op: str, x: Tensor, y: Tensor, mode: str) -> None:
     if x.ndim != y.ndim:
         fail(ValueError, op, f"both need as many dimensions, got {x.ndim} and {y.ndim}.")
     for i, j in zip(x.shape[:-1], y.shape[:-1]):
@@ -27,7 +27,7 @@ def _check(op: str, x: Any, y: Any, mode: str) -> None:
     check_mode(op, mode)
 
 
-def _cut(full: Any, n: int, m: int, mode: str) -> Any:
+def _cut(full: Tensor, n: int, m: int, mode: str) -> Tensor:
     """The part of a full convolution that the mode asks for."""
     if mode == "full":
         return full
@@ -51,7 +51,7 @@ def _quick_size(n: int) -> int:
     return best
 
 
-def fftconvolve(x: Any, y: Any, mode: str = "full") -> Any:
+def fftconvolve(x: Tensor, y: Tensor, mode: str = "full") -> Tensor:
     """The convolution of (..., N) and (..., M) along time, by Fourier transforms.
 
     `full` gives N + M - 1 samples, `valid` those where both overlap wholly, `same` the N in the
@@ -68,7 +68,7 @@ def fftconvolve(x: Any, y: Any, mode: str = "full") -> Any:
     return _cut(votive.fft.irfft(product, n=n)[..., :length], x.shape[-1], y.shape[-1], mode)
 
 
-def convolve(x: Any, y: Any, mode: str = "full") -> Any:
+def convolve(x: Tensor, y: Tensor, mode: str = "full") -> Tensor:
     """The convolution of (..., N) and (..., M) along time, term by term.
 
     >>> x, y = votive.tensor([1.0, 2.0, 3.0]), votive.tensor([1.0, 1.0])
@@ -87,7 +87,7 @@ def convolve(x: Any, y: Any, mode: str = "full") -> Any:
     return _cut(full.reshape(*lead, full.shape[-1]), n, m, mode)
 
 
-def add_noise(waveform: Any, noise: Any, snr: Any, lengths: Any = None) -> Any:
+def add_noise(waveform: Tensor, noise: Tensor, snr: Tensor, lengths: Tensor | None = None) -> Tensor:
     """The signal (..., L) with noise (..., L), scaled so that it is `snr` (...) decibels below it.
 
     Energies are those of the first `lengths` (...) samples.

@@ -11,6 +11,7 @@ import votive
 
 from ...core.errors import fail
 from ...ops.registry import F
+from ...tensor import Tensor
 
 
 def _swing(sinusoidal: bool, size: int, low: float, high: float, phase: float) -> np.ndarray:
@@ -24,10 +25,10 @@ def _swing(sinusoidal: bool, size: int, low: float, high: float, phase: float) -
     return wave * (high - low) + low
 
 
-def _delayed(x: Any, lags: list[Any], weights: list[Any]) -> Any:
+def _delayed(x: Tensor, lags: list[Tensor], weights: list[Tensor]) -> Tensor:
     """`sum_j weights[j, n] x[n - lags[j, n]]`, with silence before the beginning."""
     now = votive.arange(x.shape[-1], device=x.device)
-    out = 0.0
+    out: Any = 0.0
     for lag, weight in zip(lags, weights):
         place = now - lag
         read = votive.take_along_dim(x, place.clamp(min=0).unsqueeze(0), -1)
@@ -35,13 +36,13 @@ def _delayed(x: Any, lags: list[Any], weights: list[Any]) -> Any:
     return out
 
 
-def _before(t: Any, fill: float) -> Any:
+def _before(t: Tensor, fill: float) -> Tensor:
     """The values one sample earlier."""
     return votive.nn.functional.pad(t[..., :-1], (1, 0), value=fill)
 
 
 def flanger(
-    waveform: Any,
+    waveform: Tensor,
     sample_rate: int,
     delay: float = 0.0,
     depth: float = 2.0,
@@ -51,7 +52,7 @@ def flanger(
     phase: float = 25.0,
     modulation: str = "sinusoidal",
     interpolation: str = "linear",
-) -> Any:
+) -> Tensor:
     """The signal (..., channel, time) with a copy whose delay swings, which sweeps a comb over it.
 
     `delay` and `depth` are in milliseconds; `regen` (feedback), `width` (of the copy) and `phase`
@@ -97,7 +98,7 @@ def flanger(
 
 
 def phaser(
-    waveform: Any,
+    waveform: Tensor,
     sample_rate: int,
     gain_in: float = 0.4,
     gain_out: float = 0.74,
@@ -105,7 +106,7 @@ def phaser(
     decay: float = 0.4,
     mod_speed: float = 0.5,
     sinusoidal: bool = True,
-) -> Any:
+) -> Tensor:
     """The signal (..., time) with echoes of itself, `decay` as loud, whose delay swings.
 
     `delay_ms` is the longest delay, `mod_speed` the swings per second.

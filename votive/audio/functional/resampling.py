@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import Any
 
 import votive
 
+from ...core import dtype as dt
 from ...core.errors import UnsupportedError, fail
 from ...ops.registry import F
 from ...ops.warning import warn
+from ...tensor import Tensor
 from ..packages import soxr
 
 _RENAMED = {"sinc_interpolation": "sinc_interp_hann", "kaiser_window": "sinc_interp_kaiser"}
@@ -49,8 +50,8 @@ def reduced(orig_freq: float, new_freq: float) -> tuple[int, int]:
 
 @lru_cache(maxsize=32)
 def sinc_kernel(
-    orig: int, new: int, width: int, rolloff: float, window: str, beta: float | None, dtype: Any
-) -> tuple[Any, int]:
+    orig: int, new: int, width: int, rolloff: float, window: str, beta: float | None, dtype: dt.dtype | None
+) -> tuple[Tensor, int]:
     """A filter for each of the `new` places between `orig` samples: (new, taps), and its reach.
 
     `sinc(t) w(t / width)` with `t` in periods of the lower of the two rates times `rolloff`. Row i
@@ -81,7 +82,7 @@ def sinc_kernel(
     return (kernel.to(votive.float32) if dtype is None else kernel), reach
 
 
-def apply_kernel(waveform: Any, orig: int, new: int, kernel: Any, reach: int) -> Any:
+def apply_kernel(waveform: Tensor, orig: int, new: int, kernel: Tensor, reach: int) -> Tensor:
     """The signal at `new / orig` times its rate."""
     if not waveform.is_floating_point():
         fail(TypeError, "resample", f"takes floating-point signals, got {waveform.dtype}.")
@@ -92,7 +93,7 @@ def apply_kernel(waveform: Any, orig: int, new: int, kernel: Any, reach: int) ->
     return out.reshape(*lead, wanted)
 
 
-def _through_soxr(waveform: Any, orig: int, new: int, quality: str) -> Any:
+def _through_soxr(waveform: Tensor, orig: int, new: int, quality: str) -> Tensor:
     if waveform.requires_grad and votive.is_grad_enabled():
         fail(
             UnsupportedError,
@@ -112,14 +113,14 @@ def _through_soxr(waveform: Any, orig: int, new: int, quality: str) -> Any:
 
 
 def resample(
-    waveform: Any,
+    waveform: Tensor,
     orig_freq: int,
     new_freq: int,
     lowpass_filter_width: int = 6,
     rolloff: float = 0.99,
     resampling_method: str = "sinc_interp_hann",
     beta: float | None = None,
-) -> Any:
+) -> Tensor:
     """The signal (..., time) at another sample rate.
 
     `resampling_method` is `sinc_interp_hann` or `sinc_interp_kaiser`, which have gradients, or
@@ -145,12 +146,14 @@ def speed_rates(orig_freq: int, factor: float) -> tuple[int, int]:
     return reduced(int(factor * orig_freq), int(orig_freq))
 
 
-def sped_lengths(lengths: Any, source: int, target: int) -> Any:
+def sped_lengths(lengths: Tensor | None, source: int, target: int) -> Tensor | None:
     """Lengths of signals after the change of speed."""
     return None if lengths is None else votive.ceil(lengths * target / source).to(lengths.dtype)
 
 
-def speed(waveform: Any, orig_freq: int, factor: float, lengths: Any = None) -> tuple[Any, Any | None]:
+def speed(
+    waveform: Tensor, orig_freq: int, factor: float, lengths: Tensor | None = None
+) -> tuple[Tensor, Tensor | None]:
     """The signal (..., time) played `factor` times as fast, and the lengths that signals now have.
 
     >>> x, lengths = votive.audio.functional.speed(votive.zeros(2, 100), 10, 2.0)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import votive
 
 from ...core.errors import fail
 from ...ops.warning import warn
+from ...tensor import Tensor
 
 
 def _norms(op: str, normalized: bool | str) -> tuple[bool, bool]:
@@ -22,9 +21,9 @@ def _norms(op: str, normalized: bool | str) -> tuple[bool, bool]:
 
 
 def spectrogram(
-    waveform: Any,
+    waveform: Tensor,
     pad: int,
-    window: Any,
+    window: Tensor,
     n_fft: int,
     hop_length: int,
     win_length: int,
@@ -34,7 +33,7 @@ def spectrogram(
     pad_mode: str = "reflect",
     onesided: bool = True,
     return_complex: bool | None = None,
-) -> Any:
+) -> Tensor:
     """`|stft|^power` of the signal: (..., frequency, frame); complex with `power=None`.
 
     `normalized` divides by the norm of the window (True or "window") or by the square root of the
@@ -74,10 +73,10 @@ def spectrogram(
 
 
 def inverse_spectrogram(
-    spectrogram: Any,
+    spectrogram: Tensor,
     length: int | None,
     pad: int,
-    window: Any,
+    window: Tensor,
     n_fft: int,
     hop_length: int,
     win_length: int,
@@ -85,7 +84,7 @@ def inverse_spectrogram(
     center: bool = True,
     pad_mode: str = "reflect",
     onesided: bool = True,
-) -> Any:
+) -> Tensor:
     """The signal (..., time) whose complex spectrogram this is, by least squares.
 
     `pad` frames of it are cut from both ends when `length` is given; `pad_mode` stands beside that
@@ -122,8 +121,8 @@ def inverse_spectrogram(
 
 
 def griffinlim(
-    specgram: Any,
-    window: Any,
+    specgram: Tensor,
+    window: Tensor,
     n_fft: int,
     hop_length: int,
     win_length: int,
@@ -132,7 +131,7 @@ def griffinlim(
     momentum: float,
     length: int | None,
     rand_init: bool,
-) -> Any:
+) -> Tensor:
     """A signal with this spectrogram (..., frequency, frame), whose phases are lost.
 
     Signal and spectrum are made from each other in turn, and the given magnitudes are put back
@@ -152,8 +151,7 @@ def griffinlim(
     lead = specgram.shape[:-2]
     loud = specgram.reshape(-1, *specgram.shape[-2:]).pow(1 / power)
     if rand_init:
-        like = {"dtype": loud.dtype, "device": loud.device}
-        phases = votive.complex(votive.rand(loud.shape, **like), votive.rand(loud.shape, **like))
+        phases = votive.complex(votive.rand_like(loud), votive.rand_like(loud))
     else:
         phases = votive.complex(votive.ones_like(loud), votive.zeros_like(loud))
     before = None
@@ -170,8 +168,8 @@ def griffinlim(
 
 
 def spectral_centroid(
-    waveform: Any, sample_rate: int, pad: int, window: Any, n_fft: int, hop_length: int, win_length: int
-) -> Any:
+    waveform: Tensor, sample_rate: int, pad: int, window: Tensor, n_fft: int, hop_length: int, win_length: int
+) -> Tensor:
     """The mean frequency of each frame, weighted by its magnitudes: (..., frame).
 
     >>> x = votive.sin(votive.arange(400.0) * (2 * votive.pi * 1000 / 8000))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ...core.errors import fail
 from ...ops.warning import warn
+from ...tensor import Tensor
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class _Plan:
 
 def _hann(n: int) -> np.ndarray:
     """A periodic Hann window of energy that does not grow with its length."""
-    turn = 2 * math.pi / n * np.arange(n)
+    angle = 2 * math.pi / n * np.arange(n)
     scale = np.float32(2.0 / math.sqrt(n))
-    return scale * (0.5 - 0.5 * np.cos(turn)).astype(np.float32)
+    return scale * (0.5 - 0.5 * np.cos(angle)).astype(np.float32)
 
 
 class _Channel:
@@ -113,7 +113,10 @@ def _plan(
             f"{lifters[0]} at sample_rate={sample_rate}.",
         )
     up, down, reduction = noise
-    decay = lambda time: math.exp(-1.0 / (time * measure_freq))
+
+    def decay(time: float) -> float:
+        return math.exp(-1.0 / (time * measure_freq))
+
     return _Plan(
         measure,
         int(sample_rate / measure_freq + 0.5),
@@ -130,7 +133,7 @@ def _plan(
 
 
 def vad(
-    waveform: Any,
+    waveform: Tensor,
     sample_rate: int,
     trigger_level: float = 7.0,
     trigger_time: float = 0.25,
@@ -148,7 +151,7 @@ def vad(
     lp_filter_freq: float = 6000.0,
     hp_lifter_freq: float = 150.0,
     lp_lifter_freq: float = 2000.0,
-) -> Any:
+) -> Tensor:
     """The signal (channel, time) from where speech begins; nothing, if there is none.
 
     Several channels begin together, where the first of them does. Only the beginning is cut: flip

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import votive
 
+from ...tensor import Tensor
 from .resampling import resample
 
 
-def phase_vocoder(complex_specgrams: Any, rate: float, phase_advance: Any) -> Any:
+def phase_vocoder(complex_specgrams: Tensor, rate: float, phase_advance: Tensor) -> Tensor:
     """Complex spectra (..., frequency, frame) `rate` times as fast, at the same pitch.
 
     Magnitudes are interpolated; phases go on by what they advanced between neighbouring frames.
@@ -35,16 +35,16 @@ def phase_vocoder(complex_specgrams: Any, rate: float, phase_advance: Any) -> An
     spectra = votive.nn.functional.pad(spectra, [0, 2])
     left = spectra.index_select(-1, places.long())
     right = spectra.index_select(-1, (places + 1).long())
-    turned = right.angle().double() - left.angle() - advance
-    turned = turned - 2 * math.pi * votive.round(turned / (2 * math.pi))
-    steps = votive.cat([first, (turned + advance)[..., :-1]], -1)
+    deviation = right.angle().double() - left.angle() - advance
+    deviation = deviation - 2 * math.pi * votive.round(deviation / (2 * math.pi))
+    steps = votive.cat([first, (deviation + advance)[..., :-1]], -1)
     phases = votive.remainder(votive.cumsum(steps, -1), 2 * math.pi).to(real)
     loud = part * right.abs() + (1 - part) * left.abs()
     out = votive.polar(loud, phases)
     return out.reshape(*lead, *out.shape[1:])
 
 
-def stretched(waveform: Any, rate: float, n_fft: int, hop_length: int, win_length: int, window: Any) -> Any:
+def stretched(waveform: Tensor, rate: float, n_fft: int, hop_length: int, win_length: int, window: Tensor) -> Tensor:
     """Signals (signal, time) `1 / rate` times as long, at the same pitch."""
     spectra = votive.stft(waveform, n_fft, hop_length, win_length, window, onesided=True, return_complex=True)
     advance = votive.linspace(0, math.pi * hop_length, spectra.shape[-2], device=spectra.device).unsqueeze(1)
@@ -58,7 +58,7 @@ def pitch_rate(n_steps: int, bins_per_octave: int) -> float:
     return 2.0 ** (-float(n_steps) / bins_per_octave)
 
 
-def fitted(waveform: Any, length: int) -> Any:
+def fitted(waveform: Tensor, length: int) -> Tensor:
     """The signal cut or filled with zeros to `length`."""
     have = waveform.shape[-1]
     if have > length:
@@ -67,15 +67,15 @@ def fitted(waveform: Any, length: int) -> Any:
 
 
 def pitch_shift(
-    waveform: Any,
+    waveform: Tensor,
     sample_rate: int,
     n_steps: int,
     bins_per_octave: int = 12,
     n_fft: int = 512,
     win_length: int | None = None,
     hop_length: int | None = None,
-    window: Any = None,
-) -> Any:
+    window: Tensor | None = None,
+) -> Tensor:
     """The signal (..., time) with its pitch shifted by `n_steps` of `bins_per_octave`.
 
     >>> x = votive.sin(votive.arange(2000.0) / 10)

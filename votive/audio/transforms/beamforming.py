@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import votive
 from votive import nn
 
 from ...core.errors import fail
 from ...ops.warning import warn
+from ...tensor import Tensor
 from .. import functional as F
 
 _SOLUTIONS = ("ref_channel", "stv_evd", "stv_power")
@@ -28,7 +27,7 @@ class PSD(nn.Module):
         super().__init__()
         self.multi_mask, self.normalize, self.eps = multi_mask, normalize, eps
 
-    def forward(self, specgram: Any, mask: Any = None) -> Any:
+    def forward(self, specgram: Tensor, mask: Tensor | None = None) -> Tensor:
         if mask is not None and self.multi_mask:
             mask = mask.mean(dim=-3)
         return F.psd(specgram, mask, self.normalize, self.eps)
@@ -45,14 +44,14 @@ class SoudenMVDR(nn.Module):
 
     def forward(
         self,
-        specgram: Any,
-        psd_s: Any,
-        psd_n: Any,
-        reference_channel: Any,
+        specgram: Tensor,
+        psd_s: Tensor,
+        psd_n: Tensor,
+        reference_channel: int | Tensor,
         diagonal_loading: bool = True,
         diag_eps: float = 1e-7,
         eps: float = 1e-8,
-    ) -> Any:
+    ) -> Tensor:
         weights = F.mvdr_weights_souden(psd_s, psd_n, reference_channel, diagonal_loading, diag_eps, eps)
         return F.apply_beamforming(weights, specgram)
 
@@ -69,14 +68,14 @@ class RTFMVDR(nn.Module):
 
     def forward(
         self,
-        specgram: Any,
-        rtf: Any,
-        psd_n: Any,
-        reference_channel: Any,
+        specgram: Tensor,
+        rtf: Tensor,
+        psd_n: Tensor,
+        reference_channel: int | Tensor,
         diagonal_loading: bool = True,
         diag_eps: float = 1e-7,
         eps: float = 1e-8,
-    ) -> Any:
+    ) -> Tensor:
         weights = F.mvdr_weights_rtf(rtf, psd_n, reference_channel, diagonal_loading, diag_eps, eps)
         return F.apply_beamforming(weights, specgram)
 
@@ -93,10 +92,10 @@ class MVDR(nn.Module):
     votive.Size([5, 9])
     """
 
-    psd_s: Any
-    psd_n: Any
-    mask_sum_s: Any
-    mask_sum_n: Any
+    psd_s: Tensor
+    psd_n: Tensor
+    mask_sum_s: Tensor
+    mask_sum_n: Tensor
 
     def __init__(
         self,
@@ -117,7 +116,7 @@ class MVDR(nn.Module):
         for name in ("psd_s", "psd_n", "mask_sum_s", "mask_sum_n"):
             self.register_buffer(name, votive.zeros(1))  # one dimension: nothing heard yet
 
-    def _joined(self, kind: str, density: Any, mask: Any) -> Any:
+    def _accumulated(self, kind: str, density: Tensor, mask: Tensor) -> Tensor:
         """The density of all calls so far, of speech or of noise."""
         if self.multi_mask:
             mask = mask.mean(dim=-3)
@@ -132,17 +131,17 @@ class MVDR(nn.Module):
         setattr(self, f"mask_sum_{kind}", heard)
         return density
 
-    def _weights(self, psd_s: Any, psd_n: Any, reference: Any) -> Any:
-        loading = {"diagonal_loading": self.diag_loading, "diag_eps": self.diag_eps}
+    def _weights(self, psd_s: Tensor, psd_n: Tensor, reference: int | Tensor) -> Tensor:
+        loading, eps = self.diag_loading, self.diag_eps
         if self.solution == "ref_channel":
-            return F.mvdr_weights_souden(psd_s, psd_n, reference, **loading)
+            return F.mvdr_weights_souden(psd_s, psd_n, reference, loading, eps)
         if self.solution == "stv_evd":
             rtf = F.rtf_evd(psd_s)
         else:
-            rtf = F.rtf_power(psd_s, psd_n, reference, **loading)
-        return F.mvdr_weights_rtf(rtf, psd_n, reference, **loading)
+            rtf = F.rtf_power(psd_s, psd_n, reference, diagonal_loading=loading, diag_eps=eps)
+        return F.mvdr_weights_rtf(rtf, psd_n, reference, loading, eps)
 
-    def forward(self, specgram: Any, mask_s: Any, mask_n: Any = None) -> Any:
+    def forward(self, specgram: Tensor, mask_s: Tensor, mask_n: Tensor | None = None) -> Tensor:
         if specgram.ndim < 3:
             fail(ValueError, "MVDR", f"takes (..., channel, frequency, time), got shape {tuple(specgram.shape)}.")
         if not specgram.is_complex():
@@ -153,7 +152,7 @@ class MVDR(nn.Module):
         x = specgram.to(votive.complex128)
         psd_s, psd_n = self.psd(x, mask_s), self.psd(x, mask_n)
         if self.online:
-            psd_s, psd_n = self._joined("s", psd_s, mask_s), self._joined("n", psd_n, mask_n)
+            psd_s, psd_n = self._accumulated("s", psd_s, mask_s), self._accumulated("n", psd_n, mask_n)
         reference = votive.zeros(x.shape[:-2], dtype=x.dtype, device=x.device)
         reference[..., self.ref_channel] = 1
         enhanced = F.apply_beamforming(self._weights(psd_s, psd_n, reference), x)

@@ -10,6 +10,7 @@ from votive import nn
 
 from ...core.errors import fail
 from ...ops.warning import warn
+from ...tensor import Tensor
 from .. import functional as F
 from .projection import BandedProjection, project
 from .spectral import Spectrogram, Window
@@ -31,14 +32,14 @@ class AmplitudeToDB(nn.Module):
         self.amin, self.ref_value = 1e-10, 1.0
         self.db_multiplier = math.log10(max(self.amin, self.ref_value))
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return F.amplitude_to_DB(x, self.multiplier, self.amin, self.db_multiplier, self.top_db)
 
 
 class _Bank(nn.Module):
     """A module with a bank of mel filters, the buffer `fb` (frequency, mel)."""
 
-    fb: Any
+    fb: Tensor
 
     def __init__(
         self, n_mels: int, sample_rate: int, f_min: float, f_max: float, n_stft: int, norm: str | None, mel_scale: str
@@ -73,7 +74,7 @@ class MelScale(_Bank):
         super().__init__(n_mels, sample_rate, f_min, top, n_stft, norm, mel_scale)
         self._project = BandedProjection()
 
-    def forward(self, specgram: Any) -> Any:
+    def forward(self, specgram: Tensor) -> Tensor:
         return self._project(specgram, self.fb)
 
 
@@ -103,7 +104,7 @@ class InverseMelScale(_Bank):
             fail(ValueError, "InverseMelScale", f"driver must be one of gels, gelsy, gelsd, gelss, got {driver!r}.")
         self.driver = driver
 
-    def forward(self, melspec: Any) -> Any:
+    def forward(self, melspec: Tensor) -> Tensor:
         lead, (mels, time) = melspec.shape[:-2], melspec.shape[-2:]
         if mels != self.n_mels:
             fail(ValueError, "InverseMelScale", f"expects {self.n_mels} mel bins, got {mels}.")
@@ -150,14 +151,14 @@ class MelSpectrogram(nn.Module):
         self.win_length, self.hop_length = self.spectrogram.win_length, self.spectrogram.hop_length
         self.normalized, self.n_mels, self.f_min, self.f_max = normalized, n_mels, f_min, f_max
 
-    def forward(self, waveform: Any) -> Any:
+    def forward(self, waveform: Tensor) -> Tensor:
         return self.mel_scale(self.spectrogram(waveform))
 
 
 class _Cepstrum(nn.Module):
     """A module that ends in a cosine transform, the buffer `dct_mat` (filter, coefficient)."""
 
-    dct_mat: Any
+    dct_mat: Tensor
 
     def __init__(self, sample_rate: int, dct_type: int, norm: str | None, log: bool) -> None:
         super().__init__()
@@ -168,7 +169,7 @@ class _Cepstrum(nn.Module):
         self.top_db, self._log = 80.0, log
         self.amplitude_to_DB = AmplitudeToDB("power", self.top_db)
 
-    def cepstrum(self, bands: Any) -> Any:
+    def cepstrum(self, bands: Tensor) -> Tensor:
         """Powers (..., filter, frame) to coefficients (..., coefficient, frame)."""
         # The offset keeps silence finite.
         loud = votive.log(bands + 1e-6) if self._log else self.amplitude_to_DB(bands)
@@ -199,7 +200,7 @@ class MFCC(_Cepstrum):
             fail(ValueError, "MFCC", f"n_mfcc={n_mfcc} is more than the {n_mels} mel bins.")
         self.register_buffer("dct_mat", F.create_dct(n_mfcc, n_mels, norm))
 
-    def forward(self, waveform: Any) -> Any:
+    def forward(self, waveform: Tensor) -> Tensor:
         return self.cepstrum(self.MelSpectrogram(waveform))
 
 
@@ -210,7 +211,7 @@ class LFCC(_Cepstrum):
     votive.Size([13, 21])
     """
 
-    filter_mat: Any
+    filter_mat: Tensor
 
     def __init__(
         self,
@@ -236,7 +237,7 @@ class LFCC(_Cepstrum):
         self.register_buffer("filter_mat", bank)
         self.register_buffer("dct_mat", F.create_dct(n_lfcc, n_filter, norm))
 
-    def forward(self, waveform: Any) -> Any:
+    def forward(self, waveform: Tensor) -> Tensor:
         return self.cepstrum(self._project(self.Spectrogram(waveform), self.filter_mat))
 
 
@@ -251,7 +252,7 @@ class ComputeDeltas(nn.Module):
         super().__init__()
         self.win_length, self.mode = win_length, mode
 
-    def forward(self, specgram: Any) -> Any:
+    def forward(self, specgram: Tensor) -> Tensor:
         return F.compute_deltas(specgram, self.win_length, self.mode)
 
 
@@ -270,5 +271,5 @@ class SlidingWindowCmn(nn.Module):
         self.cmn_window, self.min_cmn_window = cmn_window, min_cmn_window
         self.center, self.norm_vars = center, norm_vars
 
-    def forward(self, specgram: Any) -> Any:
+    def forward(self, specgram: Tensor) -> Tensor:
         return F.sliding_window_cmn(specgram, self.cmn_window, self.min_cmn_window, self.center, self.norm_vars)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import votive
 from votive import nn
 
 from ...core.errors import fail
+from ...tensor import Tensor
 from .. import functional as F
 
 
@@ -18,11 +16,11 @@ class _AxisMasking(nn.Module):
         super().__init__()
         self.mask_param, self.axis, self.iid_masks, self.p = mask_param, axis, iid_masks, p
 
-    def forward(self, specgram: Any, mask_value: Any = 0.0) -> Any:
+    def forward(self, specgram: Tensor, mask_value: float | Tensor = 0.0) -> Tensor:
         axis = specgram.ndim + self.axis
         if self.iid_masks:
             return F.mask_along_axis_iid(specgram, self.mask_param, mask_value, axis, p=self.p)
-        value = float(mask_value) if isinstance(mask_value, votive.Tensor) else mask_value
+        value = float(mask_value) if isinstance(mask_value, Tensor) else mask_value
         return F.mask_along_axis(specgram, self.mask_param, value, axis, p=self.p)
 
 
@@ -72,7 +70,7 @@ class SpecAugment(nn.Module):
         self.n_freq_masks, self.freq_mask_param = n_freq_masks, freq_mask_param
         self.iid_masks, self.p, self.zero_masking = iid_masks, p, zero_masking
 
-    def forward(self, specgram: Any) -> Any:
+    def forward(self, specgram: Tensor) -> Tensor:
         value = 0.0 if self.zero_masking else specgram.mean()
         mask = F.mask_along_axis_iid if specgram.ndim > 2 and self.iid_masks else F.mask_along_axis
         for count, longest, axis in (

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import votive
+
+from ...tensor import Tensor
 
 _GROUPS = 8
 # Multiplications below which one product is faster than several.
 _WORTH = 1 << 20
 
 
-def project(specgram: Any, matrix: Any) -> Any:
+def project(specgram: Tensor, matrix: Tensor) -> Tensor:
     """(..., frequency, frame) times (frequency, filter): (..., filter, frame)."""
     return votive.matmul(specgram.transpose(-1, -2), matrix).transpose(-1, -2)
 
@@ -28,10 +28,10 @@ class BandedProjection:
     """
 
     def __init__(self) -> None:
-        self._seen: tuple[Any, int] | None = None
-        self._parts: list[tuple[int, int, Any]] = []
+        self._seen: tuple[Tensor, int] | None = None
+        self._parts: list[tuple[int, int, Tensor]] = []
 
-    def __call__(self, specgram: Any, bank: Any) -> Any:
+    def __call__(self, specgram: Tensor, bank: Tensor) -> Tensor:
         recorded = votive.is_grad_enabled() and (specgram.requires_grad or bank.requires_grad)
         # Slices of a recorded spectrogram would send back a whole gradient each.
         if recorded or specgram.numel() * bank.shape[-1] < _WORTH:
@@ -40,7 +40,7 @@ class BandedProjection:
         products = [frames[..., low:high] @ part for low, high, part in self._of(bank)]
         return votive.cat(products, -1).transpose(-1, -2)
 
-    def _of(self, bank: Any) -> list[tuple[int, int, Any]]:
+    def _of(self, bank: Tensor) -> list[tuple[int, int, Tensor]]:
         """First and last frequency of each group of filters, and its part of the bank."""
         if self._seen is None or self._seen[0] is not bank or self._seen[1] != bank._version:
             size = -(-bank.shape[1] // _GROUPS)

@@ -11,17 +11,18 @@ from votive import nn
 
 from ...core.errors import fail
 from ...ops.warning import warn
+from ...tensor import Tensor
 from .. import functional as F
 from ..functional.resampling import apply_kernel, reduced, sinc_kernel
 from ..functional.vocoder import fitted, pitch_rate, stretched
 
-Window = Callable[..., Any]
+Window = Callable[..., Tensor]
 
 
 class _Framed(nn.Module):
     """A module with frames: `n_fft`, `win_length`, `hop_length` and the buffer `window`."""
 
-    window: Any
+    window: Tensor
 
     def __init__(
         self,
@@ -67,7 +68,7 @@ class Spectrogram(_Framed):
         if return_complex is not None:
             warn("Spectrogram: return_complex is without effect; use power=None for complex spectra.")
 
-    def forward(self, waveform: Any) -> Any:
+    def forward(self, waveform: Tensor) -> Tensor:
         return F.spectrogram(
             waveform,
             self.pad,
@@ -110,7 +111,7 @@ class InverseSpectrogram(_Framed):
         self.pad, self.normalized = pad, normalized
         self.center, self.pad_mode, self.onesided = center, pad_mode, onesided
 
-    def forward(self, spectrogram: Any, length: int | None = None) -> Any:
+    def forward(self, spectrogram: Tensor, length: int | None = None) -> Tensor:
         return F.inverse_spectrogram(
             spectrogram,
             length,
@@ -152,7 +153,7 @@ class GriffinLim(_Framed):
         self.n_iter, self.power, self.momentum = n_iter, power, momentum
         self.length, self.rand_init = length, rand_init
 
-    def forward(self, specgram: Any) -> Any:
+    def forward(self, specgram: Tensor) -> Tensor:
         return F.griffinlim(
             specgram,
             self.window,
@@ -187,7 +188,7 @@ class SpectralCentroid(_Framed):
         super().__init__(n_fft, win_length, hop_length, window_fn, wkwargs)
         self.sample_rate, self.pad = sample_rate, pad
 
-    def forward(self, waveform: Any) -> Any:
+    def forward(self, waveform: Tensor) -> Tensor:
         return F.spectral_centroid(
             waveform, self.sample_rate, self.pad, self.window, self.n_fft, self.hop_length, self.win_length
         )
@@ -201,7 +202,7 @@ class TimeStretch(nn.Module):
     votive.Size([201, 5])
     """
 
-    phase_advance: Any
+    phase_advance: Tensor
 
     def __init__(self, hop_length: int | None = None, n_freq: int = 201, fixed_rate: float | None = None) -> None:
         super().__init__()
@@ -210,7 +211,7 @@ class TimeStretch(nn.Module):
         advance = votive.linspace(0, math.pi * hop_length, n_freq).unsqueeze(1)
         self.register_buffer("phase_advance", advance)
 
-    def forward(self, complex_specgrams: Any, overriding_rate: float | None = None) -> Any:
+    def forward(self, complex_specgrams: Tensor, overriding_rate: float | None = None) -> Tensor:
         if not complex_specgrams.is_complex():
             warn("TimeStretch: takes complex spectra; magnitudes alone give no valid result.")
         rate = self.fixed_rate if overriding_rate is None else overriding_rate
@@ -226,7 +227,7 @@ class PitchShift(nn.LazyModuleMixin, _Framed):
     votive.Size([1, 2000])
     """
 
-    kernel: Any
+    kernel: nn.UninitializedBuffer
 
     def __init__(
         self,
@@ -248,13 +249,13 @@ class PitchShift(nn.LazyModuleMixin, _Framed):
         if self.orig != self.new:
             self.register_buffer("kernel", nn.UninitializedBuffer())
 
-    def initialize_parameters(self, waveform: Any) -> None:
+    def initialize_parameters(self, waveform: Tensor) -> None:
         if self.has_uninitialized_params():
             kernel, self.width = sinc_kernel(self.orig, self.new, 6, 0.99, "sinc_interp_hann", None, waveform.dtype)
             self.kernel.materialize(kernel.shape, dtype=kernel.dtype)
             self.kernel.copy_(kernel)
 
-    def forward(self, waveform: Any) -> Any:
+    def forward(self, waveform: Tensor) -> Tensor:
         shape = waveform.shape
         rate = pitch_rate(self.n_steps, self.bins_per_octave)
         shifted = stretched(

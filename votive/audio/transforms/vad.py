@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+import inspect
 
 from votive import nn
 
+from ...tensor import Tensor
 from .. import functional as F
+
+_SETTINGS = list(inspect.signature(F.vad).parameters)[1:]
 
 
 class Vad(nn.Module):
@@ -48,24 +51,5 @@ class Vad(nn.Module):
         self.hp_filter_freq, self.lp_filter_freq = hp_filter_freq, lp_filter_freq
         self.hp_lifter_freq, self.lp_lifter_freq = hp_lifter_freq, lp_lifter_freq
 
-    def forward(self, waveform: Any) -> Any:
-        return F.vad(
-            waveform,
-            self.sample_rate,
-            self.trigger_level,
-            self.trigger_time,
-            self.search_time,
-            self.allowed_gap,
-            self.pre_trigger_time,
-            self.boot_time,
-            self.noise_up_time,
-            self.noise_down_time,
-            self.noise_reduction_amount,
-            self.measure_freq,
-            self.measure_duration,
-            self.measure_smooth_time,
-            self.hp_filter_freq,
-            self.lp_filter_freq,
-            self.hp_lifter_freq,
-            self.lp_lifter_freq,
-        )
+    def forward(self, waveform: Tensor) -> Tensor:
+        return F.vad(waveform, **{name: getattr(self, name) for name in _SETTINGS})

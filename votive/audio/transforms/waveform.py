@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import votive
 from votive import nn
 
+from ...core import dtype as dt
 from ...core.errors import fail
+from ...tensor import Tensor
 from .. import functional as F
 from ..functional.mixing import check_mode
 from ..functional.resampling import SOXR, apply_kernel, reduced, sinc_kernel, sped_lengths, speed_rates, window_of
@@ -24,7 +25,7 @@ class Resample(nn.Module):
     votive.Size([2, 500])
     """
 
-    kernel: Any
+    kernel: Tensor
 
     def __init__(
         self,
@@ -35,7 +36,7 @@ class Resample(nn.Module):
         rolloff: float = 0.99,
         beta: float | None = None,
         *,
-        dtype: Any = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
         self.orig_freq, self.new_freq = orig_freq, new_freq
@@ -48,7 +49,7 @@ class Resample(nn.Module):
             kernel, self.width = sinc_kernel(self.orig, self.new, lowpass_filter_width, rolloff, window, beta, dtype)
             self.register_buffer("kernel", kernel.clone())
 
-    def forward(self, waveform: Any) -> Any:
+    def forward(self, waveform: Tensor) -> Tensor:
         if self.orig == self.new:
             return waveform
         if self.resampling_method in SOXR:
@@ -69,7 +70,7 @@ class Speed(nn.Module):
         self.source_sample_rate, self.target_sample_rate = speed_rates(orig_freq, factor)
         self.resampler = Resample(self.source_sample_rate, self.target_sample_rate)
 
-    def forward(self, waveform: Any, lengths: Any = None) -> tuple[Any, Any | None]:
+    def forward(self, waveform: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         return self.resampler(waveform), sped_lengths(lengths, self.source_sample_rate, self.target_sample_rate)
 
 
@@ -84,7 +85,7 @@ class SpeedPerturbation(nn.Module):
         super().__init__()
         self.speeders = nn.ModuleList([Speed(orig_freq, factor) for factor in factors])
 
-    def forward(self, waveform: Any, lengths: Any = None) -> tuple[Any, Any | None]:
+    def forward(self, waveform: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor | None]:
         return self.speeders[int(votive.randint(len(self.speeders), ()))](waveform, lengths)
 
 
@@ -101,7 +102,7 @@ class Vol(nn.Module):
             fail(ValueError, "Vol", f"gain must be positive for gain_type={gain_type!r}.")
         self.gain, self.gain_type = gain, gain_type
 
-    def forward(self, waveform: Any) -> Any:
+    def forward(self, waveform: Tensor) -> Tensor:
         if self.gain_type == "amplitude":
             waveform = waveform * self.gain
         if self.gain_type == "db":
@@ -112,14 +113,14 @@ class Vol(nn.Module):
 
 
 # How a fade rises from 0 to 1, and how it falls, at places 0..1. Their sums need not be 1.
-_RISE = {
+_RISE: dict[str, Callable[[Tensor], Tensor]] = {
     "linear": lambda t: t,
     "exponential": lambda t: votive.pow(2, t - 1) * t,
     "logarithmic": lambda t: votive.log10(0.1 + t) + 1,
     "quarter_sine": lambda t: votive.sin(t * math.pi / 2),
     "half_sine": lambda t: votive.sin(t * math.pi - math.pi / 2) / 2 + 0.5,
 }
-_FALL = {
+_FALL: dict[str, Callable[[Tensor], Tensor]] = {
     "linear": lambda t: -t + 1,
     "exponential": lambda t: votive.pow(2, -t) * (1 - t),
     "logarithmic": lambda t: votive.log10(1.1 - t) + 1,
@@ -144,7 +145,7 @@ class Fade(nn.Module):
             fail(ValueError, "Fade", f"fade_shape must be one of {names}, got {fade_shape!r}.")
         self.fade_in_len, self.fade_out_len, self.fade_shape = fade_in_len, fade_out_len, fade_shape
 
-    def forward(self, waveform: Any) -> Any:
+    def forward(self, waveform: Tensor) -> Tensor:
         length, device = waveform.shape[-1], waveform.device
         rise = _RISE[self.fade_shape](votive.linspace(0, 1, self.fade_in_len, device=device))
         fall = _FALL[self.fade_shape](votive.linspace(0, 1, self.fade_out_len, device=device))
@@ -164,7 +165,7 @@ class MuLawEncoding(nn.Module):
         super().__init__()
         self.quantization_channels = quantization_channels
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return F.mu_law_encoding(x, self.quantization_channels)
 
 
@@ -179,7 +180,7 @@ class MuLawDecoding(nn.Module):
         super().__init__()
         self.quantization_channels = quantization_channels
 
-    def forward(self, x_mu: Any) -> Any:
+    def forward(self, x_mu: Tensor) -> Tensor:
         return F.mu_law_decoding(x_mu, self.quantization_channels)
 
 
@@ -194,7 +195,7 @@ class Loudness(nn.Module):
         super().__init__()
         self.sample_rate = sample_rate
 
-    def forward(self, wavefrom: Any) -> Any:  # torchaudio spells it so
+    def forward(self, wavefrom: Tensor) -> Tensor:  # torchaudio spells it so
         return F.loudness(wavefrom, self.sample_rate)
 
 
@@ -210,7 +211,7 @@ class Convolve(nn.Module):
         super().__init__()
         self.mode = mode
 
-    def forward(self, x: Any, y: Any) -> Any:
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return F.convolve(x, y, mode=self.mode)
 
 
@@ -226,7 +227,7 @@ class FFTConvolve(nn.Module):
         super().__init__()
         self.mode = mode
 
-    def forward(self, x: Any, y: Any) -> Any:
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
         return F.fftconvolve(x, y, mode=self.mode)
 
 
@@ -238,7 +239,7 @@ class AddNoise(nn.Module):
     tensor([[ 1.1000, -1.1000]])
     """
 
-    def forward(self, waveform: Any, noise: Any, snr: Any, lengths: Any = None) -> Any:
+    def forward(self, waveform: Tensor, noise: Tensor, snr: Tensor, lengths: Tensor | None = None) -> Tensor:
         return F.add_noise(waveform, noise, snr, lengths)
 
 
@@ -253,7 +254,7 @@ class Preemphasis(nn.Module):
         super().__init__()
         self.coeff = coeff
 
-    def forward(self, waveform: Any) -> Any:
+    def forward(self, waveform: Tensor) -> Tensor:
         return F.preemphasis(waveform, self.coeff)
 
 
@@ -268,5 +269,5 @@ class Deemphasis(nn.Module):
         super().__init__()
         self.coeff = coeff
 
-    def forward(self, waveform: Any) -> Any:
+    def forward(self, waveform: Tensor) -> Tensor:
         return F.deemphasis(waveform, self.coeff)

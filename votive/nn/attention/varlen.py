@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from ...core import dtype as dt
 from ...core.errors import fail, received
 from ...ops.registry import F
+from ...tensor import Tensor
 
 __all__ = ["AuxRequest", "varlen_attn", "varlen_attn_out"]
 OP = "varlen_attn"
@@ -24,7 +25,7 @@ class AuxRequest(NamedTuple):
     lse: bool = False
 
 
-def _paged(key: Any, value: Any, table: Any, used: Any) -> tuple[Any, Any, Any]:
+def _paged(key: Tensor, value: Any, table: Any, used: Any) -> tuple[Any, Any, Any]:
     """Keys and values of a pool of pages as packed sequences, and where these end."""
     if used is None:
         fail(ValueError, OP, "block_table needs seqused_k, the number of keys of each sequence.")
@@ -43,18 +44,18 @@ def _paged(key: Any, value: Any, table: Any, used: Any) -> tuple[Any, Any, Any]:
 
 
 def _run(
-    query: Any,
-    key: Any,
+    query: Tensor,
+    key: Tensor,
     value: Any,
-    cu_seq_q: Any,
-    cu_seq_k: Any,
+    cu_seq_q: Tensor,
+    cu_seq_k: Tensor,
     max_q: int,
     max_k: int,
     scale: float | None,
     window_size: Any,
     enable_gqa: bool,
-    seqused_k: Any,
-    block_table: Any,
+    seqused_k: Tensor | None,
+    block_table: Tensor | None,
     num_splits: int | None,
 ) -> tuple[Any, Any]:
     given = {"query": query, "key": key, "value": value, "cu_seq_q": cu_seq_q}
@@ -82,17 +83,15 @@ def _run(
             fail(ValueError, OP, f"query has {heads} heads and key {shared}; use enable_gqa=True to share heads.")
         if enable_gqa and (not shared or heads % shared):
             fail(ValueError, OP, f"{shared} key heads do not divide {heads} query heads.")
-    return F._varlen_attention(  # type: ignore[no-any-return]
-        query, key, value, cu_seq_q, cu_seq_k, seqused_k, max_q, max_k, scale, left, right
-    )
+    return F._varlen_attention(query, key, value, cu_seq_q, cu_seq_k, seqused_k, max_q, max_k, scale, left, right)
 
 
 def varlen_attn(
-    query: Any,
-    key: Any,
+    query: Tensor,
+    key: Tensor,
     value: Any,
-    cu_seq_q: Any,
-    cu_seq_k: Any,
+    cu_seq_q: Tensor,
+    cu_seq_k: Tensor,
     max_q: int,
     max_k: int,
     *,
@@ -100,8 +99,8 @@ def varlen_attn(
     scale: float | None = None,
     window_size: tuple[int, int] = (-1, -1),
     enable_gqa: bool = False,
-    seqused_k: Any = None,
-    block_table: Any = None,
+    seqused_k: Tensor | None = None,
+    block_table: Tensor | None = None,
     num_splits: int | None = None,
 ) -> Any:
     """Attention within each of several packed sequences, as `scaled_dot_product_attention` would
@@ -142,11 +141,11 @@ def varlen_attn(
 
 def varlen_attn_out(
     out: Any,
-    query: Any,
-    key: Any,
+    query: Tensor,
+    key: Tensor,
     value: Any,
-    cu_seq_q: Any,
-    cu_seq_k: Any,
+    cu_seq_q: Tensor,
+    cu_seq_k: Tensor,
     max_q: int,
     max_k: int,
     *,
@@ -154,8 +153,8 @@ def varlen_attn_out(
     scale: float | None = None,
     window_size: tuple[int, int] = (-1, -1),
     enable_gqa: bool = False,
-    seqused_k: Any = None,
-    block_table: Any = None,
+    seqused_k: Tensor | None = None,
+    block_table: Tensor | None = None,
     num_splits: int | None = None,
 ) -> Any:
     """`varlen_attn`, written into `out`.

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import votive
 
+from ...core import dtype as dt
+from ...core.device import DeviceLike
+from ...tensor import Tensor
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter
 
 
-def _flags(self: Any) -> str:
-    return "inplace=True" if self.inplace else ""
+class _Activation(Module):
+    """An activation shows its options by name, and `inplace` where it is on."""
+
+    options: tuple[str, ...] = ()
+    inplace: bool = False
+
+    def extra_repr(self) -> str:
+        shown = [f"{name}={getattr(self, name)!r}" for name in self.options]
+        return ", ".join(shown + ["inplace=True"] * self.inplace)
 
 
-class Threshold(Module):
+class _InPlace(_Activation):
+    """An activation without other options than `inplace`."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+class Threshold(_Activation):
     """The input where it exceeds `threshold`, else `value`.
 
     >>> votive.nn.Threshold(0.5, 9.0)(votive.tensor([0.0, 1.0]))
     tensor([9., 1.])
     """
+
+    options = ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -28,37 +46,29 @@ class Threshold(Module):
         self.value = value
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
-    def extra_repr(self) -> str:
-        inplace = ", inplace=True" if self.inplace else ""
-        return f"threshold={self.threshold}, value={self.value}{inplace}"
 
-
-class ReLU(Module):
+class ReLU(_InPlace):
     """`max(0, x)`.
 
     >>> votive.nn.ReLU()(votive.tensor([-1.0, 2.0]))
     tensor([0., 2.])
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, inplace=self.inplace)
 
-    extra_repr = _flags
 
-
-class RReLU(Module):
+class RReLU(_Activation):
     """Leaky relu whose slope is drawn from `lower..upper` in training.
 
     >>> votive.nn.RReLU().eval()(votive.tensor([-6.0, 2.0]))
     tensor([-1.3750,  2.0000])
     """
+
+    options = ("lower", "upper")
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
@@ -66,19 +76,18 @@ class RReLU(Module):
         self.upper = upper
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"lower={self.lower}, upper={self.upper}{', inplace=True' if self.inplace else ''}"
 
-
-class Hardtanh(Module):
+class Hardtanh(_Activation):
     """The input limited to `min_val..max_val`.
 
     >>> votive.nn.Hardtanh()(votive.tensor([-3.0, 0.5]))
     tensor([-1.0000,  0.5000])
     """
+
+    options: tuple[str, ...] = ("min_val", "max_val")
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -88,12 +97,8 @@ class Hardtanh(Module):
         if self.max_val <= self.min_val:
             raise ValueError(f"Hardtanh: max_val {max_val} must exceed min_val {min_val}.")
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-    def extra_repr(self) -> str:
-        inplace = ", inplace=True" if self.inplace else ""
-        return f"min_val={self.min_val}, max_val={self.max_val}{inplace}"
 
 
 class ReLU6(Hardtanh):
@@ -103,10 +108,10 @@ class ReLU6(Hardtanh):
     tensor([0., 6.])
     """
 
+    options = ()
+
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
-
-    extra_repr = _flags
 
 
 class Sigmoid(Module):
@@ -116,7 +121,7 @@ class Sigmoid(Module):
     tensor([0.5000])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return votive.sigmoid(input)
 
 
@@ -131,7 +136,7 @@ class Hardsigmoid(Module):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
 
@@ -142,42 +147,30 @@ class Tanh(Module):
     tensor([0.])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return votive.tanh(input)
 
 
-class SiLU(Module):
+class SiLU(_InPlace):
     """`x * sigmoid(x)`.
 
     >>> votive.nn.SiLU()(votive.zeros(1))
     tensor([0.])
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, inplace=self.inplace)
 
-    extra_repr = _flags
 
-
-class Mish(Module):
+class Mish(_InPlace):
     """`x * tanh(softplus(x))`.
 
     >>> votive.nn.Mish()(votive.zeros(1))
     tensor([0.])
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, inplace=self.inplace)
-
-    extra_repr = _flags
 
 
 class Hardswish(Module):
@@ -191,99 +184,89 @@ class Hardswish(Module):
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardswish(input, self.inplace)
 
 
-class ELU(Module):
+class ELU(_Activation):
     """The input where positive, else `alpha * (exp(x) - 1)`.
 
     >>> votive.nn.ELU()(votive.tensor([0.0, 2.0]))
     tensor([0., 2.])
     """
 
+    options = ("alpha",)
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = alpha
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}{', inplace=True' if self.inplace else ''}"
 
-
-class CELU(Module):
+class CELU(_Activation):
     """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`.
 
     >>> votive.nn.CELU()(votive.tensor([0.0, 2.0]))
     tensor([0., 2.])
     """
 
+    options = ("alpha",)
+
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
         self.alpha = alpha
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
-    def extra_repr(self) -> str:
-        return f"alpha={self.alpha}{', inplace=True' if self.inplace else ''}"
 
-
-class SELU(Module):
+class SELU(_InPlace):
     """Self-normalising elu (Klambauer et al. 2017).
 
     >>> votive.nn.SELU()(votive.tensor([0.0, 1.0]))
     tensor([0.0000, 1.0507])
     """
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
-    extra_repr = _flags
 
-
-class GLU(Module):
+class GLU(_Activation):
     """The first half along `dim` times the sigmoid of the second half.
 
     >>> votive.nn.GLU()(votive.tensor([2.0, 0.0]))
     tensor([1.])
     """
 
+    options = ("dim",)
+
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
         self.dim = dim
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.glu(input, self.dim)
 
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
-
-class GELU(Module):
+class GELU(_Activation):
     """`x * Phi(x)`, exactly or by tanh.
 
     >>> votive.nn.GELU("tanh")(votive.zeros(1))
     tensor([0.])
     """
 
+    options = ("approximate",)
+
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
         self.approximate = approximate
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.gelu(input, approximate=self.approximate)
-
-    def extra_repr(self) -> str:
-        return f"approximate={self.approximate!r}"
 
 
 class Hardshrink(Module):
@@ -297,31 +280,29 @@ class Hardshrink(Module):
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
         return f"{self.lambd}"
 
 
-class LeakyReLU(Module):
+class LeakyReLU(_Activation):
     """The input where positive, else `negative_slope` times it.
 
     >>> votive.nn.LeakyReLU(0.1)(votive.tensor([-1.0, 2.0]))
     tensor([-0.1000,  2.0000])
     """
 
+    options = ("negative_slope",)
+
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
         self.negative_slope = negative_slope
         self.inplace = inplace
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.leaky_relu(input, self.negative_slope, self.inplace)
-
-    def extra_repr(self) -> str:
-        inplace = ", inplace=True" if self.inplace else ""
-        return f"negative_slope={self.negative_slope}{inplace}"
 
 
 class LogSigmoid(Module):
@@ -331,27 +312,26 @@ class LogSigmoid(Module):
     tensor([-0.6931])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
-class Softplus(Module):
+class Softplus(_Activation):
     """`log(1 + exp(beta x)) / beta`.
 
     >>> votive.nn.Softplus()(votive.zeros(1))
     tensor([0.6931])
     """
 
+    options = ("beta", "threshold")
+
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
         self.beta = beta
         self.threshold = threshold
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.softplus(input, self.beta, self.threshold)
-
-    def extra_repr(self) -> str:
-        return f"beta={self.beta}, threshold={self.threshold}"
 
 
 class Softshrink(Module):
@@ -365,21 +345,25 @@ class Softshrink(Module):
         super().__init__()
         self.lambd = lambd
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.softshrink(input, self.lambd)
 
     def extra_repr(self) -> str:
         return str(self.lambd)
 
 
-class PReLU(Module):
+class PReLU(_Activation):
     """Leaky relu with learned slopes.
 
     >>> votive.nn.PReLU()(votive.tensor([-1.0, 2.0])).tolist()
     [-0.25, 2.0]
     """
 
-    def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
+    options = ("num_parameters",)
+
+    def __init__(
+        self, num_parameters: int = 1, init: float = 0.25, device: DeviceLike = None, dtype: dt.dtype | None = None
+    ) -> None:
         super().__init__()
         self.num_parameters = num_parameters
         self.init = init
@@ -390,11 +374,8 @@ class PReLU(Module):
         with votive.no_grad():
             self.weight.fill_(self.init)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.prelu(input, self.weight)
-
-    def extra_repr(self) -> str:
-        return f"num_parameters={self.num_parameters}"
 
 
 class Softsign(Module):
@@ -404,7 +385,7 @@ class Softsign(Module):
     tensor([0.5000])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
@@ -415,19 +396,18 @@ class Tanhshrink(Module):
     tensor([0.])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
 
 
-class _AlongDim(Module):
+class _AlongDim(_Activation):
     """A function along one dimension."""
+
+    options = ("dim",)
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()
         self.dim = dim
-
-    def extra_repr(self) -> str:
-        return f"dim={self.dim}"
 
 
 class Softmin(_AlongDim):
@@ -437,7 +417,7 @@ class Softmin(_AlongDim):
     tensor([0.5000, 0.5000])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
@@ -448,7 +428,7 @@ class Softmax(_AlongDim):
     tensor([0.5000, 0.5000])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
 
@@ -459,7 +439,7 @@ class Softmax2d(Module):
     tensor([0.5000, 0.5000])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D (got {input.dim()}D)")
         return F.softmax(input, -3)
@@ -472,5 +452,5 @@ class LogSoftmax(_AlongDim):
     tensor([-0.6931, -0.6931])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)

@@ -8,15 +8,19 @@ from typing import Any, NamedTuple
 
 import votive
 
+from ...core import dtype as dt
+from ...core.device import DeviceLike
+from ...tensor import Tensor
 from .. import functional as F
 from ..containers import ModuleList, Sequential
+from ..factory import FactoryKwargs
 from ..module import Module
 from .linear import Linear
 
 
 class _ASMoutput(NamedTuple):
-    output: Any
-    loss: Any
+    output: Tensor
+    loss: Tensor
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
@@ -35,8 +39,8 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         cutoffs: Sequence[int],
         div_value: float = 4.0,
         head_bias: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
         cutoffs = list(cutoffs)
@@ -49,7 +53,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
                 "cutoffs should be a sequence of unique, positive integers sorted in an increasing "
                 "order, where each value is between 1 and n_classes-1"
             )
-        made = {"device": device, "dtype": dtype}
+        made = FactoryKwargs(device=device, dtype=dtype)
         self.in_features = in_features
         self.n_classes = n_classes
         self.cutoffs = [*cutoffs, n_classes]
@@ -70,11 +74,11 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def reset_parameters(self) -> None:
         self.head.reset_parameters()
-        for down, out in self.tail:
-            down.reset_parameters()
-            out.reset_parameters()
+        for layer in self.tail.modules():
+            if isinstance(layer, Linear):
+                layer.reset_parameters()
 
-    def forward(self, input_: Any, target_: Any) -> _ASMoutput:
+    def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
         _check_ranks(input_, target_)
         single = target_.dim() == 0
         input, target = (input_[None], target_[None]) if single else (input_, target_)
@@ -99,7 +103,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         output = inside + head.gather(1, entry.unsqueeze(1)).squeeze(1)
         return _ASMoutput(output.squeeze(0) if single else output, -output.mean())
 
-    def log_prob(self, input: Any) -> Any:
+    def log_prob(self, input: Tensor) -> Any:
         """Log-probabilities of all classes, for inputs (N, in_features).
 
         >>> layer = votive.nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs=[5])
@@ -108,14 +112,14 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         """
         return self._full(input, F.log_softmax(self.head(input), 1))
 
-    def _full(self, input: Any, head: Any) -> Any:
+    def _full(self, input: Tensor, head: Tensor) -> Any:
         short = self.shortlist_size
         parts = [head[:, :short]]
         for i, project in enumerate(self.tail):
             parts.append(F.log_softmax(project(input), 1) + head[:, short + i, None])
         return votive.cat(parts, 1)
 
-    def predict(self, input: Any) -> Any:
+    def predict(self, input: Tensor) -> Any:
         """The likeliest class of each input; the rare ones are looked at only where needed.
 
         >>> layer = votive.nn.AdaptiveLogSoftmaxWithLoss(8, 20, cutoffs=[5])
@@ -131,7 +135,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         return best.index_copy(0, rows, full.argmax(1))
 
 
-def _check_ranks(input: Any, target: Any) -> None:
+def _check_ranks(input: Tensor, target: Tensor) -> None:
     if target.dim() > 1:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
     if target.dim() == 1 and input.size(0) != target.size(0):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
 
 import votive
 
+from ...core import dtype as dt
+from ...core.device import DeviceLike
+from ...tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..module import Module
@@ -15,11 +17,13 @@ from ..parameter import Parameter
 from .linear import NonDynamicallyQuantizableLinear
 
 
-def additive_mask(mask: Any, name: str, dtype: Any, other: Any = None, other_name: str = "") -> Any:
+def additive_mask(
+    mask: Tensor | None, name: str, dtype: dt.dtype, other: Tensor | None = None, other_name: str = ""
+) -> Tensor | None:
     """A mask as numbers to be added to scores; True in a bool mask hides."""
     if mask is None:
         return None
-    if mask.dtype != votive.bool and not mask.is_floating_point():
+    if mask.dtype != dt.bool_ and not mask.is_floating_point():
         raise AssertionError(f"only bool and floating types of {name} are supported")
     if other is not None and other.dtype != mask.dtype:
         warnings.warn(
@@ -53,8 +57,8 @@ class MultiheadAttention(Module):
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         if embed_dim <= 0 or num_heads <= 0:
             raise ValueError(
@@ -103,19 +107,19 @@ class MultiheadAttention(Module):
 
     def forward(
         self,
-        query: Any,
-        key: Any,
-        value: Any,
-        key_padding_mask: Any = None,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        key_padding_mask: Tensor | None = None,
         need_weights: bool = True,
-        attn_mask: Any = None,
+        attn_mask: Tensor | None = None,
         average_attn_weights: bool = True,
         is_causal: bool = False,
-    ) -> tuple[Any, Any]:
+    ) -> tuple[Tensor, Tensor | None]:
         key_padding_mask = additive_mask(key_padding_mask, "key_padding_mask", query.dtype, attn_mask, "attn_mask")
         attn_mask = additive_mask(attn_mask, "attn_mask", query.dtype)
-        turned = self.batch_first and query.dim() == 3
-        if turned:
+        transposed = self.batch_first and query.dim() == 3
+        if transposed:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
         output, weights = F.multi_head_attention_forward(
             query,
@@ -142,9 +146,11 @@ class MultiheadAttention(Module):
             average_attn_weights=average_attn_weights,
             is_causal=is_causal,
         )
-        return (output.transpose(0, 1) if turned else output), weights
+        return (output.transpose(0, 1) if transposed else output), weights
 
-    def merge_masks(self, attn_mask: Any, key_padding_mask: Any, query: Any) -> tuple[Any, int | None]:
+    def merge_masks(
+        self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor
+    ) -> tuple[Tensor | None, int | None]:
         """Both masks as one, and its kind: 1 padding, 2 of all heads, None for none."""
         if attn_mask is None:
             return key_padding_mask, None if key_padding_mask is None else 1

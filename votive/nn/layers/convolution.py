@@ -3,46 +3,55 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import votive
 
+from ...core import dtype as dt
+from ...core.device import DeviceLike
+from ...tensor import Tensor
 from .. import functional as F
 from .. import init
+from ..factory import FactoryKwargs
 from ..lazy import LazyModuleMixin
 from ..module import Module
 from ..parameter import Parameter, UninitializedParameter
 
+T = TypeVar("T", int, float)
 
-def repeated(value: Any, n: int) -> tuple[int, ...]:
+
+def repeated(value: T | Sequence[T], n: int) -> tuple[T, ...]:
     """A number for every dimension, or the numbers given."""
-    if isinstance(value, (tuple, list)):
-        return tuple(value)
-    return (value,) * n
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * n  # type: ignore[return-value]
 
 
 class _ConvNd(Module):
     """What all convolutions share: checks, weights, and how they are shown."""
 
+    n: int  # spatial dimensions
+    transposed = False
+    weight: Parameter
+    bias: Parameter | None
+    padding: str | tuple[int, ...]
+
     def __init__(
         self,
-        n: int,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
-        dilation: Any,
-        transposed: bool,
-        output_padding: Any,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int],
+        padding: str | int | Sequence[int],
+        dilation: int | Sequence[int],
+        output_padding: int | Sequence[int],
         groups: int,
         bias: bool,
         padding_mode: str,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
-        made = {"device": device, "dtype": dtype}
+        n, made = self.n, FactoryKwargs(device=device, dtype=dtype)
         if groups <= 0:
             raise ValueError("groups must be a positive integer")
         if in_channels % groups != 0:
@@ -63,19 +72,18 @@ class _ConvNd(Module):
         self.stride = repeated(stride, n)
         self.padding = padding if isinstance(padding, str) else repeated(padding, n)
         self.dilation = repeated(dilation, n)
-        self.transposed = transposed
         self.output_padding = repeated(output_padding, n)
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._pad_amounts(n)
-        first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
-        shape = (first, second // groups, *self.kernel_size)
-        self.weight = Parameter(votive.empty(shape, **made))
-        if bias:
-            self.bias = Parameter(votive.empty(out_channels, **made))
-        else:
-            self.register_parameter("bias", None)
+        self.weight = Parameter(votive.empty(self._weight_shape(), **made))
+        self.register_parameter("bias", Parameter(votive.empty(out_channels, **made)) if bias else None)
         self.reset_parameters()
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        channels = (self.out_channels, self.in_channels)
+        first, second = reversed(channels) if self.transposed else channels
+        return (first, second // self.groups, *self.kernel_size)
 
     def _pad_amounts(self, n: int) -> list[int]:
         """Padding in the order of `F.pad`: last dimension first, before and after."""
@@ -87,7 +95,7 @@ class _ConvNd(Module):
             elif self.padding == "valid":
                 amounts += [0, 0]
             else:
-                amounts += [self.padding[i]] * 2
+                amounts += [int(self.padding[i])] * 2
         return amounts
 
     def reset_parameters(self) -> None:
@@ -114,42 +122,38 @@ class _ConvNd(Module):
             text += f", padding_mode={self.padding_mode}"
         return text
 
-    def _convolve(self, conv: Any, n: int, input: Any) -> Any:
-        padding: Any = self.padding
+    def _convolve(self, conv: Callable[..., Tensor], input: Tensor) -> Tensor:
+        padding = self.padding
         if self.padding_mode != "zeros":
             input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
-            padding = (0,) * n
+            padding = (0,) * self.n
         return conv(input, self.weight, self.bias, self.stride, padding, self.dilation, self.groups)
 
 
 class _Conv(_ConvNd):
-    """Base of plain convolutions; `n` is the number of spatial dimensions."""
-
-    n = 1
+    """Base of plain convolutions."""
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: str | int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__(
-            self.n,
             in_channels,
             out_channels,
             kernel_size,
             stride,
             padding,
             dilation,
-            False,
             0,
             groups,
             bias,
@@ -168,8 +172,8 @@ class Conv1d(_Conv):
 
     n = 1
 
-    def forward(self, input: Any) -> Any:
-        return self._convolve(F.conv1d, 1, input)
+    def forward(self, input: Tensor) -> Tensor:
+        return self._convolve(F.conv1d, input)
 
 
 class Conv2d(_Conv):
@@ -181,8 +185,8 @@ class Conv2d(_Conv):
 
     n = 2
 
-    def forward(self, input: Any) -> Any:
-        return self._convolve(F.conv2d, 2, input)
+    def forward(self, input: Tensor) -> Tensor:
+        return self._convolve(F.conv2d, input)
 
 
 class Conv3d(_Conv):
@@ -194,41 +198,39 @@ class Conv3d(_Conv):
 
     n = 3
 
-    def forward(self, input: Any) -> Any:
-        return self._convolve(F.conv3d, 3, input)
+    def forward(self, input: Tensor) -> Tensor:
+        return self._convolve(F.conv3d, input)
 
 
 class _ConvTransposeNd(_ConvNd):
     """Base of transposed convolutions."""
 
-    n = 1
+    transposed = True
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any = 1,
-        padding: Any = 0,
-        output_padding: Any = 0,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] = 1,
+        padding: str | int | Sequence[int] = 0,
+        output_padding: int | Sequence[int] = 0,
         groups: int = 1,
         bias: bool = True,
-        dilation: Any = 1,
+        dilation: int | Sequence[int] = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
         super().__init__(
-            self.n,
             in_channels,
             out_channels,
             kernel_size,
             stride,
             padding,
             dilation,
-            True,
             output_padding,
             groups,
             bias,
@@ -237,7 +239,7 @@ class _ConvTransposeNd(_ConvNd):
             dtype,
         )
 
-    def _extra(self, input: Any, output_size: Any) -> tuple[int, ...]:
+    def _extra(self, input: Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
         """The output padding that leads to an asked-for size."""
         if output_size is None:
             return self.output_padding
@@ -250,9 +252,8 @@ class _ConvTransposeNd(_ConvNd):
         sizes = input.shape[-n:]
         extra = []
         for i in range(n):
-            low = (
-                (sizes[i] - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
-            )
+            reach = self.dilation[i] * (self.kernel_size[i] - 1)
+            low = (sizes[i] - 1) * self.stride[i] - 2 * int(self.padding[i]) + reach + 1
             high = low + self.stride[i] - 1
             if not low <= want[i] <= high:
                 raise ValueError(
@@ -262,7 +263,7 @@ class _ConvTransposeNd(_ConvNd):
             extra.append(want[i] - low)
         return tuple(extra)
 
-    def _convolve_back(self, conv: Any, input: Any, output_size: Any) -> Any:
+    def _convolve_back(self, conv: Callable[..., Tensor], input: Tensor, output_size: Sequence[int] | None) -> Tensor:
         extra = self._extra(input, output_size)
         return conv(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
 
@@ -276,7 +277,7 @@ class ConvTranspose1d(_ConvTransposeNd):
 
     n = 1
 
-    def forward(self, input: Any, output_size: Any = None) -> Any:
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return self._convolve_back(F.conv_transpose1d, input, output_size)
 
 
@@ -289,7 +290,7 @@ class ConvTranspose2d(_ConvTransposeNd):
 
     n = 2
 
-    def forward(self, input: Any, output_size: Any = None) -> Any:
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return self._convolve_back(F.conv_transpose2d, input, output_size)
 
 
@@ -302,20 +303,21 @@ class ConvTranspose3d(_ConvTransposeNd):
 
     n = 3
 
-    def forward(self, input: Any, output_size: Any = None) -> Any:
+    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
         return self._convolve_back(F.conv_transpose3d, input, output_size)
 
 
-class _LazyConvNd(LazyModuleMixin):
+class _LazyConvNd(LazyModuleMixin, _ConvNd):
     """Learns `in_channels` from the first input."""
 
-    transposed: bool
+    weight: UninitializedParameter
+    bias: UninitializedParameter | None
 
     def reset_parameters(self) -> None:
         if not self.has_uninitialized_params() and self.in_channels != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input: Any, *args: Any, **kwargs: Any) -> None:
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         if not self.has_uninitialized_params():
             return
         n = len(self.kernel_size)
@@ -327,29 +329,26 @@ class _LazyConvNd(LazyModuleMixin):
         self.in_channels = input.shape[0] if input.dim() == n + 1 else input.shape[1]
         if self.in_channels % self.groups != 0:
             raise ValueError("in_channels must be divisible by groups")
-        channels = (self.in_channels, self.out_channels // self.groups)
-        if not self.transposed:
-            channels = (self.out_channels, self.in_channels // self.groups)
-        self.weight.materialize((*channels, *self.kernel_size))
+        self.weight.materialize(self._weight_shape())
         if self.bias is not None:
             self.bias.materialize((self.out_channels,))
         self.reset_parameters()
 
 
-def _lazy(base: type, shape: str, result: str) -> type:
+def _lazy(base: type[_ConvNd], shape: str, result: str) -> type[_LazyConvNd]:
     """The lazy form of a convolution: the same arguments without `in_channels`."""
 
     def __init__(
-        self: Any,
+        self: _LazyConvNd,
         out_channels: int,
-        kernel_size: Any,
+        kernel_size: int | Sequence[int],
         *args: Any,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
         **kwargs: Any,
     ) -> None:
-        made = {"device": device, "dtype": dtype}
+        made = FactoryKwargs(device=device, dtype=dtype)
         LazyModuleMixin.__init__(self, 0, 0, kernel_size, *args, bias=False, **kwargs)
         self.out_channels = out_channels
         self.weight = UninitializedParameter(**made)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...tensor import Tensor
 from .. import functional as F
 from ..module import Module
 
@@ -29,7 +28,7 @@ class Dropout(_Dropout):
     tensor([1., 1.])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
@@ -40,7 +39,7 @@ class Dropout1d(_Dropout):
     tensor(0.)
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.dropout1d(input, self.p, self.training, self.inplace)
 
 
@@ -51,7 +50,7 @@ class Dropout2d(_Dropout):
     tensor(0.)
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.dropout2d(input, self.p, self.training, self.inplace)
 
 
@@ -62,7 +61,7 @@ class Dropout3d(_Dropout):
     tensor(0.)
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.dropout3d(input, self.p, self.training, self.inplace)
 
 
@@ -73,7 +72,7 @@ class AlphaDropout(_Dropout):
     tensor([1., 1.])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.alpha_dropout(input, self.p, self.training)
 
 
@@ -85,5 +84,5 @@ class FeatureAlphaDropout(_Dropout):
             [1., 1., 1.]])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.feature_alpha_dropout(input, self.p, self.training)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import votive
 
+from ...core import dtype as dt
+from ...core.device import DeviceLike
+from ...tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..module import Module
@@ -20,7 +21,44 @@ def _wrapped(padding_idx: int | None, n: int) -> int | None:
     return padding_idx + n if padding_idx < 0 else padding_idx
 
 
-class Embedding(Module):
+class _Table(Module):
+    """Rows of weights, of which the one at `padding_idx` begins as zeros."""
+
+    weight: Parameter
+    padding_idx: int | None
+
+    def _make_weight(
+        self,
+        shape: tuple[int, int],
+        given: Tensor | None,
+        device: DeviceLike,
+        dtype: dt.dtype | None,
+        requires_grad: bool = True,
+    ) -> None:
+        if given is not None and tuple(given.shape) != shape:
+            raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
+        table = votive.empty(shape, device=device, dtype=dtype) if given is None else given
+        self.weight = Parameter(table, requires_grad=requires_grad)
+        if given is None:
+            self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        init.normal_(self.weight)
+        self._fill_padding_idx_with_zero()
+
+    def _fill_padding_idx_with_zero(self) -> None:
+        if self.padding_idx is not None:
+            with votive.no_grad():
+                self.weight[self.padding_idx].fill_(0)
+
+
+def _rows_and_columns(embeddings: Tensor) -> tuple[int, int]:
+    if embeddings.dim() != 2:
+        raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
+    return embeddings.shape[0], embeddings.shape[1]
+
+
+class Embedding(_Table):
     """Rows of a table by index.
 
     >>> votive.nn.Embedding(10, 3)(votive.tensor([[1, 2, 4], [4, 3, 9]])).shape
@@ -36,10 +74,10 @@ class Embedding(Module):
         norm_type: float = 2.0,
         scale_grad_by_freq: bool = False,
         sparse: bool = False,
-        _weight: Any = None,
+        _weight: Tensor | None = None,
         _freeze: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
@@ -49,25 +87,9 @@ class Embedding(Module):
         self.norm_type = norm_type
         self.scale_grad_by_freq = scale_grad_by_freq
         self.sparse = sparse
-        if _weight is None:
-            table = votive.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
-            self.weight = Parameter(table, requires_grad=not _freeze)
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != (num_embeddings, embedding_dim):
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight, requires_grad=not _freeze)
+        self._make_weight((num_embeddings, embedding_dim), _weight, device, dtype, requires_grad=not _freeze)
 
-    def reset_parameters(self) -> None:
-        init.normal_(self.weight)
-        self._fill_padding_idx_with_zero()
-
-    def _fill_padding_idx_with_zero(self) -> None:
-        if self.padding_idx is not None:
-            with votive.no_grad():
-                self.weight[self.padding_idx].fill_(0)
-
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.embedding(
             input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
         )
@@ -89,7 +111,7 @@ class Embedding(Module):
     @classmethod
     def from_pretrained(
         cls,
-        embeddings: Any,
+        embeddings: Tensor,
         freeze: bool = True,
         padding_idx: int | None = None,
         max_norm: float | None = None,
@@ -98,23 +120,12 @@ class Embedding(Module):
         sparse: bool = False,
     ) -> Embedding:
         """An embedding over a given table."""
-        if embeddings.dim() != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, columns = embeddings.shape
-        return cls(
-            rows,
-            columns,
-            padding_idx,
-            max_norm,
-            norm_type,
-            scale_grad_by_freq,
-            sparse,
-            _weight=embeddings,
-            _freeze=freeze,
-        )
+        rows, columns = _rows_and_columns(embeddings)
+        options = (padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse)
+        return cls(rows, columns, *options, _weight=embeddings, _freeze=freeze)
 
 
-class EmbeddingBag(Module):
+class EmbeddingBag(_Table):
     """Sums, means or maxima of rows, without making the rows.
 
     >>> bag = votive.nn.EmbeddingBag(10, 3, mode="sum")
@@ -131,11 +142,11 @@ class EmbeddingBag(Module):
         scale_grad_by_freq: bool = False,
         mode: str = "mean",
         sparse: bool = False,
-        _weight: Any = None,
+        _weight: Tensor | None = None,
         include_last_offset: bool = False,
         padding_idx: int | None = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
         self.num_embeddings = num_embeddings
@@ -147,19 +158,9 @@ class EmbeddingBag(Module):
         self.mode = mode
         self.sparse = sparse
         self.include_last_offset = include_last_offset
-        if _weight is None:
-            table = votive.empty((num_embeddings, embedding_dim), device=device, dtype=dtype)
-            self.weight = Parameter(table)
-            self.reset_parameters()
-        else:
-            if tuple(_weight.shape) != (num_embeddings, embedding_dim):
-                raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
-            self.weight = Parameter(_weight)
+        self._make_weight((num_embeddings, embedding_dim), _weight, device, dtype)
 
-    reset_parameters = Embedding.reset_parameters
-    _fill_padding_idx_with_zero = Embedding._fill_padding_idx_with_zero
-
-    def forward(self, input: Any, offsets: Any = None, per_sample_weights: Any = None) -> Any:
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         return F.embedding_bag(
             input,
             self.weight,
@@ -190,7 +191,7 @@ class EmbeddingBag(Module):
     @classmethod
     def from_pretrained(
         cls,
-        embeddings: Any,
+        embeddings: Tensor,
         freeze: bool = True,
         max_norm: float | None = None,
         norm_type: float = 2.0,
@@ -201,20 +202,8 @@ class EmbeddingBag(Module):
         padding_idx: int | None = None,
     ) -> EmbeddingBag:
         """An embedding bag over a given table."""
-        if embeddings.dim() != 2:
-            raise AssertionError("Embeddings parameter is expected to be 2-dimensional")
-        rows, columns = embeddings.shape
-        bag = cls(
-            rows,
-            columns,
-            max_norm,
-            norm_type,
-            scale_grad_by_freq,
-            mode,
-            sparse,
-            embeddings,
-            include_last_offset,
-            padding_idx,
-        )
+        rows, columns = _rows_and_columns(embeddings)
+        options = (max_norm, norm_type, scale_grad_by_freq, mode, sparse, embeddings, include_last_offset, padding_idx)
+        bag = cls(rows, columns, *options)
         bag.weight.requires_grad = not freeze
         return bag

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
+from ...core import dtype as dt
+from ...core.device import DeviceLike
+from ...tensor import Tensor
 from .. import functional as F
-from ..activated import activated, gelu_tanh
+from ..factory import FactoryKwargs
+from ..fused_linear import Activation, gelu_tanh, linear_activation
 from ..module import Module
 from .linear import Linear
 
@@ -25,28 +26,29 @@ class GatedMLP(Module):
         self,
         dim: int,
         hidden_dim: int | None = None,
-        activation: str | Callable[..., Any] = "silu",
+        activation: str | Activation = "silu",
         bias: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
-        made = {"bias": bias, "device": device, "dtype": dtype}
+        made = FactoryKwargs(device=device, dtype=dtype)
         hidden_dim = 8 * dim // 3 if hidden_dim is None else hidden_dim
-        self.gate_proj = Linear(dim, hidden_dim, **made)
-        self.up_proj = Linear(dim, hidden_dim, **made)
-        self.down_proj = Linear(hidden_dim, dim, **made)
+        self.gate_proj = Linear(dim, hidden_dim, bias=bias, **made)
+        self.up_proj = Linear(dim, hidden_dim, bias=bias, **made)
+        self.down_proj = Linear(hidden_dim, dim, bias=bias, **made)
         if isinstance(activation, str):
             if not hasattr(F, activation):
                 raise ValueError(f"GatedMLP: nn.functional has no activation {activation!r}.")
-            activation = getattr(F, activation)
-        self.activation = activation
+            self.activation: Activation = getattr(F, activation)
+        else:
+            self.activation = activation
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self.down_proj(self._gate(input) * self.up_proj(input))
 
-    def _gate(self, x: Any) -> Any:
-        return activated(self.gate_proj, self.activation, x)
+    def _gate(self, x: Tensor) -> Tensor:
+        return linear_activation(self.gate_proj, self.activation, x)
 
 
 class SwiGLU(GatedMLP):
@@ -57,7 +59,12 @@ class SwiGLU(GatedMLP):
     """
 
     def __init__(
-        self, dim: int, hidden_dim: int | None = None, bias: bool = False, device: Any = None, dtype: Any = None
+        self,
+        dim: int,
+        hidden_dim: int | None = None,
+        bias: bool = False,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__(dim, hidden_dim, "silu", bias, device, dtype)
 
@@ -75,14 +82,14 @@ class GeGLU(GatedMLP):
         hidden_dim: int | None = None,
         bias: bool = False,
         approximate: str = "none",
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__(dim, hidden_dim, "gelu", bias, device, dtype)
         self.approximate = approximate
 
-    def _gate(self, x: Any) -> Any:
+    def _gate(self, x: Tensor) -> Tensor:
         known = {"none": F.gelu, "tanh": gelu_tanh}.get(self.approximate)
         if known is None:
             return F.gelu(self.gate_proj(x), approximate=self.approximate)
-        return activated(self.gate_proj, known, x)
+        return linear_activation(self.gate_proj, known, x)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import votive
 
+from ...core import dtype as dt
+from ...core.device import DeviceLike
+from ...tensor import Tensor
 from .. import functional as F
+from ..factory import FactoryKwargs
 from ..module import Module
 from .kv_cache import KVCache
 from .linear import Linear
@@ -15,7 +18,7 @@ from .normalization import RMSNorm
 from .rope import RotaryEmbedding
 
 
-def visible(queries: int, keys: int, window: int | None = None, device: Any = None) -> Any:
+def visible(queries: int, keys: int, window: int | None = None, device: DeviceLike = None) -> Tensor:
     """Which keys each query sees, (queries, keys), when the last query stands at the last key."""
     at = votive.arange(keys - queries, keys, device=device).unsqueeze(1)
     key = votive.arange(keys, device=device)
@@ -25,7 +28,7 @@ def visible(queries: int, keys: int, window: int | None = None, device: Any = No
 class GroupedQueryAttention(Module):
     """Self-attention of (N, T, embed_dim) with fewer key and value heads than query heads.
 
-    `rope` is a layer like RotaryEmbedding that turns queries and keys, `qk_norm` norms both per
+    `rope` is a layer like RotaryEmbedding that rotates queries and keys, `qk_norm` norms both per
     head before, `window` lets a position see only so many last ones. With a cache, the input
     continues what the cache has seen. Ainslie et al. 2023, arXiv:2305.13245.
 
@@ -54,8 +57,8 @@ class GroupedQueryAttention(Module):
         is_causal: bool = True,
         window: int | None = None,
         scale: float | None = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
         num_kv_heads = num_heads if num_kv_heads is None else num_kv_heads
@@ -65,7 +68,7 @@ class GroupedQueryAttention(Module):
             )
         if num_heads % num_kv_heads:
             raise ValueError(f"GroupedQueryAttention: {num_kv_heads} key heads do not divide {num_heads} query heads.")
-        made = {"device": device, "dtype": dtype}
+        made = FactoryKwargs(device=device, dtype=dtype)
         self.embed_dim = embed_dim
         self.num_heads = num_heads
         self.num_kv_heads = num_kv_heads
@@ -85,20 +88,20 @@ class GroupedQueryAttention(Module):
 
     def forward(
         self,
-        input: Any,
-        attn_mask: Any = None,
+        input: Tensor,
+        attn_mask: Tensor | None = None,
         *,
         cache: KVCache | None = None,
         layer_idx: int = 0,
-        position_ids: Any = None,
-    ) -> Any:
+        position_ids: Tensor | None = None,
+    ) -> Tensor:
         samples, length, _ = input.shape
         # (N, T, heads * D) -> (N, heads, T, D); norm, rotation and cache then read whole rows.
         q, k, v = (
             proj(input).view(samples, length, -1, self.head_dim).transpose(1, 2).contiguous()
             for proj in (self.q_proj, self.k_proj, self.v_proj)
         )
-        if self.q_norm is not None:
+        if self.q_norm is not None and self.k_norm is not None:
             q, k = self.q_norm(q), self.k_norm(k)
         if self.rope is not None:
             offset = 0 if cache is None else cache.get_seq_length(layer_idx)
@@ -120,7 +123,7 @@ class GroupedQueryAttention(Module):
         )
         return self.o_proj(out.transpose(1, 2).reshape(samples, length, -1))
 
-    def _mask(self, given: Any, queries: int, keys: int, input: Any) -> tuple[Any, bool]:
+    def _mask(self, given: Tensor | None, queries: int, keys: int, input: Tensor) -> tuple[Tensor | None, bool]:
         """The mask to pass, and whether the plain causal rule says all that is needed."""
         if not self.is_causal:
             return given, False
@@ -132,7 +135,7 @@ class GroupedQueryAttention(Module):
         seen = visible(queries, keys, window, input.device)
         if given is None:
             return seen, False
-        if given.dtype == votive.bool:
+        if given.dtype == dt.bool_:
             return given & seen, False
         return votive.where(seen, given, -math.inf), False
 

@@ -12,7 +12,10 @@ from typing import Any
 
 import votive
 
-Pair = tuple[Any, Any]
+from ...tensor import Tensor
+
+Pair = tuple[Tensor, Tensor]
+Mark = tuple[list[Pair | None], list[int]]
 
 
 class _Room:
@@ -23,9 +26,10 @@ class _Room:
         # Twice as much as needed: on average a position is copied once.
         self.length = 2 * (have + count) + 32
         self.end = have
-        self.parts: Any = tuple(
+        key, value = (
             votive.empty((*k.shape[:2], self.length, k.shape[3]), dtype=k.dtype, device=k.device) for k in kept
         )
+        self.parts: Pair = (key, value)
         for part, k in zip(self.parts, kept, strict=True):
             part[:, :, :have] = k
         self.kept = kept  # what ends where the free positions begin
@@ -39,7 +43,8 @@ class _Room:
     def window(self, size: int) -> Pair:
         """The last positions."""
         start = self.end - size
-        return tuple(p[:, :, start : self.end] for p in self.parts)  # type: ignore[return-value]
+        key, value = self.parts
+        return key[:, :, start : self.end], value[:, :, start : self.end]
 
     def crop(self, length: int) -> Pair:
         """Keep only the first positions of what is kept; those behind them are free again."""
@@ -48,7 +53,7 @@ class _Room:
         self.kept = self.window(length)
         return self.kept
 
-    def reorder(self, index: Any) -> Pair:
+    def reorder(self, index: Tensor) -> Pair:
         """Let the samples be those at `index`, in the same memory."""
         for k in self.kept:
             k.copy_(k.index_select(0, index))
@@ -75,7 +80,7 @@ class KVCache:
     (True, 0)
     """
 
-    # Of the rotary embedding that turned the keys, where angles depend on a text's length.
+    # Of the rotary embedding that rotated the keys, where angles depend on a text's length.
     stretch: int | None = None
 
     def __init__(self, *, overwrite: bool = False) -> None:
@@ -92,10 +97,10 @@ class KVCache:
         """
         long = keep is not None and new[0].shape[2] > keep
         if long or votive.is_grad_enabled() or not _alike(kept, new):
-            both: Any = tuple(votive.cat([k, n], 2) for k, n in zip(kept, new, strict=True))
+            both = votive.cat([kept[0], new[0]], 2), votive.cat([kept[1], new[1]], 2)
             start = 0 if keep is None else max(both[0].shape[2] - keep, 0)
             # A copy, so that a long text is not held in memory by the view of its end.
-            return both, both if not start else tuple(b[:, :, start:].clone() for b in both)  # type: ignore[return-value]
+            return both, both if not start else (both[0][:, :, start:].clone(), both[1][:, :, start:].clone())
         have, count = kept[0].shape[2], new[0].shape[2]
         room = self._rooms.get(layer_idx)
         if room is None or not room.fits(kept, count):
@@ -107,7 +112,7 @@ class KVCache:
         room.kept = both if keep is None or have + count <= keep else room.window(keep)
         return both, room.kept
 
-    def _join(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
+    def _append(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
         """What to give back and what to keep, from what was kept and what is new."""
         raise NotImplementedError
 
@@ -115,7 +120,7 @@ class KVCache:
         """What a layer keeps before its first position."""
         return new[0][:, :, :0], new[1][:, :, :0]
 
-    def update(self, key: Any, value: Any, layer_idx: int = 0) -> Pair:
+    def update(self, key: Tensor, value: Tensor, layer_idx: int = 0) -> Pair:
         """Add new positions of a layer; gives the keys and values to attend to."""
         if key.dim() != 4 or key.shape[:3] != value.shape[:3]:
             raise ValueError(
@@ -126,7 +131,7 @@ class KVCache:
             self._kept.append(None)
             self._seen.append(0)
         kept = self._kept[layer_idx] or self._start((key, value))
-        given, self._kept[layer_idx] = self._join(kept, (key, value), layer_idx)
+        given, self._kept[layer_idx] = self._append(kept, (key, value), layer_idx)
         self._seen[layer_idx] += key.shape[2]
         return given
 
@@ -162,7 +167,7 @@ class KVCache:
             self._kept[layer_idx] = kept[0][:, :, :length], kept[1][:, :, :length]
         self._seen[layer_idx] = length
 
-    def mark(self) -> Any:
+    def mark(self) -> Mark:
         """Where the cache stands, for `rewind`; costs no copy.
 
         >>> cache, key = votive.nn.DynamicCache(), votive.ones(1, 1, 2, 4)
@@ -175,7 +180,7 @@ class KVCache:
         """
         return list(self._kept), list(self._seen)
 
-    def rewind(self, mark: Any) -> None:
+    def rewind(self, mark: Mark) -> None:
         """Go back to a `mark`: what was added since then is forgotten."""
         kept, seen = mark
         self._kept, self._seen = list(kept), list(seen)
@@ -186,7 +191,7 @@ class KVCache:
         self._seen.clear()
         self._rooms.clear()
 
-    def reorder(self, index: Any) -> None:
+    def reorder(self, index: Tensor) -> None:
         """Let the samples be those at `index`, as beams need; the batch may grow or shrink."""
         for i, kept in enumerate(self._kept):
             if kept is not None:
@@ -199,7 +204,7 @@ class KVCache:
             return None
         return room if room.fits(kept, 0) else None
 
-    def _reordered(self, layer_idx: int, kept: Pair, index: Any) -> Pair:
+    def _reordered(self, layer_idx: int, kept: Pair, index: Tensor) -> Pair:
         room = self._free_room(layer_idx, kept)
         if room is not None and index.shape[0] == kept[0].shape[0]:
             return room.reorder(index)
@@ -229,7 +234,7 @@ class DynamicCache(KVCache):
     (votive.Size([1, 2, 6, 4]), 6)
     """
 
-    def _join(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
+    def _append(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
         if kept[0].shape[2] == 0:
             return new, new
         return self._grown(kept, new, layer_idx, None)
@@ -251,13 +256,13 @@ class StaticCache(KVCache):
         if max_length < 1:
             raise ValueError(f"StaticCache: max_length must be positive, got {max_length}.")
         self.max_length = max_length
-        self._place: Any = None
+        self._place: Tensor | None = None
 
     def get_max_length(self) -> int | None:
         return self.max_length
 
     @contextmanager
-    def at(self, position: Any) -> Iterator[None]:
+    def at(self, position: Tensor) -> Iterator[None]:
         """Put new positions where a tensor of indices says, and give all of the memory.
 
         So the same work serves every position and can be recorded as a graph; who sees what is the
@@ -274,7 +279,7 @@ class StaticCache(KVCache):
         finally:
             self._place = None
 
-    def update(self, key: Any, value: Any, layer_idx: int = 0) -> Pair:
+    def update(self, key: Tensor, value: Tensor, layer_idx: int = 0) -> Pair:
         if self._place is None:
             return super().update(key, value, layer_idx)
         if layer_idx >= len(self._kept) or self._kept[layer_idx] is None:
@@ -288,13 +293,13 @@ class StaticCache(KVCache):
         return kept
 
     def _start(self, new: Pair) -> Pair:
-        def blank(x: Any) -> Any:
+        def blank(x: Tensor) -> Any:
             shape = (*x.shape[:2], self.max_length, x.shape[3])
             return votive.zeros(shape, dtype=x.dtype, device=x.device)
 
         return blank(new[0]), blank(new[1])
 
-    def _join(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
+    def _append(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
         start, count = self._seen[layer_idx], new[0].shape[2]
         if start + count > self.max_length:
             raise IndexError(
@@ -311,7 +316,7 @@ class StaticCache(KVCache):
     def _crop_layer(self, layer_idx: int, length: int) -> None:
         self._seen[layer_idx] = length
 
-    def _reordered(self, layer_idx: int, kept: Pair, index: Any) -> Pair:
+    def _reordered(self, layer_idx: int, kept: Pair, index: Tensor) -> Pair:
         if index.shape[0] != kept[0].shape[0]:
             return kept[0].index_select(0, index), kept[1].index_select(0, index)
         for k in kept:
@@ -360,7 +365,7 @@ class SlidingWindowCache(KVCache):
             return self.window
         return None if None in self.window else max(w for w in self.window if w is not None)
 
-    def _join(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
+    def _append(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
         window = self.window_of(layer_idx)
         return self._grown(kept, new, layer_idx, None if window is None else window - 1)
 

@@ -7,8 +7,12 @@ from typing import Any
 
 import votive
 
+from ...core import dtype as dt
+from ...core.device import DeviceLike
+from ...tensor import Tensor
 from .. import functional as F
 from .. import init
+from ..factory import FactoryKwargs
 from ..lazy import LazyModuleMixin
 from ..module import Module
 from ..parameter import Parameter, UninitializedParameter
@@ -24,7 +28,7 @@ class Identity(Module):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__()
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return input
 
 
@@ -35,18 +39,23 @@ class Linear(Module):
     votive.Size([128, 30])
     """
 
+    weight: Parameter
+    bias: Parameter | None
+
     def __init__(
-        self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self,
+        in_features: int,
+        out_features: int,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
-        made = {"device": device, "dtype": dtype}
+        made = FactoryKwargs(device=device, dtype=dtype)
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(votive.empty((out_features, in_features), **made))
-        if bias:
-            self.bias = Parameter(votive.empty(out_features, **made))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", Parameter(votive.empty(out_features, **made)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -56,7 +65,7 @@ class Linear(Module):
             bound = 1 / math.sqrt(self.in_features) if self.in_features > 0 else 0
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
@@ -80,9 +89,13 @@ class LazyLinear(LazyModuleMixin, Linear):
     """
 
     cls_to_become = Linear
+    weight: UninitializedParameter
+    bias: UninitializedParameter | None
 
-    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
-        made = {"device": device, "dtype": dtype}
+    def __init__(
+        self, out_features: int, bias: bool = True, device: DeviceLike = None, dtype: dt.dtype | None = None
+    ) -> None:
+        made = FactoryKwargs(device=device, dtype=dtype)
         super().__init__(0, 0, False)
         self.weight = UninitializedParameter(**made)
         self.out_features = out_features
@@ -93,7 +106,7 @@ class LazyLinear(LazyModuleMixin, Linear):
         if not self.has_uninitialized_params() and self.in_features != 0:
             super().reset_parameters()
 
-    def initialize_parameters(self, input: Any) -> None:
+    def initialize_parameters(self, input: Tensor) -> None:
         if self.has_uninitialized_params():
             with votive.no_grad():
                 self.in_features = input.shape[-1]
@@ -110,27 +123,27 @@ class Bilinear(Module):
     votive.Size([3, 2])
     """
 
+    weight: Parameter
+    bias: Parameter | None
+
     def __init__(
         self,
         in1_features: int,
         in2_features: int,
         out_features: int,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
         if in1_features <= 0:
             raise ValueError(f"in1_features must be > 0, but got {in1_features}")
-        made = {"device": device, "dtype": dtype}
+        made = FactoryKwargs(device=device, dtype=dtype)
         self.in1_features = in1_features
         self.in2_features = in2_features
         self.out_features = out_features
         self.weight = Parameter(votive.empty((out_features, in1_features, in2_features), **made))
-        if bias:
-            self.bias = Parameter(votive.empty(out_features, **made))
-        else:
-            self.register_parameter("bias", None)
+        self.register_parameter("bias", Parameter(votive.empty(out_features, **made)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -139,7 +152,7 @@ class Bilinear(Module):
         if self.bias is not None:
             init.uniform_(self.bias, -bound, bound)
 
-    def forward(self, input1: Any, input2: Any) -> Any:
+    def forward(self, input1: Tensor, input2: Tensor) -> Tensor:
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:

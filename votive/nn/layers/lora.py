@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Self
 
 import votive
 
+from ...tensor import Tensor
 from .. import functional as F
 from .. import init
+from ..factory import FactoryKwargs
 from ..module import Module
 from ..parameter import Parameter
 from .dropout import Dropout
@@ -47,11 +49,11 @@ class LoRALinear(Module):
         self.alpha = alpha
         self.scaling = alpha / (math.sqrt(r) if rslora else r)
         self.base = base.requires_grad_(False)
-        made = {"device": base.weight.device, "dtype": base.weight.dtype}
+        made = FactoryKwargs(device=base.weight.device, dtype=base.weight.dtype)
         self.lora_A = Parameter(votive.empty((r, base.in_features), **made))
         self.lora_B = Parameter(votive.empty((base.out_features, r), **made))
         self.dropout = Dropout(dropout)
-        self._before: Any = None  # the base's weight while merged
+        self._before: Tensor | None = None  # the base's weight while merged
         self.reset_parameters()
         self.register_state_dict_pre_hook(_refuse_merged)
 
@@ -72,27 +74,27 @@ class LoRALinear(Module):
         """Whether the base holds the sum."""
         return self._before is not None
 
-    def delta(self) -> Any:
+    def delta(self) -> Tensor:
         """What the adaptation adds to the weight: `alpha / r * B A`."""
         return self.scaling * (self.lora_B @ self.lora_A)
 
     @property
-    def weight(self) -> Any:
-        """The weight of the whole: that of a Linear which does the same."""
+    def weight(self) -> Tensor:
+        """The weight of the whole: that of a Linear that does the same."""
         return self.base.weight if self.merged else self.base.weight + self.delta()
 
     @property
-    def bias(self) -> Any:
+    def bias(self) -> Parameter | None:
         return self.base.bias
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         out = self.base(input)
         if self.merged:
             return out
         low = F.linear(self.dropout(input), self.lora_A)
         return out + F.linear(low, self.lora_B) * self.scaling
 
-    def merge(self) -> LoRALinear:
+    def merge(self) -> Self:
         """Add the adaptation into the base; the old weight is kept, so that unmerging is exact."""
         if not self.merged:
             with votive.no_grad():
@@ -101,9 +103,9 @@ class LoRALinear(Module):
             self._before = before
         return self
 
-    def unmerge(self) -> LoRALinear:
+    def unmerge(self) -> Self:
         """Give the base its own weight back."""
-        if self.merged:
+        if self._before is not None:
             with votive.no_grad():
                 self.base.weight.copy_(self._before)
             self._before = None
@@ -116,11 +118,11 @@ class LoRALinear(Module):
         Linear(in_features=6, out_features=4, bias=True)
         """
         weight = self.weight.detach()
-        made = {"device": weight.device, "dtype": weight.dtype}
+        made = FactoryKwargs(device=weight.device, dtype=weight.dtype)
         linear = Linear(self.in_features, self.out_features, self.bias is not None, **made)
         with votive.no_grad():
             linear.weight.copy_(weight)
-            if self.bias is not None:
+            if linear.bias is not None:
                 linear.bias.copy_(self.bias)
         return linear.train(self.training)
 
@@ -188,7 +190,7 @@ def merge_lora(model: Module) -> list[str]:
     return list(layers)
 
 
-def lora_state_dict(model: Module) -> dict[str, Any]:
+def lora_state_dict(model: Module) -> dict[str, Tensor]:
     """The adaptations alone: what is worth saving; load it with `strict=False`.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(4, 2))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from ...tensor import Tensor
 from .. import functional as F
 from ..module import Module
 from .convolution import repeated
@@ -15,11 +16,11 @@ class _PadNd(Module):
     n = 1
     mode = "constant"
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__()
         self.padding = repeated(padding, 2 * self.n)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self.mode)
 
     def extra_repr(self) -> str:
@@ -29,11 +30,11 @@ class _PadNd(Module):
 class _ConstantPadNd(_PadNd):
     """Pads with one value."""
 
-    def __init__(self, padding: Any, value: float) -> None:
+    def __init__(self, padding: int | Sequence[int], value: float) -> None:
         super().__init__(padding)
         self.value = value
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:
@@ -43,7 +44,7 @@ class _ConstantPadNd(_PadNd):
 class _ZeroPadNd(_ConstantPadNd):
     """Pads with zeros."""
 
-    def __init__(self, padding: Any) -> None:
+    def __init__(self, padding: int | Sequence[int]) -> None:
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ...tensor import Tensor
 from .. import functional as F
 from ..module import Module
 from .convolution import repeated
@@ -14,10 +16,10 @@ class _MaxPoolNd(Module):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+        dilation: int | Sequence[int] = 1,
         return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
@@ -29,7 +31,7 @@ class _MaxPoolNd(Module):
         self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
-    def _pool(self, pool: Any, input: Any) -> Any:
+    def _pool(self, pool: Callable[..., Tensor], input: Tensor) -> Tensor:
         return pool(
             input,
             self.kernel_size,
@@ -54,7 +56,7 @@ class MaxPool1d(_MaxPoolNd):
     tensor([[3., 2.]])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.max_pool1d, input)
 
 
@@ -65,7 +67,7 @@ class MaxPool2d(_MaxPoolNd):
     votive.Size([1, 1, 2, 2])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.max_pool2d, input)
 
 
@@ -76,7 +78,7 @@ class MaxPool3d(_MaxPoolNd):
     votive.Size([1, 1, 2, 2, 2])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.max_pool3d, input)
 
 
@@ -85,7 +87,12 @@ class _MaxUnpoolNd(Module):
 
     n = 1
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
+    def __init__(
+        self,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
+    ) -> None:
         super().__init__()
         self.kernel_size = repeated(kernel_size, self.n)
         self.stride = repeated(stride if stride is not None else kernel_size, self.n)
@@ -105,7 +112,7 @@ class MaxUnpool1d(_MaxUnpoolNd):
 
     n = 1
 
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+    def forward(self, input: Tensor, indices: Tensor, output_size: int | Sequence[int] | None = None) -> Tensor:
         return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -119,7 +126,7 @@ class MaxUnpool2d(_MaxUnpoolNd):
 
     n = 2
 
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+    def forward(self, input: Tensor, indices: Tensor, output_size: int | Sequence[int] | None = None) -> Tensor:
         return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -133,7 +140,7 @@ class MaxUnpool3d(_MaxUnpoolNd):
 
     n = 3
 
-    def forward(self, input: Any, indices: Any, output_size: Any = None) -> Any:
+    def forward(self, input: Tensor, indices: Tensor, output_size: int | Sequence[int] | None = None) -> Tensor:
         return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -146,9 +153,9 @@ class AvgPool1d(Module):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
     ) -> None:
@@ -159,7 +166,7 @@ class AvgPool1d(Module):
         self.ceil_mode = ceil_mode
         self.count_include_pad = count_include_pad
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
     def extra_repr(self) -> str:
@@ -171,9 +178,9 @@ class _AvgPoolNd(Module):
 
     def __init__(
         self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        padding: int | Sequence[int] = 0,
         ceil_mode: bool = False,
         count_include_pad: bool = True,
         divisor_override: int | None = None,
@@ -186,7 +193,7 @@ class _AvgPoolNd(Module):
         self.count_include_pad = count_include_pad
         self.divisor_override = divisor_override
 
-    def _pool(self, pool: Any, input: Any) -> Any:
+    def _pool(self, pool: Callable[..., Tensor], input: Tensor) -> Tensor:
         return pool(
             input,
             self.kernel_size,
@@ -208,7 +215,7 @@ class AvgPool2d(_AvgPoolNd):
     votive.Size([1, 1, 2, 2])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.avg_pool2d, input)
 
 
@@ -219,21 +226,27 @@ class AvgPool3d(_AvgPoolNd):
     votive.Size([1, 1, 2, 2, 2])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.avg_pool3d, input)
 
 
 class _LPPoolNd(Module):
     """Arguments of p-norm pooling."""
 
-    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
+    def __init__(
+        self,
+        norm_type: float,
+        kernel_size: int | Sequence[int],
+        stride: int | Sequence[int] | None = None,
+        ceil_mode: bool = False,
+    ) -> None:
         super().__init__()
         self.norm_type = norm_type
         self.kernel_size = kernel_size
         self.stride = stride
         self.ceil_mode = ceil_mode
 
-    def _pool(self, pool: Any, input: Any) -> Any:
+    def _pool(self, pool: Callable[..., Tensor], input: Tensor) -> Tensor:
         return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
@@ -250,7 +263,7 @@ class LPPool1d(_LPPoolNd):
     tensor([[[4.]]])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.lp_pool1d, input)
 
 
@@ -261,7 +274,7 @@ class LPPool2d(_LPPoolNd):
     tensor([2.])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.lp_pool2d, input)
 
 
@@ -272,14 +285,14 @@ class LPPool3d(_LPPoolNd):
     tensor([8.])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.lp_pool3d, input)
 
 
 class _AdaptivePoolNd(Module):
     """Pooling to a given output size."""
 
-    def __init__(self, output_size: Any) -> None:
+    def __init__(self, output_size: int | Sequence[int]) -> None:
         super().__init__()
         self.output_size = output_size
 
@@ -294,7 +307,7 @@ class AdaptiveAvgPool1d(_AdaptivePoolNd):
     tensor([[[2., 6.]]])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
 
 
@@ -305,7 +318,7 @@ class AdaptiveAvgPool2d(_AdaptivePoolNd):
     votive.Size([1, 3, 1, 1])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)
 
 
@@ -316,14 +329,14 @@ class AdaptiveAvgPool3d(_AdaptivePoolNd):
     votive.Size([1, 3, 1, 1, 1])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(input, self.output_size)
 
 
 class _AdaptiveMaxPoolNd(_AdaptivePoolNd):
     """Adaptive max pooling, with indices if asked for."""
 
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
+    def __init__(self, output_size: int | Sequence[int], return_indices: bool = False) -> None:
         super().__init__(output_size)
         self.return_indices = return_indices
 
@@ -335,7 +348,7 @@ class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
     tensor([[[3., 7.]]])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
@@ -346,7 +359,7 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
     votive.Size([1, 3, 1, 7])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
@@ -357,7 +370,7 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     votive.Size([1, 3, 1, 1, 1])
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
 
 
@@ -368,8 +381,8 @@ class _FractionalMaxPoolNd(Module):
 
     def __init__(
         self,
-        kernel_size: Any,
-        output_size: Any = None,
+        kernel_size: int | Sequence[int],
+        output_size: int | Sequence[int] | None = None,
         output_ratio: Any = None,
         return_indices: bool = False,
         _random_samples: Any = None,
@@ -388,7 +401,7 @@ class _FractionalMaxPoolNd(Module):
         if self.output_ratio is not None and not all(0 < r < 1 for r in self.output_ratio):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
-    def _pool(self, pool: Any, input: Any) -> Any:
+    def _pool(self, pool: Callable[..., Tensor], input: Tensor) -> Tensor:
         return pool(
             input,
             self.kernel_size,
@@ -408,7 +421,7 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
     n = 2
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.fractional_max_pool2d, input)
 
 
@@ -421,5 +434,5 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd):
 
     n = 3
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.fractional_max_pool3d, input)

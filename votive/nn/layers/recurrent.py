@@ -9,10 +9,14 @@ from __future__ import annotations
 import math
 import numbers
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import votive
 
+from ...core import dtype as dt
+from ...core.device import DeviceLike
+from ...tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..module import Module
@@ -20,10 +24,12 @@ from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
 from .recurrent_cells import GATES, STEPS, State, Step
 
+Sequences = Tensor | PackedSequence
+
 
 def _walk(
-    step: Step, inputs: tuple[Any, ...], state: State, weights: tuple[Any, ...], backwards: bool
-) -> tuple[list[Any], State]:
+    step: Step, inputs: Sequence[Tensor], state: State, weights: tuple[Tensor | None, ...], backwards: bool
+) -> tuple[list[Tensor], State]:
     """Outputs of all steps in their order, and the last state of each row.
 
     Rows stand longest first: forwards, the last rows end early and keep their state; backwards,
@@ -68,8 +74,8 @@ class RNNBase(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
         _check_options(input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
@@ -111,7 +117,7 @@ class RNNBase(Module):
         """Nothing: the weights are used where they lie."""
 
     @property
-    def all_weights(self) -> list[list[Any]]:
+    def all_weights(self) -> list[list[Parameter]]:
         """The weights of each layer and direction."""
         return [[getattr(self, name) for name in names] for names in self._all_weights]
 
@@ -120,7 +126,7 @@ class RNNBase(Module):
         return [name for names in self._all_weights for name in names]
 
     @property
-    def _flat_weights(self) -> list[Any]:
+    def _flat_weights(self) -> list[Parameter]:
         return [w for weights in self.all_weights for w in weights]
 
     def extra_repr(self) -> str:
@@ -140,7 +146,7 @@ class RNNBase(Module):
 
     # --- checks -------------------------------------------------------------------------------
 
-    def check_input(self, input: Any, batch_sizes: Any) -> None:
+    def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Refuse an input of the wrong dtype, rank or number of features."""
         kind = self._flat_weights[0].dtype
         if input.dtype != kind:
@@ -156,39 +162,39 @@ class RNNBase(Module):
                 f"input.size(-1) must be equal to input_size. Expected {self.input_size}, got {input.size(-1)}"
             )
 
-    def _samples(self, input: Any, batch_sizes: Any) -> int:
+    def _samples(self, input: Tensor, batch_sizes: Tensor | None) -> int:
         if batch_sizes is not None:
             return int(batch_sizes[0])
         return int(input.size(0 if self.batch_first else 1))
 
-    def get_expected_hidden_size(self, input: Any, batch_sizes: Any) -> tuple[int, int, int]:
+    def get_expected_hidden_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
         """The shape of the state `h`."""
         layers = self.num_layers * (2 if self.bidirectional else 1)
         return layers, self._samples(input, batch_sizes), self.proj_size or self.hidden_size
 
     def check_hidden_size(
-        self, hx: Any, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
+        self, hx: Tensor, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
     ) -> None:
         """Refuse a state of another shape."""
         if tuple(hx.shape) != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.shape)))
 
-    def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
         """Refuse an input or a state of the wrong shape."""
         self.check_input(input, batch_sizes)
         self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
 
-    def permute_hidden(self, hx: Any, permutation: Any) -> Any:
+    def permute_hidden(self, hx: Tensor, permutation: Tensor | None) -> Tensor:
         """The state with its samples in another order."""
         return hx if permutation is None else hx.index_select(1, permutation)
 
     # --- run ----------------------------------------------------------------------------------
 
-    def _initial(self, input: Any, batch_sizes: Any) -> Any:
+    def _initial(self, input: Tensor, batch_sizes: Tensor | None) -> Tensor:
         shape = self.get_expected_hidden_size(input, batch_sizes)
         return votive.zeros(shape, dtype=input.dtype, device=input.device)
 
-    def _layers(self, x: Any, sizes: list[int] | None, states: State) -> tuple[Any, State]:
+    def _layers(self, x: Tensor, sizes: list[int] | None, states: State) -> tuple[Tensor, State]:
         """All layers over (T, B, features), or over packed rows whose steps have `sizes` rows."""
         if x.shape[0] == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
@@ -213,7 +219,7 @@ class RNNBase(Module):
                 x = F.dropout(x, self.dropout, self.training)
         return x, tuple(votive.stack(e) for e in zip(*ends, strict=True))
 
-    def _check_rank(self, input: Any, hx: Any) -> bool:
+    def _check_rank(self, input: Tensor, hx: State | None) -> bool:
         """Whether the input is a batch; the state must then be one, and else not."""
         if input.dim() not in (2, 3):
             tensor = " tensor" if isinstance(self, RNN) else ""
@@ -226,41 +232,43 @@ class RNNBase(Module):
             raise RuntimeError(f"For {kind} {rank}-D input, {names} should also be {rank}-D but got {got}")
         return rank == 3
 
-    def _forward(self, input: Any, hx: State | None) -> tuple[Any, State]:
+    def _forward(self, input: Sequences, hx: State | None) -> tuple[Any, State]:
         """Output and last state of a padded, packed or single sequence."""
-        order: Any = None
-        packed = isinstance(input, PackedSequence)
-        if packed:
+        if isinstance(input, PackedSequence):
             x, sizes, order, back = input
-            batched = True
-        else:
-            x, sizes = input, None
-            batched = self._check_rank(x, hx)
-            if not batched:
-                x = x.unsqueeze(0 if self.batch_first else 1)
-                hx = None if hx is None else tuple(h.unsqueeze(1) for h in hx)
-        if hx is None:
-            self.check_input(x, sizes)
-            states = self._blank_states(x, sizes)
-        else:
-            self.check_forward_args(x, hx if len(hx) > 1 else hx[0], sizes)
-            states = tuple(self.permute_hidden(h, order) for h in hx)
-        if packed:
-            out, ends = self._layers(x, sizes.tolist(), states)
-            out = PackedSequence(out, sizes, order, back)
-            return out, tuple(self.permute_hidden(h, back) for h in ends)
+            out, ends = self._layers(x, sizes.tolist(), self._states(x, sizes, order, hx))
+            return PackedSequence(out, sizes, order, back), tuple(self.permute_hidden(h, back) for h in ends)
+        x, batched = input, self._check_rank(input, hx)
+        if not batched:
+            x = x.unsqueeze(0 if self.batch_first else 1)
+            hx = None if hx is None else tuple(h.unsqueeze(1) for h in hx)
+        states = self._states(x, None, None, hx)
         out, ends = self._layers(x.transpose(0, 1) if self.batch_first else x, None, states)
         out = out.transpose(0, 1) if self.batch_first else out
         if batched:
             return out, ends
         return out.squeeze(0 if self.batch_first else 1), tuple(h.squeeze(1) for h in ends)
 
-    def _blank_states(self, x: Any, sizes: Any) -> State:
+    def _states(self, x: Tensor, sizes: Tensor | None, order: Tensor | None, given: State | None) -> State:
+        """The states to begin with, in the order of the rows."""
+        if given is None:
+            self.check_input(x, sizes)
+            return self._blank_states(x, sizes)
+        self.check_forward_args(x, given if len(given) > 1 else given[0], sizes)
+        return tuple(self.permute_hidden(h, order) for h in given)
+
+    def _blank_states(self, x: Tensor, sizes: Tensor | None) -> State:
         return (self._initial(x, sizes),)
 
 
 def _check_options(
-    input_size: Any, hidden_size: Any, num_layers: int, bias: Any, batch_first: Any, dropout: Any, proj_size: int
+    input_size: int,
+    hidden_size: int,
+    num_layers: int,
+    bias: object,
+    batch_first: object,
+    dropout: float,
+    proj_size: int,
 ) -> None:
     number = isinstance(dropout, numbers.Number) and not isinstance(dropout, bool)
     if not number or not 0 <= dropout <= 1:
@@ -293,6 +301,8 @@ def _check_options(
 def _no_projection(options: dict[str, Any]) -> None:
     if "proj_size" in options:
         raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
+    for name in options:
+        raise TypeError(f"got an unexpected keyword argument {name!r}")
 
 
 class RNN(RNNBase):
@@ -313,29 +323,20 @@ class RNN(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
         **kwargs: Any,
     ) -> None:
         _no_projection(kwargs)
         if nonlinearity not in ("tanh", "relu"):
             raise ValueError(f"Unknown nonlinearity '{nonlinearity}'. Select from 'tanh' or 'relu'.")
         self.nonlinearity = nonlinearity
+        sizes = (input_size, hidden_size, num_layers)
         super().__init__(
-            f"RNN_{nonlinearity.upper()}",
-            input_size,
-            hidden_size,
-            num_layers,
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            device=device,
-            dtype=dtype,
-            **kwargs,
+            f"RNN_{nonlinearity.upper()}", *sizes, bias, batch_first, dropout, bidirectional, device=device, dtype=dtype
         )
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+    def forward(self, input: Sequences, hx: Tensor | None = None) -> tuple[Any, Tensor]:
         output, (h,) = self._forward(input, None if hx is None else (hx,))
         return output, h
 
@@ -358,40 +359,29 @@ class LSTM(RNNBase):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
-        super().__init__(
-            "LSTM",
-            input_size,
-            hidden_size,
-            num_layers,
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            proj_size,
-            device=device,
-            dtype=dtype,
-        )
+        sizes = (input_size, hidden_size, num_layers)
+        super().__init__("LSTM", *sizes, bias, batch_first, dropout, bidirectional, proj_size, device, dtype)
 
-    def get_expected_cell_size(self, input: Any, batch_sizes: Any) -> tuple[int, int, int]:
+    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
         """The shape of the state `c`, which is not projected."""
         layers, samples, _ = self.get_expected_hidden_size(input, batch_sizes)
         return layers, samples, self.hidden_size
 
-    def check_forward_args(self, input: Any, hidden: Any, batch_sizes: Any) -> None:
+    def check_forward_args(self, input: Tensor, hidden: Any, batch_sizes: Tensor | None) -> None:
         """Refuse an input or a state of the wrong shape."""
         self.check_input(input, batch_sizes)
         wanted = (self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes))
         for i, (state, shape) in enumerate(zip(hidden, wanted, strict=True)):
             self.check_hidden_size(state, shape, f"Expected hidden[{i}] size {{}}, got {{}}")
 
-    def _blank_states(self, x: Any, sizes: Any) -> State:
+    def _blank_states(self, x: Tensor, sizes: Tensor | None) -> State:
         cell = self.get_expected_cell_size(x, sizes)
         return self._initial(x, sizes), votive.zeros(cell, dtype=x.dtype, device=x.device)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, tuple[Any, Any]]:
+    def forward(self, input: Sequences, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Any, tuple[Tensor, Tensor]]:
         output, (h, c) = self._forward(input, hx)
         return output, (h, c)
 
@@ -413,25 +403,14 @@ class GRU(RNNBase):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
         **kwargs: Any,
     ) -> None:
         _no_projection(kwargs)
-        super().__init__(
-            "GRU",
-            input_size,
-            hidden_size,
-            num_layers,
-            bias,
-            batch_first,
-            dropout,
-            bidirectional,
-            device=device,
-            dtype=dtype,
-            **kwargs,
-        )
+        sizes = (input_size, hidden_size, num_layers)
+        super().__init__("GRU", *sizes, bias, batch_first, dropout, bidirectional, device=device, dtype=dtype)
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+    def forward(self, input: Sequences, hx: Tensor | None = None) -> tuple[Any, Tensor]:
         output, (h,) = self._forward(input, None if hx is None else (hx,))
         return output, h

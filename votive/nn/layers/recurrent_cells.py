@@ -4,33 +4,38 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import votive
 
+from ...core import dtype as dt
+from ...core.device import DeviceLike
+from ...tensor import Tensor
 from .. import functional as F
 from .. import init
+from ..factory import FactoryKwargs
 from ..module import Module
 from ..parameter import Parameter
 
 # A step takes what the input contributes to the gates, the state before, and the recurrent weights;
 # it gives the state after, whose first entry is the output.
-State = tuple[Any, ...]
+State = tuple[Tensor, ...]
 Step = Callable[..., State]
 GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
 
 
-def tanh_step(from_input: Any, state: State, weight: Any, bias: Any = None) -> State:
+def tanh_step(from_input: Tensor, state: State, weight: Tensor, bias: Tensor | None = None) -> State:
     """`h' = tanh(x + W h + b)`."""
     return ((from_input + F.linear(state[0], weight, bias)).tanh(),)
 
 
-def relu_step(from_input: Any, state: State, weight: Any, bias: Any = None) -> State:
+def relu_step(from_input: Tensor, state: State, weight: Tensor, bias: Tensor | None = None) -> State:
     """`h' = relu(x + W h + b)`."""
     return (F.relu(from_input + F.linear(state[0], weight, bias)),)
 
 
-def lstm_step(from_input: Any, state: State, weight: Any, bias: Any = None, projection: Any = None) -> State:
+def lstm_step(
+    from_input: Tensor, state: State, weight: Tensor, bias: Tensor | None = None, projection: Tensor | None = None
+) -> State:
     """`c' = f c + i g`, `h' = o tanh(c')`; the gates stand in the order i, f, g, o."""
     h, c = state
     i, f, g, o = (from_input + F.linear(h, weight, bias)).chunk(4, -1)
@@ -39,7 +44,7 @@ def lstm_step(from_input: Any, state: State, weight: Any, bias: Any = None, proj
     return (h if projection is None else F.linear(h, projection)), c
 
 
-def gru_step(from_input: Any, state: State, weight: Any, bias: Any = None) -> State:
+def gru_step(from_input: Tensor, state: State, weight: Tensor, bias: Tensor | None = None) -> State:
     """`n = tanh(x_n + r h_n)`, `h' = (1 - z) n + z h`; the gates stand in the order r, z, n."""
     (h,) = state
     xr, xz, xn = from_input.chunk(3, -1)
@@ -59,10 +64,16 @@ class RNNCellBase(Module):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool, num_chunks: int, device: Any = None, dtype: Any = None
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool,
+        num_chunks: int,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
-        made = {"device": device, "dtype": dtype}
+        made = FactoryKwargs(device=device, dtype=dtype)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.bias = bias
@@ -86,7 +97,7 @@ class RNNCellBase(Module):
             text += f", nonlinearity={self.nonlinearity}"
         return text
 
-    def _run(self, step: Step, input: Any, state: State | None, names: State) -> State:
+    def _run(self, step: Step, input: Tensor, state: State | None, names: tuple[str, ...]) -> State:
         """One step on a batch or on a single vector; `names` say which state was wrong."""
         me = type(self).__name__
         if input.dim() not in (1, 2):
@@ -106,7 +117,7 @@ class RNNCellBase(Module):
         after = step(F.linear(x, self.weight_ih, self.bias_ih), state, self.weight_hh, self.bias_hh)
         return after if batched else tuple(s.squeeze(0) for s in after)
 
-    def _check(self, x: Any, state: State) -> None:
+    def _check(self, x: Tensor, state: State) -> None:
         if x.shape[1] != self.input_size:
             raise RuntimeError(f"input has inconsistent input_size: got {x.shape[1]} expected {self.input_size}")
         for i, s in enumerate(state):
@@ -131,13 +142,13 @@ class RNNCell(RNNCellBase):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
         self.nonlinearity = nonlinearity
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
         step = STEPS[f"RNN_{self.nonlinearity.upper()}"]
@@ -153,12 +164,18 @@ class LSTMCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
-        return self._run(lstm_step, input, hx, ("hx[0]", "hx[1]"))
+    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        h, c = self._run(lstm_step, input, hx, ("hx[0]", "hx[1]"))
+        return h, c
 
 
 class GRUCell(RNNCellBase):
@@ -169,9 +186,14 @@ class GRUCell(RNNCellBase):
     """
 
     def __init__(
-        self, input_size: int, hidden_size: int, bias: bool = True, device: Any = None, dtype: Any = None
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
-    def forward(self, input: Any, hx: Any = None) -> Any:
+    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         return self._run(gru_step, input, None if hx is None else (hx,), ("hidden",))[0]

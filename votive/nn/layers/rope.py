@@ -12,26 +12,30 @@ import numpy as np
 
 import votive
 
+from ...core import dtype as dt
+from ...core.device import DeviceLike
+from ...tensor import Tensor
 from .. import functional as F
 from ..module import Module
+from .kv_cache import KVCache
 from .rope_scaling import RULES, check_options
 
 _FIRST_ROWS = 4096
-_WHOLE = (votive.int64, votive.int32, votive.int16, votive.int8, votive.uint8)
+_INTEGERS = (votive.int64, votive.int32, votive.int16, votive.int8, votive.uint8)
 
 
 class Angles(NamedTuple):
     """Tables of cosines and sines, and the row of the first position."""
 
-    cos: Any
-    sin: Any
+    cos: Tensor
+    sin: Tensor
     offset: int
 
 
 class RotaryEmbedding(Module):
-    """Turns pairs of features of (..., positions, features) by an angle per position.
+    """Rotates pairs of features of (..., positions, features) by an angle per position.
 
-    Only the first `dim` features are turned. `scaling` stretches to longer texts, in the words of
+    Only the first `dim` features are rotated. `scaling` stretches to longer texts, in the words of
     model configurations: `{"rope_type": "linear", "factor": 2.0}`, or "dynamic", "llama3", "yarn",
     "longrope". Feature i pairs with feature i + dim / 2, or with its neighbour if `interleaved`.
     Tables grow with the positions asked for, are not in the state dict, and stay float32 in half
@@ -51,8 +55,8 @@ class RotaryEmbedding(Module):
         *,
         scaling: dict[str, Any] | None = None,
         interleaved: bool = False,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
         if dim < 2 or dim % 2:
@@ -74,7 +78,7 @@ class RotaryEmbedding(Module):
         rows = min(max_position_embeddings, _FIRST_ROWS, self._original)
         self._build(rows, device, dtype or votive.float32)
 
-    def _build(self, length: int, device: Any, dtype: Any) -> None:
+    def _build(self, length: int, device: DeviceLike, dtype: dt.dtype | None) -> None:
         """Tables of `length` rows, computed in float32 as models are trained, or in float64."""
         kind = np.float64 if dtype == votive.float64 else np.float32
         device = votive.get_default_device() if device is None else device
@@ -92,13 +96,22 @@ class RotaryEmbedding(Module):
     @property
     def _original(self) -> int:
         """Up to which length longrope has its first factors."""
-        told = self.scaling.get("original_max_position_embeddings")
-        return told if self.rope_type == "longrope" and told else self.max_position_embeddings
+        original = self.scaling.get("original_max_position_embeddings")
+        return original if self.rope_type == "longrope" and original else self.max_position_embeddings
+
+    @property
+    def depends_on_length(self) -> bool:
+        """Whether a position's angle changes as the text grows.
+
+        >>> votive.nn.RotaryEmbedding(4).depends_on_length
+        False
+        """
+        return self.rope_type in ("dynamic", "longrope")
 
     def stretch(self, length: int) -> int:
         """What the angles of a text of `length` positions depend on besides the positions.
 
-        Texts with different stretches turn the same position by different angles, so keys of one
+        Texts with different stretches rotate the same position by different angles, so keys of one
         are of no use to the other. It is 0 for all texts but with "dynamic" and "longrope".
 
         >>> scaling = {"rope_type": "dynamic", "factor": 2.0}
@@ -128,16 +141,16 @@ class RotaryEmbedding(Module):
         finally:
             self._least = before
 
-    def check_cache(self, cache: Any) -> None:
-        """Raise if keys in a cache were turned by other angles than the newest positions."""
+    def check_cache(self, cache: KVCache) -> None:
+        """Raise if keys in a cache were rotated by other angles than the newest positions."""
         seen = cache.get_seq_length()
         if seen:
-            told = getattr(cache, "stretch", None)
-            if (self.stretch(seen) if told is None else told) != self.newest:
+            rotated_by = getattr(cache, "stretch", None)
+            if (self.stretch(seen) if rotated_by is None else rotated_by) != self.newest:
                 raise ValueError(
                     f"RotaryEmbedding: with rope_type {self.rope_type!r} the angles of all "
                     f"positions change as a text grows beyond {self._original:,}, and the cache "
-                    f"holds {seen:,} that were turned by the old ones; run the whole text with an "
+                    f"holds {seen:,} that were rotated by the old ones; run the whole text with an "
                     "empty cache, as generate does."
                 )
         cache.stretch = self.newest
@@ -160,31 +173,31 @@ class RotaryEmbedding(Module):
             # Doubling: growing by one position per generated token would be quadratic.
             self._build(max(length, 2 * rows), self.cos.device, self.cos.dtype)
 
-    def _apply(self, fn: Callable[[Any], Any], recurse: bool = True) -> Self:
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         super()._apply(fn, recurse)
         if self.cos.dtype not in (votive.float32, votive.float64):
             # In half precision, far positions would share an angle.
             self._build(len(self.cos), self.cos.device, votive.float32)
         return self
 
-    def forward(self, input: Any, offset: int = 0, position_ids: Any = None) -> Any:
+    def forward(self, input: Tensor, offset: int = 0, position_ids: Tensor | None = None) -> Tensor:
         """Positions are `offset`, `offset + 1`, …, or as `position_ids` (N, positions) says."""
-        return self.turn(input, self.angles(input.shape[-2], offset, position_ids))
+        return self.rotate(input, self.angles(input.shape[-2], offset, position_ids))
 
-    def angles(self, length: int, offset: int = 0, position_ids: Any = None) -> Angles:
-        """What `turn` needs for these positions; layers that share a rotation look it up once.
+    def angles(self, length: int, offset: int = 0, position_ids: Tensor | None = None) -> Angles:
+        """What `rotate` needs for these positions; layers that share a rotation look it up once.
 
         >>> rope = votive.nn.RotaryEmbedding(4)
         >>> x = votive.ones(1, 2, 3, 4)
-        >>> votive.equal(rope.turn(x, rope.angles(3, offset=5)), rope(x, offset=5))
+        >>> votive.equal(rope.rotate(x, rope.angles(3, offset=5)), rope(x, offset=5))
         True
         """
         if position_ids is None:
             self._fit(offset + length)
             return Angles(self.cos, self.sin, offset)
-        if not isinstance(position_ids, votive.Tensor) or position_ids.dtype not in _WHOLE:
-            told = getattr(position_ids, "dtype", type(position_ids).__name__)
-            raise TypeError(f"RotaryEmbedding: position_ids must be a tensor of whole numbers, got {told}.")
+        if not isinstance(position_ids, votive.Tensor) or position_ids.dtype not in _INTEGERS:
+            got = getattr(position_ids, "dtype", type(position_ids).__name__)
+            raise TypeError(f"RotaryEmbedding: position_ids must be a tensor of integers, got {got}.")
         # While a graph is recorded nothing can be read; it was run before, with these positions.
         if position_ids.numel() and not (position_ids.is_cuda and votive.cuda.is_current_stream_capturing()):
             least, most = votive.stack([position_ids.min(), position_ids.max()]).tolist()
@@ -194,14 +207,14 @@ class RotaryEmbedding(Module):
         # (N, positions, dim / 2)
         return Angles(self.cos[position_ids], self.sin[position_ids], 0)
 
-    def _before_first(self, position_ids: Any) -> Angles:
+    def _before_first(self, position_ids: Tensor) -> Angles:
         """Angles of positions of which some lie before the first, which no table has."""
         angles = position_ids.unsqueeze(-1).to(self.cos.dtype) * self.inv_freq
         scale = self.attention_scaling
         return Angles(angles.cos() * scale, angles.sin() * scale, 0)
 
-    def turn(self, input: Any, angles: Angles) -> Any:
-        """Turn (..., positions, features) by angles from `angles`."""
+    def rotate(self, input: Tensor, angles: Angles) -> Tensor:
+        """Rotate (..., positions, features) by angles from `angles`."""
         cos, sin, offset = angles
         if cos.dim() > 2:
             for _ in range(input.dim() - cos.dim()):

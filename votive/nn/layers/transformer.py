@@ -5,24 +5,30 @@ from __future__ import annotations
 import copy
 import math
 import warnings
-from typing import Any
+from typing import TypeVar
 
 import votive
 
+from ...core import dtype as dt
+from ...core.device import DeviceLike
+from ...tensor import Tensor
 from .. import init
 from ..containers import ModuleList
+from ..factory import FactoryKwargs
 from ..module import Module
 from .attention import additive_mask
 from .normalization import LayerNorm
-from .transformer_layers import Activation, TransformerDecoderLayer, TransformerEncoderLayer
+from .transformer_layers import Activation, TransformerDecoderLayer, TransformerEncoderLayer, TransformerLayer
+
+LayerType = TypeVar("LayerType", bound=TransformerLayer)
 
 
-def _causal_mask(size: int, device: Any = None, dtype: Any = None) -> Any:
+def _causal_mask(size: int, device: DeviceLike = None, dtype: dt.dtype | None = None) -> Tensor:
     blank = votive.full((size, size), -math.inf, dtype=dtype, device=device)
     return blank.triu(1)
 
 
-def _is_causal(mask: Any, hint: bool | None, x: Any, batch_first: bool) -> bool:
+def _is_causal(mask: Tensor | None, hint: bool | None, x: Tensor, batch_first: bool) -> bool:
     """The caller's word on whether a mask is the causal one, or what the mask itself says."""
     if hint is not None or mask is None:
         return bool(hint)
@@ -88,8 +94,12 @@ class TransformerEncoder(Module):
             self.use_nested_tensor = False
 
     def forward(
-        self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool | None = None
-    ) -> Any:
+        self,
+        src: Tensor,
+        mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        is_causal: bool | None = None,
+    ) -> Tensor:
         padding = additive_mask(src_key_padding_mask, "src_key_padding_mask", src.dtype, mask, "mask")
         mask = additive_mask(mask, "mask", src.dtype)
         causal = _is_causal(mask, is_causal, src, self.layers[0].self_attn.batch_first)
@@ -100,7 +110,7 @@ class TransformerEncoder(Module):
             output = output.masked_fill((padding != 0).unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
 
-    def _drops_padding(self, src: Any, kept: Any) -> bool:
+    def _drops_padding(self, src: Tensor, kept: Tensor) -> bool:
         """Whether torch would run this input without its padding."""
         first = self.layers[0]
         if not self.use_nested_tensor or first.training or src.dim() != 3:
@@ -130,15 +140,15 @@ class TransformerDecoder(Module):
 
     def forward(
         self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        tgt: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Any:
+    ) -> Tensor:
         batch_first = self.layers[0].self_attn.batch_first
         causal = _is_causal(tgt_mask, tgt_is_causal, tgt, batch_first)
         output = tgt
@@ -173,35 +183,29 @@ class Transformer(Module):
         dim_feedforward: int = 2048,
         dropout: float = 0.1,
         activation: Activation = "relu",
-        custom_encoder: Any = None,
-        custom_decoder: Any = None,
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
         layer_norm_eps: float = 1e-5,
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike = None,
+        dtype: dt.dtype | None = None,
     ) -> None:
         super().__init__()
-        made = {"bias": bias, "device": device, "dtype": dtype}
-        options: tuple[Any, ...] = (
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-        )
+        made = FactoryKwargs(device=device, dtype=dtype)
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **made)
+
+        def layer(kind: type[LayerType]) -> LayerType:
+            sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps, batch_first, norm_first)
+            return kind(*sizes, bias=bias, **made)
+
         if custom_encoder is None:
-            layer: Module = TransformerEncoderLayer(*options, **made)
-            norm = LayerNorm(d_model, eps=layer_norm_eps, **made)
-            custom_encoder = TransformerEncoder(layer, num_encoder_layers, norm)
+            custom_encoder = TransformerEncoder(layer(TransformerEncoderLayer), num_encoder_layers, norm())
         if custom_decoder is None:
-            layer = TransformerDecoderLayer(*options, **made)
-            norm = LayerNorm(d_model, eps=layer_norm_eps, **made)
-            custom_decoder = TransformerDecoder(layer, num_decoder_layers, norm)
+            custom_decoder = TransformerDecoder(layer(TransformerDecoderLayer), num_decoder_layers, norm())
         self.encoder = custom_encoder
         self.decoder = custom_decoder
         self._reset_parameters()
@@ -216,18 +220,18 @@ class Transformer(Module):
 
     def forward(
         self,
-        src: Any,
-        tgt: Any,
-        src_mask: Any = None,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        src_key_padding_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        src_key_padding_mask: Tensor | None = None,
+        tgt_key_padding_mask: Tensor | None = None,
+        memory_key_padding_mask: Tensor | None = None,
         src_is_causal: bool | None = None,
         tgt_is_causal: bool | None = None,
         memory_is_causal: bool = False,
-    ) -> Any:
+    ) -> Tensor:
         samples = 0 if self.batch_first else 1
         if src.dim() == 3 and src.size(samples) != tgt.size(samples):
             raise RuntimeError("the batch number of src and tgt must be equal")
@@ -246,7 +250,7 @@ class Transformer(Module):
         )
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Any:
+    def generate_square_subsequent_mask(sz: int, device: DeviceLike = None, dtype: dt.dtype | None = None) -> Tensor:
         """The causal mask of a sequence: -inf above the diagonal, 0 elsewhere.
 
         >>> votive.nn.Transformer.generate_square_subsequent_mask(2)

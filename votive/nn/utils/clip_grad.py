@@ -5,22 +5,25 @@ from __future__ import annotations
 import types
 import warnings
 from collections.abc import Iterable
-from typing import Any
 
 from ... import linalg
 from ...autograd.modes import no_grad
+from ...core.device import device
 from ...ops.registry import F
 from ...tensor import Tensor
 
 
-def _listed(tensors: Any) -> list[Any]:
+def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
 
 
 @no_grad()
 def get_total_norm(
-    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
-) -> Any:
+    tensors: Tensor | Iterable[Tensor],
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
     """The norm of all tensors together, as if they were one vector.
 
     `foreach` is accepted for torch's sake; there is one way of computing here.
@@ -35,9 +38,9 @@ def get_total_norm(
     if len({t._spec.device for t in given}) == 1:
         total = F._total_norm(given, p)
     else:
-        norms = [linalg.vector_norm(t, p).to(given[0].device) for t in given]  # type: ignore[attr-defined]
+        norms = [linalg.vector_norm(t, p).to(given[0].device) for t in given]
         # Half and double gradients side by side: their norms meet in the wider type.
-        total = linalg.vector_norm(F.cat([n.reshape(1) for n in norms]), p)  # type: ignore[attr-defined]
+        total = linalg.vector_norm(F.cat([n.reshape(1) for n in norms]), p)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {p} for gradients from `parameters` is non-finite, so it "
@@ -48,7 +51,9 @@ def get_total_norm(
 
 
 @no_grad()
-def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, foreach: bool | None = None) -> None:
+def clip_grads_with_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None = None
+) -> None:
     """Scale gradients by min(max_norm / (total_norm + 1e-6), 1), in place.
 
     >>> p = votive.zeros(2, requires_grad=True)
@@ -61,20 +66,20 @@ def clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Any, for
     if not grads:
         return
     factor = (float(max_norm) / (total_norm + 1e-6)).clamp(max=1.0)
-    lists: dict[Any, list[Any]] = {}
+    by_device: dict[device, list[Tensor]] = {}
     for g in grads:
-        lists.setdefault(g._spec.device, []).append(g)
-    for device, listed in lists.items():
-        F._scale_(listed, factor.to(device))
+        by_device.setdefault(g._spec.device, []).append(g)
+    for where, listed in by_device.items():
+        F._scale_(listed, factor.to(where))
 
 
 def clip_grad_norm_(
-    parameters: Any,
+    parameters: Tensor | Iterable[Tensor],
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
-) -> Any:
+) -> Tensor:
     """Scale the gradients of parameters so that their common norm is at most `max_norm`.
 
     Returns the norm before clipping.
@@ -94,12 +99,12 @@ def clip_grad_norm_(
 
 
 def clip_grad_norm(
-    parameters: Any,
+    parameters: Tensor | Iterable[Tensor],
     max_norm: float,
     norm_type: float = 2.0,
     error_if_nonfinite: bool = False,
     foreach: bool | None = None,
-) -> Any:
+) -> Tensor:
     """Deprecated name of `clip_grad_norm_`.
 
     >>> import warnings
@@ -117,7 +122,7 @@ def clip_grad_norm(
 
 
 @no_grad()
-def clip_grad_value_(parameters: Iterable[Any] | Any, clip_value: float, foreach: bool | None = None) -> None:
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Bound each element of the gradients to [-clip_value, clip_value], in place.
 
     >>> p = votive.zeros(2, requires_grad=True)

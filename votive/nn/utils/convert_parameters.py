@@ -26,7 +26,7 @@ def parameters_to_vector(parameters: Iterable[Any]) -> Any:
     return F.cat([p.reshape(-1) for p in _on_one_device(parameters)])
 
 
-def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
+def vector_to_parameters(vec: Tensor, parameters: Iterable[Any]) -> None:
     """Let parameters look at slices of a vector, in order.
 
     >>> p = votive.nn.Parameter(votive.zeros(2))
@@ -39,5 +39,5 @@ def vector_to_parameters(vec: Any, parameters: Iterable[Any]) -> None:
     start = 0
     for param in _on_one_device(parameters):
         stop = start + param.numel()
-        param.data = vec[start:stop].view_as(param).data  # type: ignore[attr-defined]
+        param.data = vec[start:stop].view_as(param).data
         start = stop

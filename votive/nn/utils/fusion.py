@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TypeVar
 
 from ...ops.registry import F
+from ...tensor import Tensor
+from ..module import Module
 from ..parameter import Parameter
+
+M = TypeVar("M", bound=Module)
 
 
 def fuse_conv_bn_weights(
-    conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any, transpose: bool = False
-) -> tuple[Any, Any]:
+    conv_w: Tensor,
+    conv_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+    transpose: bool = False,
+) -> tuple[Parameter, Parameter]:
     """Weight and bias of a convolution that does what convolution and batch norm did together.
 
     w' = w·γ/√(σ²+ε) and b' = (b − μ)·γ/√(σ²+ε) + β.
@@ -35,7 +46,7 @@ def fuse_conv_bn_weights(
     return (Parameter(fused_w.to(conv_w.dtype), conv_w.requires_grad), Parameter(shift.to(dtype), conv_b.requires_grad))
 
 
-def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
+def fuse_conv_bn_eval(conv: M, bn: Module, transpose: bool = False) -> M:
     """A copy of a convolution that does the work of the batch norm after it, in evaluation.
 
     >>> conv, bn = votive.nn.Conv1d(1, 2, 3).eval(), votive.nn.BatchNorm1d(2).eval()
@@ -52,8 +63,14 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
 
 
 def fuse_linear_bn_weights(
-    linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
-) -> tuple[Any, Any]:
+    linear_w: Tensor,
+    linear_b: Tensor | None,
+    bn_rm: Tensor,
+    bn_rv: Tensor,
+    bn_eps: float,
+    bn_w: Tensor | None,
+    bn_b: Tensor | None,
+) -> tuple[Parameter, Parameter]:
     """Weight and bias of a linear layer that does what it and batch norm did together.
 
     >>> one = votive.ones(1)
@@ -72,7 +89,7 @@ def fuse_linear_bn_weights(
     )
 
 
-def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
+def fuse_linear_bn_eval(linear: M, bn: Module) -> M:
     """A copy of a linear layer that does the work of the batch norm after it, in evaluation.
 
     >>> linear, bn = votive.nn.Linear(3, 2).eval(), votive.nn.BatchNorm1d(2).eval()
@@ -93,7 +110,7 @@ def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     return fused
 
 
-def _check_eval(layer: Any, bn: Any) -> None:
+def _check_eval(layer: Module, bn: Module) -> None:
     if layer.training or bn.training:
         raise AssertionError("Fusion only for eval!")
     if bn.running_mean is None or bn.running_var is None:

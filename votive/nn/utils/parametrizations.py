@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from ... import linalg
 from ...autograd.modes import no_grad
@@ -14,8 +14,10 @@ from .parametrize import register_parametrization
 from .spectral_norm import as_matrix, outputs_dim, unit
 from .weight_norm import norm_except_dim, scaled_direction
 
+M = TypeVar("M", bound=Module)
 
-def _tensor_of(module: Any, name: str) -> Any:
+
+def _tensor_of(module: Module, name: str) -> Tensor:
     weight = getattr(module, name, None)
     if not isinstance(weight, Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
@@ -32,14 +34,14 @@ class _WeightNorm(Module):
         super().__init__()
         self.dim = -1 if dim is None else dim
 
-    def forward(self, weight_g: Any, weight_v: Any) -> Any:
+    def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
         return scaled_direction(weight_v, weight_g, self.dim)
 
-    def right_inverse(self, weight: Any) -> tuple[Any, Any]:
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         return norm_except_dim(weight, self.dim), weight
 
 
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     """Split a weight into its length and its direction.
 
     >>> from votive.nn.utils.parametrizations import weight_norm
@@ -49,7 +51,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     """
     register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
-    def from_older_form(state: Any, prefix: str, *rest: Any) -> None:
+    def from_older_form(state: dict[str, Any], prefix: str, *rest: Any) -> None:
         """States of `nn.utils.weight_norm` load as well."""
         if f"{prefix}{name}_g" in state and f"{prefix}{name}_v" in state:
             for i, suffix in enumerate("gv"):
@@ -66,7 +68,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 class _SpectralNorm(Module):
     """w / σ(w), the largest singular value found by power iteration (Miyato et al. 2018)."""
 
-    def __init__(self, weight: Any, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
+    def __init__(self, weight: Tensor, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
         super().__init__()
         n = weight.ndim
         if not -n <= dim < n:
@@ -86,12 +88,12 @@ class _SpectralNorm(Module):
             self._iterate(matrix, 15)
 
     @no_grad()
-    def _iterate(self, matrix: Any, n: int) -> None:
+    def _iterate(self, matrix: Tensor, n: int) -> None:
         for _ in range(n):
             self._u.copy_(unit(F.mv(matrix, self._v), self.eps))
             self._v.copy_(unit(F.mv(matrix.mH, self._u), self.eps))
 
-    def forward(self, weight: Any) -> Any:
+    def forward(self, weight: Tensor) -> Tensor:
         if weight.ndim == 1:
             return unit(weight, self.eps)
         matrix = as_matrix(weight, self.dim)
@@ -106,7 +108,7 @@ class _SpectralNorm(Module):
 
 
 def spectral_norm(
-    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
 ) -> Any:
     """Divide a weight by its largest singular value.
 
@@ -127,13 +129,13 @@ def spectral_norm(
 _MAPS = ("matrix_exp", "cayley", "householder")
 
 
-def _orthonormal(a: Any) -> Any:
+def _orthonormal(a: Tensor) -> Any:
     """The factor Q of a tall matrix, such that R has a positive diagonal."""
-    q, r = linalg.qr(a)  # type: ignore[attr-defined]
+    q, r = linalg.qr(a)
     return q * r.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)
 
 
-def _is_orthonormal(q: Any) -> bool:
+def _is_orthonormal(q: Tensor) -> bool:
     n, k = q.shape[-2:]
     eye = F.eye(k, dtype=q.dtype, device=q.device)
     return bool(F.allclose(q.mH @ q, eye, atol=10.0 * n * finfo(q.dtype).eps))
@@ -145,7 +147,7 @@ class _Orthogonal(Module):
     With a base B the result is B·Q(x), so that x = 0 gives B and any start matrix can be reached.
     """
 
-    def __init__(self, weight: Any, orthogonal_map: str, *, use_trivialization: bool = True) -> None:
+    def __init__(self, weight: Tensor, orthogonal_map: str, *, use_trivialization: bool = True) -> None:
         super().__init__()
         if weight.is_complex() and orthogonal_map == "householder":
             # n(n-1) real numbers in the reflectors cannot reach all unitary matrices.
@@ -154,7 +156,7 @@ class _Orthogonal(Module):
         if use_trivialization:
             self.register_buffer("base", None)
 
-    def forward(self, X: Any) -> Any:
+    def forward(self, X: Tensor) -> Tensor:
         wide = X.shape[-2] < X.shape[-1]
         x = X.mT if wide else X
         q = self._reflect(x) if self.orthogonal_map == "householder" else self._rotate(x)
@@ -162,7 +164,7 @@ class _Orthogonal(Module):
             q = self.base @ q
         return q.mT if wide else q
 
-    def _rotate(self, x: Any) -> Any:
+    def _rotate(self, x: Tensor) -> Tensor:
         """The first columns of a rotation made from a skew-symmetric matrix."""
         n, k = x.shape[-2:]
         x = x.tril()
@@ -173,18 +175,18 @@ class _Orthogonal(Module):
             q = F.matrix_exp(a)
         else:
             eye = F.eye(n, dtype=a.dtype, device=a.device)
-            q = linalg.solve(eye - 0.5 * a, eye + 0.5 * a)  # type: ignore[attr-defined]
+            q = linalg.solve(eye - 0.5 * a, eye + 0.5 * a)
         return q[..., :k]
 
-    def _reflect(self, x: Any) -> Any:
+    def _reflect(self, x: Tensor) -> Tensor:
         """A product of reflections; the diagonal of x holds signs, which are not learned."""
         a = x.tril(-1)
         tau = 2.0 / (1.0 + (a * a).sum(-2))
-        q = linalg.householder_product(a, tau)  # type: ignore[attr-defined]
+        q = linalg.householder_product(a, tau)
         return q * x.detach().diagonal(dim1=-2, dim2=-1).trunc().unsqueeze(-2)
 
     @no_grad()
-    def right_inverse(self, Q: Any) -> Any:
+    def right_inverse(self, Q: Tensor) -> Tensor:
         if Q.shape != self.shape:
             raise ValueError(
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {Q.shape}."
@@ -204,7 +206,7 @@ class _Orthogonal(Module):
         start.diagonal(dim1=-2, dim2=-1).fill_(-1.0)
         return start
 
-    def _without_base(self, q: Any, wide: bool) -> Any:
+    def _without_base(self, q: Tensor, wide: bool) -> Tensor:
         if self.orthogonal_map != "householder":
             raise NotImplementedError(
                 "It is not possible to assign to the matrix exponential or the Cayley "
@@ -212,14 +214,14 @@ class _Orthogonal(Module):
             )
         a, tau = F.geqrf(q)
         diagonal = a.diagonal(dim1=-2, dim2=-1)
-        # LAPACK leaves tau exactly 0 where it needs no reflection; then the sign turns.
+        # LAPACK leaves tau exactly 0 where it needs no reflection; then the sign flips.
         diagonal.copy_(diagonal.sign() * F.where(tau == 0.0, -1.0, 1.0))
         return a.mT if wide else a
 
 
 def orthogonal(
-    module: Any, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
-) -> Any:
+    module: M, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
+) -> M:
     """Keep a weight orthogonal (or with orthonormal rows or columns).
 
     >>> from votive.nn.utils.parametrizations import orthogonal

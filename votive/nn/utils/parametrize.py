@@ -10,13 +10,16 @@ import contextlib
 import threading
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from ...autograd.modes import no_grad
+from ...core import dtype as dt
 from ...tensor import Tensor
 from ..containers import ModuleDict, ModuleList
 from ..module import Module
 from ..parameter import Parameter
+
+M = TypeVar("M", bound=Module)
 
 
 class _Cache(threading.local):
@@ -49,14 +52,14 @@ def cached() -> Iterator[None]:
             _cache.values = None
 
 
-def _register(module: Module, name: str, tensor: Any) -> None:
+def _register(module: Module, name: str, tensor: Tensor) -> None:
     if isinstance(tensor, Parameter):
         module.register_parameter(name, tensor)
     else:
         module.register_buffer(name, tensor)
 
 
-def _check_same(what: str, tensor: Any, shape: Any, dtype: Any) -> None:
+def _check_same(what: str, tensor: object, shape: Sequence[int], dtype: dt.dtype) -> None:
     """Refuse a parametrization that gives something else than the tensor it stands for."""
     if not isinstance(tensor, Tensor):
         raise ValueError(f"{what} must return a tensor. Got {type(tensor).__name__}.")
@@ -84,7 +87,7 @@ class ParametrizationList(ModuleList):
     votive.Size([2, 2])
     """
 
-    def __init__(self, modules: Sequence[Module], original: Any, unsafe: bool = False) -> None:
+    def __init__(self, modules: Sequence[Module], original: Tensor, unsafe: bool = False) -> None:
         if not modules:
             raise ValueError("ParametrizationList requires one or more modules.")
         super().__init__(modules)
@@ -112,7 +115,7 @@ class ParametrizationList(ModuleList):
         if not unsafe:
             _check_same("Registering a parametrization", self(), shape, dtype)
 
-    def _adopt(self, original: Any, new: Any) -> None:
+    def _adopt(self, original: Tensor, new: Tensor) -> None:
         """Keep the parameter itself, so that an optimizer that knows it needs no change."""
         for what in ("dtype", "device"):
             if getattr(original, what) is not getattr(new, what):
@@ -124,7 +127,7 @@ class ParametrizationList(ModuleList):
         original.data = new.detach()
         _register(self, "original", original)
 
-    def _add_part(self, i: int, part: Any, original: Any) -> None:
+    def _add_part(self, i: int, part: object, original: Tensor) -> None:
         if not isinstance(part, Tensor):
             raise ValueError(
                 "'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...). "
@@ -160,7 +163,7 @@ class ParametrizationList(ModuleList):
                 )
             self._store(f"original{i}", part)
 
-    def _store(self, name: str, value: Any) -> None:
+    def _store(self, name: str, value: Tensor) -> None:
         original = getattr(self, name)
         if value.dtype is not original.dtype:
             raise ValueError(
@@ -169,7 +172,7 @@ class ParametrizationList(ModuleList):
             )
         original.data = value.detach()
 
-    def forward(self) -> Any:
+    def forward(self) -> Tensor:
         """The tensor: all parametrizations applied to the originals."""
         names = ["original"] if self.is_tensor else [f"original{i}" for i in range(self.ntensors)]
         first, *rest = self
@@ -182,11 +185,11 @@ class ParametrizationList(ModuleList):
 # --- the class with properties --------------------------------------------------------------------
 
 
-def _refuse_pickling(self: Any) -> NoReturn:
+def _refuse_pickling(self: Module) -> NoReturn:
     raise RuntimeError("Serialization of parametrized modules is only supported through state_dict().")
 
 
-def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
+def _deepcopy(self: M, memo: dict[int, Any]) -> M:
     """Copies get a class of their own, as removing a parametrization changes the class."""
     cls = type(self)
     own = {k: v for k, v in cls.__dict__.items() if k not in ("__dict__", "__weakref__")}
@@ -197,7 +200,7 @@ def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
 
 
 def _property(name: str) -> property:
-    def read(self: Any) -> Any:
+    def read(self: Module) -> Tensor:
         compute = self.parametrizations[name]
         if _cache.values is None:
             return compute()
@@ -206,16 +209,16 @@ def _property(name: str) -> property:
             _cache.values[key] = compute()
         return _cache.values[key]
 
-    def write(self: Any, value: Any) -> None:
+    def write(self: Module, value: Tensor) -> None:
         self.parametrizations[name].right_inverse(value)
 
     return property(read, write)
 
 
-def register_parametrization(module: Any, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> Any:
+def register_parametrization(module: M, tensor_name: str, parametrization: Module, *, unsafe: bool = False) -> M:
     """Compute a parameter or buffer by a module from now on.
 
-    The parametrization's `right_inverse`, if it has one, tells what to compute it from.
+    The parametrization's `right_inverse`, if it has one, gives what to compute it from.
 
     >>> from votive.nn.utils import parametrize
     >>> class Symmetric(votive.nn.Module):
@@ -253,7 +256,7 @@ def register_parametrization(module: Any, tensor_name: str, parametrization: Mod
     return module
 
 
-def _check_further(present: Any, parametrization: Any) -> None:
+def _check_further(present: Tensor, parametrization: Module) -> None:
     """A second parametrization must map tensors like the present one to such tensors."""
     shape, dtype = present.shape, present.dtype
     made = parametrization(present)
@@ -264,7 +267,7 @@ def _check_further(present: Any, parametrization: Any) -> None:
             _check_same("parametrization.right_inverse", back, shape, dtype)
 
 
-def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Whether a module, or one tensor of it, is parametrized.
 
     >>> votive.nn.utils.parametrize.is_parametrized(votive.nn.Linear(2, 2))
@@ -276,7 +279,7 @@ def is_parametrized(module: Any, tensor_name: str | None = None) -> bool:
     return len(chains) > 0 if tensor_name is None else tensor_name in chains
 
 
-def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: bool = True) -> Any:
+def remove_parametrizations(module: M, tensor_name: str, leave_parametrized: bool = True) -> M:
     """Make a tensor an ordinary one again, with its present value or with the original.
 
     >>> from votive.nn.utils import parametrize
@@ -310,7 +313,7 @@ def remove_parametrizations(module: Any, tensor_name: str, leave_parametrized: b
     return module
 
 
-def type_before_parametrizations(module: Any) -> type:
+def type_before_parametrizations(module: Module) -> type:
     """The class a module had before it was parametrized.
 
     >>> votive.nn.utils.parametrize.type_before_parametrizations(votive.nn.Identity()).__name__
@@ -319,7 +322,7 @@ def type_before_parametrizations(module: Any) -> type:
     return type(module).__bases__[0] if is_parametrized(module) else type(module)
 
 
-def transfer_parametrizations_and_params(from_module: Any, to_module: Any, tensor_name: str | None = None) -> Any:
+def transfer_parametrizations_and_params(from_module: Module, to_module: M, tensor_name: str | None = None) -> M:
     """Give a module the parametrizations of another, and what they compute from.
 
     >>> from votive.nn.utils import parametrize

@@ -6,7 +6,7 @@ operators' own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -28,11 +28,14 @@ __all__ = [
 ]
 
 
+Positions = np.ndarray[Any, Any]
+
+
 class _Fields(NamedTuple):
-    data: Any
-    batch_sizes: Any
-    sorted_indices: Any
-    unsorted_indices: Any
+    data: Tensor
+    batch_sizes: Tensor
+    sorted_indices: Tensor | None
+    unsorted_indices: Tensor | None
 
 
 class PackedSequence(_Fields):
@@ -44,7 +47,11 @@ class PackedSequence(_Fields):
     """
 
     def __new__(
-        cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None
+        cls,
+        data: Any,
+        batch_sizes: Tensor | None = None,
+        sorted_indices: Tensor | None = None,
+        unsorted_indices: Tensor | None = None,
     ) -> Self:
         if batch_sizes is None:
             if not (isinstance(data, (list, tuple)) and len(data) == 2):
@@ -120,7 +127,7 @@ class PackedSequence(_Fields):
         return self.data.is_pinned()
 
 
-def invert_permutation(permutation: Any) -> Any:
+def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes another.
 
     >>> votive.nn.utils.rnn.invert_permutation(votive.tensor([2, 0, 1]))
@@ -129,24 +136,24 @@ def invert_permutation(permutation: Any) -> Any:
     return None if permutation is None else F.argsort(permutation)
 
 
-def _steps(lengths: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _steps(lengths: Positions) -> tuple[Positions, Positions]:
     """Step and sequence of each packed element, in packed order; longest sequence first."""
     longest = int(lengths[0]) if len(lengths) else 0
     step, sequence = np.nonzero(np.arange(longest)[:, None] < lengths)
     return step, sequence
 
 
-def _position(step: Any, sequence: Any, n_steps: int, n_seq: int, batch_first: bool) -> Any:
+def _position(step: Positions, sequence: Positions, n_steps: int, n_seq: int, batch_first: bool) -> Positions:
     """Flat position in a padded batch."""
     return sequence * n_steps + step if batch_first else step * n_seq + sequence
 
 
-def _index(positions: np.ndarray[Any, Any], like: Any) -> Any:
+def _index(positions: Positions, like: Tensor) -> Tensor:
     return from_numpy(np.ascontiguousarray(positions.astype(np.int64))).to(like.device)
 
 
 def pack_padded_sequence(
-    input: Any, lengths: Any, batch_first: bool = False, enforce_sorted: bool = True
+    input: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False, enforce_sorted: bool = True
 ) -> PackedSequence:
     """Drop the padding of a batch of shape (T, B, …), or (B, T, …) with `batch_first`.
 
@@ -156,17 +163,15 @@ def pack_padded_sequence(
     >>> packed.data, packed.batch_sizes
     (tensor([1, 4, 2, 3]), tensor([2, 1, 1]))
     """
-    if not isinstance(lengths, Tensor):
-        lengths = as_tensor(lengths, dtype=dt.int64, device="cpu")
-    elif lengths.device.type != "cpu":
+    if isinstance(lengths, Tensor) and lengths.device.type != "cpu":
         raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got one on {lengths.device}.")
-    lengths = lengths.to(dt.int64)
+    counts: Tensor = as_tensor(lengths, dtype=dt.int64, device="cpu")
     sorted_indices = None
     if not enforce_sorted:
-        lengths, sorted_indices = F.sort(lengths, descending=True)
+        counts, sorted_indices = F.sort(counts, descending=True)
         sorted_indices = sorted_indices.to(input.device)
         input = input.index_select(0 if batch_first else 1, sorted_indices)
-    sizes = lengths.numpy()
+    sizes = counts.numpy()
     n_seq, n_steps = (input.shape[0], input.shape[1]) if batch_first else (input.shape[1], input.shape[0])
     _check_lengths(sizes, n_seq, n_steps)
     step, sequence = _steps(sizes)
@@ -176,7 +181,7 @@ def pack_padded_sequence(
     return PackedSequence(data, batch_sizes, sorted_indices, None)
 
 
-def _check_lengths(lengths: np.ndarray[Any, Any], n_seq: int, n_steps: int) -> None:
+def _check_lengths(lengths: Positions, n_seq: int, n_steps: int) -> None:
     if lengths.ndim != 1 or len(lengths) != n_seq:
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {lengths.shape} (batch_size={n_seq})."
@@ -199,7 +204,7 @@ def _check_lengths(lengths: np.ndarray[Any, Any], n_seq: int, n_steps: int) -> N
 
 def pad_packed_sequence(
     sequence: PackedSequence, batch_first: bool = False, padding_value: float = 0.0, total_length: int | None = None
-) -> tuple[Any, Any]:
+) -> tuple[Tensor, Tensor]:
     """A padded batch and the lengths of its sequences: the inverse of packing.
 
     >>> from votive.nn.utils.rnn import pack_sequence, pad_packed_sequence
@@ -225,14 +230,14 @@ def pad_packed_sequence(
     padded = _scatter(data, where, (n_steps, n_seq), padding_value)
     if batch_first:
         padded = padded.transpose(0, 1)
-    lengths = from_numpy(lengths.astype(np.int64))
+    counts = from_numpy(lengths.astype(np.int64))
     order = sequence.unsorted_indices
     if order is None:
-        return padded, lengths
-    return padded.index_select(0 if batch_first else 1, order), lengths[order.cpu()]
+        return padded, counts
+    return padded.index_select(0 if batch_first else 1, order), counts[order.cpu()]
 
 
-def _scatter(data: Any, where: np.ndarray[Any, Any], outer: tuple[int, int], value: float) -> Any:
+def _scatter(data: Tensor, where: Positions, outer: tuple[int, int], value: float) -> Tensor:
     """Rows of `data` at flat positions of a batch, `value` elsewhere."""
     rest = tuple(data.shape[1:])
     blank = F.full((outer[0] * outer[1], *rest), value, dtype=data.dtype, device=data.device)
@@ -240,8 +245,8 @@ def _scatter(data: Any, where: np.ndarray[Any, Any], outer: tuple[int, int], val
 
 
 def pad_sequence(
-    sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
-) -> Any:
+    sequences: Sequence[Tensor], batch_first: bool = False, padding_value: float = 0.0, padding_side: str = "right"
+) -> Tensor:
     """Sequences of shape (L, …) in one batch, padded to the longest.
 
     >>> from votive.nn.utils.rnn import pad_sequence
@@ -268,7 +273,9 @@ def pad_sequence(
     return _scatter(rows, where, outer, padding_value)
 
 
-def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = False) -> list[Any]:
+def unpad_sequence(
+    padded_sequences: Tensor, lengths: Tensor | Sequence[int], batch_first: bool = False
+) -> list[Tensor]:
     """The sequences of a padded batch, without their padding.
 
     >>> from votive.nn.utils.rnn import unpad_sequence
@@ -279,7 +286,7 @@ def unpad_sequence(padded_sequences: Any, lengths: Any, batch_first: bool = Fals
     return [row[: max(int(n), 0)].clone() for row, n in zip(rows, lengths, strict=True)]
 
 
-def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence:
+def pack_sequence(sequences: Sequence[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Pack a list of sequences of shape (L, …).
 
     >>> from votive.nn.utils.rnn import pack_sequence
@@ -291,7 +298,7 @@ def pack_sequence(sequences: Any, enforce_sorted: bool = True) -> PackedSequence
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
-def unpack_sequence(packed_sequences: PackedSequence) -> list[Any]:
+def unpack_sequence(packed_sequences: PackedSequence) -> list[Tensor]:
     """The sequences that were packed.
 
     >>> from votive.nn.utils.rnn import pack_sequence, unpack_sequence

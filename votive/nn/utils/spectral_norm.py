@@ -5,25 +5,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 from ... import linalg
 from ...autograd.modes import no_grad
 from ...ops.registry import F
+from ...tensor import Tensor
+from ..module import Module
 from ..parameter import Parameter, is_lazy
 
+M = TypeVar("M", bound=Module)
 
-def unit(x: Any, eps: float) -> Any:
+
+def unit(x: Tensor, eps: float) -> Tensor:
     """A vector of length one in the direction of `x`.
 
     >>> from votive.nn.utils.spectral_norm import unit
     >>> unit(votive.tensor([3.0, 4.0]), 1e-12)
     tensor([0.6000, 0.8000])
     """
-    return x / linalg.vector_norm(x).clamp(min=eps)  # type: ignore[attr-defined]
+    return x / linalg.vector_norm(x).clamp(min=eps)
 
 
-def as_matrix(weight: Any, dim: int) -> Any:
+def as_matrix(weight: Tensor, dim: int) -> Tensor:
     """A weight as a matrix whose rows are its outputs.
 
     >>> from votive.nn.utils.spectral_norm import as_matrix
@@ -33,7 +37,7 @@ def as_matrix(weight: Any, dim: int) -> Any:
     return weight.movedim(dim, 0).flatten(1) if dim else weight.flatten(1)
 
 
-def outputs_dim(module: Any) -> int:
+def outputs_dim(module: Module) -> int:
     """The dimension of a weight that counts outputs: 1 for transposed convolutions, else 0.
 
     >>> from votive.nn.utils.spectral_norm import outputs_dim
@@ -42,7 +46,7 @@ def outputs_dim(module: Any) -> int:
     """
     from ... import nn
 
-    kinds = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)  # type: ignore[attr-defined]
+    kinds = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
     return int(isinstance(module, kinds))
 
 
@@ -65,7 +69,7 @@ class SpectralNorm:
         self.name, self.dim = name, dim
         self.n_power_iterations, self.eps = n_power_iterations, eps
 
-    def compute_weight(self, module: Any, do_power_iteration: bool) -> Any:
+    def compute_weight(self, module: Module, do_power_iteration: bool) -> Tensor:
         """The divided weight; the singular vectors come closer to the true ones."""
         weight = getattr(module, f"{self.name}_orig")
         u, v = getattr(module, f"{self.name}_u"), getattr(module, f"{self.name}_v")
@@ -80,7 +84,7 @@ class SpectralNorm:
         return weight / F.dot(u, F.mv(matrix, v))
 
     @staticmethod
-    def apply(module: Any, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
+    def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
         """Register the hook, and the singular vectors as buffers."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, SpectralNorm) and hook.name == name:
@@ -109,7 +113,7 @@ class SpectralNorm:
         module._register_load_state_dict_pre_hook(_UpgradeState(fn))
         return fn
 
-    def remove(self, module: Any) -> None:
+    def remove(self, module: Module) -> None:
         """Put the divided weight back as an ordinary parameter."""
         with no_grad():
             weight = self.compute_weight(module, do_power_iteration=False)
@@ -117,7 +121,7 @@ class SpectralNorm:
             delattr(module, self.name + suffix)
         module.register_parameter(self.name, Parameter(weight.detach()))
 
-    def __call__(self, module: Any, inputs: Any) -> None:
+    def __call__(self, module: Module, inputs: object) -> None:
         setattr(module, self.name, self.compute_weight(module, module.training))
 
 
@@ -127,7 +131,7 @@ class _MarkVersion:
     def __init__(self, fn: SpectralNorm) -> None:
         self.fn = fn
 
-    def __call__(self, module: Any, state: Any, prefix: str, local_metadata: Any) -> None:
+    def __call__(self, module: Module, state: dict[str, Any], prefix: str, local_metadata: dict[str, Any]) -> None:
         versions = local_metadata.setdefault("spectral_norm", {})
         versions[f"{self.fn.name}.version"] = self.fn._version
 
@@ -139,7 +143,13 @@ class _UpgradeState:
         self.fn = fn
 
     def __call__(
-        self, state: Any, prefix: str, local_metadata: Any, strict: bool, missing: list[str], *rest: Any
+        self,
+        state: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing: list[str],
+        *rest: Any,
     ) -> None:
         key = prefix + self.fn.name
         versions = local_metadata.get("spectral_norm", {})
@@ -157,13 +167,13 @@ class _UpgradeState:
             original, u = state[f"{key}_orig"], state[f"{key}_u"]
             sigma = (original / state.pop(key)).mean()
             matrix = as_matrix(original, self.fn.dim)
-            v = linalg.pinv(matrix) @ u  # type: ignore[attr-defined]
+            v = linalg.pinv(matrix) @ u
             state[f"{key}_v"] = v * (sigma / F.dot(u, F.mv(matrix, v)))
 
 
 def spectral_norm(
-    module: Any, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
-) -> Any:
+    module: M, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> M:
     """Divide a weight by its largest singular value, by a hook.
 
     >>> m = votive.nn.utils.spectral_norm(votive.nn.Linear(2, 3))
@@ -175,7 +185,7 @@ def spectral_norm(
     return module
 
 
-def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
+def remove_spectral_norm(module: M, name: str = "weight") -> M:
     """Undo `spectral_norm`, keeping the present weight.
 
     >>> m = votive.nn.utils.spectral_norm(votive.nn.Linear(2, 3))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..module import Module
 
 Place = tuple[dict[str, Any], str]
 
 
-def _places(module: Any) -> dict[str, Place]:
+def _places(module: Module) -> dict[str, Place]:
     """The table and name where each path's tensor is kept, shared ones under all their paths."""
     places: dict[str, Place] = {}
     for path, m in module.named_modules(remove_duplicate=False):
@@ -40,7 +43,7 @@ def _spread(tensors: dict[str, Any], places: dict[str, Place], tie: bool) -> dic
 
 
 @contextlib.contextmanager
-def replaced(module: Any, tensors: dict[str, Any], tie_weights: bool = True, strict: bool = False) -> Iterator[None]:
+def replaced(module: Module, tensors: dict[str, Any], tie_weights: bool = True, strict: bool = False) -> Iterator[None]:
     """Inside, the module has the given tensors at these paths; new ones it sets go to `tensors`.
 
     >>> from votive.nn.utils.stateless import replaced
@@ -76,9 +79,9 @@ def replaced(module: Any, tensors: dict[str, Any], tie_weights: bool = True, str
 
 
 def functional_call(
-    module: Any,
+    module: Module,
     parameters_and_buffers: dict[str, Any],
-    args: Any = None,
+    args: object = None,
     kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,
@@ -92,6 +95,6 @@ def functional_call(
     >>> functional_call(m, w, votive.tensor([5.0]))
     tensor([5.])
     """
-    args = () if args is None else args if isinstance(args, tuple) else (args,)
+    given = () if args is None else args if isinstance(args, tuple) else (args,)
     with replaced(module, parameters_and_buffers, tie_weights, strict):
-        return module(*args, **(kwargs or {}))
+        return module(*given, **(kwargs or {}))

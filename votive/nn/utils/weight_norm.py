@@ -6,13 +6,17 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TypeVar
 
 from ... import linalg
+from ...tensor import Tensor
+from ..module import Module
 from ..parameter import Parameter, is_lazy
 
+M = TypeVar("M", bound=Module)
 
-def norm_except_dim(v: Any, dim: int) -> Any:
+
+def norm_except_dim(v: Tensor, dim: int) -> Tensor:
     """The 2-norm over all dimensions but one; -1 means over all.
 
     >>> from votive.nn.utils.weight_norm import norm_except_dim
@@ -20,15 +24,15 @@ def norm_except_dim(v: Any, dim: int) -> Any:
     tensor([[5.]])
     """
     if dim == -1:
-        return linalg.vector_norm(v)  # type: ignore[attr-defined]
+        return linalg.vector_norm(v)
     dim = dim % v.ndim
     others = tuple(d for d in range(v.ndim) if d != dim)
     if not others:
         return v.abs()
-    return linalg.vector_norm(v, dim=others, keepdim=True)  # type: ignore[attr-defined]
+    return linalg.vector_norm(v, dim=others, keepdim=True)
 
 
-def scaled_direction(v: Any, g: Any, dim: int) -> Any:
+def scaled_direction(v: Tensor, g: Tensor, dim: int) -> Tensor:
     """g·v / ‖v‖.
 
     >>> from votive.nn.utils.weight_norm import scaled_direction
@@ -49,13 +53,13 @@ class WeightNorm:
     def __init__(self, name: str, dim: int | None) -> None:
         self.name, self.dim = name, -1 if dim is None else dim
 
-    def compute_weight(self, module: Any) -> Any:
+    def compute_weight(self, module: Module) -> Tensor:
         """The weight from its length and direction."""
         g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
         return scaled_direction(v, g, self.dim)
 
     @staticmethod
-    def apply(module: Any, name: str, dim: int | None) -> WeightNorm:
+    def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Split a weight into length and direction, and register the hook."""
         for hook in module._forward_pre_hooks.values():
             if isinstance(hook, WeightNorm) and hook.name == name:
@@ -74,7 +78,7 @@ class WeightNorm:
         module.register_forward_pre_hook(fn)
         return fn
 
-    def remove(self, module: Any) -> None:
+    def remove(self, module: Module) -> None:
         """Put the product back as an ordinary parameter."""
         weight = self.compute_weight(module)
         delattr(module, self.name)
@@ -82,11 +86,11 @@ class WeightNorm:
         del module._parameters[f"{self.name}_v"]
         setattr(module, self.name, Parameter(weight.data))
 
-    def __call__(self, module: Any, inputs: Any) -> None:
+    def __call__(self, module: Module, inputs: object) -> None:
         setattr(module, self.name, self.compute_weight(module))
 
 
-def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
+def weight_norm(module: M, name: str = "weight", dim: int | None = 0) -> M:
     """Split a weight into length and direction, by a hook (deprecated form).
 
     >>> import warnings
@@ -105,7 +109,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     return module
 
 
-def remove_weight_norm(module: Any, name: str = "weight") -> Any:
+def remove_weight_norm(module: M, name: str = "weight") -> M:
     """Undo `weight_norm`, keeping the present weight.
 
     >>> import warnings

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...data import Dataset
+
+if TYPE_CHECKING:
+    from ..types import Function
 
 
 class StandardTransform:
     """A transform of the image and one of the target, applied together."""
 
-    def __init__(
-        self, transform: Callable[[Any], Any] | None = None, target_transform: Callable[[Any], Any] | None = None
-    ) -> None:
+    def __init__(self, transform: Function | None = None, target_transform: Function | None = None) -> None:
         self.transform = transform
         self.target_transform = target_transform
 
@@ -34,22 +35,22 @@ class VisionDataset(Dataset[Any]):
         self,
         root: str | Path | None = None,
         transforms: Callable[[Any, Any], Any] | None = None,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Function | None = None,
+        target_transform: Function | None = None,
     ) -> None:
-        apart = transform is not None or target_transform is not None
-        if transforms is not None and apart:
+        separate = transform is not None or target_transform is not None
+        if transforms is not None and separate:
             raise ValueError(f"{type(self).__name__}: takes either transforms, or transform and target_transform.")
         self.root = str(Path(root).expanduser()) if root is not None else None
         self.transform = transform
         self.target_transform = target_transform
-        self.transforms = StandardTransform(transform, target_transform) if apart else transforms
+        self.transforms = StandardTransform(transform, target_transform) if separate else transforms
 
     def _transformed(self, image: Any, target: Any) -> Any:
         return (image, target) if self.transforms is None else self.transforms(image, target)
 
     def __len__(self) -> int:
-        raise NotImplementedError(f"{type(self).__name__}: __len__ is to be written.")
+        raise NotImplementedError(f"{type(self).__name__}: a subclass has to define __len__.")
 
     def extra_repr(self) -> str:
         """What else is said about the data set."""

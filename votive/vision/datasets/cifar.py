@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,17 +15,20 @@ from ..io.raw import pillow
 from .base import VisionDataset
 from .download import download, intact, unpack
 
+if TYPE_CHECKING:
+    from ..types import Function
+
 
 class _Pixels(Array):
     """An array whose bytes may come as text: Python 2 did not tell the two apart."""
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: object) -> None:
         if isinstance(state, tuple) and len(state) == 5 and isinstance(state[4], str):
             state = (*state[:4], state[4].encode())
         super().set_state(state)
 
 
-def _named(module: str, name: str) -> Any:
+def _find(module: str, name: str) -> object:
     """What a name in the pickle stands for: NumPy's arrays and nothing else."""
     if name == "_reconstruct" and module in ("numpy.core.multiarray", "numpy._core.multiarray"):
         return Maker(f"{module}.{name}", lambda *rest: _Pixels())
@@ -37,9 +39,9 @@ def _named(module: str, name: str) -> Any:
 
 def read_batch(path: str | Path) -> dict[str, Any]:
     """The contents of one of the files: arrays, lists and names by key."""
-    found = Machine(Path(path).read_bytes(), 0, _named).run()
+    found = Machine(Path(path).read_bytes(), 0, _find).run()
     if not isinstance(found, dict):
-        raise FileFormatError(f"{path}: holds no dict, as files of CIFAR do.")
+        raise FileFormatError(f"{path}: it holds no dict, which every file of CIFAR does.")
     out = {}
     for key, value in found.items():
         name = key.decode() if isinstance(key, bytes) else str(key)
@@ -77,8 +79,8 @@ class CIFAR10(VisionDataset):
         self,
         root: str | Path,
         train: bool = True,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Function | None = None,
+        target_transform: Function | None = None,
         download: bool = False,
     ) -> None:
         super().__init__(root, transform=transform, target_transform=target_transform)
@@ -87,9 +89,7 @@ class CIFAR10(VisionDataset):
             self.download()
         parts, targets = [], []
         for name, md5 in self.train_list if train else self.test_list:
-            entry = read_batch(self._file(name, md5))
-            pixels, labels = entry.get("data"), entry.get(self._label_key)
-            self._check(name, pixels, labels)
+            pixels, labels = self._checked(name, read_batch(self._file(name, md5)))
             parts.append(pixels)
             targets += [int(label) for label in labels]
         images = np.concatenate(parts).reshape(-1, 3, 32, 32)
@@ -99,12 +99,15 @@ class CIFAR10(VisionDataset):
         self.classes = [str(c) for c in read_batch(self._file(name, md5))[key]]
         self.class_to_idx = {c: i for i, c in enumerate(self.classes)}
 
-    def _check(self, name: str, pixels: Any, labels: Any) -> None:
-        fine = isinstance(pixels, np.ndarray) and pixels.dtype == np.uint8 and pixels.ndim == 2
-        if not fine or pixels.shape[1] != 3072 or not isinstance(labels, list):
+    def _checked(self, name: str, entry: dict[str, Any]) -> tuple[np.ndarray, list[Any]]:
+        pixels, labels = entry.get("data"), entry.get(self._label_key)
+        if not isinstance(pixels, np.ndarray) or pixels.dtype != np.uint8 or pixels.shape[1:] != (3072,):
+            pixels = None
+        if pixels is None or not isinstance(labels, list):
             raise FileFormatError(f"{type(self).__name__}: {name} holds no images of 3 x 32 x 32.")
         if len(labels) != len(pixels):
             raise FileFormatError(f"{type(self).__name__}: {name} has {len(pixels)} images and {len(labels)} labels.")
+        return pixels, labels
 
     def _file(self, name: str, md5: str | None) -> Path:
         folder = Path(self.root or "") / self.base_folder
@@ -127,7 +130,7 @@ class CIFAR10(VisionDataset):
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         image = pillow().fromarray(self.data[index])
-        return self._transformed(image, self.targets[index])  # type: ignore[no-any-return]
+        return self._transformed(image, self.targets[index])
 
     def __len__(self) -> int:
         return len(self.data)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops.registry import F
 from ...random import Generator
 from ..transforms.functional.conversion import to_pil_image
 from .base import VisionDataset
+
+if TYPE_CHECKING:
+    from ..types import Function
 
 
 class FakeData(VisionDataset):
@@ -24,8 +26,8 @@ class FakeData(VisionDataset):
         size: int = 1000,
         image_size: tuple[int, int, int] = (3, 224, 224),
         num_classes: int = 10,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Function | None = None,
+        target_transform: Function | None = None,
         random_offset: int = 0,
     ) -> None:
         super().__init__(transform=transform, target_transform=target_transform)
@@ -41,7 +43,7 @@ class FakeData(VisionDataset):
         # In 0..255 and not around 0: noise that is seen.
         noise = F.rand(self.image_size, generator=chance)
         target = F.randint(0, self.num_classes, (), generator=chance).item()
-        return self._transformed(to_pil_image(noise), target)  # type: ignore[no-any-return]
+        return self._transformed(to_pil_image(noise), target)
 
     def __len__(self) -> int:
         return self.size

@@ -5,24 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...serialization.container import FileFormatError
 from ..io.raw import pillow
 from .base import VisionDataset
 
+if TYPE_CHECKING:
+    from ..types import Function, PILImage
+
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
 
-def pil_loader(path: str | Path) -> Any:
+def pil_loader(path: str | Path) -> PILImage:
     """A file as an RGB image of Pillow."""
     with open(path, "rb") as file:
         try:
             return pillow().open(file).convert("RGB")
         except ImportError:
             raise
-        except Exception as e:  # decoders let out whatever a damaged file makes them trip over
-            raise FileFormatError(f"{path}: it cannot be read as an image ({e}).") from None
+        except Exception as e:  # decoders let out whatever a damaged file makes them raise
+            raise FileFormatError(f"{path}: not an image that can be read ({e}).") from None
 
 
 class DatasetFolder(VisionDataset):
@@ -46,8 +49,8 @@ class DatasetFolder(VisionDataset):
         root: str | Path,
         loader: Callable[[str], Any],
         extensions: Sequence[str] | None = None,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Function | None = None,
+        target_transform: Function | None = None,
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
     ) -> None:
@@ -57,9 +60,7 @@ class DatasetFolder(VisionDataset):
         self.loader = loader
         self.extensions = None if extensions is None else tuple(e.lower() for e in extensions)
         self.classes, self.class_to_idx = self.find_classes(str(self.root))
-        ends = self.extensions
-        valid = is_valid_file or (lambda path: path.lower().endswith(ends))  # type: ignore[arg-type]
-        self.samples = self._found(valid, allow_empty)
+        self.samples = self._found(is_valid_file or self._has_extension, allow_empty)
         self.targets = [target for _, target in self.samples]
 
     def find_classes(self, directory: str) -> tuple[list[str], dict[str, int]]:
@@ -69,8 +70,12 @@ class DatasetFolder(VisionDataset):
             raise FileNotFoundError(f"{type(self).__name__}: {directory} has no folders; there must be one per class.")
         return classes, {name: i for i, name in enumerate(classes)}
 
+    def _has_extension(self, path: str) -> bool:
+        return path.lower().endswith(self.extensions or ())
+
     def _found(self, valid: Callable[[str], bool], allow_empty: bool) -> list[tuple[str, int]]:
-        samples, empty = [], []
+        samples: list[tuple[str, int]] = []
+        empty = []
         for name in sorted(self.class_to_idx):
             folder, before = os.path.join(str(self.root), name), len(samples)
             for where, _, files in sorted(os.walk(folder, followlinks=True)):
@@ -88,7 +93,7 @@ class DatasetFolder(VisionDataset):
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         path, target = self.samples[index]
-        return self._transformed(self.loader(path), target)  # type: ignore[no-any-return]
+        return self._transformed(self.loader(path), target)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -110,19 +115,12 @@ class ImageFolder(DatasetFolder):
     def __init__(
         self,
         root: str | Path,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Function | None = None,
+        target_transform: Function | None = None,
         loader: Callable[[str], Any] = pil_loader,
         is_valid_file: Callable[[str], bool] | None = None,
         allow_empty: bool = False,
     ) -> None:
-        super().__init__(
-            root,
-            loader,
-            IMG_EXTENSIONS if is_valid_file is None else None,
-            transform,
-            target_transform,
-            is_valid_file,
-            allow_empty,
-        )
+        extensions = IMG_EXTENSIONS if is_valid_file is None else None
+        super().__init__(root, loader, extensions, transform, target_transform, is_valid_file, allow_empty)
         self.imgs = self.samples

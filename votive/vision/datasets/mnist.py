@@ -5,27 +5,28 @@ from __future__ import annotations
 import gzip
 import math
 import zlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core import dtype as dt
 from ...interchange import from_numpy
 from ...serialization.container import FileFormatError
+from ...tensor import Tensor
 from ..io.raw import pillow
 from .base import VisionDataset
 from .download import download
 
+if TYPE_CHECKING:
+    from ..types import Function
+
 _KINDS = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 _MAX_BYTES = 1 << 36
-
-
 _PORTION = 1 << 24
 
 
-def _read(file: Any, wanted: int) -> bytes:
+def _read(file: IO[bytes] | gzip.GzipFile, wanted: int) -> bytes:
     """At most so many bytes, in portions: a header may announce more than memory holds."""
     parts = []
     while wanted > 0 and (part := file.read(min(wanted, _PORTION))):
@@ -34,7 +35,7 @@ def _read(file: Any, wanted: int) -> bytes:
     return b"".join(parts)
 
 
-def read_idx(path: str | Path) -> Any:
+def read_idx(path: str | Path) -> Tensor:
     """The array in an idx file, compressed (.gz) or not, as a tensor.
 
     The header says the type, the number of dimensions and each of them, big-endian.
@@ -53,11 +54,11 @@ def read_idx(path: str | Path) -> Any:
         with gzip.open(path) if packed else open(path, "rb") as file:
             start = file.read(4)
             if len(start) != 4 or start[:2] != b"\0\0" or start[2] not in _KINDS or not start[3]:
-                raise FileFormatError(f"{path}: it does not begin as an idx file does.")
-            told = file.read(4 * start[3])
-            if len(told) != 4 * start[3]:
+                raise FileFormatError(f"{path}: not an idx file; it begins otherwise.")
+            raw = file.read(4 * start[3])
+            if len(raw) != 4 * start[3]:
                 raise FileFormatError(f"{path}: its sizes are cut off.")
-            sizes = np.frombuffer(told, ">i4").tolist()
+            sizes = np.frombuffer(raw, ">i4").tolist()
             if min(sizes) < 0:
                 raise FileFormatError(f"{path}: its sizes {tuple(sizes)} are wrong.")
             kind = np.dtype(_KINDS[start[2]])
@@ -94,25 +95,17 @@ class MNIST(VisionDataset):
         ("t10k-images-idx3-ubyte.gz", "9fb629c4189551a2d022fa330f9573f3"),
         ("t10k-labels-idx1-ubyte.gz", "ec29112dd5afa0611ce80d1b7f02629c"),
     )
-    classes = (
-        "0 - zero",
-        "1 - one",
-        "2 - two",
-        "3 - three",
-        "4 - four",
-        "5 - five",
-        "6 - six",
-        "7 - seven",
-        "8 - eight",
-        "9 - nine",
+    classes: tuple[str, ...] = tuple(
+        f"{i} - {word}"
+        for i, word in enumerate(("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"))
     )
 
     def __init__(
         self,
         root: str | Path,
         train: bool = True,
-        transform: Callable[[Any], Any] | None = None,
-        target_transform: Callable[[Any], Any] | None = None,
+        transform: Function | None = None,
+        target_transform: Function | None = None,
         download: bool = False,
     ) -> None:
         super().__init__(root, transform=transform, target_transform=target_transform)
@@ -165,7 +158,7 @@ class MNIST(VisionDataset):
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         image = pillow().fromarray(self.data[index].numpy())
-        return self._transformed(image, int(self.targets[index].item()))  # type: ignore[no-any-return]
+        return self._transformed(image, int(self.targets[index].item()))
 
     def __len__(self) -> int:
         return int(self.data.shape[0])

@@ -6,12 +6,16 @@ import io
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ...core.device import DeviceLike
 from ...ops.registry import F
 from ...serialization.container import FileFormatError
 from ...tensor import Tensor
 from .raw import pillow, raw_bytes
+
+if TYPE_CHECKING:
+    from ..types import PILImage
 
 
 class ImageReadMode(Enum):
@@ -28,10 +32,12 @@ class ImageReadMode(Enum):
     RGB_ALPHA = 4
 
 
+Mode = ImageReadMode | str
+Encoded = Tensor | bytes | bytearray | memoryview
 PIL_MODES = {"GRAY": "L", "GRAY_ALPHA": "LA", "RGB": "RGB", "RGB_ALPHA": "RGBA"}
 
 
-def read_mode(op: str, mode: Any) -> ImageReadMode:
+def read_mode(op: str, mode: Mode) -> ImageReadMode:
     """The mode of this name."""
     if isinstance(mode, ImageReadMode):
         return mode
@@ -42,17 +48,17 @@ def read_mode(op: str, mode: Any) -> ImageReadMode:
     return ImageReadMode[name]
 
 
-def opened(op: str, data: bytes, formats: Sequence[str] | None = None) -> Any:
+def opened(op: str, data: bytes, formats: Sequence[str] | None = None) -> PILImage:
     """A PIL image that is not decoded yet."""
     Image = pillow()
     try:
         return Image.open(io.BytesIO(data), formats=formats)
-    except Exception as e:  # decoders let out whatever a damaged header makes them trip over
+    except Exception as e:  # decoders let out whatever a damaged header makes them raise
         kinds = "an image that Pillow knows" if formats is None else f"a {'/'.join(formats)} image"
         raise FileFormatError(f"{op}: these {len(data):,} bytes are not {kinds} ({e}).") from None
 
 
-def _values(op: str, image: Any, mode: ImageReadMode, turn: bool) -> Tensor:
+def _values(op: str, image: PILImage, mode: ImageReadMode, upright: bool) -> Tensor:
     """(C, H, W) of an opened image."""
     from ..transforms.functional.conversion import pil_to_tensor
 
@@ -60,7 +66,7 @@ def _values(op: str, image: Any, mode: ImageReadMode, turn: bool) -> Tensor:
         if mode is ImageReadMode.GRAY and image.format == "JPEG":
             image.draft("L", image.size)  # luma is what the file holds
         image.load()
-        if turn:
+        if upright:
             from PIL import ImageOps
 
             image = ImageOps.exif_transpose(image)
@@ -73,10 +79,12 @@ def _values(op: str, image: Any, mode: ImageReadMode, turn: bool) -> Tensor:
             image = image.convert("L")
     except Exception as e:  # as above
         raise FileFormatError(f"{op}: the image is damaged ({e}).") from None
-    return pil_to_tensor(image)  # type: ignore[no-any-return]
+    return pil_to_tensor(image)
 
 
-def decode_image(input: Any, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
+def decode_image(
+    input: Encoded | str | Path, mode: Mode = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False
+) -> Tensor:
     """An image (C, H, W) from encoded bytes (a uint8 tensor) or from a file's name.
 
     An animated GIF gives all of its frames, (T, 3, H, W); other files give the first one.
@@ -94,7 +102,7 @@ def decode_image(input: Any, mode: Any = ImageReadMode.UNCHANGED, apply_exif_ori
     return _values(op, image, wanted, apply_exif_orientation)
 
 
-def read_image(path: str | Path, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
+def read_image(path: str | Path, mode: Mode = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
     """An image file as a tensor (C, H, W).
 
     >>> import tempfile, os
@@ -106,22 +114,25 @@ def read_image(path: str | Path, mode: Any = ImageReadMode.UNCHANGED, apply_exif
     return decode_image(Path(path), mode, apply_exif_orientation)
 
 
-def _decoder(op: str, formats: Sequence[str], input: Any, mode: Any, turn: bool) -> Any:
-    return _values(op, opened(op, raw_bytes(op, input), formats), read_mode(op, mode), turn)
+def _decoder(op: str, formats: Sequence[str], input: object, mode: Mode, upright: bool) -> Tensor:
+    return _values(op, opened(op, raw_bytes(op, input), formats), read_mode(op, mode), upright)
 
 
-def decode_png(input: Tensor, mode: Any = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
+def decode_png(input: Tensor, mode: Mode = ImageReadMode.UNCHANGED, apply_exif_orientation: bool = False) -> Tensor:
     """A PNG image (C, H, W) from its bytes.
 
     >>> data = votive.vision.io.encode_png(votive.full((1, 1, 1), 7, dtype=votive.uint8))
     >>> votive.vision.io.decode_png(data)
     tensor([[[7]]], dtype=votive.uint8)
     """
-    return _decoder("decode_png", ("PNG",), input, mode, apply_exif_orientation)  # type: ignore[no-any-return]
+    return _decoder("decode_png", ("PNG",), input, mode, apply_exif_orientation)
 
 
 def decode_jpeg(
-    input: Any, mode: Any = ImageReadMode.UNCHANGED, device: Any = "cpu", apply_exif_orientation: bool = False
+    input: Encoded | Sequence[Encoded],
+    mode: Mode = ImageReadMode.UNCHANGED,
+    device: DeviceLike = "cpu",
+    apply_exif_orientation: bool = False,
 ) -> Any:
     """A JPEG image (C, H, W) from its bytes, or a list of them from a list.
 
@@ -133,11 +144,10 @@ def decode_jpeg(
         if not input:
             raise ValueError("decode_jpeg: the list is empty.")
         return [decode_jpeg(i, mode, device, apply_exif_orientation) for i in input]
-    image = _decoder("decode_jpeg", ("JPEG",), input, mode, apply_exif_orientation)
-    return image.to(device)
+    return _decoder("decode_jpeg", ("JPEG",), input, mode, apply_exif_orientation).to(device)
 
 
-def decode_webp(input: Tensor, mode: Any = ImageReadMode.UNCHANGED) -> Tensor:
+def decode_webp(input: Tensor, mode: Mode = ImageReadMode.UNCHANGED) -> Tensor:
     """A WebP image (C, H, W) from its bytes; of an animation the first frame.
 
     >>> import io, PIL.Image
@@ -147,7 +157,7 @@ def decode_webp(input: Tensor, mode: Any = ImageReadMode.UNCHANGED) -> Tensor:
     >>> votive.vision.io.decode_webp(votive.from_numpy(data)).shape
     votive.Size([3, 2, 4])
     """
-    return _decoder("decode_webp", ("WEBP",), input, mode, False)  # type: ignore[no-any-return]
+    return _decoder("decode_webp", ("WEBP",), input, mode, False)
 
 
 def decode_gif(input: Tensor) -> Tensor:
@@ -164,7 +174,7 @@ def decode_gif(input: Tensor) -> Tensor:
     return all_frames(op, opened(op, raw_bytes(op, input), ("GIF",)), ImageReadMode.RGB)
 
 
-def frames_of(op: str, image: Any, mode: ImageReadMode) -> Iterator[tuple[Tensor, float]]:
+def frames_of(op: str, image: PILImage, mode: ImageReadMode) -> Iterator[tuple[Tensor, float]]:
     """Each frame of an opened file with its duration in seconds."""
     from PIL import ImageSequence
 
@@ -174,17 +184,17 @@ def frames_of(op: str, image: Any, mode: ImageReadMode) -> Iterator[tuple[Tensor
     while True:
         try:
             frame = next(frames, None)
-            shown = None if frame is None else frame.convert(PIL_MODES[mode.name])
+            if frame is None:
+                return
+            shown = frame.convert(PIL_MODES[mode.name])
         except Exception as e:  # as above
             raise FileFormatError(f"{op}: the file is damaged ({e}).") from None
-        if frame is None:
-            return
         yield pil_to_tensor(shown), frame.info.get("duration", 0) / 1000
 
 
-def all_frames(op: str, image: Any, mode: ImageReadMode) -> Tensor:
+def all_frames(op: str, image: PILImage, mode: ImageReadMode) -> Tensor:
     """(T, C, H, W), or (C, H, W) of the only frame."""
     found = [frame for frame, _ in frames_of(op, image, mode)]
     if len({tuple(frame.shape) for frame in found}) != 1:
         raise FileFormatError(f"{op}: the file is damaged: its frames differ in size.")
-    return found[0] if len(found) == 1 else F.stack(found)  # type: ignore[no-any-return]
+    return found[0] if len(found) == 1 else F.stack(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,10 @@ import numpy as np
 from ...core import dtype as dt
 from ...interchange import from_numpy
 from ...tensor import Tensor
-from .raw import pillow, write_file
+from .raw import write_file
 
 
-def _encoded(op: str, input: Any, format: str, **options: Any) -> Tensor:
+def _encoded(op: str, input: object, format: str, **options: Any) -> Tensor:
     from ..transforms.functional.conversion import to_pil_image
 
     if not isinstance(input, Tensor) or input.dtype is not dt.uint8:
@@ -22,7 +23,6 @@ def _encoded(op: str, input: Any, format: str, **options: Any) -> Tensor:
         raise RuntimeError(f"{op}: needs a uint8 tensor, got {given}.")
     if input.ndim != 3 or input.shape[0] not in (1, 3):
         raise RuntimeError(f"{op}: needs (C, H, W) with 1 or 3 channels, got {tuple(input.shape)}.")
-    pillow()
     file = io.BytesIO()
     to_pil_image(input).save(file, format=format, **options)
     return from_numpy(np.frombuffer(file.getvalue(), np.uint8).copy())
@@ -39,7 +39,7 @@ def encode_png(input: Tensor, compression_level: int = 6) -> Tensor:
     return _encoded("encode_png", input, "PNG", compress_level=compression_level)
 
 
-def encode_jpeg(input: Any, quality: int = 75) -> Any:
+def encode_jpeg(input: Tensor | Sequence[Tensor], quality: int = 75) -> Any:
     """The bytes of a JPEG file for a uint8 image of 1 or 3 channels, or a list for a list.
 
     >>> votive.vision.io.encode_jpeg(votive.zeros(1, 8, 8, dtype=votive.uint8))[:2].tolist()

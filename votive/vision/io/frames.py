@@ -8,16 +8,15 @@ from typing import Any
 from ...core import dtype as dt
 from ...ops.registry import F
 from ...tensor import Tensor
-from .decoding import ImageReadMode, frames_of, opened, read_image, read_mode
+from .decoding import ImageReadMode, Mode, frames_of, opened, read_image, read_mode
 from .encoding import write_png
-from .raw import pillow
 
 _CONTAINERS = (".mp4", ".mkv", ".webm", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".ogv", ".flv")
 _SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".tif", ".tiff", ".ppm", ".pgm", ".gif")
 
 
 def read_frames(
-    source: str | Path, mode: Any = ImageReadMode.RGB, start: int = 0, end: int | None = None, step: int = 1
+    source: str | Path, mode: Mode = ImageReadMode.RGB, start: int = 0, end: int | None = None, step: int = 1
 ) -> tuple[Tensor, dict[str, Any]]:
     """(T, C, H, W) frames start, start + step, … before `end`, and what is known about them.
 
@@ -85,9 +84,8 @@ def write_frames(target: str | Path, frames: Tensor, fps: float = 10.0) -> None:
         for k, frame in enumerate(frames):
             write_png(frame, path / f"{k:05d}.png")
         return
-    options = {".gif": {}, ".webp": {"lossless": True}, ".png": {}}
-    if suffix not in options:
-        raise ValueError(f"{op}: the name must end in {sorted(options)} or have no ending.")
-    pillow()
+    if suffix not in (".gif", ".png", ".webp"):
+        raise ValueError(f"{op}: the name must end in .gif, .png or .webp, or have no ending.")
+    options: dict[str, Any] = {"lossless": True} if suffix == ".webp" else {}
     first, *rest = (to_pil_image(frame) for frame in frames)
-    first.save(path, save_all=True, append_images=rest, duration=round(1000 / fps), loop=0, **options[suffix])
+    first.save(path, save_all=True, append_images=rest, duration=round(1000 / fps), loop=0, **options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import ModuleType
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from ...serialization.atomic import replacing
 from ...tensor import Tensor
 
 
-def pillow() -> Any:
+def pillow() -> ModuleType:
     """Pillow's Image module, or an error that says how to get it."""
     try:
         from PIL import Image
@@ -47,7 +47,7 @@ def write_file(filename: str | Path, data: Tensor) -> None:
         f.write(raw_bytes("write_file", data))
 
 
-def raw_bytes(op: str, data: Any) -> bytes:
+def raw_bytes(op: str, data: object) -> bytes:
     """The bytes that a one-dimensional uint8 tensor holds."""
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)

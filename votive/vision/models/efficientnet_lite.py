@@ -9,14 +9,19 @@ in the PyTorch checkpoints that circulate (`conv_stem`, `blocks.0.0.conv_dw`, `c
 from __future__ import annotations
 
 import math
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import votive
 from votive import nn
 from votive.nn import functional as F
 
+from ...tensor import Tensor
 from .mobilenetv2 import make_divisible
-from .weights import filled, registered
+from .weights import build, registered
+
+if TYPE_CHECKING:
+    from ..types import Weights
 
 # Kernel, repeats, channels, expansion, stride of the first.
 _STAGES = [
@@ -46,7 +51,7 @@ class SameConv2d(nn.Conv2d):
     votive.Size([1, 1, 4, 4])
     """
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         pads: list[int] = []
         for size, k, s, d in zip(x.shape[2:], self.kernel_size, self.stride, self.dilation):
             total = max((-(-size // s) - 1) * s + (k - 1) * d + 1 - size, 0)
@@ -79,10 +84,9 @@ class LiteBlock(nn.Module):
         wide = inputs * expansion
         self.shortcut, self.drop = stride == 1 and inputs == outputs, drop
 
-        def norm(width: int) -> Any:
-            return nn.BatchNorm2d(width, eps=norm_eps, momentum=norm_momentum)
+        norm = partial(nn.BatchNorm2d, eps=norm_eps, momentum=norm_momentum)
 
-        def filters() -> Any:
+        def filters() -> nn.Conv2d:
             return conv(wide, wide, kernel, stride, groups=wide, same_padding=same_padding)
 
         self.wider = expansion != 1
@@ -95,7 +99,7 @@ class LiteBlock(nn.Module):
             self.conv_pw, self.bn2 = nn.Conv2d(wide, outputs, 1, bias=False), norm(outputs)
         self.act = nn.ReLU6(inplace=True)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         if self.wider:
             y = self.act(self.bn1(self.conv_pw(x)))
             y = self.bn3(self.conv_pwl(self.act(self.bn2(self.conv_dw(y)))))
@@ -110,7 +114,7 @@ class LiteBlock(nn.Module):
         return x + y
 
 
-def conv(inputs: int, outputs: int, kernel: int, stride: int, *, groups: int = 1, same_padding: bool) -> Any:
+def conv(inputs: int, outputs: int, kernel: int, stride: int, *, groups: int = 1, same_padding: bool) -> nn.Conv2d:
     """A convolution without a bias, padded TensorFlow's way or evenly.
 
     >>> from votive.vision.models.efficientnet_lite import conv
@@ -147,10 +151,11 @@ class EfficientNetLite(nn.Module):
         norm_momentum: float = 0.01,
     ) -> None:
         super().__init__()
-        norm: dict[str, Any] = {"eps": norm_eps, "momentum": norm_momentum}
+        norm = partial(nn.BatchNorm2d, eps=norm_eps, momentum=norm_momentum)
+        block = partial(LiteBlock, same_padding=same_padding, norm_eps=norm_eps, norm_momentum=norm_momentum)
         width = 32
         self.conv_stem = conv(3, width, 3, 2, same_padding=same_padding)
-        self.bn1 = nn.BatchNorm2d(width, **norm)
+        self.bn1 = norm(width)
         counts = [
             repeats if i in (0, len(_STAGES) - 1) else math.ceil(repeats * depth_mult)
             for i, (_, repeats, *_) in enumerate(_STAGES)
@@ -159,37 +164,26 @@ class EfficientNetLite(nn.Module):
         for (kernel, _, channels, expansion, stride), count in zip(_STAGES, counts):
             wide, blocks = make_divisible(channels * width_mult, 8), []
             for i in range(count):
-                blocks.append(
-                    LiteBlock(
-                        width,
-                        wide,
-                        kernel,
-                        stride if i == 0 else 1,
-                        expansion,
-                        same_padding=same_padding,
-                        norm_eps=norm_eps,
-                        norm_momentum=norm_momentum,
-                        drop=drop_connect * at / total,
-                    )
-                )
+                step = stride if i == 0 else 1
+                blocks.append(block(width, wide, kernel, step, expansion, drop=drop_connect * at / total))
                 width, at = wide, at + 1
             stages.append(nn.Sequential(*blocks))
         self.blocks = nn.Sequential(*stages)
         self.conv_head = nn.Conv2d(width, 1280, 1, bias=False)
-        self.bn2 = nn.BatchNorm2d(1280, **norm)
+        self.bn2 = norm(1280)
         self.act = nn.ReLU6(inplace=True)
         self.dropout = nn.Dropout(dropout)
         self.classifier = nn.Linear(1280, num_classes)
         for module in self.modules():
             _start(module)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         x = self.act(self.bn1(self.conv_stem(x)))
         x = self.act(self.bn2(self.conv_head(self.blocks(x))))
         return self.classifier(self.dropout(x.mean((2, 3))))
 
 
-def _start(module: Any) -> None:
+def _start(module: nn.Module) -> None:
     """Start values of one layer, those of the published training."""
     if isinstance(module, nn.Conv2d):
         height, width = module.kernel_size
@@ -200,18 +194,14 @@ def _start(module: Any) -> None:
         nn.init.zeros_(module.bias)
 
 
-def _built(name: str, weights: Any, settings: dict[str, Any]) -> EfficientNetLite:
+def _built(name: str, weights: Weights | None, settings: dict[str, Any]) -> EfficientNetLite:
     width, depth, _, dropout = _KINDS[name]
     settings = {"width_mult": width, "depth_mult": depth, "dropout": dropout, **settings}
-    if weights is None:
-        return EfficientNetLite(**settings)
-    with nn.init.skipped():
-        model = EfficientNetLite(**settings)
-    return filled(model, weights)
+    return build(partial(EfficientNetLite, **settings), weights)
 
 
 @registered
-def efficientnet_lite0(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
+def efficientnet_lite0(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
     """EfficientNet-Lite0, for pictures of 224 pixels; `weights` is a file or a state dict.
 
     >>> sum(p.numel() for p in votive.vision.models.efficientnet_lite0().parameters())
@@ -221,7 +211,7 @@ def efficientnet_lite0(*, weights: Any = None, progress: bool = True, **kwargs: 
 
 
 @registered
-def efficientnet_lite1(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
+def efficientnet_lite1(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
     """EfficientNet-Lite1, for pictures of 240 pixels; as `efficientnet_lite0`.
 
     >>> len(votive.vision.models.efficientnet_lite1(num_classes=2).blocks[1])
@@ -231,7 +221,7 @@ def efficientnet_lite1(*, weights: Any = None, progress: bool = True, **kwargs: 
 
 
 @registered
-def efficientnet_lite2(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
+def efficientnet_lite2(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
     """EfficientNet-Lite2, for pictures of 260 pixels; as `efficientnet_lite0`.
 
     >>> len(votive.vision.models.efficientnet_lite2(num_classes=2).blocks[3])
@@ -241,7 +231,7 @@ def efficientnet_lite2(*, weights: Any = None, progress: bool = True, **kwargs: 
 
 
 @registered
-def efficientnet_lite3(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
+def efficientnet_lite3(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
     """EfficientNet-Lite3, for pictures of 280 pixels; as `efficientnet_lite0`.
 
     >>> len(votive.vision.models.efficientnet_lite3(num_classes=2).blocks[3])
@@ -251,7 +241,7 @@ def efficientnet_lite3(*, weights: Any = None, progress: bool = True, **kwargs: 
 
 
 @registered
-def efficientnet_lite4(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
+def efficientnet_lite4(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> EfficientNetLite:
     """EfficientNet-Lite4, for pictures of 300 pixels; as `efficientnet_lite0`.
 
     >>> len(votive.vision.models.efficientnet_lite4(num_classes=2).blocks[5])

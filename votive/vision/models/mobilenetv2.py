@@ -5,12 +5,19 @@ Blocks widen, filter each channel by itself and narrow again; the narrow ends ar
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from votive import nn
 
-from .weights import filled, registered
+from ...tensor import Tensor
+from ..ops.layers import Conv2dNormActivation
+from .weights import build, registered
+
+if TYPE_CHECKING:
+    from ..types import Layer, Weights
+
+_conv = partial(Conv2dNormActivation, activation_layer=nn.ReLU6)
 
 
 def make_divisible(value: float, divisor: int, least: int | None = None) -> int:
@@ -24,34 +31,6 @@ def make_divisible(value: float, divisor: int, least: int | None = None) -> int:
     return found + divisor if found < 0.9 * value else found
 
 
-class Conv2dNormActivation(nn.Sequential):
-    """A convolution that keeps the size at stride 1, a norm and an activation.
-
-    >>> from votive.vision.models.mobilenetv2 import Conv2dNormActivation
-    >>> Conv2dNormActivation(3, 8, stride=2)(votive.ones(1, 3, 8, 8)).shape
-    votive.Size([1, 8, 4, 4])
-    """
-
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int = 3,
-        stride: int = 1,
-        groups: int = 1,
-        norm_layer: Callable[..., Any] = nn.BatchNorm2d,
-        activation_layer: Callable[..., Any] = nn.ReLU6,
-    ) -> None:
-        super().__init__(
-            nn.Conv2d(
-                in_channels, out_channels, kernel_size, stride, (kernel_size - 1) // 2, groups=groups, bias=False
-            ),
-            norm_layer(out_channels),
-            activation_layer(inplace=True),
-        )
-        self.out_channels = out_channels
-
-
 class InvertedResidual(nn.Module):
     """Widen by `expand_ratio`, filter each channel, narrow; with a shortcut where shapes allow it.
 
@@ -60,9 +39,7 @@ class InvertedResidual(nn.Module):
     (votive.Size([1, 8, 4, 4]), True)
     """
 
-    def __init__(
-        self, inp: int, oup: int, stride: int, expand_ratio: float, norm_layer: Callable[..., Any] | None = None
-    ) -> None:
+    def __init__(self, inp: int, oup: int, stride: int, expand_ratio: float, norm_layer: Layer | None = None) -> None:
         super().__init__()
         if stride not in (1, 2):
             raise ValueError(f"InvertedResidual: stride must be 1 or 2, got {stride}.")
@@ -70,17 +47,17 @@ class InvertedResidual(nn.Module):
         hidden = round(inp * expand_ratio)
         self.stride, self.out_channels = stride, oup
         self.use_res_connect = stride == 1 and inp == oup
-        parts: list[Any] = []
+        parts: list[nn.Module] = []
         if expand_ratio != 1:
-            parts.append(Conv2dNormActivation(inp, hidden, 1, norm_layer=norm))
+            parts.append(_conv(inp, hidden, 1, norm_layer=norm))
         parts += [
-            Conv2dNormActivation(hidden, hidden, 3, stride, hidden, norm),
+            _conv(hidden, hidden, 3, stride, groups=hidden, norm_layer=norm),
             nn.Conv2d(hidden, oup, 1, bias=False),
             norm(oup),
         ]
         self.conv = nn.Sequential(*parts)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return x + self.conv(x) if self.use_res_connect else self.conv(x)
 
 
@@ -101,8 +78,8 @@ class MobileNetV2(nn.Module):
         width_mult: float = 1.0,
         inverted_residual_setting: list[list[int]] | None = None,
         round_nearest: int = 8,
-        block: Callable[..., Any] | None = None,
-        norm_layer: Callable[..., Any] | None = None,
+        block: Layer | None = None,
+        norm_layer: Layer | None = None,
         dropout: float = 0.2,
     ) -> None:
         super().__init__()
@@ -117,23 +94,23 @@ class MobileNetV2(nn.Module):
         width = make_divisible(32 * width_mult, round_nearest)
         # The last convolution does not become narrower, as in the paper.
         self.last_channel = make_divisible(1280 * max(1.0, width_mult), round_nearest)
-        parts: list[Any] = [Conv2dNormActivation(3, width, stride=2, norm_layer=norm)]
+        parts: list[nn.Module] = [_conv(3, width, stride=2, norm_layer=norm)]
         for expansion, channels, repeats, stride in stages:
             wide = make_divisible(channels * width_mult, round_nearest)
             for i in range(repeats):
                 parts.append(make(width, wide, stride if i == 0 else 1, expansion, norm_layer=norm))
                 width = wide
-        parts.append(Conv2dNormActivation(width, self.last_channel, 1, norm_layer=norm))
+        parts.append(_conv(width, self.last_channel, 1, norm_layer=norm))
         self.features = nn.Sequential(*parts)
         self.classifier = nn.Sequential(nn.Dropout(p=dropout), nn.Linear(self.last_channel, num_classes))
         for module in self.modules():
             _start(module)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return self.classifier(self.features(x).mean((2, 3)))
 
 
-def _start(module: Any) -> None:
+def _start(module: nn.Module) -> None:
     """Start values of one layer."""
     if isinstance(module, nn.Conv2d):
         nn.init.kaiming_normal_(module.weight, mode="fan_out")
@@ -148,14 +125,10 @@ def _start(module: Any) -> None:
 
 
 @registered
-def mobilenet_v2(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> MobileNetV2:
+def mobilenet_v2(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> MobileNetV2:
     """MobileNetV2; `weights` is a file or a state dict, `progress` has nothing to show here.
 
     >>> sum(p.numel() for p in votive.vision.models.mobilenet_v2().parameters())
     3504872
     """
-    if weights is None:
-        return MobileNetV2(**kwargs)
-    with nn.init.skipped():
-        model = MobileNetV2(**kwargs)
-    return filled(model, weights)
+    return build(partial(MobileNetV2, **kwargs), weights)

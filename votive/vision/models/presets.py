@@ -6,22 +6,25 @@ length, the middle, values from 0 to 1, normalised.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import votive
 
 from ...models.pixels import channels_first, resized, target_size
+from ...tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..types import Picture
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
-# Networks that want other pictures than 224 pixels cut from 256.
-_OTHER: dict[str, dict[str, int]] = {
-    "vit_l_16": {"resize_size": 242},
-    "vit_h_14": {"resize_size": 224, "interpolation": 3},
-}
+# Networks that do not want 224 pixels cut from 256: the size to resize to, and the filter.
+_OTHER = {"vit_l_16": (242, 2), "vit_h_14": (224, 3)}
 _LITE = {f"efficientnet_lite{i}": n for i, n in enumerate((224, 240, 260, 280, 300))}
 
 
@@ -41,8 +44,8 @@ class ImageClassification:
         *,
         crop_size: int = 224,
         resize_size: int = 256,
-        mean: Any = _MEAN,
-        std: Any = _STD,
+        mean: Sequence[float] = _MEAN,
+        std: Sequence[float] = _STD,
         interpolation: int = 2,
     ) -> None:
         if crop_size > resize_size:
@@ -52,7 +55,7 @@ class ImageClassification:
         self.crop_size, self.resize_size, self.interpolation = crop_size, resize_size, interpolation
         self.mean, self.std = tuple(mean), tuple(std)
 
-    def __call__(self, picture: Any) -> Any:
+    def __call__(self, picture: Picture | str | os.PathLike[str] | np.ndarray) -> Tensor:
         x = channels_first(picture, rgb=True)
         x = resized(x, target_size(x.shape[1:], {"shortest_edge": self.resize_size}), self.interpolation)
         # Half pixels are rounded to even, which is not how other libraries find the middle.
@@ -79,7 +82,8 @@ def preset(name: str) -> ImageClassification:
             crop_size=size, resize_size=size + 32, interpolation=3, mean=(127.0 / 255,) * 3, std=(128.0 / 255,) * 3
         )
     if name in _OTHER:
-        return ImageClassification(**_OTHER[name])
+        size, interpolation = _OTHER[name]
+        return ImageClassification(resize_size=size, interpolation=interpolation)
     if name == "unet":
         raise ValueError("preset: a U-Net gives pixels classes, not pictures.")
     return ImageClassification()

@@ -6,16 +6,20 @@ is arXiv:1611.05431, Wide ResNet arXiv:1605.07146.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import votive
 from votive import nn
 
-from .weights import filled, registered
+from ...tensor import Tensor
+from .weights import build, registered
+
+if TYPE_CHECKING:
+    from ..types import Layer, Weights
 
 
-def conv3x3(inputs: int, outputs: int, stride: int = 1, groups: int = 1, dilation: int = 1) -> Any:
+def conv3x3(inputs: int, outputs: int, stride: int = 1, groups: int = 1, dilation: int = 1) -> nn.Conv2d:
     """A convolution that keeps the size at stride 1; a norm follows, so it has no bias.
 
     >>> from votive.vision.models.resnet import conv3x3
@@ -25,7 +29,7 @@ def conv3x3(inputs: int, outputs: int, stride: int = 1, groups: int = 1, dilatio
     return nn.Conv2d(inputs, outputs, 3, stride, padding=dilation, groups=groups, bias=False, dilation=dilation)
 
 
-def conv1x1(inputs: int, outputs: int, stride: int = 1) -> Any:
+def conv1x1(inputs: int, outputs: int, stride: int = 1) -> nn.Conv2d:
     """A convolution of single pixels without a bias.
 
     >>> from votive.vision.models.resnet import conv1x1
@@ -49,11 +53,11 @@ class BasicBlock(nn.Module):
         inplanes: int,
         planes: int,
         stride: int = 1,
-        downsample: Any = None,
+        downsample: nn.Module | None = None,
         groups: int = 1,
         base_width: int = 64,
         dilation: int = 1,
-        norm_layer: Callable[..., Any] | None = None,
+        norm_layer: Layer | None = None,
     ) -> None:
         super().__init__()
         if groups != 1 or base_width != 64:
@@ -71,7 +75,7 @@ class BasicBlock(nn.Module):
         self.bn2 = norm(planes)
         self.downsample, self.stride = downsample, stride
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         short = x if self.downsample is None else self.downsample(x)
         y = self.relu(self.bn1(self.conv1(x)))
         y = self.bn2(self.conv2(y))
@@ -93,11 +97,11 @@ class Bottleneck(nn.Module):
         inplanes: int,
         planes: int,
         stride: int = 1,
-        downsample: Any = None,
+        downsample: nn.Module | None = None,
         groups: int = 1,
         base_width: int = 64,
         dilation: int = 1,
-        norm_layer: Callable[..., Any] | None = None,
+        norm_layer: Layer | None = None,
     ) -> None:
         super().__init__()
         norm = nn.BatchNorm2d if norm_layer is None else norm_layer
@@ -111,7 +115,7 @@ class Bottleneck(nn.Module):
         self.relu = nn.ReLU(inplace=True)
         self.downsample, self.stride = downsample, stride
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         short = x if self.downsample is None else self.downsample(x)
         y = self.relu(self.bn1(self.conv1(x)))
         y = self.relu(self.bn2(self.conv2(y)))
@@ -137,7 +141,7 @@ class ResNet(nn.Module):
         groups: int = 1,
         width_per_group: int = 64,
         replace_stride_with_dilation: list[bool] | None = None,
-        norm_layer: Callable[..., Any] | None = None,
+        norm_layer: Layer | None = None,
     ) -> None:
         super().__init__()
         swap = replace_stride_with_dilation or [False, False, False]
@@ -176,7 +180,7 @@ class ResNet(nn.Module):
             if isinstance(module, (BasicBlock, Bottleneck)):
                 nn.init.zeros_(getattr(module, last).weight)
 
-    def _make_layer(self, block: Any, planes: int, blocks: int, stride: int = 1, dilate: bool = False) -> Any:
+    def _make_layer(self, block: Any, planes: int, blocks: int, stride: int = 1, dilate: bool = False) -> nn.Sequential:
         norm, before = self._norm_layer, self.dilation
         if dilate:
             self.dilation *= stride
@@ -192,14 +196,14 @@ class ResNet(nn.Module):
             made.append(block(wide, planes, 1, None, *shared, self.dilation, norm))
         return nn.Sequential(*made)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         x = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(votive.flatten(self.avgpool(x), 1))
 
 
 # Name: (block, blocks per stage, groups, width per group).
-_KINDS: dict[str, tuple[Any, list[int], int, int]] = {
+_KINDS: dict[str, tuple[type[BasicBlock | Bottleneck], list[int], int, int]] = {
     "resnet18": (BasicBlock, [2, 2, 2, 2], 1, 64),
     "resnet34": (BasicBlock, [3, 4, 6, 3], 1, 64),
     "resnet50": (Bottleneck, [3, 4, 6, 3], 1, 64),
@@ -213,18 +217,14 @@ _KINDS: dict[str, tuple[Any, list[int], int, int]] = {
 }
 
 
-def _built(name: str, weights: Any, settings: dict[str, Any]) -> ResNet:
+def _built(name: str, weights: Weights | None, settings: dict[str, Any]) -> ResNet:
     block, layers, groups, width = _KINDS[name]
     settings = {"groups": groups, "width_per_group": width, **settings}
-    if weights is None:
-        return ResNet(block, layers, **settings)
-    with nn.init.skipped():  # start values that a file replaces at once need not be drawn
-        model = ResNet(block, layers, **settings)
-    return filled(model, weights)
+    return build(partial(ResNet, block, layers, **settings), weights)
 
 
 @registered
-def resnet18(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
+def resnet18(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> ResNet:
     """ResNet-18; `weights` is a file or a state dict, `progress` has nothing to show here.
 
     >>> sum(p.numel() for p in votive.vision.models.resnet18().parameters())
@@ -234,7 +234,7 @@ def resnet18(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> Re
 
 
 @registered
-def resnet34(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
+def resnet34(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> ResNet:
     """ResNet-34, as `resnet18`.
 
     >>> len(votive.vision.models.resnet34(num_classes=10).layer3)
@@ -244,7 +244,7 @@ def resnet34(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> Re
 
 
 @registered
-def resnet50(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
+def resnet50(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> ResNet:
     """ResNet-50, of bottlenecks; as `resnet18`.
 
     >>> votive.vision.models.resnet50(num_classes=10).fc.in_features
@@ -254,7 +254,7 @@ def resnet50(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> Re
 
 
 @registered
-def resnet101(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
+def resnet101(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> ResNet:
     """ResNet-101, as `resnet18`.
 
     >>> with votive.nn.init.skipped():
@@ -266,7 +266,7 @@ def resnet101(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> R
 
 
 @registered
-def resnet152(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
+def resnet152(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> ResNet:
     """ResNet-152, as `resnet18`.
 
     >>> with votive.nn.init.skipped():
@@ -278,7 +278,7 @@ def resnet152(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> R
 
 
 @registered
-def resnext50_32x4d(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
+def resnext50_32x4d(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> ResNet:
     """ResNeXt-50 of 32 groups of width 4, as `resnet18`.
 
     >>> with votive.nn.init.skipped():
@@ -290,7 +290,7 @@ def resnext50_32x4d(*, weights: Any = None, progress: bool = True, **kwargs: Any
 
 
 @registered
-def resnext101_32x8d(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
+def resnext101_32x8d(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> ResNet:
     """ResNeXt-101 of 32 groups of width 8, as `resnet18`.
 
     >>> with votive.nn.init.skipped():
@@ -302,7 +302,7 @@ def resnext101_32x8d(*, weights: Any = None, progress: bool = True, **kwargs: An
 
 
 @registered
-def resnext101_64x4d(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
+def resnext101_64x4d(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> ResNet:
     """ResNeXt-101 of 64 groups of width 4, as `resnet18`.
 
     >>> with votive.nn.init.skipped():
@@ -314,7 +314,7 @@ def resnext101_64x4d(*, weights: Any = None, progress: bool = True, **kwargs: An
 
 
 @registered
-def wide_resnet50_2(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
+def wide_resnet50_2(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> ResNet:
     """ResNet-50 with bottlenecks twice as wide, as `resnet18`.
 
     >>> with votive.nn.init.skipped():
@@ -326,7 +326,7 @@ def wide_resnet50_2(*, weights: Any = None, progress: bool = True, **kwargs: Any
 
 
 @registered
-def wide_resnet101_2(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> ResNet:
+def wide_resnet101_2(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> ResNet:
     """ResNet-101 with bottlenecks twice as wide, as `resnet18`.
 
     >>> with votive.nn.init.skipped():

@@ -7,13 +7,18 @@ the PyTorch checkpoints that circulate (`inc.double_conv.0`, `down1.maxpool_conv
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import votive
 from votive import nn
 from votive.nn import functional as F
 
-from .weights import filled, registered
+from ...tensor import Tensor
+from .weights import build, registered
+
+if TYPE_CHECKING:
+    from ..types import Weights
 
 
 class DoubleConv(nn.Module):
@@ -35,7 +40,7 @@ class DoubleConv(nn.Module):
             nn.ReLU(inplace=True),
         )
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return self.double_conv(x)
 
 
@@ -50,7 +55,7 @@ class Down(nn.Module):
         super().__init__()
         self.maxpool_conv = nn.Sequential(nn.MaxPool2d(2), DoubleConv(inputs, outputs))
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return self.maxpool_conv(x)
 
 
@@ -65,13 +70,13 @@ class Up(nn.Module):
     def __init__(self, inputs: int, outputs: int, bilinear: bool = False) -> None:
         super().__init__()
         if bilinear:
-            self.up: Any = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
+            self.up: nn.Module = nn.Upsample(scale_factor=2, mode="bilinear", align_corners=True)
             self.conv = DoubleConv(inputs, outputs, inputs // 2)
         else:
             self.up = nn.ConvTranspose2d(inputs, inputs // 2, 2, stride=2)
             self.conv = DoubleConv(inputs, outputs)
 
-    def forward(self, x: Any, short: Any) -> Any:
+    def forward(self, x: Tensor, short: Tensor) -> Tensor:
         x = self.up(x)
         # Halving an odd size lost a pixel, which is put back around what came up.
         high, wide = short.shape[2] - x.shape[2], short.shape[3] - x.shape[3]
@@ -87,7 +92,7 @@ class OutConv(nn.Module):
         super().__init__()
         self.conv = nn.Conv2d(inputs, outputs, 1)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return self.conv(x)
 
 
@@ -116,7 +121,7 @@ class UNet(nn.Module):
         self.up3, self.up4 = Up(c, b // less, bilinear), Up(b, a, bilinear)
         self.outc = OutConv(a, n_classes)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         if x.dim() != 4 or x.shape[1] != self.n_channels or min(x.shape[2:]) < 16:
             raise ValueError(
                 f"UNet: takes pictures (batch, {self.n_channels}, height, width) of at least 16 x "
@@ -131,17 +136,13 @@ class UNet(nn.Module):
 
 
 @registered
-def unet(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> UNet:
+def unet(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> UNet:
     """A U-Net; `weights` is a file or a state dict, `progress` has nothing to show here.
 
     >>> sum(p.numel() for p in votive.vision.models.unet().parameters())
     31037698
     """
-    if weights is None:
-        return UNet(**kwargs)
-    with nn.init.skipped():
-        model = UNet(**kwargs)
     # The file of the best-known checkpoint also lists the values that masks have.
     if isinstance(weights, Mapping):
         weights = {k: v for k, v in weights.items() if k != "mask_values"}
-    return filled(model, weights)
+    return build(partial(UNet, **kwargs), weights)

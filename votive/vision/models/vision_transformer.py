@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import votive
 from votive import nn
 
-from .mobilenetv2 import Conv2dNormActivation
-from .weights import filled, registered
+from ...tensor import Tensor
+from ..ops.layers import MLP, Conv2dNormActivation
+from .weights import build, registered
+
+if TYPE_CHECKING:
+    from ..types import Layer, Weights
 
 NORM = partial(nn.LayerNorm, eps=1e-6)
 
@@ -26,11 +29,11 @@ class ConvStemConfig(NamedTuple):
     out_channels: int
     kernel_size: int
     stride: int
-    norm_layer: Callable[..., Any] = nn.BatchNorm2d
-    activation_layer: Callable[..., Any] = nn.ReLU
+    norm_layer: Layer = nn.BatchNorm2d
+    activation_layer: Layer = nn.ReLU
 
 
-class MLPBlock(nn.Sequential):
+class MLPBlock(MLP):
     """Two linear layers with GELU between them.
 
     >>> from votive.vision.models.vision_transformer import MLPBlock
@@ -39,9 +42,7 @@ class MLPBlock(nn.Sequential):
     """
 
     def __init__(self, in_dim: int, mlp_dim: int, dropout: float) -> None:
-        super().__init__(
-            nn.Linear(in_dim, mlp_dim), nn.GELU(), nn.Dropout(dropout), nn.Linear(mlp_dim, in_dim), nn.Dropout(dropout)
-        )
+        super().__init__(in_dim, [mlp_dim, in_dim], activation_layer=nn.GELU, dropout=dropout)
         for layer in (self[0], self[3]):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.normal_(layer.bias, std=1e-6)
@@ -62,7 +63,7 @@ class EncoderBlock(nn.Module):
         mlp_dim: int,
         dropout: float,
         attention_dropout: float,
-        norm_layer: Callable[..., Any] = NORM,
+        norm_layer: Layer = NORM,
     ) -> None:
         super().__init__()
         self.num_heads = num_heads
@@ -72,7 +73,7 @@ class EncoderBlock(nn.Module):
         self.ln_2 = norm_layer(hidden_dim)
         self.mlp = MLPBlock(hidden_dim, mlp_dim, dropout)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         x = self.ln_1(input)
         x, _ = self.self_attention(x, x, x, need_weights=False)
         x = self.dropout(x) + input
@@ -96,7 +97,7 @@ class Encoder(nn.Module):
         mlp_dim: int,
         dropout: float,
         attention_dropout: float,
-        norm_layer: Callable[..., Any] = NORM,
+        norm_layer: Layer = NORM,
     ) -> None:
         super().__init__()
         self.pos_embedding = nn.Parameter(votive.empty(1, seq_length, hidden_dim))
@@ -113,7 +114,7 @@ class Encoder(nn.Module):
         )
         self.ln = norm_layer(hidden_dim)
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return self.ln(self.layers(self.dropout(input + self.pos_embedding)))
 
 
@@ -137,7 +138,7 @@ class VisionTransformer(nn.Module):
         attention_dropout: float = 0.0,
         num_classes: int = 1000,
         representation_size: int | None = None,
-        norm_layer: Callable[..., Any] = NORM,
+        norm_layer: Layer = NORM,
         conv_stem_configs: list[ConvStemConfig] | None = None,
     ) -> None:
         super().__init__()
@@ -151,7 +152,7 @@ class VisionTransformer(nn.Module):
         self.num_classes, self.representation_size = num_classes, representation_size
         self.norm_layer = norm_layer
         if conv_stem_configs is None:
-            self.conv_proj: Any = nn.Conv2d(3, hidden_dim, patch_size, patch_size)
+            self.conv_proj: nn.Module = nn.Conv2d(3, hidden_dim, patch_size, patch_size)
         else:
             self.conv_proj = _stem(conv_stem_configs, hidden_dim)
         self.seq_length = (image_size // patch_size) ** 2 + 1
@@ -159,7 +160,7 @@ class VisionTransformer(nn.Module):
         self.encoder = Encoder(
             self.seq_length, num_layers, num_heads, hidden_dim, mlp_dim, dropout, attention_dropout, norm_layer
         )
-        heads: OrderedDict[str, Any] = OrderedDict()
+        heads: OrderedDict[str, nn.Module] = OrderedDict()
         if representation_size is not None:
             heads["pre_logits"] = nn.Linear(hidden_dim, representation_size)
             heads["act"] = nn.Tanh()
@@ -184,7 +185,7 @@ class VisionTransformer(nn.Module):
         nn.init.zeros_(self.heads.head.weight)
         nn.init.zeros_(self.heads.head.bias)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         if x.ndim != 4 or tuple(x.shape[-2:]) != (self.image_size,) * 2:
             raise ValueError(
                 f"VisionTransformer: takes pictures (batch, 3, {self.image_size}, "
@@ -199,7 +200,7 @@ class VisionTransformer(nn.Module):
 
 def _stem(configs: list[ConvStemConfig], hidden: int) -> nn.Sequential:
     """Convolutions instead of the cut into patches: Xiao et al. 2021, arXiv:2106.14881."""
-    parts: OrderedDict[str, Any] = OrderedDict()
+    parts: OrderedDict[str, nn.Module] = OrderedDict()
     width = 3
     for i, c in enumerate(configs):
         parts[f"conv_bn_relu_{i}"] = Conv2dNormActivation(
@@ -210,19 +211,15 @@ def _stem(configs: list[ConvStemConfig], hidden: int) -> nn.Sequential:
     return nn.Sequential(parts)
 
 
-def _made(
-    patch: int, layers: int, heads: int, hidden: int, mlp: int, weights: Any, given: dict[str, Any]
+def _built(
+    patch: int, layers: int, heads: int, hidden: int, mlp: int, weights: Weights | None, given: dict[str, Any]
 ) -> VisionTransformer:
     size = given.pop("image_size", 224)
-    if weights is None:
-        return VisionTransformer(size, patch, layers, heads, hidden, mlp, **given)
-    with nn.init.skipped():
-        model = VisionTransformer(size, patch, layers, heads, hidden, mlp, **given)
-    return filled(model, weights)  # type: ignore[no-any-return]
+    return build(partial(VisionTransformer, size, patch, layers, heads, hidden, mlp, **given), weights)
 
 
 @registered
-def vit_b_16(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
+def vit_b_16(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
     """ViT-B/16; `weights` is a file or a state dict, `progress` has nothing to show here.
 
     >>> with votive.nn.init.skipped():
@@ -230,11 +227,11 @@ def vit_b_16(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> Vi
     >>> sum(p.numel() for p in net.parameters())
     86567656
     """
-    return _made(16, 12, 12, 768, 3072, weights, kwargs)
+    return _built(16, 12, 12, 768, 3072, weights, kwargs)
 
 
 @registered
-def vit_b_32(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
+def vit_b_32(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
     """ViT-B/32; see `vit_b_16`.
 
     >>> with votive.nn.init.skipped():
@@ -242,34 +239,34 @@ def vit_b_32(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> Vi
     >>> sum(p.numel() for p in net.parameters())
     88224232
     """
-    return _made(32, 12, 12, 768, 3072, weights, kwargs)
+    return _built(32, 12, 12, 768, 3072, weights, kwargs)
 
 
 @registered
-def vit_l_16(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
+def vit_l_16(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
     """ViT-L/16; see `vit_b_16`.
 
     >>> votive.vision.models.get_model_builder("vit_l_16").__name__
     'vit_l_16'
     """
-    return _made(16, 24, 16, 1024, 4096, weights, kwargs)
+    return _built(16, 24, 16, 1024, 4096, weights, kwargs)
 
 
 @registered
-def vit_l_32(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
+def vit_l_32(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
     """ViT-L/32; see `vit_b_16`.
 
     >>> votive.vision.models.get_model_builder("vit_l_32").__name__
     'vit_l_32'
     """
-    return _made(32, 24, 16, 1024, 4096, weights, kwargs)
+    return _built(32, 24, 16, 1024, 4096, weights, kwargs)
 
 
 @registered
-def vit_h_14(*, weights: Any = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
+def vit_h_14(*, weights: Weights | None = None, progress: bool = True, **kwargs: Any) -> VisionTransformer:
     """ViT-H/14; see `vit_b_16`.
 
     >>> votive.vision.models.get_model_builder("vit_h_14").__name__
     'vit_h_14'
     """
-    return _made(14, 32, 16, 1280, 5120, weights, kwargs)
+    return _built(14, 32, 16, 1280, 5120, weights, kwargs)

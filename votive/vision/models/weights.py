@@ -11,16 +11,25 @@ from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-_MODELS: dict[str, Callable[..., Any]] = {}
+from votive import nn
+
+from ...core.similar import did_you_mean
+
+if TYPE_CHECKING:
+    from ..types import Weights
+
+Builder = Callable[..., Any]
+M = TypeVar("M", bound=nn.Module)
+_MODELS: dict[str, Builder] = {}
 # The products that give classes.
 _HEADS = ("fc.weight", "classifier.weight", "classifier.1.weight", "heads.head.weight")
 # Keys under which training scripts put the weights beside optimizers and numbers.
 _WRAPPERS = ("state_dict", "model", "model_state_dict", "module")
 
 
-def registered(build: Callable[..., Any]) -> Callable[..., Any]:
+def registered(build: Builder) -> Builder:
     """Let a function be found by its name with `get_model`."""
     _MODELS[build.__name__] = build
     return build
@@ -46,7 +55,7 @@ def list_models(
         several = [patterns] if isinstance(patterns, str) else list(patterns)
         return {name for name in names if any(fnmatch(name, p) for p in several)}
 
-    # Nothing, or a list of nothing, is no wish.
+    # Nothing, or a list of nothing, leaves all.
     if include:
         names = matching(include)
     if exclude:
@@ -54,7 +63,7 @@ def list_models(
     return sorted(names)
 
 
-def get_model_builder(name: str) -> Callable[..., Any]:
+def get_model_builder(name: str) -> Builder:
     """The function that makes the model of a name.
 
     >>> votive.vision.models.get_model_builder("resnet18").__name__
@@ -62,11 +71,14 @@ def get_model_builder(name: str) -> Callable[..., Any]:
     """
     found = _MODELS.get(name.lower())
     if found is None:
-        raise ValueError(f"get_model: there is no model {name!r}; known: {', '.join(list_models())}.")
+        known = list_models()
+        raise ValueError(
+            f"get_model: there is no model {name!r}; known: {', '.join(known)}.{did_you_mean(name, known)}"
+        )
     return found
 
 
-def get_model(name: str, **config: Any) -> Any:
+def get_model(name: str, **config: Any) -> nn.Module:
     """A model by its name, with the arguments of its function.
 
     >>> votive.vision.models.get_model("resnet18", num_classes=10).fc.out_features
@@ -75,7 +87,7 @@ def get_model(name: str, **config: Any) -> Any:
     return get_model_builder(name)(**config)
 
 
-def model_from_file(path: Any, name: str | None = None) -> tuple[str, Any]:
+def model_from_file(path: str | os.PathLike[str], name: str | None = None) -> tuple[str, nn.Module]:
     """A network with the weights of a file, and its name: given, or the one the file begins with.
 
     How many classes it has is read from the file; it comes in evaluation mode.
@@ -107,16 +119,18 @@ def model_from_file(path: Any, name: str | None = None) -> tuple[str, Any]:
     return name, build(weights=path, **settings).eval()
 
 
-def filled(model: Any, weights: Any) -> Any:
-    """The model with `weights`: a path, a state dict, a weight source, or None for start values."""
+def build(make: Callable[[], M], weights: Weights | None) -> M:
+    """The network that `make` gives, with the weights of a file or state dict, or with start values."""
     if weights is None:
-        return model
+        return make()
+    with nn.init.skipped():  # start values that a file replaces at once need not be drawn
+        model = make()
     load_weights(model, weights)
     return model
 
 
-def load_weights(model: Any, weights: Any) -> None:
-    """Fill a model from a file or a state dict; what does not fit is told in one error.
+def load_weights(model: nn.Module, weights: Weights) -> None:
+    """Fill a model from a file or a state dict; all that does not fit is named in one error.
 
     A file that holds a state dict beside other things (`{"state_dict": …}`), and names that begin
     with `module.` because they come from data-parallel training, are understood.
@@ -126,32 +140,32 @@ def load_weights(model: Any, weights: Any) -> None:
     """
     from ...io import MemorySource, WeightSource, load_into, open_weights
 
-    source: Any = weights
-    if isinstance(weights, Mapping):
+    if isinstance(weights, WeightSource):
+        source = weights
+    elif isinstance(weights, Mapping):
         source = MemorySource(dict(weights))
-    elif not isinstance(weights, WeightSource):
+    else:
         source = open_weights(_path(type(model).__name__, weights))
-    names, wanted = list(source.names()), set(model.state_dict())
+    ours, names = model.state_dict(), source.names()
     for prefix in (*(f"{w}." for w in _WRAPPERS), *(f"{w}.module." for w in _WRAPPERS)):
-        inside = [n.removeprefix(prefix) for n in names if n.startswith(prefix)]
-        if wanted & set(inside) and not wanted & set(names):
-            source = source.renamed(lambda n, p=prefix: n.removeprefix(p) if n.startswith(p) else None)
+        inside = {n.removeprefix(prefix) for n in names if n.startswith(prefix)}
+        if inside & set(ours) and not set(ours) & set(names):
+            source = source.prefixed(prefix)
             break
     # Files from before torch 0.4.1 have no such counters; nothing but training reads them.
-    ours, have = model.state_dict(), set(source.names())
-    lost = [n for n in wanted - have if n.endswith(".num_batches_tracked")]
+    lost = [n for n in set(ours) - set(source.names()) if n.endswith(".num_batches_tracked")]
     if lost:
         source = MemorySource(dict(source.items()) | {n: ours[n] for n in lost})
     load_into(model, source)
 
 
-def _path(name: str, weights: Any) -> Path:
+def _path(name: str, weights: object) -> Path:
     if isinstance(weights, (str, os.PathLike)):
         path = Path(weights).expanduser()
         if path.exists():
             return path
         if "/" in str(weights) or path.suffix:
-            raise FileNotFoundError(f"{name}: weights={str(weights)!r} is no file here.")
+            raise FileNotFoundError(f"{name}: there is no file {str(weights)!r}.")
     raise ValueError(
         f"{name}: weights must be the path of a file (.pth, .safetensors, …) or a state dict, got "
         f"{weights!r}. Nothing is downloaded: fetch the file first and pass its path."

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ...core import dtype as dt
 from ...ops.registry import F
+from ...tensor import Tensor
 from .focal_loss import reduced
 
+Sides = tuple[Tensor, ...]  # x1, y1, x2, y2
 
-def _sides(boxes1: Any, boxes2: Any) -> tuple[Any, Any]:
+
+def _sides(boxes1: Tensor, boxes2: Tensor) -> tuple[Sides, Sides]:
     """Both sets as four coordinates each, in a type that does not overflow."""
-    wide = (b if b.dtype in (dt.float32, dt.float64) else b.float() for b in (boxes1, boxes2))
-    first, second = (F.unbind(b, -1) for b in wide)
-    return first, second
+    first, second = (b if b.dtype in (dt.float32, dt.float64) else b.float() for b in (boxes1, boxes2))
+    return F.unbind(first, -1), F.unbind(second, -1)
 
 
-def _overlap(a: Any, b: Any) -> tuple[Any, Any]:
+def _overlap(a: Sides, b: Sides) -> tuple[Tensor, Tensor]:
     """Intersection and union of each pair; a pair that only touches has no gradient to share."""
     wide = F.minimum(a[2], b[2]) - F.maximum(a[0], b[0])
     high = F.minimum(a[3], b[3]) - F.maximum(a[1], b[1])
@@ -26,13 +27,13 @@ def _overlap(a: Any, b: Any) -> tuple[Any, Any]:
     return inter, areas - inter
 
 
-def _hull(a: Any, b: Any) -> tuple[Any, Any]:
+def _hull(a: Sides, b: Sides) -> tuple[Tensor, Tensor]:
     """Width and height of the smallest box around each pair."""
     wide = F.maximum(a[2], b[2]) - F.minimum(a[0], b[0])
     return wide, F.maximum(a[3], b[3]) - F.minimum(a[1], b[1])
 
 
-def _distance(a: Any, b: Any, eps: float) -> tuple[Any, Any]:
+def _distance(a: Sides, b: Sides, eps: float) -> tuple[Tensor, Tensor]:
     inter, union = _overlap(a, b)
     iou = inter / (union + eps)
     wide, high = _hull(a, b)
@@ -40,7 +41,7 @@ def _distance(a: Any, b: Any, eps: float) -> tuple[Any, Any]:
     return 1 - iou + apart / (wide**2 + high**2 + eps), iou
 
 
-def generalized_box_iou_loss(boxes1: Any, boxes2: Any, reduction: str = "none", eps: float = 1e-7) -> Any:
+def generalized_box_iou_loss(boxes1: Tensor, boxes2: Tensor, reduction: str = "none", eps: float = 1e-7) -> Tensor:
     """1 less the generalized IoU of corresponding (x1, y1, x2, y2) boxes.
 
     >>> a, b = votive.tensor([[0.0, 0, 1, 1]]), votive.tensor([[3.0, 0, 4, 1]])
@@ -55,7 +56,7 @@ def generalized_box_iou_loss(boxes1: Any, boxes2: Any, reduction: str = "none", 
     return reduced("generalized_box_iou_loss", loss, reduction)
 
 
-def distance_box_iou_loss(boxes1: Any, boxes2: Any, reduction: str = "none", eps: float = 1e-7) -> Any:
+def distance_box_iou_loss(boxes1: Tensor, boxes2: Tensor, reduction: str = "none", eps: float = 1e-7) -> Tensor:
     """1 less the distance IoU of corresponding boxes.
 
     >>> a, b = votive.tensor([[0.0, 0, 2, 2]]), votive.tensor([[1.0, 0, 3, 2]])
@@ -66,7 +67,7 @@ def distance_box_iou_loss(boxes1: Any, boxes2: Any, reduction: str = "none", eps
     return reduced("distance_box_iou_loss", _distance(a, b, eps)[0], reduction)
 
 
-def complete_box_iou_loss(boxes1: Any, boxes2: Any, reduction: str = "none", eps: float = 1e-7) -> Any:
+def complete_box_iou_loss(boxes1: Tensor, boxes2: Tensor, reduction: str = "none", eps: float = 1e-7) -> Tensor:
     """1 less the complete IoU of corresponding boxes.
 
     >>> a, b = votive.tensor([[0.0, 0, 2, 2]]), votive.tensor([[0.0, 0, 2, 1]])

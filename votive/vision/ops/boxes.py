@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 from ...core import dtype as dt
 from ...ops.registry import F
+from ...tensor import Tensor
 
 _FORMATS = ("xyxy", "xywh", "cxcywh", "xywhr", "cxcywhr", "xyxyxyxy")
 _UPRIGHT = _FORMATS[:3]
 
 
-def upcast(t: Any) -> Any:
+def upcast(t: Tensor) -> Tensor:
     """In a type whose products do not overflow so soon."""
     if t.dtype.is_floating_point:
         return t if t.dtype in (dt.float32, dt.float64) else t.float()
@@ -23,7 +23,7 @@ def upcast(t: Any) -> Any:
 # --- the best of them ----------------------------------------------------------------------------
 
 
-def _check_nms(op: str, boxes: Any, scores: Any) -> None:
+def _check_nms(op: str, boxes: Tensor, scores: Tensor) -> None:
     if boxes.ndim != 2 or boxes.shape[1] != 4:
         raise ValueError(f"{op}: boxes must have shape (N, 4), got {tuple(boxes.shape)}.")
     if scores.ndim != 1 or scores.shape[0] != boxes.shape[0]:
@@ -36,14 +36,14 @@ def _check_nms(op: str, boxes: Any, scores: Any) -> None:
         raise NotImplementedError(f"{op}: not implemented for {boxes.dtype}; use .float().")
 
 
-def _suppressed(op: str, boxes: Any, scores: Any, group: Any, iou_threshold: float) -> Any:
+def _suppressed(op: str, boxes: Tensor, scores: Tensor, group: Tensor, iou_threshold: float) -> Tensor:
     _check_nms(op, boxes, scores)
     boxes, scores = boxes.detach(), scores.detach()
     order = F.argsort(scores, dim=0, descending=True, stable=True)
     return order[F._survivors(boxes[order], group[order], float(iou_threshold))]
 
 
-def nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
+def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     """Indices of the boxes that no better kept box overlaps by more than the threshold, best first.
 
     Boxes are (x1, y1, x2, y2); of equal scores the first counts as better.
@@ -56,7 +56,7 @@ def nms(boxes: Any, scores: Any, iou_threshold: float) -> Any:
     return _suppressed("nms", boxes, scores, group, iou_threshold)
 
 
-def batched_nms(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any:
+def batched_nms(boxes: Tensor, scores: Tensor, idxs: Tensor, iou_threshold: float) -> Tensor:
     """`nms` in which only boxes of the same category, by `idxs`, suppress each other.
 
     >>> boxes = votive.tensor([[0.0, 0, 10, 10], [1, 0, 11, 10], [0, 0, 10, 10]])
@@ -73,7 +73,7 @@ def batched_nms(boxes: Any, scores: Any, idxs: Any, iou_threshold: float) -> Any
     return _suppressed("batched_nms", boxes, scores, idxs.long(), iou_threshold)
 
 
-def remove_small_boxes(boxes: Any, min_size: float) -> Any:
+def remove_small_boxes(boxes: Tensor, min_size: float) -> Tensor:
     """Indices of the (x1, y1, x2, y2) boxes with no side shorter than `min_size`.
 
     >>> votive.vision.ops.remove_small_boxes(votive.tensor([[0, 0, 1, 9], [0, 0, 5, 5]]), 2)
@@ -83,7 +83,7 @@ def remove_small_boxes(boxes: Any, min_size: float) -> Any:
     return F.nonzero(F.logical_and(wide >= min_size, high >= min_size), as_tuple=True)[0]
 
 
-def clip_boxes_to_image(boxes: Any, size: tuple[int, int]) -> Any:
+def clip_boxes_to_image(boxes: Tensor, size: tuple[int, int]) -> Tensor:
     """(x1, y1, x2, y2) boxes cut at the borders of an image of `size` (height, width).
 
     >>> votive.vision.ops.clip_boxes_to_image(votive.tensor([[-2.0, 1.0, 9.0, 3.0]]), (4, 8))
@@ -97,55 +97,55 @@ def clip_boxes_to_image(boxes: Any, size: tuple[int, int]) -> Any:
 # --- formats -------------------------------------------------------------------------------------
 
 
-def _stacked(*parts: Any) -> Any:
+def _stacked(*parts: Tensor) -> Tensor:
     return F.stack(parts, -1)
 
 
-def _xywh_to_xyxy(b: Any) -> Any:
+def _xywh_to_xyxy(b: Tensor) -> Tensor:
     x, y, w, h = F.unbind(b, -1)
     return _stacked(x, y, x + w, y + h)
 
 
-def _xyxy_to_xywh(b: Any) -> Any:
+def _xyxy_to_xywh(b: Tensor) -> Tensor:
     x1, y1, x2, y2 = F.unbind(b, -1)
     return _stacked(x1, y1, x2 - x1, y2 - y1)
 
 
-def _cxcywh_to_xyxy(b: Any) -> Any:
+def _cxcywh_to_xyxy(b: Tensor) -> Tensor:
     cx, cy, w, h = F.unbind(b, -1)
     return _stacked(cx - 0.5 * w, cy - 0.5 * h, cx + 0.5 * w, cy + 0.5 * h)
 
 
-def _xyxy_to_cxcywh(b: Any) -> Any:
+def _xyxy_to_cxcywh(b: Tensor) -> Tensor:
     x1, y1, x2, y2 = F.unbind(b, -1)
     return _stacked((x1 + x2) / 2, (y1 + y2) / 2, x2 - x1, y2 - y1)
 
 
-def _turn(degrees: Any) -> tuple[Any, Any]:
+def _cos_sin(degrees: Tensor) -> tuple[Tensor, Tensor]:
     angle = degrees * math.pi / 180.0
     return F.cos(angle), F.sin(angle)
 
 
-def _centre_to_corner(b: Any) -> Any:
+def _centre_to_corner(b: Tensor) -> Tensor:
     cx, cy, w, h, r = F.unbind(b, -1)
-    cos, sin = _turn(r)
+    cos, sin = _cos_sin(r)
     return _stacked(cx - w / 2 * cos - h / 2 * sin, cy - h / 2 * cos + w / 2 * sin, w, h, r)
 
 
-def _corner_to_centre(b: Any) -> Any:
+def _corner_to_centre(b: Tensor) -> Tensor:
     x, y, w, h, r = F.unbind(b, -1)
-    cos, sin = _turn(r)
+    cos, sin = _cos_sin(r)
     return _stacked(x + w / 2 * cos + h / 2 * sin, y - w / 2 * sin + h / 2 * cos, w, h, r)
 
 
-def _corner_to_four(b: Any) -> Any:
+def _corner_to_four(b: Tensor) -> Tensor:
     x, y, w, h, r = F.unbind(b, -1)
-    cos, sin = _turn(r)
+    cos, sin = _cos_sin(r)
     x2, y2 = x + w * cos, y - w * sin
     return _stacked(x, y, x2, y2, x2 + h * sin, y2 + h * cos, x + h * sin, y + h * cos)
 
 
-def _four_to_corner(b: Any) -> Any:
+def _four_to_corner(b: Tensor) -> Tensor:
     x1, y1, x2, y2, x3, y3, _, _ = F.unbind(b, -1)
     degrees = F.atan2(y1 - y2, x2 - x1) * 180 / math.pi
     w, h = F.sqrt((x2 - x1) ** 2 + (y1 - y2) ** 2), F.sqrt((x3 - x2) ** 2 + (y3 - y2) ** 2)
@@ -153,7 +153,7 @@ def _four_to_corner(b: Any) -> Any:
 
 
 # Each family of formats is converted by way of one of them.
-_TO_HUB: dict[str, Callable[[Any], Any] | None] = {
+_TO_HUB: dict[str, Callable[[Tensor], Tensor] | None] = {
     "xyxy": None,
     "xywh": _xywh_to_xyxy,
     "cxcywh": _cxcywh_to_xyxy,
@@ -161,7 +161,7 @@ _TO_HUB: dict[str, Callable[[Any], Any] | None] = {
     "cxcywhr": _centre_to_corner,
     "xyxyxyxy": _four_to_corner,
 }
-_FROM_HUB: dict[str, Callable[[Any], Any] | None] = {
+_FROM_HUB: dict[str, Callable[[Tensor], Tensor] | None] = {
     "xyxy": None,
     "xywh": _xyxy_to_xywh,
     "cxcywh": _xyxy_to_cxcywh,
@@ -171,7 +171,7 @@ _FROM_HUB: dict[str, Callable[[Any], Any] | None] = {
 }
 
 
-def box_convert(boxes: Any, in_fmt: str, out_fmt: str) -> Any:
+def box_convert(boxes: Tensor, in_fmt: str, out_fmt: str) -> Tensor:
     """Boxes (..., K) in another format.
 
     Upright (K = 4): xyxy, xywh, cxcywh. Rotated by r degrees counterclockwise: xywhr, cxcywhr
@@ -187,7 +187,7 @@ def box_convert(boxes: Any, in_fmt: str, out_fmt: str) -> Any:
         return boxes.clone()
     if (in_fmt in _UPRIGHT) != (out_fmt in _UPRIGHT):
         raise NotImplementedError(
-            f"box_convert: {in_fmt!r} and {out_fmt!r} do not convert, one is rotated, one upright."
+            f"box_convert: {in_fmt!r} and {out_fmt!r} do not convert: one is rotated, the other upright."
         )
     kind, whole = boxes.dtype, not boxes.dtype.is_floating_point
     for step in (_TO_HUB[in_fmt], _FROM_HUB[out_fmt]):
@@ -201,7 +201,7 @@ def box_convert(boxes: Any, in_fmt: str, out_fmt: str) -> Any:
 # --- overlap -------------------------------------------------------------------------------------
 
 
-def box_area(boxes: Any, fmt: str = "xyxy") -> Any:
+def box_area(boxes: Tensor, fmt: str = "xyxy") -> Tensor:
     """The area of each box of (..., 4).
 
     >>> votive.vision.ops.box_area(votive.tensor([[0, 0, 2, 3]]))
@@ -215,7 +215,7 @@ def box_area(boxes: Any, fmt: str = "xyxy") -> Any:
     return boxes[..., 2] * boxes[..., 3]
 
 
-def _corners(boxes: Any, fmt: str) -> tuple[Any, Any]:
+def _corners(boxes: Tensor, fmt: str) -> tuple[Tensor, Tensor]:
     """Upper left and lower right corners, each (..., 2)."""
     if fmt == "xyxy":
         return boxes[..., :2], boxes[..., 2:]
@@ -224,7 +224,7 @@ def _corners(boxes: Any, fmt: str) -> tuple[Any, Any]:
     return boxes[..., :2] - boxes[..., 2:] / 2, boxes[..., :2] + boxes[..., 2:] / 2
 
 
-def _pairs(boxes1: Any, boxes2: Any, fmt: str = "xyxy") -> tuple[Any, Any]:
+def _pairs(boxes1: Tensor, boxes2: Tensor, fmt: str = "xyxy") -> tuple[Tensor, Tensor]:
     """Intersection and union of all pairs, each (..., N, M)."""
     (low1, high1), (low2, high2) = _corners(boxes1, fmt), _corners(boxes2, fmt)
     low = F.maximum(low1[..., :, None, :], low2[..., None, :, :])
@@ -235,14 +235,14 @@ def _pairs(boxes1: Any, boxes2: Any, fmt: str = "xyxy") -> tuple[Any, Any]:
     return inter, area1[..., :, None] + area2[..., None, :] - inter
 
 
-def _hull(boxes1: Any, boxes2: Any) -> Any:
+def _hull(boxes1: Tensor, boxes2: Tensor) -> Tensor:
     """Sides (..., N, M, 2) of the smallest box around each pair."""
     low = F.minimum(boxes1[..., :, None, :2], boxes2[..., None, :, :2])
     high = F.maximum(boxes1[..., :, None, 2:], boxes2[..., None, :, 2:])
     return upcast(high - low).clamp(min=0)
 
 
-def box_iou(boxes1: Any, boxes2: Any, fmt: str = "xyxy") -> Any:
+def box_iou(boxes1: Tensor, boxes2: Tensor, fmt: str = "xyxy") -> Tensor:
     """Intersection over union of all pairs of upright boxes, (..., N, 4) and (..., M, 4).
 
     >>> a, b = votive.tensor([[0.0, 0, 2, 2]]), votive.tensor([[1.0, 0, 3, 2], [5, 5, 6, 6]])
@@ -257,7 +257,7 @@ def box_iou(boxes1: Any, boxes2: Any, fmt: str = "xyxy") -> Any:
     return inter / union
 
 
-def generalized_box_iou(boxes1: Any, boxes2: Any) -> Any:
+def generalized_box_iou(boxes1: Tensor, boxes2: Tensor) -> Tensor:
     """IoU less the part of the common hull that neither box covers (Rezatofighi et al. 2019).
 
     >>> a, b = votive.tensor([[0.0, 0, 1, 1]]), votive.tensor([[3.0, 0, 4, 1]])
@@ -270,7 +270,7 @@ def generalized_box_iou(boxes1: Any, boxes2: Any) -> Any:
     return inter / union - (hull - union) / hull
 
 
-def _distance_iou(boxes1: Any, boxes2: Any, eps: float) -> tuple[Any, Any]:
+def _distance_iou(boxes1: Tensor, boxes2: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     iou = box_iou(boxes1, boxes2)
     side = _hull(boxes1, boxes2)
     diagonal = side[..., 0] ** 2 + side[..., 1] ** 2 + eps
@@ -279,7 +279,7 @@ def _distance_iou(boxes1: Any, boxes2: Any, eps: float) -> tuple[Any, Any]:
     return iou - (apart[..., 0] + apart[..., 1]) / diagonal, iou
 
 
-def distance_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
+def distance_box_iou(boxes1: Tensor, boxes2: Tensor, eps: float = 1e-7) -> Tensor:
     """IoU less the squared distance of the centres, relative to the hull (Zheng et al. 2020).
 
     >>> a, b = votive.tensor([[0.0, 0, 2, 2]]), votive.tensor([[1.0, 0, 3, 2]])
@@ -289,7 +289,7 @@ def distance_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
     return _distance_iou(upcast(boxes1), upcast(boxes2), eps)[0]
 
 
-def complete_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
+def complete_box_iou(boxes1: Tensor, boxes2: Tensor, eps: float = 1e-7) -> Tensor:
     """Distance IoU less a term for different aspect ratios (Zheng et al. 2020).
 
     >>> a, b = votive.tensor([[0.0, 0, 2, 2]]), votive.tensor([[0.0, 0, 2, 1]])
@@ -305,7 +305,7 @@ def complete_box_iou(boxes1: Any, boxes2: Any, eps: float = 1e-7) -> Any:
     return distance - alpha * v
 
 
-def masks_to_boxes(masks: Any) -> Any:
+def masks_to_boxes(masks: Tensor) -> Tensor:
     """The (x1, y1, x2, y2) boxes around the nonzero parts of (N, H, W) masks; zeros for empty ones.
 
     >>> mask = votive.zeros(1, 4, 6)

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ... import nn
 from ...nn import functional as NF
 from ...ops.registry import F
+from ...tensor import Tensor
 
 
-def stochastic_depth(input: Any, p: float, mode: str, training: bool = True) -> Any:
+def _check_probability(op: str, p: float) -> None:
+    if not 0.0 <= p <= 1.0:
+        raise ValueError(f"{op}: drop probability has to be between 0 and 1, but got {p}.")
+
+
+def stochastic_depth(input: Tensor, p: float, mode: str, training: bool = True) -> Tensor:
     """Zero the whole input (`mode="batch"`) or single rows ("row") with probability p.
 
     What survives is divided by 1 - p, so that the mean stays (Huang et al. 2016).
@@ -20,8 +25,7 @@ def stochastic_depth(input: Any, p: float, mode: str, training: bool = True) -> 
             [0., 0.]])
     """
     op = "stochastic_depth"
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"{op}: drop probability has to be between 0 and 1, but got {p}.")
+    _check_probability(op, p)
     if mode not in ("batch", "row"):
         raise ValueError(f"{op}: mode has to be either 'batch' or 'row', but got {mode!r}.")
     if not training or p == 0.0:
@@ -41,10 +45,9 @@ class StochasticDepth(nn.Module):
 
     def __init__(self, p: float, mode: str) -> None:
         super().__init__()
-        self.p = p
-        self.mode = mode
+        self.p, self.mode = p, mode
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return stochastic_depth(input, self.p, self.mode, self.training)
 
     def extra_repr(self) -> str:
@@ -52,10 +55,9 @@ class StochasticDepth(nn.Module):
 
 
 def _drop_block(
-    op: str, input: Any, p: float, block_size: int, inplace: bool, eps: float, training: bool, n: int
-) -> Any:
-    if not 0.0 <= p <= 1.0:
-        raise ValueError(f"{op}: drop probability has to be between 0 and 1, but got {p}.")
+    op: str, input: Tensor, p: float, block_size: int, inplace: bool, eps: float, training: bool, n: int
+) -> Tensor:
+    _check_probability(op, p)
     if input.ndim != n + 2:
         raise ValueError(f"{op}: input should be {n + 2} dimensional, got {input.ndim} dimensions.")
     if not training or p == 0.0:
@@ -79,8 +81,8 @@ def _drop_block(
 
 
 def drop_block2d(
-    input: Any, p: float, block_size: int, inplace: bool = False, eps: float = 1e-06, training: bool = True
-) -> Any:
+    input: Tensor, p: float, block_size: int, inplace: bool = False, eps: float = 1e-06, training: bool = True
+) -> Tensor:
     """Zero square blocks of (N, C, H, W) and scale the rest (DropBlock, Ghiasi et al. 2018).
 
     >>> votive.vision.ops.drop_block2d(votive.ones(1, 1, 3, 3), 0.5, 3, training=False).sum()
@@ -90,8 +92,8 @@ def drop_block2d(
 
 
 def drop_block3d(
-    input: Any, p: float, block_size: int, inplace: bool = False, eps: float = 1e-06, training: bool = True
-) -> Any:
+    input: Tensor, p: float, block_size: int, inplace: bool = False, eps: float = 1e-06, training: bool = True
+) -> Tensor:
     """Zero cubic blocks of (N, C, D, H, W) and scale the rest.
 
     >>> votive.vision.ops.drop_block3d(votive.ones(1, 1, 3, 3, 3), 0.5, 3, training=False).sum()
@@ -109,12 +111,9 @@ class DropBlock2d(nn.Module):
 
     def __init__(self, p: float, block_size: int, inplace: bool = False, eps: float = 1e-06) -> None:
         super().__init__()
-        self.p = p
-        self.block_size = block_size
-        self.inplace = inplace
-        self.eps = eps
+        self.p, self.block_size, self.inplace, self.eps = p, block_size, inplace, eps
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return drop_block2d(input, self.p, self.block_size, self.inplace, self.eps, self.training)
 
     def extra_repr(self) -> str:
@@ -128,5 +127,5 @@ class DropBlock3d(DropBlock2d):
     tensor(27.)
     """
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         return drop_block3d(input, self.p, self.block_size, self.inplace, self.eps, self.training)

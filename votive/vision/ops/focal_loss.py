@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...nn import functional as NF
 from ...ops.registry import F
+from ...tensor import Tensor
 
 
-def reduced(op: str, loss: Any, reduction: str) -> Any:
+def reduced(op: str, loss: Tensor, reduction: str) -> Tensor:
     """The loss, its mean or its sum; the mean of nothing is 0."""
     if reduction == "none":
         return loss
@@ -20,8 +19,8 @@ def reduced(op: str, loss: Any, reduction: str) -> Any:
 
 
 def sigmoid_focal_loss(
-    inputs: Any, targets: Any, alpha: float = 0.25, gamma: float = 2, reduction: str = "none"
-) -> Any:
+    inputs: Tensor, targets: Tensor, alpha: float = 0.25, gamma: float = 2, reduction: str = "none"
+) -> Tensor:
     """Cross entropy of logits and 0/1 targets times `(1 - p_t)^gamma` (Lin et al. 2017).
 
     `alpha` weighs the positive class against the negative one; -1 leaves that out.

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import nn
 from ...ops.registry import F
+from ...tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..types import Layer, Size
 
 
 class FrozenBatchNorm2d(nn.Module):
@@ -31,7 +35,7 @@ class FrozenBatchNorm2d(nn.Module):
         state_dict.pop(f"{prefix}num_batches_tracked", None)
         super()._load_from_state_dict(state_dict, prefix, *args)
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         scale = self.weight * F.rsqrt(self.running_var + self.eps)
         shift = self.bias - self.running_mean * scale
         return x * scale.reshape(1, -1, 1, 1) + shift.reshape(1, -1, 1, 1)
@@ -40,32 +44,31 @@ class FrozenBatchNorm2d(nn.Module):
         return f"{self.weight.shape[0]}, eps={self.eps}"
 
 
-def _same_padding(kernel_size: Any, dilation: Any) -> Any:
+def _same_padding(kernel_size: Size, dilation: Size) -> Size:
     """The padding that keeps the size at stride 1, for kernels of odd size."""
     if isinstance(kernel_size, int) and isinstance(dilation, int):
         return (kernel_size - 1) // 2 * dilation
-    n = len(kernel_size) if isinstance(kernel_size, Sequence) else len(dilation)
-    kernel = tuple(kernel_size) if isinstance(kernel_size, Sequence) else (kernel_size,) * n
-    spread = tuple(dilation) if isinstance(dilation, Sequence) else (dilation,) * n
+    n = max(len(s) for s in (kernel_size, dilation) if not isinstance(s, int))
+    kernel, spread = ((s,) * n if isinstance(s, int) else s for s in (kernel_size, dilation))
     return tuple((k - 1) // 2 * d for k, d in zip(kernel, spread, strict=True))
 
 
 class _ConvNormActivation(nn.Sequential):
     """A convolution, a normalisation and an activation, the last two optional."""
 
-    _conv: Any
+    _conv: Layer
 
     def __init__(
         self,
         in_channels: int,
         out_channels: int,
-        kernel_size: Any,
-        stride: Any,
-        padding: Any,
+        kernel_size: Size,
+        stride: Size,
+        padding: Size | str | None,
         groups: int,
-        norm_layer: Callable[..., Any] | None,
-        activation_layer: Callable[..., Any] | None,
-        dilation: Any,
+        norm_layer: Layer | None,
+        activation_layer: Layer | None,
+        dilation: Size,
         inplace: bool | None,
         bias: bool | None,
     ) -> None:
@@ -107,8 +110,8 @@ class Conv2dNormActivation(_ConvNormActivation):
         stride: int | tuple[int, int] = 1,
         padding: int | tuple[int, int] | str | None = None,
         groups: int = 1,
-        norm_layer: Callable[..., Any] | None = nn.BatchNorm2d,
-        activation_layer: Callable[..., Any] | None = nn.ReLU,
+        norm_layer: Layer | None = nn.BatchNorm2d,
+        activation_layer: Layer | None = nn.ReLU,
         dilation: int | tuple[int, int] = 1,
         inplace: bool | None = True,
         bias: bool | None = None,
@@ -146,8 +149,8 @@ class Conv3dNormActivation(_ConvNormActivation):
         stride: int | tuple[int, int, int] = 1,
         padding: int | tuple[int, int, int] | str | None = None,
         groups: int = 1,
-        norm_layer: Callable[..., Any] | None = nn.BatchNorm3d,
-        activation_layer: Callable[..., Any] | None = nn.ReLU,
+        norm_layer: Layer | None = nn.BatchNorm3d,
+        activation_layer: Layer | None = nn.ReLU,
         dilation: int | tuple[int, int, int] = 1,
         inplace: bool | None = True,
         bias: bool | None = None,
@@ -178,8 +181,8 @@ class SqueezeExcitation(nn.Module):
         self,
         input_channels: int,
         squeeze_channels: int,
-        activation: Callable[..., Any] = nn.ReLU,
-        scale_activation: Callable[..., Any] = nn.Sigmoid,
+        activation: Layer = nn.ReLU,
+        scale_activation: Layer = nn.Sigmoid,
     ) -> None:
         super().__init__()
         self.avgpool = nn.AdaptiveAvgPool2d(1)
@@ -188,7 +191,7 @@ class SqueezeExcitation(nn.Module):
         self.activation = activation()
         self.scale_activation = scale_activation()
 
-    def forward(self, input: Any) -> Any:
+    def forward(self, input: Tensor) -> Tensor:
         squeezed = self.activation(self.fc1(self.avgpool(input)))
         return self.scale_activation(self.fc2(squeezed)) * input
 
@@ -204,8 +207,8 @@ class MLP(nn.Sequential):
         self,
         in_channels: int,
         hidden_channels: Sequence[int],
-        norm_layer: Callable[..., Any] | None = None,
-        activation_layer: Callable[..., Any] = nn.ReLU,
+        norm_layer: Layer | None = None,
+        activation_layer: Layer = nn.ReLU,
         inplace: bool | None = None,
         bias: bool = True,
         dropout: float = 0.0,
@@ -213,8 +216,8 @@ class MLP(nn.Sequential):
         if not hidden_channels:
             raise ValueError("MLP: hidden_channels is empty; it needs at least the output size.")
         options: dict[str, Any] = {} if inplace is None else {"inplace": inplace}
-        sizes, layers = [in_channels, *hidden_channels], []
-        for k, (before, after) in enumerate(pairwise(sizes)):
+        layers: list[nn.Module] = []
+        for k, (before, after) in enumerate(pairwise([in_channels, *hidden_channels])):
             layers.append(nn.Linear(before, after, bias=bias))
             if k < len(hidden_channels) - 1:
                 layers += [] if norm_layer is None else [norm_layer(after)]
@@ -234,5 +237,5 @@ class Permute(nn.Module):
         super().__init__()
         self.dims = dims
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         return F.permute(x, self.dims)

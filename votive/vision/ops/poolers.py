@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from ... import nn
 from ...ops.registry import F
+from ...tensor import Tensor
 from .boxes import box_area
 from .regions import roi_align
 
@@ -34,14 +34,12 @@ class MultiScaleRoIAlign(nn.Module):
         canonical_level: int = 4,
     ) -> None:
         super().__init__()
-        self.featmap_names = featmap_names
-        self.sampling_ratio = sampling_ratio
+        self.featmap_names, self.sampling_ratio = featmap_names, sampling_ratio
         self.output_size = (output_size, output_size) if isinstance(output_size, int) else tuple(output_size)
         self.scales: list[float] | None = None
-        self.canonical_scale = canonical_scale
-        self.canonical_level = canonical_level
+        self.canonical_scale, self.canonical_level = canonical_scale, canonical_level
 
-    def _level(self, boxes: Sequence[Any], scales: Sequence[float]) -> Any:
+    def _level(self, boxes: Sequence[Tensor], scales: Sequence[float]) -> Tensor:
         """The number of the feature map for each box."""
         side = F.sqrt(F.cat([box_area(b) for b in boxes]))
         # The small number keeps a box of exactly the canonical size from falling one level.
@@ -49,7 +47,9 @@ class MultiScaleRoIAlign(nn.Module):
         low, high = (int(-math.log2(s)) for s in (scales[0], scales[-1]))
         return level.clamp(min=low, max=high).long() - low
 
-    def forward(self, x: Mapping[str, Any], boxes: Sequence[Any], image_shapes: Sequence[tuple[int, int]]) -> Any:
+    def forward(
+        self, x: Mapping[str, Tensor], boxes: Sequence[Tensor], image_shapes: Sequence[tuple[int, int]]
+    ) -> Tensor:
         maps = [v for k, v in x.items() if k in self.featmap_names]
         if not maps:
             raise ValueError(f"MultiScaleRoIAlign: none of the maps {list(x)} is among {self.featmap_names}.")
@@ -59,14 +59,13 @@ class MultiScaleRoIAlign(nn.Module):
             height = max(shape[0] for shape in image_shapes)
             self.scales = [2.0 ** round(math.log2(m.shape[-2] / height)) for m in maps]
         rois = F.cat([F.cat((F.full_like(b[:, :1], i), b), 1) for i, b in enumerate(boxes)])
-        options = {"output_size": self.output_size, "sampling_ratio": self.sampling_ratio}
         if len(maps) == 1:
-            return roi_align(maps[0], rois, spatial_scale=self.scales[0], **options)
+            return roi_align(maps[0], rois, self.output_size, self.scales[0], self.sampling_ratio)
         level = self._level(boxes, self.scales)
         found, order = [], []
         for k, (feature, scale) in enumerate(zip(maps, self.scales, strict=True)):
             mine = F.nonzero(level == k, as_tuple=True)[0]
-            found.append(roi_align(feature, rois[mine], spatial_scale=scale, **options))
+            found.append(roi_align(feature, rois[mine], self.output_size, scale, self.sampling_ratio))
             order.append(mine)
         return F.cat(found)[F.argsort(F.cat(order))]
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ... import nn
 from ...nn import functional as NF
+from ...tensor import Tensor
 from .layers import Conv2dNormActivation
+
+if TYPE_CHECKING:
+    from ..types import Layer
 
 
 class ExtraFPNBlock(nn.Module):
@@ -18,7 +22,7 @@ class ExtraFPNBlock(nn.Module):
     True
     """
 
-    def forward(self, results: list[Any], x: list[Any], names: list[str]) -> tuple[list[Any], list[str]]:
+    def forward(self, results: list[Tensor], x: list[Tensor], names: list[str]) -> tuple[list[Tensor], list[str]]:
         raise NotImplementedError(f"{type(self).__name__}: forward is to be written.")
 
 
@@ -38,7 +42,7 @@ class FeaturePyramidNetwork(nn.Module):
         in_channels_list: Sequence[int],
         out_channels: int,
         extra_blocks: ExtraFPNBlock | None = None,
-        norm_layer: Callable[..., Any] | None = None,
+        norm_layer: Layer | None = None,
     ) -> None:
         super().__init__()
         if 0 in in_channels_list:
@@ -61,7 +65,7 @@ class FeaturePyramidNetwork(nn.Module):
                     nn.init.constant_(m.bias, 0)
         self.extra_blocks = extra_blocks
 
-    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: Any, *args: Any) -> None:
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], *args: Any) -> None:
         # Before version 2 a block was a bare convolution.
         if (local_metadata.get("version") or 1) < 2:
             for group in ("inner_blocks", "layer_blocks"):
@@ -72,7 +76,7 @@ class FeaturePyramidNetwork(nn.Module):
                             state_dict[f"{prefix}{group}.{i}.0.{kind}"] = state_dict.pop(old)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
 
-    def forward(self, x: Mapping[str, Any]) -> OrderedDict[str, Any]:
+    def forward(self, x: Mapping[str, Tensor]) -> OrderedDict[str, Tensor]:
         names, maps = list(x), list(x.values())
         if len(maps) != len(self.inner_blocks):
             raise ValueError(
@@ -100,7 +104,7 @@ class LastLevelMaxPool(ExtraFPNBlock):
     (votive.Size([1, 2, 2, 2]), ['0', 'pool'])
     """
 
-    def forward(self, results: list[Any], x: list[Any], names: list[str]) -> tuple[list[Any], list[str]]:
+    def forward(self, results: list[Tensor], x: list[Tensor], names: list[str]) -> tuple[list[Tensor], list[str]]:
         return [*results, NF.max_pool2d(results[-1], 1, 2, 0)], [*names, "pool"]
 
 
@@ -122,6 +126,6 @@ class LastLevelP6P7(ExtraFPNBlock):
             nn.init.constant_(module.bias, 0)
         self.use_P5 = in_channels == out_channels
 
-    def forward(self, results: list[Any], x: list[Any], names: list[str]) -> tuple[list[Any], list[str]]:
+    def forward(self, results: list[Tensor], x: list[Tensor], names: list[str]) -> tuple[list[Tensor], list[str]]:
         p6 = self.p6(results[-1] if self.use_P5 else x[-1])
         return [*results, p6, self.p7(NF.relu(p6))], [*names, "p6", "p7"]

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ... import nn
 from ...core import dtype as dt
 from ...ops.registry import F
+from ...tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..types import Size
+
+Boxes = Tensor | Sequence[Tensor]
 
 
-def _regions(op: str, boxes: Any) -> Any:
+def _regions(op: str, boxes: object) -> Tensor:
     """(K, 5) rows: the number of the image, then x1, y1, x2, y2."""
-    if hasattr(boxes, "_spec"):
+    if isinstance(boxes, Tensor):
         if boxes.ndim != 2 or boxes.shape[1] != 5:
             raise AssertionError(
                 f"{op}: boxes as one tensor must be (K, 5), the first column the number of the "
@@ -27,7 +33,7 @@ def _regions(op: str, boxes: Any) -> Any:
     return F.cat([F.cat((F.full_like(b[:, :1], i), b), 1) for i, b in enumerate(boxes)])
 
 
-def _checked(op: str, input: Any, boxes: Any, output_size: Any) -> tuple[Any, tuple[int, int]]:
+def _checked(op: str, input: Tensor, boxes: Boxes, output_size: Size) -> tuple[Tensor, tuple[int, int]]:
     rois = _regions(op, boxes)
     if input.ndim != 4:
         raise ValueError(f"{op}: input must be (N, C, H, W), got {tuple(input.shape)}.")
@@ -37,11 +43,11 @@ def _checked(op: str, input: Any, boxes: Any, output_size: Any) -> tuple[Any, tu
         low, high = int(rois[:, 0].min().item()), int(rois[:, 0].max().item())
         if low < 0 or high >= input.shape[0]:
             raise IndexError(f"{op}: boxes name the images {low}..{high} in a batch of {input.shape[0]}.")
-    size = (output_size,) * 2 if isinstance(output_size, int) else tuple(output_size)
-    return rois, size
+    rows, columns = (output_size,) * 2 if isinstance(output_size, int) else output_size
+    return rois, (rows, columns)
 
 
-def _weights(start: Any, length: Any, bins: int, samples: int, size: int) -> Any:
+def _weights(start: Tensor, length: Tensor, bins: int, samples: int, size: int) -> Tensor:
     """(K, bins, size): how much each element of a line counts in each bin.
 
     A bin averages samples at the centres of equal steps; a sample mixes its two neighbours. Samples
@@ -71,13 +77,13 @@ def _weights(start: Any, length: Any, bins: int, samples: int, size: int) -> Any
 
 
 def roi_align(
-    input: Any,
-    boxes: Any,
+    input: Tensor,
+    boxes: Boxes,
     output_size: int | Sequence[int],
     spatial_scale: float = 1.0,
     sampling_ratio: int = -1,
     aligned: bool = False,
-) -> Any:
+) -> Tensor:
     """Means of interpolated samples in the bins of each region, (K, C, *output_size).
 
     Interpolation is separable, so a region is rows x features x columns, two products with few
@@ -106,7 +112,7 @@ def roi_align(
     return F._region_sums(input, rois[:, 0].long(), by_row, by_column).to(kind)
 
 
-def roi_pool(input: Any, boxes: Any, output_size: int | Sequence[int], spatial_scale: float = 1.0) -> Any:
+def roi_pool(input: Tensor, boxes: Boxes, output_size: int | Sequence[int], spatial_scale: float = 1.0) -> Tensor:
     """The largest elements in the bins of each region, (K, C, *output_size); 0 in empty bins.
 
     Region borders are rounded to elements first (Girshick 2015). The gradient goes to the maxima.
@@ -124,7 +130,7 @@ def roi_pool(input: Any, boxes: Any, output_size: int | Sequence[int], spatial_s
     edges = F.trunc(scaled + F.where(scaled < 0, -0.5, 0.5).to(scaled.dtype))
     left, top, right, bottom = F.unbind(edges, 1)
 
-    def bins(first: Any, last: Any, count: int, size: int) -> tuple[Any, Any]:
+    def bins(first: Tensor, last: Tensor, count: int, size: int) -> tuple[Tensor, Tensor]:
         step = ((last - first + 1).clamp(min=1) / count)[:, None]
         at = F.arange(count, dtype=first.dtype, device=first.device)
         begin, end = F.floor(at * step) + first[:, None], F.ceil((at + 1) * step) + first[:, None]
@@ -152,12 +158,10 @@ class RoIAlign(nn.Module):
         self, output_size: int | Sequence[int], spatial_scale: float, sampling_ratio: int, aligned: bool = False
     ) -> None:
         super().__init__()
-        self.output_size = output_size
-        self.spatial_scale = spatial_scale
-        self.sampling_ratio = sampling_ratio
-        self.aligned = aligned
+        self.output_size, self.spatial_scale = output_size, spatial_scale
+        self.sampling_ratio, self.aligned = sampling_ratio, aligned
 
-    def forward(self, input: Any, rois: Any) -> Any:
+    def forward(self, input: Tensor, rois: Boxes) -> Tensor:
         return roi_align(input, rois, self.output_size, self.spatial_scale, self.sampling_ratio, self.aligned)
 
     def extra_repr(self) -> str:
@@ -176,10 +180,9 @@ class RoIPool(nn.Module):
 
     def __init__(self, output_size: int | Sequence[int], spatial_scale: float) -> None:
         super().__init__()
-        self.output_size = output_size
-        self.spatial_scale = spatial_scale
+        self.output_size, self.spatial_scale = output_size, spatial_scale
 
-    def forward(self, input: Any, rois: Any) -> Any:
+    def forward(self, input: Tensor, rois: Boxes) -> Tensor:
         return roi_pool(input, rois, self.output_size, self.spatial_scale)
 
     def extra_repr(self) -> str:

@@ -32,6 +32,15 @@ from .detection import (
     SanitizeKeyPoints,
     SetClampingMode,
 )
+from .filters import (
+    JPEG,
+    GaussianBlur,
+    GaussianNoise,
+    LinearTransformation,
+    Normalize,
+    RandomErasing,
+    UniformTemporalSubsample,
+)
 from .functional import InterpolationMode
 from .geometry import (
     CenterCrop,
@@ -43,15 +52,6 @@ from .geometry import (
     RandomVerticalFlip,
     Resize,
     TenCrop,
-)
-from .misc import (
-    JPEG,
-    GaussianBlur,
-    GaussianNoise,
-    LinearTransformation,
-    Normalize,
-    RandomErasing,
-    UniformTemporalSubsample,
 )
 from .mixing import CutMix, MixUp
 from .sizing import RandomResize, RandomShortestSize, RandomZoomOut, ScaleJitter

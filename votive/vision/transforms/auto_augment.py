@@ -7,8 +7,9 @@ can be applied again. Knows pictures; masks and boxes are refused, as in torchvi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +18,13 @@ from ...tensor import Tensor
 from ..tv_tensors import BoundingBoxes, KeyPoints, Mask, Video, wrap
 from . import functional as F
 from . import policies
-from .base import PICTURES, Fill, Transform, chance, check_type, flatten, whole
+from .base import PICTURES, Transform, as_sample, chance, check_type, flatten, integer
 from .functional.conversion import max_value
-from .functional.interpolation import mode_of
+from .functional.interpolation import Interpolation, mode_of
 from .functional.kernels import is_pil
+
+if TYPE_CHECKING:
+    from ..types import FillByKind, Picture
 
 Steps = list[tuple[str, float]]
 
@@ -37,7 +41,7 @@ class AutoAugmentPolicy(Enum):
     SVHN = "svhn"
 
 
-def strengths(range_: Any, steps: int, height: int, width: int, bits: bool) -> Any:
+def strengths(range_: policies.Range | None, steps: int, height: int, width: int, bits: bool) -> np.ndarray | None:
     """`steps` strengths of an operation, from weakest to strongest; None if it has none."""
     if range_ is None:
         return None
@@ -54,11 +58,10 @@ def strengths(range_: Any, steps: int, height: int, width: int, bits: bool) -> A
 class _Augment(Transform):
     """Applies steps to the picture of a sample."""
 
-    def __init__(self, interpolation: Any, fill: Any) -> None:
+    def __init__(self, interpolation: Interpolation, fill: FillByKind) -> None:
         super().__init__()
         self.interpolation = mode_of(type(self).__name__, interpolation)
-        self.fill = fill
-        self._fill = Fill(type(self).__name__, fill)
+        self._set_fill(fill)
 
     def _picture(self, leaves: list[Any]) -> int:
         """Which of the leaves is the picture."""
@@ -85,26 +88,26 @@ class _Augment(Transform):
         return name, -strength if range_[2] and chance(0.5) else strength
 
     def _one_of(self, space: policies.Space) -> str:
-        return list(space)[whole(0, len(space))]
+        return list(space)[integer(0, len(space))]
 
-    def apply(self, image: Any, steps: Steps) -> Any:
+    def apply_steps(self, image: Any, steps: Steps) -> Any:
         """The picture after the steps, one after the other."""
         for name, strength in steps:
             image = self._applied(image, name, strength)
         return image
 
-    def _applied(self, image: Any, name: str, strength: float) -> Any:
-        moved = {"interpolation": self.interpolation, "fill": self._fill(image)}
+    def _applied(self, image: Picture, name: str, strength: float) -> Any:
+        mode, fill = self.interpolation, self._fill(image)
         if name in ("ShearX", "ShearY"):
             slant = math.degrees(math.atan(strength))
             shear = [slant, 0.0] if name == "ShearX" else [0.0, slant]
             # About the corner: a row or column at the border stays in place.
-            return F.affine(image, 0.0, [0, 0], 1.0, shear, center=[0, 0], **moved)
+            return F.affine(image, 0.0, [0, 0], 1.0, shear, mode, fill, center=[0, 0])
         if name in ("TranslateX", "TranslateY"):
             by = [int(strength), 0] if name == "TranslateX" else [0, int(strength)]
-            return F.affine(image, 0.0, by, 1.0, [0.0, 0.0], **moved)
+            return F.affine(image, 0.0, by, 1.0, [0.0, 0.0], mode, fill)
         if name == "Rotate":
-            return F.rotate(image, strength, **moved)
+            return F.rotate(image, strength, mode, fill=fill)
         if name == "Solarize":
             top = max_value(image.dtype) if isinstance(image, Tensor) else 255
             return F.solarize(image, top * strength)
@@ -114,21 +117,26 @@ class _Augment(Transform):
             return F.posterize(image, int(strength))
         return _PLAIN[name](image)
 
-    def forward(self, *inputs: Any) -> Any:
-        leaves, rebuild = flatten(inputs if len(inputs) > 1 else inputs[0])
+    def forward(self, *inputs: object) -> Any:
+        leaves, rebuild = flatten(as_sample(inputs))
         at = self._picture(leaves)
         height, width = F.get_size(leaves[at])
-        leaves[at] = self.apply(leaves[at], self.make_steps(height, width))
+        leaves[at] = self.apply_steps(leaves[at], self.make_steps(height, width))
         return rebuild(leaves)
 
 
-_FACTORS = {
+_FACTORS: dict[str, Callable[[Any, float], Any]] = {
     "Brightness": F.adjust_brightness,
     "Color": F.adjust_saturation,
     "Contrast": F.adjust_contrast,
     "Sharpness": F.adjust_sharpness,
 }
-_PLAIN = {"Identity": lambda image: image, "AutoContrast": F.autocontrast, "Equalize": F.equalize, "Invert": F.invert}
+_PLAIN: dict[str, Callable[[Any], Any]] = {
+    "Identity": lambda image: image,
+    "AutoContrast": F.autocontrast,
+    "Equalize": F.equalize,
+    "Invert": F.invert,
+}
 
 
 class AutoAugment(_Augment):
@@ -142,8 +150,8 @@ class AutoAugment(_Augment):
     def __init__(
         self,
         policy: AutoAugmentPolicy = AutoAugmentPolicy.IMAGENET,
-        interpolation: Any = F.InterpolationMode.NEAREST,
-        fill: Any = None,
+        interpolation: Interpolation = F.InterpolationMode.NEAREST,
+        fill: FillByKind = None,
     ) -> None:
         super().__init__(interpolation, fill)
         if not isinstance(policy, AutoAugmentPolicy):
@@ -152,7 +160,7 @@ class AutoAugment(_Augment):
         self._policies = getattr(policies, policy.name)
 
     def make_steps(self, height: int, width: int) -> Steps:
-        chosen = self._policies[whole(0, len(self._policies))]
+        chosen = self._policies[integer(0, len(self._policies))]
         return [
             self._step(policies.AUTO, name, 10, at or 0, height, width)
             for name, probability, at in chosen
@@ -173,17 +181,15 @@ class RandAugment(_Augment):
         num_ops: int = 2,
         magnitude: int = 9,
         num_magnitude_bins: int = 31,
-        interpolation: Any = F.InterpolationMode.NEAREST,
-        fill: Any = None,
+        interpolation: Interpolation = F.InterpolationMode.NEAREST,
+        fill: FillByKind = None,
     ) -> None:
         super().__init__(interpolation, fill)
         if not isinstance(num_ops, int) or num_ops < 0:
             raise ValueError(f"RandAugment: num_ops must be a non-negative int, got {num_ops!r}.")
         if not 0 <= magnitude < num_magnitude_bins:
             raise ValueError(f"RandAugment: magnitude must be in 0..{num_magnitude_bins - 1}, got {magnitude}.")
-        self.num_ops = num_ops
-        self.magnitude = magnitude
-        self.num_magnitude_bins = num_magnitude_bins
+        self.num_ops, self.magnitude, self.num_magnitude_bins = num_ops, magnitude, num_magnitude_bins
 
     def make_steps(self, height: int, width: int) -> Steps:
         bins, at = self.num_magnitude_bins, self.magnitude
@@ -200,14 +206,17 @@ class TrivialAugmentWide(_Augment):
     """
 
     def __init__(
-        self, num_magnitude_bins: int = 31, interpolation: Any = F.InterpolationMode.NEAREST, fill: Any = None
+        self,
+        num_magnitude_bins: int = 31,
+        interpolation: Interpolation = F.InterpolationMode.NEAREST,
+        fill: FillByKind = None,
     ) -> None:
         super().__init__(interpolation, fill)
         self.num_magnitude_bins = num_magnitude_bins
 
     def make_steps(self, height: int, width: int) -> Steps:
         name, bins = self._one_of(policies.TRIVIAL), self.num_magnitude_bins
-        return [self._step(policies.TRIVIAL, name, bins, whole(0, bins), height, width)]
+        return [self._step(policies.TRIVIAL, name, bins, integer(0, bins), height, width)]
 
 
 class AugMix(_Augment):
@@ -225,32 +234,29 @@ class AugMix(_Augment):
         chain_depth: int = -1,
         alpha: float = 1.0,
         all_ops: bool = True,
-        interpolation: Any = F.InterpolationMode.BILINEAR,
-        fill: Any = None,
+        interpolation: Interpolation = F.InterpolationMode.BILINEAR,
+        fill: FillByKind = None,
     ) -> None:
         super().__init__(interpolation, fill)
         if not 1 <= severity <= 10:
             raise ValueError(f"AugMix: severity must be in 1..10, got {severity}.")
-        self.severity = severity
-        self.mixture_width = mixture_width
-        self.chain_depth = chain_depth
-        self.alpha = alpha
-        self.all_ops = all_ops
+        self.severity, self.mixture_width, self.chain_depth = severity, mixture_width, chain_depth
+        self.alpha, self.all_ops = alpha, all_ops
 
     def make_steps(self, height: int, width: int) -> Steps:
         """One chain."""
         space = policies.AUGMIX if self.all_ops else policies.AUGMIX_PARTIAL
-        depth = self.chain_depth if self.chain_depth > 0 else whole(1, 4)
+        depth = self.chain_depth if self.chain_depth > 0 else integer(1, 4)
         names = [self._one_of(space) for _ in range(depth)]
-        return [self._step(space, n, 10, whole(0, self.severity), height, width) for n in names]
+        return [self._step(space, n, 10, integer(0, self.severity), height, width) for n in names]
 
-    def _shares(self, count: int, parts: int) -> Any:
+    def _shares(self, count: int, parts: int) -> Tensor:
         """(count, parts) random shares of 1, from a symmetric Dirichlet distribution."""
         from ...distributions import Dirichlet
 
         return Dirichlet(ops.full((count, parts), self.alpha)).sample()
 
-    def mixed(self, image: Any, chains: list[Steps], own: Any, others: Any) -> Any:
+    def mixed(self, image: Tensor, chains: list[Steps], own: Tensor, others: Tensor) -> Tensor:
         """`own` parts of the images themselves and (N, chains) `others` parts of their chains."""
         shape, kind = tuple(image.shape), image.dtype
         dims = 5 if isinstance(image, Video) else 4
@@ -259,11 +265,11 @@ class AugMix(_Augment):
         wide = batch if kind.is_floating_point else batch.float()
         mix = own.reshape(ones).to(wide.dtype) * wide
         for k, chain in enumerate(chains):
-            mix = mix + others[:, k].reshape(ones).to(wide.dtype) * self.apply(batch, chain)
+            mix = mix + others[:, k].reshape(ones).to(wide.dtype) * self.apply_steps(batch, chain)
         return mix.reshape(shape).to(kind)
 
-    def forward(self, *inputs: Any) -> Any:
-        leaves, rebuild = flatten(inputs if len(inputs) > 1 else inputs[0])
+    def forward(self, *inputs: object) -> Any:
+        leaves, rebuild = flatten(as_sample(inputs))
         at = self._picture(leaves)
         given = leaves[at]
         image = F.pil_to_tensor(given) if is_pil(given) else given

@@ -6,21 +6,32 @@ Knows samples, no image. A sample is any nesting of dicts, lists and tuples.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from ... import nn
 from ...core import dtype as dt
 from ...ops.registry import F
 from ...tensor import Tensor
 from .. import tv_tensors
-from .functional.kernels import is_pil, is_pure_tensor, kernel_for
+from .functional.kernels import Functional, is_pil, is_pure_tensor, kernel_for
 from .functional.sizes import get_dimensions, get_size
+
+if TYPE_CHECKING:
+    from ..types import Fill, FillByKind
+
+# A type, or a function that says whether something is of a kind.
+Check = type | Callable[[Any], bool]
 
 # --- samples -------------------------------------------------------------------------------------
 
 
-def flatten(sample: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
+def as_sample(inputs: tuple[object, ...]) -> object:
+    """What a transform was called with: one input alone, several as a tuple."""
+    return inputs if len(inputs) > 1 else inputs[0]
+
+
+def flatten(sample: object) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     """The leaves of a sample, and what puts others in their places."""
     leaves: list[Any] = []
 
@@ -43,7 +54,7 @@ def flatten(sample: Any) -> tuple[list[Any], Callable[[list[Any]], Any]]:
     return leaves, rebuild
 
 
-def check_type(obj: Any, types_or_checks: Any) -> bool:
+def check_type(obj: object, types_or_checks: Iterable[Check]) -> bool:
     """Whether one of the types is its type, or one of the functions says yes.
 
     >>> votive.vision.transforms.check_type(1, (str, lambda x: x == 1))
@@ -52,7 +63,7 @@ def check_type(obj: Any, types_or_checks: Any) -> bool:
     return any(isinstance(obj, t) if isinstance(t, type) else t(obj) for t in types_or_checks)
 
 
-def has_any(flat_inputs: Any, *types_or_checks: Any) -> bool:
+def has_any(flat_inputs: Iterable[object], *types_or_checks: Check) -> bool:
     """Whether one of the inputs is of one of these kinds.
 
     >>> votive.vision.transforms.has_any([1, "a"], str)
@@ -61,7 +72,7 @@ def has_any(flat_inputs: Any, *types_or_checks: Any) -> bool:
     return any(check_type(inpt, types_or_checks) for inpt in flat_inputs)
 
 
-def has_all(flat_inputs: Any, *types_or_checks: Any) -> bool:
+def has_all(flat_inputs: Iterable[object], *types_or_checks: Check) -> bool:
     """Whether each of these kinds is among the inputs.
 
     >>> votive.vision.transforms.has_all([1, "a"], str, float)
@@ -70,8 +81,8 @@ def has_all(flat_inputs: Any, *types_or_checks: Any) -> bool:
     return all(any(check_type(inpt, (t,)) for inpt in flat_inputs) for t in types_or_checks)
 
 
-PICTURES = (is_pure_tensor, tv_tensors.Image, tv_tensors.Video, is_pil)
-_SIZED = (*PICTURES, tv_tensors.Mask, tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
+PICTURES: tuple[Check, ...] = (is_pure_tensor, tv_tensors.Image, tv_tensors.Video, is_pil)
+_SIZED: tuple[Check, ...] = (*PICTURES, tv_tensors.Mask, tv_tensors.BoundingBoxes, tv_tensors.KeyPoints)
 
 
 def _one(op: str, what: str, found: set[tuple[int, ...]]) -> tuple[int, ...]:
@@ -82,7 +93,7 @@ def _one(op: str, what: str, found: set[tuple[int, ...]]) -> tuple[int, ...]:
     return found.pop()
 
 
-def query_chw(flat_inputs: Any) -> tuple[int, ...]:
+def query_chw(flat_inputs: Iterable[object]) -> tuple[int, ...]:
     """(channels, height, width) that all images among the inputs have.
 
     >>> votive.vision.transforms.query_chw([votive.zeros(3, 4, 5), "label"])
@@ -92,7 +103,7 @@ def query_chw(flat_inputs: Any) -> tuple[int, ...]:
     return _one("query_chw", "(C, H, W)", {tuple(get_dimensions(i)) for i in pictures})
 
 
-def query_size(flat_inputs: Any) -> tuple[int, ...]:
+def query_size(flat_inputs: Iterable[object]) -> tuple[int, ...]:
     """(height, width) that all images, masks and boxes among the inputs have.
 
     >>> votive.vision.transforms.query_size([votive.zeros(3, 4, 5)])
@@ -102,7 +113,7 @@ def query_size(flat_inputs: Any) -> tuple[int, ...]:
     return _one("query_size", "(H, W)", {tuple(get_size(i)) for i in sized})
 
 
-def get_bounding_boxes(flat_inputs: Any) -> Any:
+def get_bounding_boxes(flat_inputs: Iterable[object]) -> tv_tensors.BoundingBoxes:
     """The boxes among the inputs.
 
     >>> votive.vision.transforms.get_bounding_boxes([])
@@ -123,9 +134,9 @@ def uniform(low: float, high: float) -> float:
     return low + (high - low) * F.rand((), dtype=dt.float64).item()
 
 
-def whole(low: int, high: int) -> int:
+def integer(low: int, high: int) -> int:
     """An integer from `low` on and below `high`."""
-    return F.randint(low, high, ()).item()  # type: ignore[no-any-return]
+    return int(F.randint(low, high, ()).item())
 
 
 def chance(p: float) -> bool:
@@ -136,7 +147,7 @@ def chance(p: float) -> bool:
 # --- arguments -----------------------------------------------------------------------------------
 
 
-def pair(name: str, what: str, size: Any) -> tuple[int, int]:
+def pair(name: str, what: str, size: object) -> tuple[int, int]:
     """Two integers from one or two."""
     if isinstance(size, int):
         return size, size
@@ -145,7 +156,7 @@ def pair(name: str, what: str, size: Any) -> tuple[int, int]:
     raise ValueError(f"{name}: {what} must be an int or one or two of them, got {size!r}.")
 
 
-def numbers(name: str, what: str, value: Any, counts: tuple[int, ...] = (2,)) -> list[float]:
+def numbers(name: str, what: str, value: object, counts: tuple[int, ...] = (2,)) -> list[float]:
     """As many numbers as allowed, or an error."""
     if not isinstance(value, (list, tuple)):
         raise TypeError(f"{name}: {what} must be a sequence, got {value!r}.")
@@ -154,7 +165,7 @@ def numbers(name: str, what: str, value: Any, counts: tuple[int, ...] = (2,)) ->
     return [float(v) for v in value]
 
 
-def degrees(name: str, what: str, value: Any, counts: tuple[int, ...] = (2,)) -> list[float]:
+def angles(name: str, what: str, value: object, counts: tuple[int, ...] = (2,)) -> list[float]:
     """A range of angles: a number means from its negative to itself."""
     if isinstance(value, (int, float)):
         if value < 0:
@@ -163,16 +174,16 @@ def degrees(name: str, what: str, value: Any, counts: tuple[int, ...] = (2,)) ->
     return numbers(name, what, value, counts)
 
 
-class Fill:
+class FillOf:
     """What fills the border, by kind of input: one for all, or a dict with types and "others"."""
 
-    def __init__(self, name: str, fill: Any) -> None:
+    def __init__(self, name: str, fill: FillByKind) -> None:
         for value in fill.values() if isinstance(fill, dict) else (fill,):
             if value is not None and not isinstance(value, (int, float, list, tuple)):
                 raise TypeError(f"{name}: fill must be a number, a sequence or a dict of them, got {value!r}.")
-        self.by_kind = fill if isinstance(fill, dict) else {"others": fill}
+        self.by_kind: dict[type | str, Fill] = fill if isinstance(fill, dict) else {"others": fill}
 
-    def __call__(self, inpt: Any) -> Any:
+    def __call__(self, inpt: object) -> Fill:
         value = self.by_kind.get(type(inpt), self.by_kind.get("others"))
         return list(value) if isinstance(value, tuple) else value
 
@@ -193,7 +204,8 @@ class Transform(nn.Module):
     {'image': tensor([2.]), 'label': 3}
     """
 
-    _transformed_types: tuple[Any, ...] = (Tensor, is_pil)
+    _transformed_types: tuple[Check, ...] = (Tensor, is_pil)
+    _fill: FillOf
 
     def check_inputs(self, flat_inputs: list[Any]) -> None:
         """Raise for samples that the transform does not take."""
@@ -202,11 +214,14 @@ class Transform(nn.Module):
         """What is drawn once for the whole sample."""
         return {}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         """One part of the sample, changed."""
-        raise NotImplementedError(f"{type(self).__name__}: transform is to be written.")
+        raise NotImplementedError(f"{type(self).__name__}: a subclass has to define transform.")
 
-    def _call_kernel(self, functional: Any, inpt: Any, *args: Any, **options: Any) -> Any:
+    def _set_fill(self, fill: FillByKind) -> None:
+        self.fill, self._fill = fill, FillOf(type(self).__name__, fill)
+
+    def _call_kernel(self, functional: Functional[..., Any], inpt: object, *args: Any, **options: Any) -> Any:
         """A functional on an input; what it has no kernel for passes."""
         kernel = kernel_for(functional, inpt)
         return inpt if kernel is None else kernel(inpt, *args, **options)
@@ -226,9 +241,8 @@ class Transform(nn.Module):
         params = self.make_params([leaf for leaf, n in zip(leaves, needs, strict=True) if n])
         return [self.transform(leaf, params) if n else leaf for leaf, n in zip(leaves, needs, strict=True)]
 
-    def forward(self, *inputs: Any) -> Any:
-        sample = inputs if len(inputs) > 1 else inputs[0]
-        leaves, rebuild = flatten(sample)
+    def forward(self, *inputs: object) -> Any:
+        leaves, rebuild = flatten(as_sample(inputs))
         self.check_inputs(leaves)
         return rebuild(self._run(leaves))
 

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ops.registry import F as ops
+from ...tensor import Tensor
 from . import functional as F
 from .base import RandomApplyTransform, Transform, chance, query_chw, uniform
+from .functional.kernels import Functional
 
 
 class Grayscale(Transform):
@@ -21,7 +23,7 @@ class Grayscale(Transform):
         super().__init__()
         self.num_output_channels = num_output_channels
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.rgb_to_grayscale, inpt, self.num_output_channels)
 
 
@@ -38,7 +40,7 @@ class RandomGrayscale(RandomApplyTransform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"num_input_channels": query_chw(flat_inputs)[0]}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.rgb_to_grayscale, inpt, params["num_input_channels"])
 
 
@@ -49,11 +51,11 @@ class RGB(Transform):
     votive.Size([3, 2, 2])
     """
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.grayscale_to_rgb, inpt)
 
 
-_ADJUST = (
+_ADJUST: tuple[tuple[str, Functional[..., Tensor]], ...] = (
     ("brightness_factor", F.adjust_brightness),
     ("contrast_factor", F.adjust_contrast),
     ("saturation_factor", F.adjust_saturation),
@@ -61,7 +63,7 @@ _ADJUST = (
 )
 
 
-def _range(name: str, value: Any, centre: float, low: float, high: float) -> Any:
+def _range(name: str, value: object, centre: float, low: float, high: float) -> tuple[float, float] | None:
     """(min, max) of a factor, or None where it changes nothing."""
     if value is None:
         return None
@@ -83,7 +85,7 @@ def _range(name: str, value: Any, centre: float, low: float, high: float) -> Any
 class ColorJitter(Transform):
     """Brightness, contrast, saturation and hue changed by random factors, in random order.
 
-    One number b means a factor in 1 - b .. 1 + b; for hue a turn in -b .. b, at most 0.5.
+    One number b means a factor in 1 - b .. 1 + b; for hue a rotation in -b .. b, at most 0.5.
 
     >>> votive.vision.transforms.ColorJitter(0.5, 0.5, 0.5, 0.1)(votive.zeros(3, 2, 2)).shape
     votive.Size([3, 2, 2])
@@ -114,13 +116,13 @@ class ColorJitter(Transform):
         contrast: Sequence[float] | None,
         saturation: Sequence[float] | None,
         hue: Sequence[float] | None,
-    ) -> tuple[Any, float | None, float | None, float | None, float | None]:
+    ) -> tuple[Tensor, float | None, float | None, float | None, float | None]:
         """The order of the four changes and a factor for each, from ranges or None."""
         order = ops.randperm(4)
         b, c, s, h = (None if span is None else uniform(*span) for span in (brightness, contrast, saturation, hue))
         return order, b, c, s, h
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         for k in params["fn_idx"]:
             name, adjust = _ADJUST[int(k)]
             if params[name] is not None:
@@ -138,7 +140,7 @@ class RandomChannelPermutation(Transform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"permutation": ops.randperm(query_chw(flat_inputs)[0]).tolist()}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.permute_channels, inpt, params["permutation"])
 
 
@@ -158,10 +160,7 @@ class RandomPhotometricDistort(Transform):
         p: float = 0.5,
     ) -> None:
         super().__init__()
-        self.brightness = brightness
-        self.contrast = contrast
-        self.hue = hue
-        self.saturation = saturation
+        self.brightness, self.contrast, self.hue, self.saturation = brightness, contrast, hue, saturation
         self.p = p
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
@@ -175,7 +174,7 @@ class RandomPhotometricDistort(Transform):
         params["channel_permutation"] = shuffled
         return params
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         brightness, contrast, saturation, hue = _ADJUST
         early = (brightness, contrast, saturation, hue)
         late = (brightness, saturation, hue, contrast)
@@ -194,7 +193,7 @@ class RandomEqualize(RandomApplyTransform):
     votive.Size([3, 2, 2])
     """
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.equalize, inpt)
 
 
@@ -205,7 +204,7 @@ class RandomInvert(RandomApplyTransform):
     tensor([[[1.]]])
     """
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.invert, inpt)
 
 
@@ -220,7 +219,7 @@ class RandomPosterize(RandomApplyTransform):
         super().__init__(p=p)
         self.bits = bits
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.posterize, inpt, self.bits)
 
 
@@ -235,7 +234,7 @@ class RandomSolarize(RandomApplyTransform):
         super().__init__(p=p)
         self.threshold = threshold
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.solarize, inpt, self.threshold)
 
 
@@ -246,7 +245,7 @@ class RandomAutocontrast(RandomApplyTransform):
     tensor([[[0., 1.]]])
     """
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.autocontrast, inpt)
 
 
@@ -261,5 +260,5 @@ class RandomAdjustSharpness(RandomApplyTransform):
         super().__init__(p=p)
         self.sharpness_factor = sharpness_factor
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.adjust_sharpness, inpt, self.sharpness_factor)

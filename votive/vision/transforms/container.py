@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ... import nn
 from ...ops.registry import F
-from .base import Transform, chance
+from .base import Transform, as_sample, chance
+
+Transforms = Sequence[Callable[..., Any]] | nn.ModuleList
 
 
-def _listed(name: str, transforms: Any) -> Any:
+def _listed(name: str, transforms: object) -> Transforms:
     if not isinstance(transforms, (Sequence, nn.ModuleList)):
         raise TypeError(f"{name}: transforms must be a sequence, got {type(transforms).__name__}.")
     if not len(transforms):
@@ -18,7 +20,7 @@ def _listed(name: str, transforms: Any) -> Any:
     return transforms
 
 
-def _chained(transforms: Any, inputs: tuple[Any, ...]) -> Any:
+def _chained(transforms: Iterable[Callable[..., Any]], inputs: tuple[Any, ...]) -> Any:
     several = len(inputs) > 1
     for transform in transforms:
         outputs = transform(*inputs)
@@ -27,7 +29,7 @@ def _chained(transforms: Any, inputs: tuple[Any, ...]) -> Any:
 
 
 class _Group(Transform):
-    def __init__(self, transforms: Any) -> None:
+    def __init__(self, transforms: Transforms) -> None:
         super().__init__()
         self.transforms = _listed(type(self).__name__, transforms)
 
@@ -43,10 +45,7 @@ class Compose(_Group):
     votive.Size([3, 2, 2])
     """
 
-    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
-        super().__init__(transforms)
-
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         return _chained(self.transforms, inputs)
 
 
@@ -58,15 +57,15 @@ class RandomApply(_Group):
     votive.Size([3, 8, 8])
     """
 
-    def __init__(self, transforms: Any, p: float = 0.5) -> None:
+    def __init__(self, transforms: Transforms, p: float = 0.5) -> None:
         super().__init__(transforms)
         if not 0.0 <= p <= 1.0:
             raise ValueError(f"RandomApply: p must be in [0, 1], got {p}.")
         self.p = p
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         if not chance(self.p):
-            return inputs if len(inputs) > 1 else inputs[0]
+            return as_sample(inputs)
         return _chained(self.transforms, inputs)
 
 
@@ -78,14 +77,14 @@ class RandomChoice(_Group):
     votive.Size([3, 4, 4])
     """
 
-    def __init__(self, transforms: Sequence[Callable[..., Any]], p: Sequence[float] | None = None) -> None:
+    def __init__(self, transforms: Transforms, p: Sequence[float] | None = None) -> None:
         super().__init__(transforms)
         weights = [1.0] * len(transforms) if p is None else list(p)
         if len(weights) != len(transforms):
             raise ValueError(f"RandomChoice: {len(weights)} weights for {len(transforms)} transforms.")
         self.p = [w / sum(weights) for w in weights]
 
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         return self.transforms[int(F.multinomial(F.tensor(self.p), 1).item())](*inputs)
 
 
@@ -97,10 +96,7 @@ class RandomOrder(_Group):
     votive.Size([3, 2, 2])
     """
 
-    def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
-        super().__init__(transforms)
-
-    def forward(self, *inputs: Any) -> Any:
+    def forward(self, *inputs: object) -> Any:
         order = F.randperm(len(self.transforms)).tolist()
         return _chained([self.transforms[i] for i in order], inputs)
 
@@ -112,7 +108,7 @@ class Identity(Transform):
     1
     """
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return inpt
 
 
@@ -123,7 +119,7 @@ class Lambda(Transform):
     ['A', 1]
     """
 
-    _transformed_types = (object,)
+    _transformed_types: tuple[type, ...] = (object,)
 
     def __init__(self, lambd: Callable[[Any], Any], *types: type) -> None:
         super().__init__()
@@ -133,7 +129,7 @@ class Lambda(Transform):
     def _needs_transform_list(self, flat_inputs: list[Any]) -> list[bool]:
         return [isinstance(inpt, self.types) for inpt in flat_inputs]
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self.lambd(inpt)
 
     def extra_repr(self) -> str:

@@ -15,7 +15,7 @@ from .base import Transform
 from .functional.kernels import is_pil, is_pure_tensor
 
 
-def _is_array(inpt: Any) -> bool:
+def _is_array(inpt: object) -> bool:
     return isinstance(inpt, np.ndarray)
 
 
@@ -104,7 +104,7 @@ class ToDtype(Transform):
 
     _transformed_types = (Tensor,)
 
-    def __init__(self, dtype: Any, scale: bool = False) -> None:
+    def __init__(self, dtype: dt.dtype | dict[type | str, dt.dtype | None], scale: bool = False) -> None:
         super().__init__()
         if not isinstance(dtype, (dict, dt.dtype)):
             raise ValueError(f"ToDtype: dtype must be a dtype or a dict, got {dtype!r}.")
@@ -140,7 +140,7 @@ class ConvertImageDtype(Transform):
     tensor([[[255]]], dtype=votive.uint8)
     """
 
-    def __init__(self, dtype: Any = dt.float32) -> None:
+    def __init__(self, dtype: dt.dtype = dt.float32) -> None:
         super().__init__()
         self.dtype = dtype
 

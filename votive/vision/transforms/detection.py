@@ -9,10 +9,10 @@ from ...tensor import Tensor
 from .. import tv_tensors
 from ..ops.boxes import box_iou
 from . import functional as F
-from .base import Transform, flatten, get_bounding_boxes, has_all, has_any, query_size, uniform, whole
+from .base import Transform, as_sample, flatten, get_bounding_boxes, has_all, has_any, integer, query_size, uniform
 from .functional.boxes import corners
 from .functional.kernels import is_pil, is_pure_tensor
-from .mixing import labels_getter as _getter
+from .mixing import Getter, labels_finder
 
 BoundingBoxes = tv_tensors.BoundingBoxes
 
@@ -29,7 +29,7 @@ class ConvertBoundingBoxFormat(Transform):
 
     _transformed_types = (BoundingBoxes,)
 
-    def __init__(self, format: Any) -> None:
+    def __init__(self, format: tv_tensors.BoundingBoxFormat | str) -> None:
         super().__init__()
         self.format = tv_tensors.box_format(format)
 
@@ -102,10 +102,8 @@ class RandomIoUCrop(Transform):
         trials: int = 40,
     ) -> None:
         super().__init__()
-        self.min_scale = min_scale
-        self.max_scale = max_scale
-        self.min_aspect_ratio = min_aspect_ratio
-        self.max_aspect_ratio = max_aspect_ratio
+        self.min_scale, self.max_scale = min_scale, max_scale
+        self.min_aspect_ratio, self.max_aspect_ratio = min_aspect_ratio, max_aspect_ratio
         self.options = sampler_options or [0.0, 0.1, 0.3, 0.5, 0.7, 0.9, 1.0]
         self.trials = trials
 
@@ -114,7 +112,7 @@ class RandomIoUCrop(Transform):
         if not (has_all(flat_inputs, BoundingBoxes) and pictures):
             raise TypeError("RandomIoUCrop: a sample needs an image and BoundingBoxes.")
 
-    def _trial(self, boxes: Any, height: int, width: int, overlap: float) -> dict[str, Any] | None:
+    def _trial(self, boxes: Tensor, height: int, width: int, overlap: float) -> dict[str, Any] | None:
         new_width = int(width * uniform(self.min_scale, self.max_scale))
         new_height = int(height * uniform(self.min_scale, self.max_scale))
         if not new_width or not new_height:
@@ -138,7 +136,7 @@ class RandomIoUCrop(Transform):
         given = get_bounding_boxes(flat_inputs)
         boxes = corners(given.as_tensor(), given.format)
         while True:
-            overlap = self.options[whole(0, len(self.options))]
+            overlap = self.options[integer(0, len(self.options))]
             if overlap >= 1.0:  # the image as it is
                 return {}
             for _ in range(self.trials):
@@ -146,7 +144,7 @@ class RandomIoUCrop(Transform):
                 if found is not None:
                     return found
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         if not params:
             return inpt
         place = {k: params[k] for k in ("top", "left", "height", "width")}
@@ -156,6 +154,15 @@ class RandomIoUCrop(Transform):
             plain = out.as_tensor()
             out = tv_tensors.wrap(ops.where(kept, plain, ops.zeros_like(plain)), like=out)
         return out
+
+
+def _labels(name: str, labels: Any, count: int, what: str) -> tuple[Tensor, ...]:
+    """The labels of a sample: none, one tensor or several, each with a label for every box or point."""
+    listed = () if labels is None else tuple(labels) if isinstance(labels, (list, tuple)) else (labels,)
+    for label in listed:
+        if not isinstance(label, Tensor) or label.shape[0] != count:
+            raise ValueError(f"{name}: labels must be tensors with one for each of the {count} {what}, got {label!r}.")
+    return listed
 
 
 class SanitizeBoundingBoxes(Transform):
@@ -169,37 +176,29 @@ class SanitizeBoundingBoxes(Transform):
     tensor([5])
     """
 
-    def __init__(self, min_size: float = 1.0, min_area: float = 1.0, labels_getter: Any = "default") -> None:
+    def __init__(self, min_size: float = 1.0, min_area: float = 1.0, labels_getter: Getter = "default") -> None:
         super().__init__()
         if min_size < 1 or min_area < 1:
             raise ValueError(
                 f"SanitizeBoundingBoxes: min_size and min_area must be at least 1, got {min_size} and {min_area}."
             )
-        self.min_size = min_size
-        self.min_area = min_area
+        self.min_size, self.min_area = min_size, min_area
         self.labels_getter = labels_getter
-        self._labels_getter = _getter("SanitizeBoundingBoxes", labels_getter)
+        self._find_labels = labels_finder("SanitizeBoundingBoxes", labels_getter)
 
-    def _valid(self, boxes: Any) -> Any:
+    def _valid(self, boxes: BoundingBoxes) -> Tensor:
         b = corners(boxes.as_tensor(), boxes.format)
         height, width = boxes.canvas_size
         wide, high = b[:, 2] - b[:, 0], b[:, 3] - b[:, 1]
         fine = (wide >= self.min_size) & (high >= self.min_size) & (wide * high >= self.min_area)
         return fine & (b >= 0).all(1) & (b[:, 0::2] <= width).all(1) & (b[:, 1::2] <= height).all(1)
 
-    def forward(self, *inputs: Any) -> Any:
-        sample = inputs if len(inputs) > 1 else inputs[0]
-        labels = self._labels_getter(sample)
-        listed = () if labels is None else labels if isinstance(labels, (list, tuple)) else (labels,)
+    def forward(self, *inputs: object) -> Any:
+        sample = as_sample(inputs)
         leaves, rebuild = flatten(sample)
         boxes = get_bounding_boxes(leaves)
-        for label in listed:
-            if not isinstance(label, Tensor) or label.shape[0] != boxes.shape[0]:
-                raise ValueError(
-                    f"SanitizeBoundingBoxes: labels must be tensors with one for each of the "
-                    f"{boxes.shape[0]} boxes, got {label!r}."
-                )
-        params = {"valid": self._valid(boxes), "labels": listed}
+        labels = _labels("SanitizeBoundingBoxes", self._find_labels(sample), boxes.shape[0], "boxes")
+        params = {"valid": self._valid(boxes), "labels": labels}
         return rebuild([self.transform(leaf, params) for leaf in leaves])
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
@@ -235,35 +234,22 @@ class SanitizeKeyPoints(Transform):
     [[1, 3]]
     """
 
-    def __init__(self, labels_getter: Any = None) -> None:
+    def __init__(self, labels_getter: Getter = None) -> None:
         super().__init__()
         self.labels_getter = labels_getter
-        self._labels_getter = _getter("SanitizeKeyPoints", labels_getter)
+        self._find_labels = labels_finder("SanitizeKeyPoints", labels_getter)
 
-    def forward(self, *inputs: Any) -> Any:
-        sample = inputs if len(inputs) > 1 else inputs[0]
-        labels = self._labels_getter(sample)
-        listed = labels if isinstance(labels, (list, tuple)) else () if labels is None else (labels,)
+    def forward(self, *inputs: object) -> Any:
+        sample = as_sample(inputs)
         leaves, rebuild = flatten(sample)
         found = [leaf for leaf in leaves if isinstance(leaf, tv_tensors.KeyPoints)]
         if len(found) != 1:
             raise ValueError(f"SanitizeKeyPoints: needs one KeyPoints in a sample, got {len(found)}.")
         points, (height, width) = found[0], found[0].canvas_size
-        for label in listed:
-            if not isinstance(label, Tensor) or label.shape[0] != points.shape[0]:
-                raise ValueError(
-                    f"SanitizeKeyPoints: labels must be tensors with one for each of the "
-                    f"{points.shape[0]} points, got {label!r}."
-                )
+        labels = _labels("SanitizeKeyPoints", self._find_labels(sample), points.shape[0], "points")
         x, y = points[..., 0], points[..., 1]
         valid = (x >= 0) & (x < width) & (y >= 0) & (y < height)
         valid = valid.flatten(1).all(1) if valid.ndim > 1 else valid
-        kept = [
-            tv_tensors.wrap(leaf.as_tensor()[valid], like=leaf)
-            if leaf is points
-            else leaf[valid]
-            if any(leaf is label for label in listed)
-            else leaf
-            for leaf in leaves
-        ]
+        kept = [tv_tensors.wrap(leaf.as_tensor()[valid], like=leaf) if leaf is points else leaf for leaf in leaves]
+        kept = [leaf[valid] if any(leaf is label for label in labels) else leaf for leaf in kept]
         return rebuild(kept)

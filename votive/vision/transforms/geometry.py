@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..tv_tensors import BoundingBoxes, KeyPoints, Mask
 from . import functional as F
-from .base import Fill, RandomApplyTransform, Transform, has_any, pair, query_size, uniform, whole
-from .functional.cropping import sides
-from .functional.interpolation import mode_of
+from .base import RandomApplyTransform, Transform, has_any, integer, pair, query_size, uniform
+from .functional.cropping import PaddingMode, check_padding_mode, sides
+from .functional.interpolation import Interpolation, mode_of
 
-PAD_MODES = ("constant", "edge", "reflect", "symmetric")
+if TYPE_CHECKING:
+    from ..types import FillByKind, Picture
 
 
 class RandomHorizontalFlip(RandomApplyTransform):
@@ -23,7 +24,7 @@ class RandomHorizontalFlip(RandomApplyTransform):
     tensor([[[2, 1]]])
     """
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.horizontal_flip, inpt)
 
 
@@ -34,7 +35,7 @@ class RandomVerticalFlip(RandomApplyTransform):
     tensor([2, 1])
     """
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.vertical_flip, inpt)
 
 
@@ -48,7 +49,7 @@ class Resize(Transform):
     def __init__(
         self,
         size: int | Sequence[int] | None,
-        interpolation: Any = F.InterpolationMode.BILINEAR,
+        interpolation: Interpolation = F.InterpolationMode.BILINEAR,
         max_size: int | None = None,
         antialias: bool | None = True,
     ) -> None:
@@ -63,7 +64,7 @@ class Resize(Transform):
         self.max_size = max_size
         self.antialias = antialias
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(
             F.resize,
             inpt,
@@ -85,7 +86,7 @@ class CenterCrop(Transform):
         super().__init__()
         self.size = pair("CenterCrop", "size", size)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.center_crop, inpt, self.size)
 
 
@@ -108,7 +109,7 @@ class FiveCrop(_Crops):
         super().__init__()
         self.size = pair("FiveCrop", "size", size)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.five_crop, inpt, self.size)
 
 
@@ -124,19 +125,18 @@ class TenCrop(_Crops):
         self.size = pair("TenCrop", "size", size)
         self.vertical_flip = vertical_flip
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.ten_crop, inpt, self.size, vertical_flip=self.vertical_flip)
 
 
-def _check_padding(name: str, padding: Any, padding_mode: str) -> None:
+def _check_padding(name: str, padding: object, padding_mode: PaddingMode) -> None:
     try:
         given = sides(name, padding)
     except TypeError as e:
         raise ValueError(str(e)) from None
     if not all(isinstance(p, int) for p in given):
         raise ValueError(f"{name}: padding must be integers, got {padding}.")
-    if padding_mode not in PAD_MODES:
-        raise ValueError(f"{name}: padding_mode must be one of {PAD_MODES}, got {padding_mode!r}.")
+    check_padding_mode(name, padding_mode)
 
 
 class Pad(Transform):
@@ -146,15 +146,16 @@ class Pad(Transform):
     votive.Size([3, 12, 10])
     """
 
-    def __init__(self, padding: int | Sequence[int], fill: Any = 0, padding_mode: str = "constant") -> None:
+    def __init__(
+        self, padding: int | Sequence[int], fill: FillByKind = 0, padding_mode: PaddingMode = "constant"
+    ) -> None:
         super().__init__()
         _check_padding("Pad", padding, padding_mode)
         self.padding = padding if isinstance(padding, int) else list(padding)
-        self.fill = fill
-        self._fill = Fill("Pad", fill)
+        self._set_fill(fill)
         self.padding_mode = padding_mode
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(
             F.pad, inpt, padding=self.padding, fill=self._fill(inpt), padding_mode=self.padding_mode
         )
@@ -172,16 +173,15 @@ class RandomCrop(Transform):
         size: int | Sequence[int],
         padding: int | Sequence[int] | None = None,
         pad_if_needed: bool = False,
-        fill: Any = 0,
-        padding_mode: str = "constant",
+        fill: FillByKind = 0,
+        padding_mode: PaddingMode = "constant",
     ) -> None:
         super().__init__()
         self.size = pair("RandomCrop", "size", size)
         _check_padding("RandomCrop", 0 if padding is None else padding, padding_mode)
         self.padding = padding
         self.pad_if_needed = pad_if_needed
-        self.fill = fill
-        self._fill = Fill("RandomCrop", fill)
+        self._set_fill(fill)
         self.padding_mode = padding_mode
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
@@ -203,19 +203,19 @@ class RandomCrop(Transform):
             "needs_pad": any((left, top, right, bottom)),
             "padding": [left, top, right, bottom],
             "needs_crop": have_height > height or have_width > width,
-            "top": whole(0, have_height - height + 1),
-            "left": whole(0, have_width - width + 1),
+            "top": integer(0, have_height - height + 1),
+            "left": integer(0, have_width - width + 1),
             "height": height,
             "width": width,
         }
 
     @staticmethod
-    def get_params(img: Any, output_size: Sequence[int]) -> tuple[int, int, int, int]:
+    def get_params(img: Picture, output_size: Sequence[int]) -> tuple[int, int, int, int]:
         """(top, left, height, width) of a random crop."""
         drawn = RandomCrop(output_size).make_params([img])
         return drawn["top"], drawn["left"], drawn["height"], drawn["width"]
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         if params["needs_pad"]:
             inpt = self._call_kernel(
                 F.pad, inpt, padding=params["padding"], fill=self._fill(inpt), padding_mode=self.padding_mode
@@ -226,14 +226,14 @@ class RandomCrop(Transform):
         return inpt
 
 
-def random_area(height: int, width: int, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int] | None:
+def random_area(height: int, width: int, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int]:
     """(first side, second side) of a rectangle with a random area and ratio, uniform in its log."""
     area = height * width * uniform(*scale)
     shape = math.exp(uniform(math.log(ratio[0]), math.log(ratio[1])))
     return round(math.sqrt(area * shape)), round(math.sqrt(area / shape))
 
 
-def check_ranges(name: str, scale: Any, ratio: Any) -> None:
+def check_ranges(name: str, scale: Sequence[float], ratio: Sequence[float]) -> None:
     """Two ranges, or an error; a warning if one is upside down."""
     for what, value in (("scale", scale), ("ratio", ratio)):
         if not isinstance(value, Sequence) or len(value) != 2:
@@ -254,7 +254,7 @@ class RandomResizedCrop(Transform):
         size: int | Sequence[int],
         scale: Sequence[float] = (0.08, 1.0),
         ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
-        interpolation: Any = F.InterpolationMode.BILINEAR,
+        interpolation: Interpolation = F.InterpolationMode.BILINEAR,
         antialias: bool | None = True,
     ) -> None:
         super().__init__()
@@ -268,9 +268,9 @@ class RandomResizedCrop(Transform):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
         for _ in range(10):
-            w, h = random_area(height, width, self.scale, self.ratio)  # type: ignore[misc]
+            w, h = random_area(height, width, self.scale, self.ratio)
             if 0 < w <= width and 0 < h <= height:
-                top, left = whole(0, height - h + 1), whole(0, width - w + 1)
+                top, left = integer(0, height - h + 1), integer(0, width - w + 1)
                 return {"top": top, "left": left, "height": h, "width": w}
         # None fits: the middle, with the nearest ratio that is allowed.
         shape = width / height
@@ -282,12 +282,12 @@ class RandomResizedCrop(Transform):
         return {"top": (height - h) // 2, "left": (width - w) // 2, "height": h, "width": w}
 
     @staticmethod
-    def get_params(img: Any, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
+    def get_params(img: Picture, scale: Sequence[float], ratio: Sequence[float]) -> tuple[int, int, int, int]:
         """(top, left, height, width) of a random part."""
         drawn = RandomResizedCrop(1, scale, ratio).make_params([img])
         return drawn["top"], drawn["left"], drawn["height"], drawn["width"]
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(
             F.resized_crop, inpt, **params, size=self.size, interpolation=self.interpolation, antialias=self.antialias
         )

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ...nn import functional as NF
 from ...ops.registry import F as ops
 from ...tensor import Tensor
 from ..tv_tensors import BoundingBoxes, Image, KeyPoints, Mask, Video, wrap
-from .base import Transform, flatten, has_any, query_size, whole
+from .base import Transform, as_sample, flatten, has_any, integer, query_size
 from .functional.kernels import is_pil, is_pure_tensor
 
+Getter = str | Callable[[Any], Any] | None
 
-def labels_in(sample: Any) -> Any:
+
+def labels_in(sample: object) -> Any:
     """The labels of a sample: its second item, or what a dict holds under a name like `labels`."""
     if isinstance(sample, (tuple, list)):
         sample = sample[1]
@@ -35,7 +37,7 @@ def labels_in(sample: Any) -> Any:
     return sample[(exact or near)[0]]
 
 
-def labels_getter(name: str, getter: Any) -> Any:
+def labels_finder(name: str, getter: Getter) -> Callable[[Any], Any]:
     """The function that finds the labels of a sample."""
     if getter == "default":
         return labels_in
@@ -49,11 +51,13 @@ def labels_getter(name: str, getter: Any) -> Any:
 class _Mixing(Transform):
     """Each image with the one before it in the batch, labels in the same proportion."""
 
-    def __init__(self, *, alpha: float = 1.0, num_classes: int | None = None, labels_getter: Any = "default") -> None:
+    def __init__(
+        self, *, alpha: float = 1.0, num_classes: int | None = None, labels_getter: Getter = "default"
+    ) -> None:
         super().__init__()
         self.alpha = float(alpha)
         self.num_classes = num_classes
-        self._labels_getter = _getter(type(self).__name__, labels_getter)
+        self._find_labels = labels_finder(type(self).__name__, labels_getter)
 
     def _share(self) -> float:
         """The part of the image itself, from Beta(alpha, alpha)."""
@@ -61,7 +65,7 @@ class _Mixing(Transform):
 
         return float(Beta(ops.tensor(self.alpha), ops.tensor(self.alpha)).sample().item())
 
-    def _check_labels(self, labels: Any) -> None:
+    def _check_labels(self, labels: object) -> None:
         name = type(self).__name__
         if not isinstance(labels, Tensor):
             raise ValueError(f"{name}: labels must be a tensor, got {type(labels).__name__}.")
@@ -73,13 +77,13 @@ class _Mixing(Transform):
         if labels.ndim == 2 and self.num_classes not in (None, shape[1]):
             raise ValueError(f"{name}: labels {shape} do not fit num_classes={self.num_classes}.")
 
-    def forward(self, *inputs: Any) -> Any:
-        sample = inputs if len(inputs) > 1 else inputs[0]
+    def forward(self, *inputs: object) -> Any:
+        sample = as_sample(inputs)
         leaves, rebuild = flatten(sample)
         name = type(self).__name__
         if has_any(leaves, is_pil, BoundingBoxes, KeyPoints, Mask):
             raise ValueError(f"{name}: does not take PIL images, boxes, points and masks.")
-        labels = self._labels_getter(sample)
+        labels = self._find_labels(sample)
         self._check_labels(labels)
         # Labels are no picture, even where they come first.
         needs = self._needs_transform_list([None if leaf is labels else leaf for leaf in leaves])
@@ -100,14 +104,11 @@ class _Mixing(Transform):
             ]
         )
 
-    def _mixed_labels(self, labels: Any, share: float) -> Any:
+    def _mixed_labels(self, labels: Tensor, share: float) -> Tensor:
         if labels.ndim == 1:
             labels = NF.one_hot(labels.long(), self.num_classes)
         labels = labels if labels.dtype.is_floating_point else labels.float()
         return labels.roll(1, 0) * (1.0 - share) + labels * share
-
-
-_getter = labels_getter
 
 
 class MixUp(_Mixing):
@@ -140,7 +141,7 @@ class CutMix(_Mixing):
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
         half = 0.5 * math.sqrt(1.0 - self._share())
-        x, y = whole(0, width), whole(0, height)
+        x, y = integer(0, width), integer(0, height)
         across, down = int(half * width), int(half * height)
         x1, y1, x2, y2 = max(x - across, 0), max(y - down, 0), x + across, y + down
         x2, y2 = min(x2, width), min(y2, height)

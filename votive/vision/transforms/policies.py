@@ -1,21 +1,30 @@
 """What the automatic augmentations may do, and how strongly. Tables from the papers.
 
-A range of strengths is (name, low, high); `signed` ones are turned around half of the time.
+A range of strengths is (low, high, signed); those that are signed are negative half of the time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-# Operation: (strength at the first step, at the last step, whether it is signed). A string stands
-# for a size of the image times a factor; None means that there is no strength.
-Space = dict[str, tuple[Any, Any, bool] | None]
+# A strength, or a side of the image ("width" or "height") and a factor.
+Bound = float | tuple[str, float]
+# The strength at the first step, at the last step, and whether it is signed.
+Range = tuple[float, Bound, bool]
+# Operations and their strengths; None for those that have none.
+Space = dict[str, Range | None]
 
 _COLOURS = ("Brightness", "Color", "Contrast", "Sharpness")
 
 
-def _space(shear: float, translate: Any, rotate: float, colour: float, bits: tuple[int, int], more: Any) -> Space:
+def _space(
+    shear: float,
+    translate: tuple[Bound, Bound],
+    rotate: float,
+    colour: float,
+    bits: tuple[int, int],
+    more: Sequence[str],
+) -> Space:
     across, down = translate
     return {
         "ShearX": (0.0, shear, True),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import functional as F
-from .base import Fill, RandomApplyTransform, Transform, numbers, query_size, uniform, whole
-from .functional.interpolation import mode_of
+from .base import RandomApplyTransform, Transform, integer, numbers, query_size, uniform
+from .functional.interpolation import Interpolation, mode_of
+
+if TYPE_CHECKING:
+    from ..types import FillByKind
 
 
 class RandomZoomOut(RandomApplyTransform):
@@ -18,10 +21,9 @@ class RandomZoomOut(RandomApplyTransform):
     votive.Size([3, 16, 16])
     """
 
-    def __init__(self, fill: Any = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5) -> None:
+    def __init__(self, fill: FillByKind = 0, side_range: Sequence[float] = (1.0, 4.0), p: float = 0.5) -> None:
         super().__init__(p=p)
-        self.fill = fill
-        self._fill = Fill("RandomZoomOut", fill)
+        self._set_fill(fill)
         self.side_range = numbers("RandomZoomOut", "side_range", side_range)
         if not 1.0 <= side_range[0] <= side_range[1]:
             raise ValueError(f"RandomZoomOut: side_range must be 1 <= min <= max, got {side_range}.")
@@ -34,17 +36,17 @@ class RandomZoomOut(RandomApplyTransform):
         top = int((new_height - height) * uniform(0, 1))
         return {"padding": [left, top, new_width - left - width, new_height - top - height]}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.pad, inpt, **params, fill=self._fill(inpt))
 
 
 class _RandomSize(Transform):
     """A size is drawn, then resized to."""
 
-    interpolation: Any
+    interpolation: F.InterpolationMode
     antialias: bool | None
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(
             F.resize, inpt, params["size"], interpolation=self.interpolation, antialias=self.antialias
         )
@@ -62,7 +64,7 @@ class ScaleJitter(_RandomSize):
         self,
         target_size: tuple[int, int],
         scale_range: Sequence[float] = (0.1, 2.0),
-        interpolation: Any = F.InterpolationMode.BILINEAR,
+        interpolation: Interpolation = F.InterpolationMode.BILINEAR,
         antialias: bool | None = True,
     ) -> None:
         super().__init__()
@@ -89,7 +91,7 @@ class RandomShortestSize(_RandomSize):
         self,
         min_size: int | Sequence[int],
         max_size: int | None = None,
-        interpolation: Any = F.InterpolationMode.BILINEAR,
+        interpolation: Interpolation = F.InterpolationMode.BILINEAR,
         antialias: bool | None = True,
     ) -> None:
         super().__init__()
@@ -100,7 +102,7 @@ class RandomShortestSize(_RandomSize):
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
-        r = self.min_size[whole(0, len(self.min_size))] / min(height, width)
+        r = self.min_size[integer(0, len(self.min_size))] / min(height, width)
         if self.max_size is not None:
             r = min(r, self.max_size / max(height, width))
         return {"size": (int(height * r), int(width * r))}
@@ -117,7 +119,7 @@ class RandomResize(_RandomSize):
         self,
         min_size: int,
         max_size: int,
-        interpolation: Any = F.InterpolationMode.BILINEAR,
+        interpolation: Interpolation = F.InterpolationMode.BILINEAR,
         antialias: bool | None = True,
     ) -> None:
         super().__init__()
@@ -127,4 +129,4 @@ class RandomResize(_RandomSize):
         self.antialias = antialias
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"size": [whole(self.min_size, self.max_size)]}
+        return {"size": [integer(self.min_size, self.max_size)]}

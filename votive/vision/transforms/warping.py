@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops.registry import F as ops
+from ...tensor import Tensor
 from . import functional as F
-from .base import Fill, RandomApplyTransform, Transform, degrees, numbers, query_size, uniform, whole
-from .functional.interpolation import mode_of
+from .base import RandomApplyTransform, Transform, angles, integer, numbers, query_size, uniform
+from .functional.interpolation import Interpolation, mode_of
 from .functional.matrices import perspective_coefficients
 
+if TYPE_CHECKING:
+    from ..types import FillByKind
 
-def _centre(name: str, center: Any) -> Any:
+
+def _centre(name: str, center: Sequence[float] | None) -> list[float] | None:
     return None if center is None else numbers(name, "center", center)
 
 
 class RandomRotation(Transform):
-    """Turned by a random angle, counterclockwise, from `degrees` (min, max), or -degrees to it.
+    """Rotated by a random angle, counterclockwise, from `degrees` (min, max), or -degrees to it.
 
     >>> votive.vision.transforms.RandomRotation((90, 90))(votive.tensor([[[1, 2], [3, 4]]]))
     tensor([[[2, 4],
@@ -26,19 +30,18 @@ class RandomRotation(Transform):
 
     def __init__(
         self,
-        degrees: Any,
-        interpolation: Any = F.InterpolationMode.NEAREST,
+        degrees: float | Sequence[float],
+        interpolation: Interpolation = F.InterpolationMode.NEAREST,
         expand: bool = False,
         center: Sequence[float] | None = None,
-        fill: Any = 0,
+        fill: FillByKind = 0,
     ) -> None:
         super().__init__()
-        self.degrees = _degrees("RandomRotation", "degrees", degrees)
+        self.degrees = angles("RandomRotation", "degrees", degrees)
         self.interpolation = mode_of("RandomRotation", interpolation)
         self.expand = expand
         self.center = _centre("RandomRotation", center)
-        self.fill = fill
-        self._fill = Fill("RandomRotation", fill)
+        self._set_fill(fill)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"angle": uniform(*self.degrees)}
@@ -48,7 +51,7 @@ class RandomRotation(Transform):
         """A random angle between two."""
         return uniform(*degrees)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(
             F.rotate,
             inpt,
@@ -60,11 +63,8 @@ class RandomRotation(Transform):
         )
 
 
-_degrees = degrees
-
-
 class RandomAffine(Transform):
-    """Turned, moved, scaled and sheared at random; `translate` is a fraction of (width, height).
+    """Rotated, moved, scaled and sheared at random; `translate` is a fraction of (width, height).
 
     `shear`: (min, max) along x in degrees, or four numbers for x and y.
 
@@ -74,27 +74,26 @@ class RandomAffine(Transform):
 
     def __init__(
         self,
-        degrees: Any,
+        degrees: float | Sequence[float],
         translate: Sequence[float] | None = None,
         scale: Sequence[float] | None = None,
-        shear: Any = None,
-        interpolation: Any = F.InterpolationMode.NEAREST,
-        fill: Any = 0,
+        shear: float | Sequence[float] | None = None,
+        interpolation: Interpolation = F.InterpolationMode.NEAREST,
+        fill: FillByKind = 0,
         center: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
         name = "RandomAffine"
-        self.degrees = _degrees(name, "degrees", degrees)
+        self.degrees = angles(name, "degrees", degrees)
         self.translate = None if translate is None else numbers(name, "translate", translate)
         if self.translate and not all(0.0 <= t <= 1.0 for t in self.translate):
             raise ValueError(f"{name}: translate must be between 0 and 1, got {translate}.")
         self.scale = None if scale is None else numbers(name, "scale", scale)
         if self.scale and min(self.scale) <= 0:
             raise ValueError(f"{name}: scale must be positive, got {scale}.")
-        self.shear = None if shear is None else _degrees(name, "shear", shear, (2, 4))
+        self.shear = None if shear is None else angles(name, "shear", shear, (2, 4))
         self.interpolation = mode_of(name, interpolation)
-        self.fill = fill
-        self._fill = Fill(name, fill)
+        self._set_fill(fill)
         self.center = _centre(name, center)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
@@ -123,7 +122,7 @@ class RandomAffine(Transform):
         sheared = (uniform(*shear[:2]), uniform(*shear[2:]) if len(shear) == 4 else 0.0)
         return {"angle": angle, "translate": translate, "scale": scale, "shear": sheared}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(
             F.affine, inpt, **params, interpolation=self.interpolation, fill=self._fill(inpt), center=self.center
         )
@@ -140,16 +139,15 @@ class RandomPerspective(RandomApplyTransform):
         self,
         distortion_scale: float = 0.5,
         p: float = 0.5,
-        interpolation: Any = F.InterpolationMode.BILINEAR,
-        fill: Any = 0,
+        interpolation: Interpolation = F.InterpolationMode.BILINEAR,
+        fill: FillByKind = 0,
     ) -> None:
         super().__init__(p=p)
         if not 0 <= distortion_scale <= 1:
             raise ValueError(f"RandomPerspective: distortion_scale must be in [0, 1], got {distortion_scale}.")
         self.distortion_scale = distortion_scale
         self.interpolation = mode_of("RandomPerspective", interpolation)
-        self.fill = fill
-        self._fill = Fill("RandomPerspective", fill)
+        self._set_fill(fill)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         height, width = query_size(flat_inputs)
@@ -161,13 +159,13 @@ class RandomPerspective(RandomApplyTransform):
         """The corners of an image, and where they go."""
         down = int(distortion_scale * (height // 2)) + 1
         across = int(distortion_scale * (width // 2)) + 1
-        left, right = (lambda: whole(0, across)), (lambda: whole(width - across, width))
-        top, bottom = (lambda: whole(0, down)), (lambda: whole(height - down, height))
+        left, right = (0, across), (width - across, width)
+        top, bottom = (0, down), (height - down, height)
         start = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
-        end = [[left(), top()], [right(), top()], [right(), bottom()], [left(), bottom()]]
+        end = [[integer(*x), integer(*y)] for x, y in ((left, top), (right, top), (right, bottom), (left, bottom))]
         return start, end
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(
             F.perspective,
             inpt,
@@ -179,7 +177,7 @@ class RandomPerspective(RandomApplyTransform):
         )
 
 
-def _two(name: str, what: str, value: Any) -> list[float]:
+def _two(name: str, what: str, value: float | Sequence[float]) -> list[float]:
     if isinstance(value, (int, float)):
         return [float(value)] * 2
     given = numbers(name, what, value, (1, 2))
@@ -197,21 +195,20 @@ class ElasticTransform(Transform):
         self,
         alpha: float | Sequence[float] = 50.0,
         sigma: float | Sequence[float] = 5.0,
-        interpolation: Any = F.InterpolationMode.BILINEAR,
-        fill: Any = 0,
+        interpolation: Interpolation = F.InterpolationMode.BILINEAR,
+        fill: FillByKind = 0,
     ) -> None:
         super().__init__()
         self.alpha = _two("ElasticTransform", "alpha", alpha)
         self.sigma = _two("ElasticTransform", "sigma", sigma)
         self.interpolation = mode_of("ElasticTransform", interpolation)
-        self.fill = fill
-        self._fill = Fill("ElasticTransform", fill)
+        self._set_fill(fill)
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
         return {"displacement": self.get_params(self.alpha, self.sigma, query_size(flat_inputs))}
 
     @staticmethod
-    def get_params(alpha: Sequence[float], sigma: Sequence[float], size: Sequence[int]) -> Any:
+    def get_params(alpha: Sequence[float], sigma: Sequence[float], size: Sequence[int]) -> Tensor:
         """A displacement (1, H, W, 2) for an image of `size` (height, width)."""
         moves = []
         for axis, extent in ((0, size[1]), (1, size[0])):
@@ -222,5 +219,5 @@ class ElasticTransform(Transform):
             moves.append(noise * alpha[axis] / extent)
         return ops.cat(moves, 1).permute(0, 2, 3, 1)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.elastic, inpt, **params, fill=self._fill(inpt), interpolation=self.interpolation)

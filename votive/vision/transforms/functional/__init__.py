@@ -4,7 +4,7 @@ Each takes images (..., C, H, W) of bytes or floats in 0..1, with any leading di
 differentiable where that means something.
 """
 
-from .boxes import clamp_bounding_boxes, convert_bounding_box_format
+from .boxes import clamp_bounding_boxes, clamp_keypoints, convert_bounding_box_format
 from .color import (
     adjust_brightness,
     adjust_contrast,
@@ -17,13 +17,11 @@ from .color import (
 from .conversion import convert_image_dtype, pil_to_tensor, to_dtype, to_image, to_pil_image, to_tensor
 from .cropping import center_crop, crop, five_crop, horizontal_flip, pad, resized_crop, ten_crop, vertical_flip
 from .distortion import elastic, perspective
-from .filters import adjust_sharpness, erase, gaussian_blur, gaussian_noise, jpeg, normalize
+from .filters import adjust_sharpness, erase, gaussian_blur, gaussian_noise, jpeg, normalize, uniform_temporal_subsample
 from .interpolation import InterpolationMode
 from .kernels import is_pure_tensor, register_kernel
-from .keypoints import clamp_keypoints
 from .resizing import resize
 from .sizes import get_dimensions, get_image_size, get_num_channels, get_size
-from .temporal import uniform_temporal_subsample
 from .tone import adjust_gamma, autocontrast, equalize, invert, posterize, solarize
 from .warping import affine, rotate
 

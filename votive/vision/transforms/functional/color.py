@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ....core import dtype as dt
 from ....ops.registry import F
+from ....tensor import Tensor
 from .conversion import max_value, pil_to_tensor, to_dtype, to_pil_image
 from .kernels import PIL, functional
 
+if TYPE_CHECKING:
+    from ...types import PILImage
 
-def check_channels(op: str, image: Any) -> int:
+
+def check_channels(op: str, image: Tensor) -> int:
     """1 or 3, or an error."""
     channels = image.shape[-3]
     if channels not in (1, 3):
@@ -20,53 +25,52 @@ def check_channels(op: str, image: Any) -> int:
     return int(channels)
 
 
-def _check_factor(op: str, name: str, factor: float) -> None:
+def check_factor(op: str, name: str, factor: float) -> None:
+    """Raise for a negative factor."""
     if factor < 0:
         raise ValueError(f"{op}: {name} must not be negative, got {factor}.")
 
 
-def bounded(values: Any, dtype: Any) -> Any:
+def bounded(values: Tensor, dtype: dt.dtype) -> Tensor:
     """Values of an image in its range and type; integers are cut off, not rounded, as in Pillow."""
     return values.clamp(0, max_value(dtype)).to(dtype)
 
 
-def _grey(image: Any) -> Any:
+def _grey(image: Tensor) -> Tensor:
     """The luma of (..., 3, H, W), ITU-R 601, with one channel and not yet cast back."""
     r, g, b = F.unbind(image if image.dtype.is_floating_point else image.float(), -3)
     # `alpha` rounds product and sum at once, as in torch: it decides which byte comes out.
     return F.add(F.add(r * 0.2989, g, alpha=0.587), b, alpha=0.114).unsqueeze(-3)
 
 
-def _blended(image: Any, other: Any, ratio: float) -> Any:
+def _blended(image: Tensor, other: Tensor, ratio: float) -> Tensor:
     wide = image if image.dtype.is_floating_point else image.float()
     return bounded(F.add(wide * float(ratio), other, alpha=1.0 - float(ratio)), image.dtype)
+
+
+def _check_outputs(num_output_channels: int) -> None:
+    if num_output_channels not in (1, 3):
+        raise ValueError(f"rgb_to_grayscale: num_output_channels must be 1 or 3, got {num_output_channels}.")
 
 
 # --- grey and colour -----------------------------------------------------------------------------
 
 
 @functional
-def rgb_to_grayscale(inpt: Any, num_output_channels: int = 1) -> Any:
+def rgb_to_grayscale(inpt: Tensor, num_output_channels: int = 1) -> Tensor:
     """The luma of an image, in one channel or in three equal ones.
 
     >>> votive.vision.transforms.functional.rgb_to_grayscale(votive.ones(3, 1, 1))
     tensor([[[0.9999]]])
     """
-    if num_output_channels not in (1, 3):
-        raise ValueError(f"rgb_to_grayscale: num_output_channels must be 1 or 3, got {num_output_channels}.")
-    if inpt.shape[-3] == 1:
-        grey = inpt.clone()
-    elif inpt.shape[-3] == 3:
-        grey = _grey(inpt).to(inpt.dtype)
-    else:
-        raise TypeError(f"rgb_to_grayscale: needs 1 or 3 channels, got {inpt.shape[-3]}.")
+    _check_outputs(num_output_channels)
+    grey = inpt.clone() if check_channels("rgb_to_grayscale", inpt) == 1 else _grey(inpt).to(inpt.dtype)
     return grey if num_output_channels == 1 else F.cat((grey, grey, grey), -3)
 
 
 @rgb_to_grayscale.on(PIL)
-def _grayscale_pil(image: Any, num_output_channels: int = 1) -> Any:
-    if num_output_channels not in (1, 3):
-        raise ValueError(f"rgb_to_grayscale: num_output_channels must be 1 or 3, got {num_output_channels}.")
+def _grayscale_pil(image: PILImage, num_output_channels: int = 1) -> PILImage:
+    _check_outputs(num_output_channels)
     grey = image.convert("L")
     if num_output_channels == 1:
         return grey
@@ -74,7 +78,7 @@ def _grayscale_pil(image: Any, num_output_channels: int = 1) -> Any:
 
 
 @functional
-def grayscale_to_rgb(inpt: Any) -> Any:
+def grayscale_to_rgb(inpt: Tensor) -> Tensor:
     """Three equal channels; what has three already stays as it is.
 
     >>> votive.vision.transforms.functional.grayscale_to_rgb(votive.ones(1, 2, 2)).shape
@@ -84,12 +88,12 @@ def grayscale_to_rgb(inpt: Any) -> Any:
 
 
 @grayscale_to_rgb.on(PIL)
-def _rgb_pil(image: Any) -> Any:
+def _rgb_pil(image: PILImage) -> PILImage:
     return image.convert("RGB")
 
 
 @functional
-def permute_channels(inpt: Any, permutation: Any) -> Any:
+def permute_channels(inpt: Tensor, permutation: Sequence[int]) -> Tensor:
     """Channel `permutation[i]` of the image becomes channel i.
 
     >>> image = votive.arange(3).reshape(3, 1, 1)
@@ -103,7 +107,7 @@ def permute_channels(inpt: Any, permutation: Any) -> Any:
 
 
 @permute_channels.on(PIL)
-def _permute_pil(image: Any, permutation: Any) -> Any:
+def _permute_pil(image: PILImage, permutation: Sequence[int]) -> PILImage:
     return to_pil_image(permute_channels(pil_to_tensor(image), permutation))
 
 
@@ -111,27 +115,27 @@ def _permute_pil(image: Any, permutation: Any) -> Any:
 
 
 @functional
-def adjust_brightness(inpt: Any, brightness_factor: float) -> Any:
+def adjust_brightness(inpt: Tensor, brightness_factor: float) -> Tensor:
     """Every value times the factor; 0 is black, 1 the image itself.
 
     >>> votive.vision.transforms.functional.adjust_brightness(votive.ones(1, 1, 1), 0.5)
     tensor([[[0.5000]]])
     """
-    _check_factor("adjust_brightness", "brightness_factor", brightness_factor)
+    check_factor("adjust_brightness", "brightness_factor", brightness_factor)
     check_channels("adjust_brightness", inpt)
     wide = inpt if inpt.dtype.is_floating_point else inpt.float()
     return bounded(wide * brightness_factor, inpt.dtype)
 
 
 @functional
-def adjust_contrast(inpt: Any, contrast_factor: float) -> Any:
+def adjust_contrast(inpt: Tensor, contrast_factor: float) -> Tensor:
     """Distances from the image's mean grey times the factor; 0 is all grey.
 
     >>> image = votive.tensor([[[0.2, 0.4]]])
     >>> votive.vision.transforms.functional.adjust_contrast(image, 2.0)
     tensor([[[0.1000, 0.5000]]])
     """
-    _check_factor("adjust_contrast", "contrast_factor", contrast_factor)
+    check_factor("adjust_contrast", "contrast_factor", contrast_factor)
     whole = not inpt.dtype.is_floating_point
     if check_channels("adjust_contrast", inpt) == 3:
         grey = F.floor(_grey(inpt)) if whole else _grey(inpt)
@@ -141,21 +145,21 @@ def adjust_contrast(inpt: Any, contrast_factor: float) -> Any:
 
 
 @functional
-def adjust_saturation(inpt: Any, saturation_factor: float) -> Any:
+def adjust_saturation(inpt: Tensor, saturation_factor: float) -> Tensor:
     """Distances from each pixel's own grey times the factor; 0 is a grey image.
 
     >>> image = votive.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1)
     >>> votive.vision.transforms.functional.adjust_saturation(image, 0.0).flatten()
     tensor([0.2989, 0.2989, 0.2989])
     """
-    _check_factor("adjust_saturation", "saturation_factor", saturation_factor)
+    check_factor("adjust_saturation", "saturation_factor", saturation_factor)
     if check_channels("adjust_saturation", inpt) == 1:
         return inpt
     grey = _grey(inpt)
     return _blended(inpt, grey if inpt.dtype.is_floating_point else F.floor(grey), saturation_factor)
 
 
-def _to_hsv(image: Any) -> tuple[Any, Any, Any]:
+def _to_hsv(image: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Hue, saturation and value of (..., 3, H, W), each in 0..1."""
     r, g, b = F.unbind(image, -3)
     low, high = F.amin(image, -3), F.amax(image, -3)
@@ -169,7 +173,7 @@ def _to_hsv(image: Any) -> tuple[Any, Any, Any]:
     return hue, spread / F.where(flat, 1.0, high), high
 
 
-def _from_hsv(hue: Any, saturation: Any, value: Any) -> Any:
+def _from_hsv(hue: Tensor, saturation: Tensor, value: Tensor) -> Tensor:
     sixth = F.floor(hue * 6.0)
     part = hue * 6.0 - sixth
     p = (value * (1.0 - saturation)).clamp(0, 1)
@@ -187,15 +191,14 @@ def _from_hsv(hue: Any, saturation: Any, value: Any) -> Any:
 
 
 @functional
-def adjust_hue(inpt: Any, hue_factor: float) -> Any:
-    """Hues turned by a fraction of the circle, -0.5 to 0.5.
+def adjust_hue(inpt: Tensor, hue_factor: float) -> Tensor:
+    """Hues rotated by a fraction of the circle, -0.5 to 0.5.
 
     >>> red = votive.tensor([1.0, 0.0, 0.0]).reshape(3, 1, 1)
     >>> votive.vision.transforms.functional.adjust_hue(red, 0.5).flatten()
     tensor([0., 1., 1.])
     """
-    if not -0.5 <= hue_factor <= 0.5:
-        raise ValueError(f"adjust_hue: hue_factor must be in [-0.5, 0.5], got {hue_factor}.")
+    _check_hue(hue_factor)
     if check_channels("adjust_hue", inpt) == 1 or inpt.numel() == 0:
         return inpt
     kind = inpt.dtype
@@ -205,32 +208,38 @@ def adjust_hue(inpt: Any, hue_factor: float) -> Any:
     return to_dtype(_from_hsv(hue, saturation, value), kind, scale=True)
 
 
-def _enhanced(name: str, factor_name: str) -> Any:
-    def pil(image: Any, *args: Any, **options: Any) -> Any:
+def _check_hue(hue_factor: float) -> None:
+    if not -0.5 <= hue_factor <= 0.5:
+        raise ValueError(f"adjust_hue: hue_factor must be in [-0.5, 0.5], got {hue_factor}.")
+
+
+def enhanced(name: str, factor_name: str) -> Callable[..., PILImage]:
+    """The kernel for PIL images that Pillow's ImageEnhance has under this name."""
+
+    def pil(image: PILImage, *args: float, **options: float) -> PILImage:
         from PIL import ImageEnhance
 
         (factor,) = args or options.values()
-        _check_factor(f"adjust_{factor_name.removesuffix('_factor')}", factor_name, factor)
+        check_factor(f"adjust_{factor_name.removesuffix('_factor')}", factor_name, factor)
         return getattr(ImageEnhance, name)(image).enhance(factor)
 
     return pil
 
 
-adjust_brightness.on(PIL)(_enhanced("Brightness", "brightness_factor"))
-adjust_contrast.on(PIL)(_enhanced("Contrast", "contrast_factor"))
-adjust_saturation.on(PIL)(_enhanced("Color", "saturation_factor"))
+adjust_brightness.on(PIL)(enhanced("Brightness", "brightness_factor"))
+adjust_contrast.on(PIL)(enhanced("Contrast", "contrast_factor"))
+adjust_saturation.on(PIL)(enhanced("Color", "saturation_factor"))
 
 
 @adjust_hue.on(PIL)
-def _hue_pil(image: Any, hue_factor: float) -> Any:
+def _hue_pil(image: PILImage, hue_factor: float) -> PILImage:
     from PIL import Image as Pillow
 
-    if not -0.5 <= hue_factor <= 0.5:
-        raise ValueError(f"adjust_hue: hue_factor must be in [-0.5, 0.5], got {hue_factor}.")
+    _check_hue(hue_factor)
     if image.mode in ("L", "1", "I", "F"):
         return image
     hue, saturation, value = image.convert("HSV").split()
     # Bytes wrap around, as hues do.
-    turned = (np.array(hue, np.int32) + int(hue_factor * 255)) % 256
-    hue = Pillow.fromarray(turned.astype(np.uint8))
+    rotated = (np.array(hue, np.int32) + int(hue_factor * 255)) % 256
+    hue = Pillow.fromarray(rotated.astype(np.uint8))
     return Pillow.merge("HSV", (hue, saturation, value)).convert(image.mode)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,8 +10,14 @@ from ....core import dtype as dt
 from ....interchange import from_numpy
 from ....ops.registry import F
 from ....tensor import Tensor
+from ...io.raw import pillow
 from ...tv_tensors import Image, Mask
 from .kernels import functional, is_pil
+
+if TYPE_CHECKING:
+    from ...types import PILImage
+
+Array = np.ndarray[Any, Any]
 
 _BITS = {dt.uint8: 8, dt.int8: 7, dt.int16: 15, dt.uint16: 16, dt.int32: 31, dt.int64: 63}
 # What PIL's modes of more than 8 bits, or less, hold.
@@ -19,19 +25,19 @@ _PIL_ARRAYS = {"I": np.int32, "I;16": np.int16, "I;16B": np.int16, "F": np.float
 _EPS = 1e-3
 
 
-def value_bits(op: str, dtype: Any) -> int:
+def value_bits(op: str, dtype: dt.dtype) -> int:
     """How many bits of an integer type say something about its value."""
     if dtype not in _BITS:
         raise TypeError(f"{op}: integer types are {[str(d) for d in _BITS]}, got {dtype}.")
     return _BITS[dtype]
 
 
-def max_value(dtype: Any) -> int:
+def max_value(dtype: dt.dtype) -> int:
     """What white is: the largest integer, or 1."""
     return (1 << _BITS[dtype]) - 1 if dtype in _BITS else 1
 
 
-def pil_array(image: Any) -> np.ndarray[Any, Any]:
+def _pil_array(image: PILImage) -> Array:
     """(H, W, C) values of a PIL image."""
     if image.mode == "1":
         array = np.array(image, np.uint8) * 255
@@ -42,7 +48,7 @@ def pil_array(image: Any) -> np.ndarray[Any, Any]:
     return array.reshape(image.height, image.width, len(image.getbands()))
 
 
-def pil_to_tensor(pic: Any) -> Any:
+def pil_to_tensor(pic: PILImage) -> Tensor:
     """A PIL image as a tensor (C, H, W) of the same type, values untouched.
 
     >>> import PIL.Image
@@ -56,20 +62,20 @@ def pil_to_tensor(pic: Any) -> Any:
     return from_numpy(np.ascontiguousarray(array.reshape(*size, bands).transpose(2, 0, 1)))
 
 
-def to_tensor(inpt: Any) -> Any:
+def to_tensor(inpt: PILImage | Array) -> Tensor:
     """A PIL image or (H, W, C) array as a tensor (C, H, W); bytes become floats in 0..1.
 
     >>> votive.vision.transforms.functional.to_tensor(np.full((1, 1, 1), 255, np.uint8))
     tensor([[[1.]]])
     """
-    if is_pil(inpt):
-        array = pil_array(inpt)
-        if inpt.mode.startswith("I;16"):
-            array = array.astype(np.int16)
-    elif isinstance(inpt, np.ndarray):
+    if isinstance(inpt, np.ndarray):
         if inpt.ndim not in (2, 3):
             raise ValueError(f"to_tensor: an array must be (H, W) or (H, W, C), got {inpt.shape}.")
         array = inpt[:, :, None] if inpt.ndim == 2 else inpt
+    elif is_pil(inpt):
+        array = _pil_array(inpt)
+        if inpt.mode.startswith("I;16"):
+            array = array.astype(np.int16)
     else:
         raise TypeError(f"to_tensor: needs a PIL image or an array, got {type(inpt).__name__}.")
     image = from_numpy(np.ascontiguousarray(array.transpose(2, 0, 1)))
@@ -78,7 +84,7 @@ def to_tensor(inpt: Any) -> Any:
     return image
 
 
-def to_image(inpt: Any) -> Any:
+def to_image(inpt: Tensor | PILImage | Array) -> Image:
     """A PIL image, an (H, W, C) array or a tensor as a tensor that says it is an image.
 
     >>> votive.vision.transforms.functional.to_image(np.zeros((2, 4, 3), np.uint8)).shape
@@ -87,16 +93,16 @@ def to_image(inpt: Any) -> Any:
     if isinstance(inpt, np.ndarray):
         array = inpt[:, :, None] if inpt.ndim == 2 else inpt
         made = from_numpy(np.ascontiguousarray(np.moveaxis(array, -1, -3)))
-    elif is_pil(inpt):
-        made = pil_to_tensor(inpt)
     elif isinstance(inpt, Tensor):
         made = inpt
+    elif is_pil(inpt):
+        made = pil_to_tensor(inpt)
     else:
         raise TypeError(f"to_image: needs a tensor, an array or a PIL image, got {type(inpt).__name__}.")
     return made if isinstance(made, Image) else Image(made)
 
 
-def _mode_for(array: Any, mode: str | None) -> str:
+def _mode_for(array: Array, mode: str | None) -> str:
     """The mode of a PIL image for (H, W, C) values, checked against the one that is wanted."""
     channels = array.shape[2]
     plain = {
@@ -123,7 +129,7 @@ def _mode_for(array: Any, mode: str | None) -> str:
     return mode or allowed[0]
 
 
-def to_pil_image(pic: Any, mode: str | None = None) -> Any:
+def to_pil_image(pic: Tensor | Array, mode: str | None = None) -> PILImage:
     """A tensor (C, H, W) or (H, W), or an (H, W, C) array, as a PIL image; floats in 0..1.
 
     >>> votive.vision.transforms.functional.to_pil_image(votive.ones(3, 2, 4)).getpixel((0, 0))
@@ -142,8 +148,6 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
         array = pic[:, :, None] if pic.ndim == 2 else pic
     else:
         raise TypeError(f"to_pil_image: needs a tensor or an array, got {type(pic).__name__}.")
-    from ...io.raw import pillow
-
     Pillow = pillow()
     if array.dtype.kind == "f" and mode != "F":
         array = (array * 255).astype(np.uint8)
@@ -161,7 +165,7 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
 # --- dtypes --------------------------------------------------------------------------------------
 
 
-def _scaled(image: Any, dtype: Any) -> Any:
+def _scaled(image: Tensor, dtype: dt.dtype) -> Tensor:
     """Values that mean the same in another type: 0..1 for floats, 0..max for integers."""
     op, kind = "to_dtype", image.dtype
     if kind.is_floating_point:
@@ -187,7 +191,7 @@ def _scaled(image: Any, dtype: Any) -> Any:
 
 
 @functional
-def to_dtype(inpt: Any, dtype: Any = dt.float32, scale: bool = False) -> Any:
+def to_dtype(inpt: Tensor, dtype: dt.dtype = dt.float32, scale: bool = False) -> Tensor:
     """Values in another type; `scale` keeps their meaning (255 as a byte is 1.0 as a float).
 
     >>> image = votive.tensor([[[0, 255]]], dtype=votive.uint8)
@@ -200,11 +204,11 @@ def to_dtype(inpt: Any, dtype: Any = dt.float32, scale: bool = False) -> Any:
 
 
 @to_dtype.on(Mask)
-def _mask_to_dtype(mask: Any, dtype: Any = dt.float32, scale: bool = False) -> Any:
+def _mask_to_dtype(mask: Mask, dtype: dt.dtype = dt.float32, scale: bool = False) -> Mask:
     return mask.to(dtype)  # labels have no scale
 
 
-def convert_image_dtype(image: Any, dtype: Any = dt.float32) -> Any:
+def convert_image_dtype(image: Tensor, dtype: dt.dtype = dt.float32) -> Tensor:
     """`to_dtype` with scaling, under its old name.
 
     >>> image = votive.tensor([[[1.0]]])

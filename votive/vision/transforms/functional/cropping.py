@@ -3,27 +3,36 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from ....core import dtype as dt
 from ....nn import functional as NF
 from ....ops.registry import F
-from ...tv_tensors import BoundingBoxes, BoundingBoxFormat, Mask, wrap
-from .boxes import shifted
-from .interpolation import InterpolationMode
-from .kernels import PIL, functional, on_planes
+from ....tensor import Tensor
+from ...io.raw import pillow
+from ...tv_tensors import BoundingBoxes, BoundingBoxFormat, KeyPoints, Mask, wrap
+from .boxes import Placed, shifted
+from .interpolation import Interpolation, InterpolationMode
+from .kernels import PIL, TENSOR, functional, on_masks, on_planes
 from .resizing import resize
+from .sizes import get_size
 
-_MODES = ("constant", "edge", "reflect", "symmetric")
+if TYPE_CHECKING:
+    from ...types import Fill, PILImage, Size
+
+Border = tuple[int, int, int, int]  # left, top, right, bottom
+PaddingMode = Literal["constant", "edge", "reflect", "symmetric"]
+PADDING_MODES: tuple[PaddingMode, ...] = ("constant", "edge", "reflect", "symmetric")
 
 
 # --- flips ---------------------------------------------------------------------------------------
 
 
 @functional
-def horizontal_flip(inpt: Any) -> Any:
+def horizontal_flip(inpt: Tensor) -> Tensor:
     """Left becomes right.
 
     >>> votive.vision.transforms.functional.horizontal_flip(votive.tensor([[[1, 2, 3]]]))
@@ -33,7 +42,7 @@ def horizontal_flip(inpt: Any) -> Any:
 
 
 @functional
-def vertical_flip(inpt: Any) -> Any:
+def vertical_flip(inpt: Tensor) -> Tensor:
     """Up becomes down.
 
     >>> votive.vision.transforms.functional.vertical_flip(votive.tensor([[[1], [2]]]))
@@ -44,47 +53,47 @@ def vertical_flip(inpt: Any) -> Any:
 
 
 @horizontal_flip.on(PIL)
-def _hflip_pil(image: Any) -> Any:
-    return image.transpose(0)  # FLIP_LEFT_RIGHT
+def _hflip_pil(image: PILImage) -> PILImage:
+    return image.transpose(pillow().Transpose.FLIP_LEFT_RIGHT)
 
 
 @vertical_flip.on(PIL)
-def _vflip_pil(image: Any) -> Any:
-    return image.transpose(1)  # FLIP_TOP_BOTTOM
+def _vflip_pil(image: PILImage) -> PILImage:
+    return image.transpose(pillow().Transpose.FLIP_TOP_BOTTOM)
 
 
-horizontal_flip.on(Mask)(on_planes(horizontal_flip.kernels["tensor"]))
-vertical_flip.on(Mask)(on_planes(vertical_flip.kernels["tensor"]))
+on_masks(horizontal_flip, vertical_flip)
 
 
-def _mirrored(boxes: Any, axis: int) -> Any:
-    """Boxes mirrored at the middle of the canvas along x (0) or y (1)."""
-    extent = boxes.canvas_size[1 - axis]
-    parts = list(F.unbind(boxes.as_tensor(), -1))
-    low, other = parts[axis], parts[axis + 2]
-    if boxes.format is BoundingBoxFormat.XYXY:
-        parts[axis], parts[axis + 2] = extent - other, extent - low
-    elif boxes.format is BoundingBoxFormat.XYWH:
-        parts[axis] = extent - low - other
+def _mirrored(inpt: Placed, axis: int) -> Placed:
+    """Boxes or points mirrored at the middle of the canvas along x (0) or y (1)."""
+    extent = inpt.canvas_size[1 - axis]
+    parts = list(F.unbind(inpt.as_tensor(), -1))
+    if isinstance(inpt, KeyPoints):
+        parts[axis] = extent - 1 - parts[axis]  # the centre of the first pixel becomes that of the last
+    elif inpt.format is BoundingBoxFormat.XYXY:
+        parts[axis], parts[axis + 2] = extent - parts[axis + 2], extent - parts[axis]
+    elif inpt.format is BoundingBoxFormat.XYWH:
+        parts[axis] = extent - parts[axis] - parts[axis + 2]
     else:
-        parts[axis] = extent - low
-    return wrap(F.stack(parts, -1), like=boxes)
+        parts[axis] = extent - parts[axis]
+    return wrap(F.stack(parts, -1), like=inpt)
 
 
-@horizontal_flip.on(BoundingBoxes)
-def _hflip_boxes(boxes: Any) -> Any:
-    return _mirrored(boxes, 0)
+@horizontal_flip.on(BoundingBoxes, KeyPoints)
+def _hflip_placed(inpt: Placed) -> Placed:
+    return _mirrored(inpt, 0)
 
 
-@vertical_flip.on(BoundingBoxes)
-def _vflip_boxes(boxes: Any) -> Any:
-    return _mirrored(boxes, 1)
+@vertical_flip.on(BoundingBoxes, KeyPoints)
+def _vflip_placed(inpt: Placed) -> Placed:
+    return _mirrored(inpt, 1)
 
 
 # --- pad -----------------------------------------------------------------------------------------
 
 
-def sides(op: str, padding: Any) -> tuple[int, int, int, int]:
+def sides(op: str, padding: object) -> Border:
     """(left, top, right, bottom) from one number, (x, y) or all four."""
     listed = [padding] if isinstance(padding, int) else padding
     if not isinstance(listed, (list, tuple)):
@@ -92,15 +101,17 @@ def sides(op: str, padding: Any) -> tuple[int, int, int, int]:
     if len(listed) not in (1, 2, 4):
         raise ValueError(f"{op}: padding must have 1, 2 or 4 elements, got {padding}.")
     left, top = listed[0], listed[1 % len(listed)]
-    return (left, top, left, top) if len(listed) < 4 else tuple(listed)  # type: ignore[return-value]
+    right, bottom = listed[2:] if len(listed) == 4 else (left, top)
+    return left, top, right, bottom
 
 
-def _check_pad_mode(padding_mode: str) -> None:
-    if padding_mode not in _MODES:
-        raise ValueError(f"pad: padding_mode must be one of {_MODES}, got {padding_mode!r}.")
+def check_padding_mode(op: str, padding_mode: str) -> None:
+    """Raise if there is no such way to fill a border."""
+    if padding_mode not in PADDING_MODES:
+        raise ValueError(f"{op}: padding_mode must be one of {PADDING_MODES}, got {padding_mode!r}.")
 
 
-def _symmetric(image: Any, left: int, top: int, right: int, bottom: int) -> Any:
+def _symmetric(image: Tensor, left: int, top: int, right: int, bottom: int) -> Tensor:
     """A border that repeats the edge, unlike that of reflect."""
     height, width = image.shape[-2:]
     for low, high, size, dim in ((left, right, width, -1), (top, bottom, height, -2)):
@@ -110,7 +121,7 @@ def _symmetric(image: Any, left: int, top: int, right: int, bottom: int) -> Any:
     return image
 
 
-def _bordered(image: Any, border: Any, fill: Any, padding_mode: str) -> Any:
+def _bordered(image: Tensor, border: Border, fill: float, padding_mode: PaddingMode) -> Tensor:
     """(N, C, H, W) with a border."""
     left, top, right, bottom = border
     if padding_mode == "symmetric":
@@ -125,7 +136,7 @@ def _bordered(image: Any, border: Any, fill: Any, padding_mode: str) -> Any:
 
 
 @functional
-def pad(inpt: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
+def pad(inpt: Tensor, padding: Size, fill: Fill = None, padding_mode: PaddingMode = "constant") -> Tensor:
     """A border of `padding`: one number, (left and right, top and bottom), or all four sides.
 
     Modes: constant (with `fill`, one value or one per channel), edge, reflect, symmetric. Negative
@@ -134,10 +145,10 @@ def pad(inpt: Any, padding: Any, fill: Any = None, padding_mode: str = "constant
     >>> votive.vision.transforms.functional.pad(votive.ones(1, 1, 1), [1, 0], fill=5.0)
     tensor([[[5., 1., 5.]]])
     """
-    _check_pad_mode(padding_mode)
+    check_padding_mode("pad", padding_mode)
     border = sides("pad", padding)
     shape = tuple(inpt.shape)
-    values = [0] if fill is None else list(fill) if isinstance(fill, (list, tuple)) else [fill]
+    values = [0] if fill is None else list(fill) if isinstance(fill, Sequence) else [fill]
     if len(values) > 1 and padding_mode != "constant":
         raise ValueError(f"pad: padding_mode {padding_mode!r} takes no fill per channel.")
     image = inpt.reshape(math.prod(shape[:-3]), *shape[-3:])
@@ -155,57 +166,50 @@ def pad(inpt: Any, padding: Any, fill: Any = None, padding_mode: str = "constant
 
 @pad.on(Mask)
 @on_planes
-def _pad_mask(mask: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
+def _pad_mask(mask: Tensor, padding: Size, fill: Fill = None, padding_mode: PaddingMode = "constant") -> Tensor:
     if isinstance(fill, (list, tuple)):
         raise ValueError("pad: a mask takes one fill value.")
-    return pad.kernels["tensor"](mask, padding, fill, padding_mode)
+    return pad.kernels[TENSOR](mask, padding, fill, padding_mode)
 
 
-@pad.on(BoundingBoxes)
-def _pad_boxes(boxes: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
-    _check_pad_mode(padding_mode)
+@pad.on(BoundingBoxes, KeyPoints)
+def _pad_placed(inpt: Placed, padding: Size, fill: Fill = None, padding_mode: PaddingMode = "constant") -> Placed:
+    check_padding_mode("pad", padding_mode)
     if padding_mode != "constant":
-        raise ValueError(f"pad: boxes do not follow padding_mode {padding_mode!r}.")
+        raise ValueError(f"pad: boxes and points do not follow padding_mode {padding_mode!r}.")
     left, top, right, bottom = sides("pad", padding)
-    height, width = boxes.canvas_size
-    return shifted(boxes, left, top, (height + top + bottom, width + left + right))
+    height, width = inpt.canvas_size
+    return shifted(inpt, left, top, (height + top + bottom, width + left + right))
 
 
-def pil_fill(op: str, image: Any, fill: Any) -> Any:
+def pil_fill(op: str, image: PILImage, fill: Fill) -> Any:
     """`fill` as a colour that Pillow takes for this image."""
     bands = len(image.getbands())
-    values = [0 if fill is None else fill] if not isinstance(fill, (list, tuple)) else list(fill)
+    values: list[float] = list(fill) if isinstance(fill, Sequence) else [0 if fill is None else fill]
     if len(values) == 1:
         values = values * bands
     if len(values) != bands:
         raise ValueError(f"{op}: fill has {len(values)} values, the image {bands} channels.")
-    if image.mode != "F":
-        values = [int(v) for v in values]
-    return values[0] if bands == 1 else tuple(values)
+    colour = tuple(values if image.mode == "F" else map(int, values))
+    return colour[0] if bands == 1 else colour
 
 
 @pad.on(PIL)
-def _pad_pil(image: Any, padding: Any, fill: Any = None, padding_mode: str = "constant") -> Any:
-    from PIL import Image as Pillow
+def _pad_pil(image: PILImage, padding: Size, fill: Fill = None, padding_mode: PaddingMode = "constant") -> PILImage:
     from PIL import ImageOps
 
-    _check_pad_mode(padding_mode)
+    check_padding_mode("pad", padding_mode)
     left, top, right, bottom = sides("pad", padding)
     if padding_mode == "constant":
         colour = pil_fill("pad", image, fill)
         out = ImageOps.expand(image, border=(left, top, right, bottom), fill=colour)
-        if image.mode == "P":
-            out.putpalette(image.getpalette())
-        return out
-    palette = image.getpalette() if image.mode == "P" else None
-    array = np.asarray(image)
-    array = array[
-        max(-top, 0) : array.shape[0] - max(-bottom, 0) or None, max(-left, 0) : array.shape[1] - max(-right, 0) or None
-    ]
-    around = [(max(top, 0), max(bottom, 0)), (max(left, 0), max(right, 0))]
-    array = np.pad(array, around + [(0, 0)] * (array.ndim - 2), padding_mode)
-    out = Pillow.fromarray(array)
-    if palette is not None:
+    else:
+        array = np.asarray(image)
+        rows = slice(max(-top, 0), array.shape[0] - max(-bottom, 0) or None)
+        columns = slice(max(-left, 0), array.shape[1] - max(-right, 0) or None)
+        around = [(max(top, 0), max(bottom, 0)), (max(left, 0), max(right, 0))] + [(0, 0)] * (array.ndim - 2)
+        out = pillow().fromarray(np.pad(array[rows, columns], around, padding_mode))
+    if image.mode == "P" and (palette := image.getpalette()) is not None:
         out.putpalette(palette)
     return out
 
@@ -214,7 +218,7 @@ def _pad_pil(image: Any, padding: Any, fill: Any = None, padding_mode: str = "co
 
 
 @functional
-def crop(inpt: Any, top: int, left: int, height: int, width: int) -> Any:
+def crop(inpt: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
     """The part of `height` x `width` from (top, left) on; 0 where it lies outside.
 
     >>> image = votive.arange(9).reshape(1, 3, 3)
@@ -238,19 +242,16 @@ def crop(inpt: Any, top: int, left: int, height: int, width: int) -> Any:
 
 
 @crop.on(PIL)
-def crop_pil(image: Any, top: int, left: int, height: int, width: int) -> Any:
+def _crop_pil(image: PILImage, top: int, left: int, height: int, width: int) -> PILImage:
     return image.crop((left, top, left + width, top + height))
 
 
-crop.on(Mask)(on_planes(crop.kernels["tensor"]))
+@crop.on(BoundingBoxes, KeyPoints)
+def _crop_placed(inpt: Placed, top: int, left: int, height: int, width: int) -> Placed:
+    return shifted(inpt, -left, -top, (height, width))
 
 
-@crop.on(BoundingBoxes)
-def _crop_boxes(boxes: Any, top: int, left: int, height: int, width: int) -> Any:
-    return shifted(boxes, -left, -top, (height, width))
-
-
-def pair_of(op: str, size: Any) -> tuple[int, int]:
+def _pair(op: str, size: float | Sequence[int]) -> tuple[int, int]:
     """Two sides from one or two numbers."""
     if isinstance(size, (int, float)):
         return int(size), int(size)
@@ -259,19 +260,19 @@ def pair_of(op: str, size: Any) -> tuple[int, int]:
     return int(size[0]), int(size[-1])
 
 
-def centre_of(old: Any, height: int, width: int) -> tuple[int, int]:
+def _centre(old: Sequence[int], height: int, width: int) -> tuple[int, int]:
     """Where a crop in the middle begins; Python's rounding, to even, is torchvision's."""
     return round((old[0] - height) / 2.0), round((old[1] - width) / 2.0)
 
 
-def _missing(old: Any, height: int, width: int) -> list[int]:
+def _missing(old: Sequence[int], height: int, width: int) -> list[int]:
     """The border that an image needs before it can be cropped to this size."""
     h, w = max(height - old[0], 0), max(width - old[1], 0)
     return [w // 2, h // 2, (w + 1) // 2, (h + 1) // 2]
 
 
 @functional
-def center_crop(inpt: Any, output_size: Any) -> Any:
+def center_crop(inpt: Tensor, output_size: Size) -> Tensor:
     """The middle; smaller images get a border of zeros first.
 
     >>> image = votive.arange(16).reshape(1, 4, 4)
@@ -279,46 +280,46 @@ def center_crop(inpt: Any, output_size: Any) -> Any:
     tensor([[[ 5,  6],
              [ 9, 10]]])
     """
-    height, width = pair_of("center_crop", output_size)
+    height, width = _pair("center_crop", output_size)
     border = _missing(inpt.shape[-2:], height, width)
     if any(border):
         left, top, right, bottom = border
         inpt = NF.pad(inpt, [left, right, top, bottom])
-    top, left = centre_of(inpt.shape[-2:], height, width)
+    top, left = _centre(inpt.shape[-2:], height, width)
     return inpt[..., top : top + height, left : left + width]
 
 
 @center_crop.on(PIL)
-def _center_crop_pil(image: Any, output_size: Any) -> Any:
-    height, width = pair_of("center_crop", output_size)
+def _center_crop_pil(image: PILImage, output_size: Size) -> PILImage:
+    height, width = _pair("center_crop", output_size)
     border = _missing((image.height, image.width), height, width)
     if any(border):
         image = _pad_pil(image, border, fill=0)
-    top, left = centre_of((image.height, image.width), height, width)
-    return crop_pil(image, top, left, height, width)
+    top, left = _centre((image.height, image.width), height, width)
+    return _crop_pil(image, top, left, height, width)
 
 
-center_crop.on(Mask)(on_planes(center_crop.kernels["tensor"]))
+on_masks(crop, center_crop)
 
 
-@center_crop.on(BoundingBoxes)
-def _center_crop_boxes(boxes: Any, output_size: Any) -> Any:
-    height, width = pair_of("center_crop", output_size)
-    top, left = centre_of(boxes.canvas_size, height, width)
-    return _crop_boxes(boxes, top, left, height, width)
+@center_crop.on(BoundingBoxes, KeyPoints)
+def _center_crop_placed(inpt: Placed, output_size: Size) -> Placed:
+    height, width = _pair("center_crop", output_size)
+    top, left = _centre(inpt.canvas_size, height, width)
+    return shifted(inpt, -left, -top, (height, width))
 
 
 @functional
 def resized_crop(
-    inpt: Any,
+    inpt: Tensor,
     top: int,
     left: int,
     height: int,
     width: int,
-    size: Any,
-    interpolation: Any = InterpolationMode.BILINEAR,
+    size: Size,
+    interpolation: Interpolation = InterpolationMode.BILINEAR,
     antialias: bool | None = True,
-) -> Any:
+) -> Tensor:
     """`crop`, then `resize`.
 
     >>> image = votive.zeros(3, 8, 8)
@@ -328,21 +329,18 @@ def resized_crop(
     return resize(crop(inpt, top, left, height, width), size, interpolation, antialias=antialias)
 
 
-for _kind in (PIL, Mask, BoundingBoxes):
-    resized_crop.on(_kind)(resized_crop.kernels["tensor"])
+resized_crop.on(PIL, Mask, BoundingBoxes, KeyPoints)(resized_crop.kernels[TENSOR])
 
 
 @functional
-def five_crop(inpt: Any, size: Any) -> tuple[Any, ...]:
+def five_crop(inpt: Tensor, size: Size) -> tuple[Tensor, ...]:
     """The four corners and the middle: upper left, upper right, lower left, lower right, centre.
 
     >>> crops = votive.vision.transforms.functional.five_crop(votive.zeros(1, 5, 5), 3)
     >>> len(crops), crops[0].shape
     (5, votive.Size([1, 3, 3]))
     """
-    from .sizes import get_size
-
-    height, width = pair_of("five_crop", size)
+    height, width = _pair("five_crop", size)
     h, w = get_size(inpt)
     if height > h or width > w:
         raise ValueError(f"five_crop: size {(height, width)} is larger than the image, {(h, w)}.")
@@ -352,16 +350,16 @@ def five_crop(inpt: Any, size: Any) -> tuple[Any, ...]:
 
 
 @functional
-def ten_crop(inpt: Any, size: Any, vertical_flip: bool = False) -> tuple[Any, ...]:
+def ten_crop(inpt: Tensor, size: Size, vertical_flip: bool = False) -> tuple[Tensor, ...]:
     """`five_crop` of the image and of its mirror image.
 
     >>> len(votive.vision.transforms.functional.ten_crop(votive.zeros(1, 5, 5), 3))
     10
     """
     flip = _FLIPS[bool(vertical_flip)]
-    return five_crop(inpt, size) + five_crop(flip(inpt), size)  # type: ignore[no-any-return]
+    return five_crop(inpt, size) + five_crop(flip(inpt), size)
 
 
 _FLIPS = (horizontal_flip, vertical_flip)
 for _fn in (five_crop, ten_crop):
-    _fn.on(PIL)(_fn.kernels["tensor"])
+    _fn.on(PIL)(_fn.kernels[TENSOR])

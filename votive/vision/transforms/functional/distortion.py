@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ....ops.registry import F
 from ....tensor import Tensor
-from ...tv_tensors import BoundingBoxes, Mask
-from .boxes import moved
+from ...io.raw import pillow
+from ...tv_tensors import BoundingBoxes, KeyPoints
+from .boxes import Placed, moved
 from .conversion import pil_to_tensor, to_pil_image
 from .cropping import pil_fill
 from .grids import BILINEAR, NEAREST, float_like, identity_grid, perspective_grid, sampled
-from .interpolation import mode_of, pil_number
-from .kernels import PIL, functional, on_planes
-from .matrices import inverted_perspective, perspective_coefficients
+from .interpolation import Interpolation, mode_of, pil_mode
+from .kernels import PIL, functional, on_masks
+from .matrices import Points, inverted_perspective, perspective_coefficients
+
+if TYPE_CHECKING:
+    from ...types import Fill, PILImage
 
 # --- perspective ---------------------------------------------------------------------------------
 
 
-def _eight(startpoints: Any, endpoints: Any, coefficients: Any) -> list[float]:
+def _eight(startpoints: Points | None, endpoints: Points | None, coefficients: Sequence[float] | None) -> list[float]:
     if coefficients is None:
         if startpoints is None or endpoints is None:
             raise ValueError("perspective: needs start and end points, or coefficients.")
@@ -32,13 +37,13 @@ def _eight(startpoints: Any, endpoints: Any, coefficients: Any) -> list[float]:
 
 @functional
 def perspective(
-    inpt: Any,
-    startpoints: Any,
-    endpoints: Any,
-    interpolation: Any = BILINEAR,
-    fill: Any = None,
-    coefficients: Any = None,
-) -> Any:
+    inpt: Tensor,
+    startpoints: Points | None,
+    endpoints: Points | None,
+    interpolation: Interpolation = BILINEAR,
+    fill: Fill = None,
+    coefficients: Sequence[float] | None = None,
+) -> Tensor:
     """Four points (x, y) of the image moved to four others, the rest with them.
 
     >>> corners = [[0, 0], [3, 0], [3, 3], [0, 3]]
@@ -56,61 +61,45 @@ def perspective(
 
 @perspective.on(PIL)
 def _perspective_pil(
-    image: Any,
-    startpoints: Any,
-    endpoints: Any,
-    interpolation: Any = BILINEAR,
-    fill: Any = None,
-    coefficients: Any = None,
-) -> Any:
+    image: PILImage,
+    startpoints: Points | None,
+    endpoints: Points | None,
+    interpolation: Interpolation = BILINEAR,
+    fill: Fill = None,
+    coefficients: Sequence[float] | None = None,
+) -> PILImage:
     c = _eight(startpoints, endpoints, coefficients)
-    how = pil_number(mode_of("perspective", interpolation))
-    return image.transform(image.size, 2, c, how, fillcolor=pil_fill("perspective", image, fill))
+    how, colour = pil_mode(mode_of("perspective", interpolation)), pil_fill("perspective", image, fill)
+    return image.transform(image.size, pillow().Transform.PERSPECTIVE, c, how, fillcolor=colour)
 
 
-@perspective.on(Mask)
-@on_planes
-def _perspective_mask(
-    mask: Any,
-    startpoints: Any,
-    endpoints: Any,
-    interpolation: Any = BILINEAR,
-    fill: Any = None,
-    coefficients: Any = None,
-) -> Any:
-    kernel = perspective.kernels["tensor"]
-    return kernel(mask, startpoints, endpoints, NEAREST, fill, coefficients)
+on_masks(perspective, interpolation=NEAREST)
 
 
-def perspective_move(startpoints: Any, endpoints: Any, coefficients: Any) -> Any:
-    """Where points go, as a function of (P, 2) points."""
+@perspective.on(BoundingBoxes, KeyPoints)
+def _perspective_placed(
+    inpt: Placed,
+    startpoints: Points | None,
+    endpoints: Points | None,
+    interpolation: Interpolation = BILINEAR,
+    fill: Fill = None,
+    coefficients: Sequence[float] | None = None,
+) -> Placed:
     c = inverted_perspective(_eight(startpoints, endpoints, coefficients))
 
-    def move(points: Any) -> Any:
-        make = lambda rows: F.tensor(rows, dtype=points.dtype, device=points.device).transpose(0, 1)
+    def move(points: Tensor) -> Tensor:
+        rows = [c[0:3], c[3:6]], [[c[6], c[7], 1.0]] * 2
+        above, below = (F.tensor(r, dtype=points.dtype, device=points.device).transpose(0, 1) for r in rows)
         whole = F.cat((points, F.ones_like(points[:, :1])), 1)
-        return (whole @ make([c[0:3], c[3:6]])) / (whole @ make([[c[6], c[7], 1.0]] * 2))
+        return (whole @ above) / (whole @ below)
 
-    return move
-
-
-@perspective.on(BoundingBoxes)
-def _perspective_boxes(
-    boxes: Any,
-    startpoints: Any,
-    endpoints: Any,
-    interpolation: Any = BILINEAR,
-    fill: Any = None,
-    coefficients: Any = None,
-) -> Any:
-    move = perspective_move(startpoints, endpoints, coefficients)
-    return moved(boxes, move, boxes.canvas_size, whole_corners=True)
+    return moved(inpt, move, inpt.canvas_size, whole_corners=True)
 
 
 # --- elastic -------------------------------------------------------------------------------------
 
 
-def _check_displacement(displacement: Any, size: Any) -> None:
+def _check_displacement(displacement: object, size: tuple[int, int]) -> None:
     if not isinstance(displacement, Tensor):
         raise TypeError(f"elastic: displacement must be a Tensor, got {type(displacement).__name__}.")
     wanted = (1, *size, 2)
@@ -119,7 +108,7 @@ def _check_displacement(displacement: Any, size: Any) -> None:
 
 
 @functional
-def elastic(inpt: Any, displacement: Any, interpolation: Any = BILINEAR, fill: Any = None) -> Any:
+def elastic(inpt: Tensor, displacement: Tensor, interpolation: Interpolation = BILINEAR, fill: Fill = None) -> Tensor:
     """Each pixel read `displacement` (1, H, W, 2) away, in halves of the image's size.
 
     >>> image = votive.arange(4.0).reshape(1, 2, 2)
@@ -127,7 +116,7 @@ def elastic(inpt: Any, displacement: Any, interpolation: Any = BILINEAR, fill: A
     tensor([[[0., 1.],
              [2., 3.]]])
     """
-    size = tuple(inpt.shape[-2:])
+    size = (inpt.shape[-2], inpt.shape[-1])
     _check_displacement(displacement, size)
     like = float_like(inpt)
     grid = identity_grid(size, like) + displacement.to(like.dtype).to(inpt.device)
@@ -135,35 +124,29 @@ def elastic(inpt: Any, displacement: Any, interpolation: Any = BILINEAR, fill: A
 
 
 @elastic.on(PIL)
-def _elastic_pil(image: Any, displacement: Any, interpolation: Any = BILINEAR, fill: Any = None) -> Any:
+def _elastic_pil(
+    image: PILImage, displacement: Tensor, interpolation: Interpolation = BILINEAR, fill: Fill = None
+) -> PILImage:
     out = elastic(pil_to_tensor(image), displacement, interpolation, fill)
     return to_pil_image(out, mode=image.mode)
 
 
-@elastic.on(Mask)
-@on_planes
-def _elastic_mask(mask: Any, displacement: Any, interpolation: Any = BILINEAR, fill: Any = None) -> Any:
-    return elastic.kernels["tensor"](mask, displacement, NEAREST, fill)
+on_masks(elastic, interpolation=NEAREST)
 
 
-def elastic_move(canvas: tuple[int, int], displacement: Any) -> Any:
-    """Where whole points (P, 2) go, read from the grid.
-
-    The inverse of a displacement is taken to be its negative, which is nearly so.
-    """
-    height, width = canvas
+@elastic.on(BoundingBoxes, KeyPoints)
+def _elastic_placed(
+    inpt: Placed, displacement: Tensor, interpolation: Interpolation = BILINEAR, fill: Fill = None
+) -> Placed:
+    height, width = canvas = inpt.canvas_size
     _check_displacement(displacement, canvas)
 
-    def move(points: Any, like: Any) -> Any:
-        back = identity_grid(canvas, like) - displacement.to(like.dtype).to(like.device)
-        x, y = points[:, 0].clamp(0, width - 1), points[:, 1].clamp(0, height - 1)
-        half = F.tensor([0.5 * width, 0.5 * height], dtype=like.dtype, device=like.device)
+    def move(points: Tensor) -> Tensor:
+        # The inverse of a displacement is taken to be its negative, which is nearly so.
+        back = identity_grid(canvas, points) - displacement.to(points.dtype).to(points.device)
+        whole = (F.ceil(points) if isinstance(inpt, BoundingBoxes) else points).long()
+        x, y = whole[:, 0].clamp(0, width - 1), whole[:, 1].clamp(0, height - 1)
+        half = F.tensor([0.5 * width, 0.5 * height], dtype=points.dtype, device=points.device)
         return (back[0][y, x] + 1) * half - 0.5
 
-    return move
-
-
-@elastic.on(BoundingBoxes)
-def _elastic_boxes(boxes: Any, displacement: Any, interpolation: Any = BILINEAR, fill: Any = None) -> Any:
-    move = elastic_move(boxes.canvas_size, displacement)
-    return moved(boxes, lambda p: move(F.ceil(p).long(), p), boxes.canvas_size, whole_corners=True, whole_result=True)
+    return moved(inpt, move, canvas, whole_corners=True, whole_result=True)

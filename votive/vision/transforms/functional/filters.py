@@ -1,21 +1,28 @@
-"""Neighbourhoods and noise: blur, sharpness, normalisation, erasing, noise, JPEG's losses."""
+"""Normalisation, blur, sharpness, noise, erasing, JPEG's losses, and frames of videos."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ....core import dtype as dt
 from ....interchange import as_tensor
 from ....nn import functional as NF
 from ....ops.registry import F
-from .color import bounded, check_channels
+from ....tensor import Tensor
+from .color import bounded, check_channels, check_factor, enhanced
 from .conversion import pil_to_tensor, to_pil_image
 from .kernels import PIL, functional
 
+if TYPE_CHECKING:
+    from ...types import PILImage, Size
+
 
 @functional
-def normalize(inpt: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
+def normalize(
+    inpt: Tensor, mean: Sequence[float] | Tensor, std: Sequence[float] | Tensor, inplace: bool = False
+) -> Tensor:
     """`(image - mean) / std`, one of each per channel or one for all.
 
     >>> votive.vision.transforms.functional.normalize(votive.ones(1, 1, 1), [0.5], [0.25])
@@ -26,27 +33,26 @@ def normalize(inpt: Any, mean: Any, std: Any, inplace: bool = False) -> Any:
         raise TypeError(f"{op}: needs floats, got {inpt.dtype}; use to_dtype(scale=True) first.")
     if inpt.ndim < 3:
         raise ValueError(f"{op}: needs an image (..., C, H, W), got shape {tuple(inpt.shape)}.")
-    mean = as_tensor(mean, dtype=inpt.dtype, device=inpt.device)
-    std = as_tensor(std, dtype=inpt.dtype, device=inpt.device)
-    if bool((std == 0).any().item()):
-        raise ValueError(f"{op}: std must not contain 0 in {inpt.dtype}, got {std.tolist()}.")
-    mean, std = (v.reshape(-1, 1, 1) if v.ndim == 1 else v for v in (mean, std))
+    centre, spread = (as_tensor(v, dtype=inpt.dtype, device=inpt.device) for v in (mean, std))
+    if bool((spread == 0).any().item()):
+        raise ValueError(f"{op}: std must not contain 0 in {inpt.dtype}, got {spread.tolist()}.")
+    centre, spread = (v.reshape(-1, 1, 1) if v.ndim == 1 else v for v in (centre, spread))
     if inplace:
-        return inpt.sub_(mean).div_(std)
-    return (inpt - mean) / std
+        return inpt.sub_(centre).div_(spread)
+    return (inpt - centre) / spread
 
 
 # --- blur ----------------------------------------------------------------------------------------
 
 
-def _bell(size: int, sigma: float, like: Any) -> Any:
+def _bell(size: int, sigma: float, like: Tensor) -> Tensor:
     """A Gaussian at `size` places one apart, with sum 1."""
     reach = (size - 1) / (2.0 * math.sqrt(2.0))
     line = F.linspace(-reach, reach, size, dtype=like.dtype, device=like.device)
     return F.softmax(-((line / sigma) ** 2), 0)
 
 
-def _two(op: str, name: str, value: Any) -> list[Any]:
+def _two(op: str, name: str, value: object) -> list[Any]:
     if isinstance(value, (int, float)):
         return [value, value]
     if not isinstance(value, (list, tuple)):
@@ -57,7 +63,7 @@ def _two(op: str, name: str, value: Any) -> list[Any]:
 
 
 @functional
-def gaussian_blur(inpt: Any, kernel_size: Any, sigma: Any = None) -> Any:
+def gaussian_blur(inpt: Tensor, kernel_size: Size, sigma: float | Sequence[float] | None = None) -> Tensor:
     """Each pixel the mean of its neighbours, weighted by a Gaussian; borders are reflected.
 
     `kernel_size` and `sigma`: one number, or (x, y). Sigma defaults to 0.15 size + 0.35.
@@ -89,12 +95,12 @@ def gaussian_blur(inpt: Any, kernel_size: Any, sigma: Any = None) -> Any:
 
 
 @gaussian_blur.on(PIL)
-def _blur_pil(image: Any, kernel_size: Any, sigma: Any = None) -> Any:
+def _blur_pil(image: PILImage, kernel_size: Size, sigma: float | Sequence[float] | None = None) -> PILImage:
     return to_pil_image(gaussian_blur(pil_to_tensor(image), kernel_size, sigma), mode=image.mode)
 
 
 @functional
-def adjust_sharpness(inpt: Any, sharpness_factor: float) -> Any:
+def adjust_sharpness(inpt: Tensor, sharpness_factor: float) -> Tensor:
     """Distances from a smoothed image times the factor; 0 is the smoothed image. Edges stay.
 
     >>> image = votive.zeros(1, 3, 3)
@@ -104,8 +110,7 @@ def adjust_sharpness(inpt: Any, sharpness_factor: float) -> Any:
     """
     op = "adjust_sharpness"
     channels = check_channels(op, inpt)
-    if sharpness_factor < 0:
-        raise ValueError(f"{op}: sharpness_factor must not be negative, got {sharpness_factor}.")
+    check_factor(op, "sharpness_factor", sharpness_factor)
     shape, kind = tuple(inpt.shape), inpt.dtype
     if inpt.numel() == 0 or min(shape[-2:]) <= 2:
         return inpt
@@ -120,28 +125,21 @@ def adjust_sharpness(inpt: Any, sharpness_factor: float) -> Any:
     return bounded(out.reshape(shape), kind)
 
 
-@adjust_sharpness.on(PIL)
-def _sharpness_pil(image: Any, sharpness_factor: float) -> Any:
-    from PIL import ImageEnhance
-
-    if sharpness_factor < 0:
-        raise ValueError(f"adjust_sharpness: sharpness_factor must not be negative, got {sharpness_factor}.")
-    return ImageEnhance.Sharpness(image).enhance(sharpness_factor)
+adjust_sharpness.on(PIL)(enhanced("Sharpness", "sharpness_factor"))
 
 
 # --- noise and loss ------------------------------------------------------------------------------
 
 
 @functional
-def gaussian_noise(inpt: Any, mean: float = 0.0, sigma: float = 0.1, clip: bool = True) -> Any:
+def gaussian_noise(inpt: Tensor, mean: float = 0.0, sigma: float = 0.1, clip: bool = True) -> Tensor:
     """Normal noise added to floats in 0..1 or to bytes; `clip` cuts what leaves the range.
 
     >>> votive.vision.transforms.functional.gaussian_noise(votive.zeros(1, 1, 1), 0.5, 0.0)
     tensor([[[0.5000]]])
     """
     op = "gaussian_noise"
-    if sigma < 0:
-        raise ValueError(f"{op}: sigma must not be negative, got {sigma}.")
+    check_factor(op, "sigma", sigma)
     if inpt.dtype.is_floating_point:
         out = inpt + (mean + F.randn_like(inpt) * sigma)
         return out.clamp(0, 1) if clip else out
@@ -153,7 +151,7 @@ def gaussian_noise(inpt: Any, mean: float = 0.0, sigma: float = 0.1, clip: bool 
 
 
 @functional
-def erase(inpt: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
+def erase(inpt: Tensor, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> Tensor:
     """The part of `h` x `w` from row i, column j on replaced by `v`.
 
     >>> image = votive.ones(1, 2, 3)
@@ -167,12 +165,12 @@ def erase(inpt: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = Fal
 
 
 @erase.on(PIL)
-def _erase_pil(image: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = False) -> Any:
+def _erase_pil(image: PILImage, i: int, j: int, h: int, w: int, v: Tensor, inplace: bool = False) -> PILImage:
     return to_pil_image(erase(pil_to_tensor(image), i, j, h, w, v), mode=image.mode)
 
 
 @functional
-def jpeg(image: Any, quality: int) -> Any:
+def jpeg(image: Tensor, quality: int) -> Tensor:
     """Bytes written as JPEG of this quality and read again.
 
     >>> image = votive.zeros(3, 8, 8, dtype=votive.uint8)
@@ -188,7 +186,7 @@ def jpeg(image: Any, quality: int) -> Any:
 
 
 @jpeg.on(PIL)
-def _jpeg_pil(image: Any, quality: int) -> Any:
+def _jpeg_pil(image: PILImage, quality: int) -> PILImage:
     import io
 
     from PIL import Image as Pillow
@@ -198,3 +196,16 @@ def _jpeg_pil(image: Any, quality: int) -> Any:
     read = Pillow.open(io.BytesIO(written.getvalue()))
     read.load()
     return read
+
+
+@functional
+def uniform_temporal_subsample(inpt: Tensor, num_samples: int) -> Tensor:
+    """`num_samples` frames of (..., T, C, H, W), evenly spaced, the first and last among them.
+
+    >>> video = votive.arange(8).reshape(8, 1, 1, 1)
+    >>> votive.vision.transforms.functional.uniform_temporal_subsample(video, 3).flatten()
+    tensor([0, 3, 7])
+    """
+    frames = inpt.shape[-4]
+    at = F.linspace(0, frames - 1, num_samples, device=inpt.device).long()
+    return F.index_select(inpt, -4, at)

@@ -2,46 +2,51 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ....core import dtype as dt
 from ....nn import functional as NF
 from ....ops.registry import F
+from ....tensor import Tensor
 from .interpolation import InterpolationMode
+
+if TYPE_CHECKING:
+    from ...types import Fill
 
 NEAREST, BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
 
 
-def float_like(image: Any) -> Any:
+def float_like(image: Tensor) -> Tensor:
     """An empty tensor of the type that places in this image are computed in."""
     kind = image.dtype if image.dtype.is_floating_point else dt.float32
     return F.empty((0,), dtype=kind, device=image.device)
 
 
-def _crossed(across: tuple[float, float, int], down: tuple[float, float, int], like: Any) -> Any:
+def _crossed(across: tuple[float, float, int], down: tuple[float, float, int], like: Tensor) -> Tensor:
     """(H, W, 2): x and y of each pixel, each (first, last, count) along its line."""
     x, y = (F.linspace(*line, dtype=like.dtype, device=like.device) for line in (across, down))
     shape = (down[2], across[2])
     return F.stack((F.expand(x, shape), F.expand(y.unsqueeze(1), shape)), -1)
 
 
-def _mapped(points: Any, row: Any) -> Any:
+def _mapped(points: Tensor, row: Tensor) -> Tensor:
     """ax + by + c of (H, W, 2) points, each step rounded by itself, as torch's product does."""
     x, y = F.unbind(points, -1)
     return x * row[0] + y * row[1] + row[2]
 
 
-def affine_grid(matrix: Any, old: Any, new: Any, like: Any) -> Any:
+def affine_grid(matrix: Sequence[float], old: tuple[int, int], new: tuple[int, int], like: Tensor) -> Tensor:
     """(1, H, W, 2): where in an image of size `old` each pixel of one of size `new` lies."""
-    line = lambda n: (0.5 * (1.0 - n), 0.5 * (n - 1.0), n)
-    points = _crossed(line(new[0]), line(new[1]), like)
+    across, down = ((0.5 * (1.0 - n), 0.5 * (n - 1.0), n) for n in new)
+    points = _crossed(across, down, like)
     theta = F.tensor(matrix, dtype=like.dtype, device=like.device).reshape(2, 3)
     half = F.tensor([0.5 * size for size in old], dtype=like.dtype, device=like.device)
     rows = theta / half.unsqueeze(1)
     return F.stack([_mapped(points, row) for row in rows], -1).unsqueeze(0)
 
 
-def perspective_grid(c: Any, width: int, height: int, like: Any) -> Any:
+def perspective_grid(c: Sequence[float], width: int, height: int, like: Tensor) -> Tensor:
     """(1, H, W, 2): where each pixel comes from under eight coefficients."""
     points = _crossed((0.5, width - 0.5, width), (0.5, height - 0.5, height), like)
     above = F.tensor([c[0:3], c[3:6]], dtype=like.dtype, device=like.device)
@@ -51,10 +56,10 @@ def perspective_grid(c: Any, width: int, height: int, like: Any) -> Any:
     return F.stack([_mapped(points, row) / below - 1.0 for row in rows], -1).unsqueeze(0)
 
 
-def sampled(op: str, image: Any, grid: Any, mode: InterpolationMode, fill: Any) -> Any:
+def sampled(op: str, image: Tensor, grid: Tensor, mode: InterpolationMode, fill: Fill) -> Tensor:
     """The image at the places of the grid, with `fill` outside."""
     shape = tuple(image.shape)
-    values = None if fill is None else list(fill) if isinstance(fill, (list, tuple)) else [fill]
+    values = None if fill is None else list(fill) if isinstance(fill, Sequence) else [fill]
     if values is not None and len(values) not in (1, shape[-3]):
         raise ValueError(f"{op}: fill has {len(values)} values for {shape[-3]} channels.")
     if mode not in (NEAREST, BILINEAR):
@@ -81,8 +86,7 @@ def sampled(op: str, image: Any, grid: Any, mode: InterpolationMode, fill: Any) 
     return out.reshape(*shape[:-2], *size)
 
 
-def identity_grid(size: Any, like: Any) -> Any:
+def identity_grid(size: tuple[int, int], like: Tensor) -> Tensor:
     """(1, H, W, 2): each pixel at its own place."""
-    height, width = size
-    line = lambda n: ((1 - n) / n, (n - 1) / n, n)
-    return _crossed(line(width), line(height), like).unsqueeze(0)
+    down, across = (((1 - n) / n, (n - 1) / n, n) for n in size)
+    return _crossed(across, down, like).unsqueeze(0)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any
 
+from ...io.raw import pillow
+
 
 class InterpolationMode(Enum):
     """How values between pixels are found; BOX and HAMMING are for PIL images only.
@@ -22,11 +24,13 @@ class InterpolationMode(Enum):
     LANCZOS = "lanczos"
 
 
+# A mode, its name, or Pillow's number.
+Interpolation = InterpolationMode | str | int
 _BY_NUMBER = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic", 4: "box", 5: "hamming"}
 _NUMBERS = {**{name: number for number, name in _BY_NUMBER.items()}, "nearest-exact": 0}
 
 
-def mode_of(op: str, interpolation: Any) -> InterpolationMode:
+def mode_of(op: str, interpolation: Interpolation) -> InterpolationMode:
     """The mode that a mode, its name or Pillow's number means."""
     if isinstance(interpolation, InterpolationMode):
         return interpolation
@@ -39,6 +43,6 @@ def mode_of(op: str, interpolation: Any) -> InterpolationMode:
         raise ValueError(f"{op}: interpolation must be one of {names}, got {interpolation!r}.") from None
 
 
-def pil_number(mode: InterpolationMode) -> int:
+def pil_mode(mode: InterpolationMode) -> Any:
     """What Pillow calls this mode."""
-    return _NUMBERS[mode.value]
+    return pillow().Resampling(_NUMBERS[mode.value])

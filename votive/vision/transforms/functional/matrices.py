@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+
+Points = Sequence[Sequence[float]]
 
 
 def affine_matrix(
@@ -19,16 +20,16 @@ def affine_matrix(
 ) -> list[float]:
     """Six numbers (a, b, c, d, e, f): a point (x, y) comes from (ax + by + c, dx + ey + f).
 
-    The map shears by x, then y, scales, turns by `angle` degrees about `center` and translates.
+    The map shears by x, then y, scales, rotates by `angle` degrees about `center` and translates.
     `inverse=False` gives where a point goes instead of where it comes from.
     """
-    turn, shear_x, shear_y = math.radians(angle), math.radians(shear[0]), math.radians(shear[1])
+    angle, shear_x, shear_y = math.radians(angle), math.radians(shear[0]), math.radians(shear[1])
     (cx, cy), (tx, ty) = center, translate
-    # R(turn) Sy(shear_y) Sx(shear_x), whose determinant is 1.
-    a = math.cos(turn - shear_y) / math.cos(shear_y)
-    c = math.sin(turn - shear_y) / math.cos(shear_y)
-    b = -(a * math.tan(shear_x) + math.sin(turn))
-    d = math.cos(turn) - c * math.tan(shear_x)
+    # R(angle) Sy(shear_y) Sx(shear_x), whose determinant is 1.
+    a = math.cos(angle - shear_y) / math.cos(shear_y)
+    c = math.sin(angle - shear_y) / math.cos(shear_y)
+    b = -(a * math.tan(shear_x) + math.sin(angle))
+    d = math.cos(angle) - c * math.tan(shear_x)
     if inverse:
         p, q, r, s = d / scale, -b / scale, -c / scale, a / scale
         return [p, q, cx - p * (cx + tx) - q * (cy + ty), r, s, cy - r * (cx + tx) - s * (cy + ty)]
@@ -45,13 +46,12 @@ def expanded_size(matrix: Sequence[float], width: int, height: int) -> tuple[int
     )
     moved = points @ np.array(matrix, np.float32).reshape(2, 3).T
     low, high = moved.min(0) + half, moved.max(0) + half
-    digits = np.float32(1e4)
-    cut = lambda v: np.trunc(v * digits) * np.float32(1e-4)
-    size = np.ceil(cut(high)) - np.floor(cut(low))
+    low, high = (np.trunc(v * np.float32(1e4)) * np.float32(1e-4) for v in (low, high))
+    size = np.ceil(high) - np.floor(low)
     return int(size[0]), int(size[1])
 
 
-def perspective_coefficients(startpoints: Any, endpoints: Any) -> list[float]:
+def perspective_coefficients(startpoints: Points, endpoints: Points) -> list[float]:
     """Eight numbers that lead from the four end points back to the four start points.
 
     (x, y) comes from ((ax + by + c) / (gx + hy + 1), (dx + ey + f) / (gx + hy + 1)).
@@ -65,7 +65,7 @@ def perspective_coefficients(startpoints: Any, endpoints: Any) -> list[float]:
         rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
         goal += [u, v]
     solved = np.linalg.lstsq(np.array(rows, np.float64), np.array(goal, np.float64), rcond=None)[0]
-    return solved.astype(np.float32).tolist()  # type: ignore[no-any-return]
+    return solved.astype(np.float32).tolist()
 
 
 def inverted_perspective(c: Sequence[float]) -> list[float]:

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ....core import dtype as dt
 from ....nn import functional as NF
 from ....ops.registry import F
-from ...tv_tensors import BoundingBoxes, Mask, wrap
-from .interpolation import InterpolationMode, mode_of, pil_number
-from .kernels import PIL, functional, on_planes
+from ....tensor import Tensor
+from ...tv_tensors import BoundingBoxes, KeyPoints, Mask, wrap
+from .interpolation import Interpolation, InterpolationMode, mode_of, pil_mode
+from .kernels import PIL, TENSOR, functional, on_planes
+
+if TYPE_CHECKING:
+    from ...types import PILImage, Size
 
 _SMOOTH = (InterpolationMode.BILINEAR, InterpolationMode.BICUBIC, InterpolationMode.LANCZOS)
 _NEAREST = (InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT)
 
 
-def new_size(old: Sequence[int], size: Any, max_size: int | None = None) -> tuple[int, int]:
+def _new_size(old: Sequence[int], size: Size | None, max_size: int | None = None) -> tuple[int, int]:
     """(height, width) after resizing: both given, or the shorter edge, or the longer one."""
     height, width = old
     short, long = min(height, width), max(height, width)
@@ -45,7 +49,7 @@ def new_size(old: Sequence[int], size: Any, max_size: int | None = None) -> tupl
     return (scaled[1], scaled[0]) if width <= height else scaled
 
 
-def _interpolated(image: Any, size: tuple[int, int], mode: InterpolationMode, smooth: bool) -> Any:
+def _interpolated(image: Tensor, size: tuple[int, int], mode: InterpolationMode, smooth: bool) -> Tensor:
     """(N, C, H, W) in another size, computed in a type that can be, then cast back."""
     kind = image.dtype
     fine = (dt.float32, dt.float64, dt.uint8)
@@ -59,12 +63,12 @@ def _interpolated(image: Any, size: tuple[int, int], mode: InterpolationMode, sm
 
 @functional
 def resize(
-    inpt: Any,
-    size: Any,
-    interpolation: Any = InterpolationMode.BILINEAR,
+    inpt: Tensor,
+    size: Size | None,
+    interpolation: Interpolation = InterpolationMode.BILINEAR,
     max_size: int | None = None,
     antialias: bool | None = True,
-) -> Any:
+) -> Tensor:
     """To `size` (height, width), or with the shorter edge `size`, or the longer one `max_size`.
 
     With `antialias`, bilinear and bicubic filters widen when shrinking, as Pillow's always do.
@@ -79,57 +83,56 @@ def resize(
     if mode is InterpolationMode.LANCZOS and not antialias:
         raise ValueError("resize: 'lanczos' needs antialias=True.")
     shape = tuple(inpt.shape)
-    size = new_size(shape[-2:], size, max_size)
-    if size == shape[-2:]:
+    new = _new_size(shape[-2:], size, max_size)
+    if new == shape[-2:]:
         return inpt
     if 0 in shape:
-        return inpt.reshape(*shape[:-2], *size)
+        return inpt.reshape(*shape[:-2], *new)
     smooth = bool(antialias) and mode in _SMOOTH
-    out = _interpolated(inpt.reshape(-1, *shape[-3:]), size, mode, smooth)
-    return out.reshape(*shape[:-2], *size)
+    return _interpolated(inpt.reshape(-1, *shape[-3:]), new, mode, smooth).reshape(*shape[:-2], *new)
 
 
 @resize.on(PIL)
-def resize_pil(
-    image: Any,
-    size: Any,
-    interpolation: Any = InterpolationMode.BILINEAR,
+def _resize_pil(
+    image: PILImage,
+    size: Size | None,
+    interpolation: Interpolation = InterpolationMode.BILINEAR,
     max_size: int | None = None,
     antialias: bool | None = True,
-) -> Any:
+) -> PILImage:
     if antialias is False:
         warnings.warn("resize: Pillow always uses antialiasing; antialias=False is ignored.", stacklevel=3)
-    height, width = new_size((image.height, image.width), size, max_size)
+    height, width = _new_size((image.height, image.width), size, max_size)
     if (height, width) == (image.height, image.width):
         return image
-    return image.resize((width, height), pil_number(mode_of("resize", interpolation)))
+    return image.resize((width, height), pil_mode(mode_of("resize", interpolation)))
 
 
 @resize.on(Mask)
 @on_planes
 def _resize_mask(
-    mask: Any,
-    size: Any,
-    interpolation: Any = InterpolationMode.NEAREST,
+    mask: Tensor,
+    size: Size | None,
+    interpolation: Interpolation = InterpolationMode.NEAREST,
     max_size: int | None = None,
     antialias: bool | None = True,
-) -> Any:
+) -> Tensor:
     # Labels are never mixed, whatever the image's mode is.
     mode = mode_of("resize", interpolation)
     mode = mode if mode in _NEAREST else InterpolationMode.NEAREST
-    return resize.kernels["tensor"](mask, size, mode, max_size)
+    return resize.kernels[TENSOR](mask, size, mode, max_size)
 
 
-@resize.on(BoundingBoxes)
-def _resize_boxes(
-    boxes: Any,
-    size: Any,
-    interpolation: Any = InterpolationMode.BILINEAR,
+@resize.on(BoundingBoxes, KeyPoints)
+def _resize_placed(
+    inpt: BoundingBoxes | KeyPoints,
+    size: Size | None,
+    interpolation: Interpolation = InterpolationMode.BILINEAR,
     max_size: int | None = None,
     antialias: bool | None = True,
-) -> Any:
-    height, width = boxes.canvas_size
-    new = new_size(boxes.canvas_size, size, max_size)
-    ratio = F.tensor([new[1] / width, new[0] / height] * 2, dtype=dt.float32, device=boxes.device)
-    scaled = (boxes.as_tensor() * ratio).to(boxes.dtype)
-    return wrap(scaled, like=boxes, canvas_size=new)
+) -> Tensor:
+    height, width = inpt.canvas_size
+    new = _new_size(inpt.canvas_size, size, max_size)
+    ratio = [new[1] / width, new[0] / height] * (inpt.shape[-1] // 2)
+    scaled = inpt.as_tensor() * F.tensor(ratio, dtype=dt.float32, device=inpt.device)
+    return wrap(scaled.to(inpt.dtype), like=inpt, canvas_size=new)

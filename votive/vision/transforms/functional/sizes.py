@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
-from ...tv_tensors import BoundingBoxes, Mask
+from ....tensor import Tensor
+from ...tv_tensors import BoundingBoxes, KeyPoints, Mask
 from .kernels import PIL, functional
 
+if TYPE_CHECKING:
+    from ...types import PILImage
 
-def _image(op: str, image: Any) -> tuple[int, int, int]:
+
+def _image(op: str, image: Tensor) -> tuple[int, int, int]:
     if image.ndim < 2:
         raise TypeError(f"{op}: an image has at least two dimensions, got {tuple(image.shape)}.")
     height, width = image.shape[-2:]
@@ -16,7 +20,7 @@ def _image(op: str, image: Any) -> tuple[int, int, int]:
 
 
 @functional
-def get_dimensions(inpt: Any) -> list[int]:
+def get_dimensions(inpt: Tensor) -> list[int]:
     """[channels, height, width] of an image.
 
     >>> votive.vision.transforms.functional.get_dimensions(votive.zeros(2, 3, 4, 5))
@@ -26,7 +30,7 @@ def get_dimensions(inpt: Any) -> list[int]:
 
 
 @functional
-def get_num_channels(inpt: Any) -> int:
+def get_num_channels(inpt: Tensor) -> int:
     """The number of channels of an image.
 
     >>> votive.vision.transforms.functional.get_num_channels(votive.zeros(3, 4, 5))
@@ -36,7 +40,7 @@ def get_num_channels(inpt: Any) -> int:
 
 
 @functional
-def get_size(inpt: Any) -> list[int]:
+def get_size(inpt: Tensor) -> list[int]:
     """[height, width] of an image, a mask, or the image that boxes belong to.
 
     >>> votive.vision.transforms.functional.get_size(votive.zeros(3, 4, 5))
@@ -46,31 +50,31 @@ def get_size(inpt: Any) -> list[int]:
 
 
 @get_dimensions.on(PIL)
-def _dimensions_pil(image: Any) -> list[int]:
+def _dimensions_pil(image: PILImage) -> list[int]:
     return [len(image.getbands()), image.height, image.width]
 
 
 @get_num_channels.on(PIL)
-def _channels_pil(image: Any) -> int:
+def _channels_pil(image: PILImage) -> int:
     return len(image.getbands())
 
 
 @get_size.on(PIL)
-def _size_pil(image: Any) -> list[int]:
+def _size_pil(image: PILImage) -> list[int]:
     return [image.height, image.width]
 
 
 @get_size.on(Mask)
-def _size_mask(mask: Any) -> list[int]:
+def _size_mask(mask: Mask) -> list[int]:
     return list(mask.shape[-2:])
 
 
-@get_size.on(BoundingBoxes)
-def _size_boxes(boxes: Any) -> list[int]:
-    return list(boxes.canvas_size)
+@get_size.on(BoundingBoxes, KeyPoints)
+def _size_placed(inpt: BoundingBoxes | KeyPoints) -> list[int]:
+    return list(inpt.canvas_size)
 
 
-def get_image_size(inpt: Any) -> list[int]:
+def get_image_size(inpt: object) -> list[int]:
     """[width, height] of an image: the other way round than `get_size`, as in torchvision.
 
     >>> votive.vision.transforms.functional.get_image_size(votive.zeros(3, 4, 5))

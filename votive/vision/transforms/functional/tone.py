@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ....core import dtype as dt
 from ....ops.registry import F
-from .color import bounded, check_channels
+from ....tensor import Tensor
+from .color import bounded, check_channels, check_factor
 from .conversion import max_value, to_dtype, value_bits
-from .kernels import PIL, functional
+from .kernels import PIL, TENSOR, functional
+
+if TYPE_CHECKING:
+    from ...types import PILImage
 
 
 @functional
-def adjust_gamma(inpt: Any, gamma: float, gain: float = 1) -> Any:
+def adjust_gamma(inpt: Tensor, gamma: float, gain: float = 1) -> Tensor:
     """`gain * image ** gamma`, in 0..1; gamma above 1 darkens the shadows.
 
     >>> votive.vision.transforms.functional.adjust_gamma(votive.tensor([[[0.5]]]), 2.0)
     tensor([[[0.2500]]])
     """
-    if gamma < 0:
-        raise ValueError(f"adjust_gamma: gamma must not be negative, got {gamma}.")
+    check_factor("adjust_gamma", "gamma", gamma)
     kind = inpt.dtype
     image = inpt if kind.is_floating_point else to_dtype(inpt, dt.float32, scale=True)
     out = image**gamma
@@ -29,7 +33,7 @@ def adjust_gamma(inpt: Any, gamma: float, gain: float = 1) -> Any:
 
 
 @functional
-def posterize(inpt: Any, bits: int) -> Any:
+def posterize(inpt: Tensor, bits: int) -> Tensor:
     """Only the first `bits` bits of each value.
 
     >>> image = votive.tensor([[[200, 100]]], dtype=votive.uint8)
@@ -46,7 +50,7 @@ def posterize(inpt: Any, bits: int) -> Any:
 
 
 @functional
-def invert(inpt: Any) -> Any:
+def invert(inpt: Tensor) -> Tensor:
     """White becomes black.
 
     >>> votive.vision.transforms.functional.invert(votive.tensor([[[0.25]]]))
@@ -58,7 +62,7 @@ def invert(inpt: Any) -> Any:
 
 
 @functional
-def solarize(inpt: Any, threshold: float) -> Any:
+def solarize(inpt: Tensor, threshold: float) -> Tensor:
     """Values from the threshold on inverted.
 
     >>> votive.vision.transforms.functional.solarize(votive.tensor([[[0.2, 0.8]]]), 0.5)
@@ -68,11 +72,11 @@ def solarize(inpt: Any, threshold: float) -> Any:
         raise TypeError(
             f"solarize: threshold must be at most {max_value(inpt.dtype)} for {inpt.dtype}, got {threshold}."
         )
-    return F.where(inpt >= threshold, invert.kernels["tensor"](inpt), inpt)
+    return F.where(inpt >= threshold, invert.kernels[TENSOR](inpt), inpt)
 
 
 @functional
-def autocontrast(inpt: Any) -> Any:
+def autocontrast(inpt: Tensor) -> Tensor:
     """Each channel stretched so that its darkest value is black and its lightest white.
 
     >>> votive.vision.transforms.functional.autocontrast(votive.tensor([[[0.25, 0.5]]]))
@@ -89,7 +93,7 @@ def autocontrast(inpt: Any) -> Any:
 
 
 @functional
-def equalize(inpt: Any) -> Any:
+def equalize(inpt: Tensor) -> Tensor:
     """Each channel with its values spread as evenly as possible, by Pillow's rule, in 256 steps.
 
     >>> image = votive.arange(0, 64, dtype=votive.uint8).reshape(1, 8, 8).repeat(1, 8, 8)
@@ -114,8 +118,8 @@ def equalize(inpt: Any) -> Any:
     return to_dtype(out, inpt.dtype, scale=True)
 
 
-def _by_ops(name: str) -> Any:
-    def pil(image: Any, *args: Any, **options: Any) -> Any:
+def _by_ops(name: str) -> Callable[..., PILImage]:
+    def pil(image: PILImage, *args: float, **options: float) -> PILImage:
         from PIL import ImageOps
 
         return getattr(ImageOps, name)(image, *(args or options.values()))
@@ -128,8 +132,7 @@ for _fn in (posterize, solarize, autocontrast, equalize, invert):
 
 
 @adjust_gamma.on(PIL)
-def _gamma_pil(image: Any, gamma: float, gain: float = 1) -> Any:
-    if gamma < 0:
-        raise ValueError(f"adjust_gamma: gamma must not be negative, got {gamma}.")
+def _gamma_pil(image: PILImage, gamma: float, gain: float = 1) -> PILImage:
+    check_factor("adjust_gamma", "gamma", gamma)
     table = [int((255 + 1 - 1e-3) * gain * pow(v / 255.0, gamma)) for v in range(256)]
     return image.convert("RGB").point(table * 3).convert(image.mode)

@@ -1,23 +1,33 @@
-"""Images turned, moved, scaled and sheared. Knows grids and matrices, no randomness."""
+"""Images rotated, moved, scaled and sheared. Knows grids and matrices, no randomness."""
 
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ....ops.registry import F
-from ...tv_tensors import BoundingBoxes, Mask
-from .boxes import moved
+from ....tensor import Tensor
+from ...io.raw import pillow
+from ...tv_tensors import BoundingBoxes, KeyPoints
+from .boxes import Canvas, Move, Placed, moved
 from .cropping import pil_fill
 from .grids import NEAREST, affine_grid, float_like, sampled
-from .interpolation import mode_of, pil_number
-from .kernels import PIL, functional, on_planes
+from .interpolation import Interpolation, mode_of, pil_mode
+from .kernels import PIL, functional, on_masks
 from .matrices import affine_matrix, expanded_size
+
+if TYPE_CHECKING:
+    from ...types import Fill, PILImage
+
+Centre = Sequence[float] | None
 
 # --- affine --------------------------------------------------------------------------------------
 
 
-def affine_arguments(angle: Any, translate: Any, scale: Any, shear: Any, center: Any) -> Any:
+def _checked(
+    angle: object, translate: object, scale: float, shear: object, center: object
+) -> tuple[float, list[float], list[float], Centre]:
     """The arguments of `affine`, checked and in one form."""
     op = "affine"
     if not isinstance(angle, (int, float)):
@@ -40,29 +50,29 @@ def affine_arguments(angle: Any, translate: Any, scale: Any, shear: Any, center:
     return float(angle), [float(t) for t in translate], shear, center
 
 
-def _from_centre(center: Any, width: int, height: int) -> list[float]:
+def _from_centre(center: Centre, width: int, height: int) -> list[float]:
     """A centre in pixels as its distance from the middle, from which grids are counted."""
     return [0.0, 0.0] if center is None else [center[0] - width * 0.5, center[1] - height * 0.5]
 
 
 @functional
 def affine(
-    inpt: Any,
+    inpt: Tensor,
     angle: float,
-    translate: Any,
+    translate: Sequence[float],
     scale: float,
-    shear: Any,
-    interpolation: Any = NEAREST,
-    fill: Any = None,
-    center: Any = None,
-) -> Any:
-    """Turned clockwise by `angle` degrees, moved by (x, y) pixels, scaled and sheared by degrees.
+    shear: float | Sequence[float],
+    interpolation: Interpolation = NEAREST,
+    fill: Fill = None,
+    center: Centre = None,
+) -> Tensor:
+    """Rotated clockwise by `angle` degrees, moved by (x, y) pixels, scaled and sheared by degrees.
 
     >>> image = votive.tensor([[[1.0, 2.0, 3.0]]])
     >>> votive.vision.transforms.functional.affine(image, 0, [1, 0], 1.0, 0.0)
     tensor([[[0., 1., 2.]]])
     """
-    angle, translate, shear, center = affine_arguments(angle, translate, scale, shear, center)
+    angle, translate, shear, center = _checked(angle, translate, scale, shear, center)
     height, width = inpt.shape[-2:]
     matrix = affine_matrix(_from_centre(center, width, height), angle, translate, scale, shear)
     like = float_like(inpt)
@@ -72,50 +82,44 @@ def affine(
 
 @affine.on(PIL)
 def _affine_pil(
-    image: Any,
+    image: PILImage,
     angle: float,
-    translate: Any,
+    translate: Sequence[float],
     scale: float,
-    shear: Any,
-    interpolation: Any = NEAREST,
-    fill: Any = None,
-    center: Any = None,
-) -> Any:
-    angle, translate, shear, center = affine_arguments(angle, translate, scale, shear, center)
+    shear: float | Sequence[float],
+    interpolation: Interpolation = NEAREST,
+    fill: Fill = None,
+    center: Centre = None,
+) -> PILImage:
+    angle, translate, shear, center = _checked(angle, translate, scale, shear, center)
     center = [image.width * 0.5, image.height * 0.5] if center is None else center
     matrix = affine_matrix(center, angle, translate, scale, shear)
-    how = pil_number(mode_of("affine", interpolation))
-    return image.transform(image.size, 0, matrix, how, fillcolor=pil_fill("affine", image, fill))
+    how, colour = pil_mode(mode_of("affine", interpolation)), pil_fill("affine", image, fill)
+    return image.transform(image.size, pillow().Transform.AFFINE, matrix, how, fillcolor=colour)
 
 
-@affine.on(Mask)
-@on_planes
-def _affine_mask(
-    mask: Any,
-    angle: float,
-    translate: Any,
-    scale: float,
-    shear: Any,
-    interpolation: Any = NEAREST,
-    fill: Any = None,
-    center: Any = None,
-) -> Any:
-    return affine.kernels["tensor"](mask, angle, translate, scale, shear, NEAREST, fill, center)
+on_masks(affine, interpolation=NEAREST)
 
 
-def _by_matrix(matrix: Any) -> Any:
+def _by_matrix(matrix: Sequence[float]) -> Move:
     """A function that moves (P, 2) points by an affine map."""
 
-    def move(points: Any) -> Any:
+    def move(points: Tensor) -> Tensor:
         m = F.tensor(matrix, dtype=points.dtype, device=points.device).reshape(2, 3).transpose(0, 1)
         return F.cat((points, F.ones_like(points[:, :1])), 1) @ m
 
     return move
 
 
-def affine_move(
-    canvas: tuple[int, int], angle: float, translate: Any, scale: float, shear: Any, center: Any, expand: bool
-) -> tuple[Any, tuple[int, int]]:
+def _affine_move(
+    canvas: Canvas,
+    angle: float,
+    translate: Sequence[float],
+    scale: float,
+    shear: Sequence[float],
+    center: Centre,
+    expand: bool = False,
+) -> tuple[Move, Canvas]:
     """Where points of a canvas go, as a function of (P, 2) points, and the new canvas."""
     height, width = canvas
     centre = [width * 0.5, height * 0.5] if center is None else center
@@ -124,7 +128,7 @@ def affine_move(
         return move, canvas
     frame = F.tensor([[0, 0], [0, height], [width, height], [width, 0]])
 
-    def shifted(points: Any) -> Any:
+    def shifted(points: Tensor) -> Tensor:
         return move(points) - F.amin(move(frame.to(points.dtype).to(points.device)), 0)
 
     # As large as the image becomes, which is counted from the middle.
@@ -134,19 +138,19 @@ def affine_move(
     return shifted, (high, wide)
 
 
-@affine.on(BoundingBoxes)
-def _affine_boxes(
-    boxes: Any,
+@affine.on(BoundingBoxes, KeyPoints)
+def _affine_placed(
+    inpt: Placed,
     angle: float,
-    translate: Any,
+    translate: Sequence[float],
     scale: float,
-    shear: Any,
-    interpolation: Any = NEAREST,
-    fill: Any = None,
-    center: Any = None,
-) -> Any:
-    angle, translate, shear, center = affine_arguments(angle, translate, scale, shear, center)
-    return moved(boxes, *affine_move(boxes.canvas_size, angle, translate, scale, shear, center, False))
+    shear: float | Sequence[float],
+    interpolation: Interpolation = NEAREST,
+    fill: Fill = None,
+    center: Centre = None,
+) -> Placed:
+    angle, translate, shear, center = _checked(angle, translate, scale, shear, center)
+    return moved(inpt, *_affine_move(inpt.canvas_size, angle, translate, scale, shear, center))
 
 
 # --- rotate --------------------------------------------------------------------------------------
@@ -154,9 +158,14 @@ def _affine_boxes(
 
 @functional
 def rotate(
-    inpt: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False, center: Any = None, fill: Any = None
-) -> Any:
-    """Turned counterclockwise by `angle` degrees; `expand` makes room for the corners.
+    inpt: Tensor,
+    angle: float,
+    interpolation: Interpolation = NEAREST,
+    expand: bool = False,
+    center: Centre = None,
+    fill: Fill = None,
+) -> Tensor:
+    """Rotated counterclockwise by `angle` degrees; `expand` makes room for the corners.
 
     >>> votive.vision.transforms.functional.rotate(votive.tensor([[[1, 2], [3, 4]]]), 90)
     tensor([[[2, 4],
@@ -178,23 +187,29 @@ def rotate(
 
 @rotate.on(PIL)
 def _rotate_pil(
-    image: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False, center: Any = None, fill: Any = None
-) -> Any:
-    how = pil_number(mode_of("rotate", interpolation))
+    image: PILImage,
+    angle: float,
+    interpolation: Interpolation = NEAREST,
+    expand: bool = False,
+    center: Centre = None,
+    fill: Fill = None,
+) -> PILImage:
+    how = pil_mode(mode_of("rotate", interpolation))
     colour = pil_fill("rotate", image, fill)
-    return image.rotate(angle, how, expand=expand, center=center, fillcolor=colour)
+    around = None if center is None else (center[0], center[1])
+    return image.rotate(angle, how, expand=expand, center=around, fillcolor=colour)
 
 
-@rotate.on(Mask)
-@on_planes
-def _rotate_mask(
-    mask: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False, center: Any = None, fill: Any = None
-) -> Any:
-    return rotate.kernels["tensor"](mask, angle, NEAREST, expand, center, fill)
+on_masks(rotate, interpolation=NEAREST)
 
 
-@rotate.on(BoundingBoxes)
-def _rotate_boxes(
-    boxes: Any, angle: float, interpolation: Any = NEAREST, expand: bool = False, center: Any = None, fill: Any = None
-) -> Any:
-    return moved(boxes, *affine_move(boxes.canvas_size, -angle, [0, 0], 1.0, [0, 0], center, expand))
+@rotate.on(BoundingBoxes, KeyPoints)
+def _rotate_placed(
+    inpt: Placed,
+    angle: float,
+    interpolation: Interpolation = NEAREST,
+    expand: bool = False,
+    center: Centre = None,
+    fill: Fill = None,
+) -> Placed:
+    return moved(inpt, *_affine_move(inpt.canvas_size, -angle, [0, 0], 1.0, [0, 0], center, expand))

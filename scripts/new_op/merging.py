@@ -8,7 +8,7 @@ import re
 CUT = "---\n"
 
 
-def joined(existing: str | None, template: str, *, python: bool) -> str:
+def merged(existing: str | None, template: str, *, python: bool) -> str:
     """The file with what a filled template adds: head and body where there was none, else the body at the end."""
     head, body = template.split(CUT, 1)
     head = re.sub(r"\n{3,}", "\n\n", head)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...ops.registry import F as ops
+from ...tensor import Tensor
 from ..tv_tensors import Image, Video, wrap
 from . import functional as F
-from .base import RandomApplyTransform, Transform, has_any, numbers, pair, query_chw, uniform, whole
+from .base import RandomApplyTransform, Transform, has_any, integer, numbers, pair, query_chw, uniform
 from .functional.kernels import is_pil, is_pure_tensor
 from .geometry import check_ranges, random_area
+
+if TYPE_CHECKING:
+    from ..types import Picture
 
 
 class _NoPIL(Transform):
@@ -33,7 +37,7 @@ class Normalize(_NoPIL):
         self.std = list(std)
         self.inplace = inplace
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.normalize, inpt, self.mean, self.std, inplace=self.inplace)
 
 
@@ -47,7 +51,7 @@ class LinearTransformation(_NoPIL):
 
     _transformed_types = (is_pure_tensor, Image, Video)
 
-    def __init__(self, transformation_matrix: Any, mean_vector: Any) -> None:
+    def __init__(self, transformation_matrix: Tensor, mean_vector: Tensor) -> None:
         super().__init__()
         name, shape = "LinearTransformation", tuple(transformation_matrix.shape)
         if len(shape) != 2 or shape[0] != shape[1]:
@@ -98,7 +102,7 @@ class GaussianBlur(Transform):
         """A random sigma between two."""
         return uniform(sigma_min, sigma_max)
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.gaussian_blur, inpt, self.kernel_size, **params)
 
 
@@ -115,7 +119,7 @@ class GaussianNoise(_NoPIL):
         self.sigma = sigma
         self.clip = clip
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.gaussian_noise, inpt, self.mean, self.sigma, self.clip)
 
 
@@ -132,7 +136,7 @@ class RandomErasing(RandomApplyTransform):
         p: float = 0.5,
         scale: Sequence[float] = (0.02, 0.33),
         ratio: Sequence[float] = (0.3, 3.3),
-        value: Any = 0.0,
+        value: float | str | Sequence[float] = 0.0,
         inplace: bool = False,
     ) -> None:
         super().__init__(p=p)
@@ -156,16 +160,16 @@ class RandomErasing(RandomApplyTransform):
         if self.value is not None and len(self.value) not in (1, channels):
             raise ValueError(f"RandomErasing: {len(self.value)} values for an image of {channels} channels.")
         for _ in range(10):
-            h, w = random_area(height, width, self.scale, self.ratio)  # type: ignore[misc]
+            h, w = random_area(height, width, self.scale, self.ratio)
             if h < height and w < width:
                 v = ops.randn((channels, h, w)) if self.value is None else (ops.tensor(self.value).reshape(-1, 1, 1))
-                i, j = whole(0, height - h + 1), whole(0, width - w + 1)
+                i, j = integer(0, height - h + 1), integer(0, width - w + 1)
                 return {"i": i, "j": j, "h": h, "w": w, "v": v}
         return {"i": 0, "j": 0, "h": height, "w": width, "v": None}
 
     @staticmethod
     def get_params(
-        img: Any, scale: Sequence[float], ratio: Sequence[float], value: Any = None
+        img: Picture, scale: Sequence[float], ratio: Sequence[float], value: float | str | Sequence[float] | None = None
     ) -> tuple[int, int, int, int, Any]:
         """(row, column, height, width, value) of a rectangle; the image itself where none fits."""
         made = RandomErasing(1.0, scale, ratio, "random" if value is None else value)
@@ -173,7 +177,7 @@ class RandomErasing(RandomApplyTransform):
         v = img if drawn["v"] is None else drawn["v"]
         return drawn["i"], drawn["j"], drawn["h"], drawn["w"], v
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         if params["v"] is None:
             return inpt
         return self._call_kernel(F.erase, inpt, **params, inplace=self.inplace)
@@ -196,9 +200,9 @@ class JPEG(Transform):
         self.quality = span
 
     def make_params(self, flat_inputs: list[Any]) -> dict[str, Any]:
-        return {"quality": whole(self.quality[0], self.quality[1] + 1)}
+        return {"quality": integer(self.quality[0], self.quality[1] + 1)}
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.jpeg, inpt, params["quality"])
 
 
@@ -215,5 +219,5 @@ class UniformTemporalSubsample(Transform):
         super().__init__()
         self.num_samples = num_samples
 
-    def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
+    def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.uniform_temporal_subsample, inpt, self.num_samples)

@@ -10,7 +10,7 @@ import votive
 from votive import nn
 from votive.dispatch import Call, Observer
 from votive.nn import functional as F
-from votive.nn.activated import activated, feed_forward, gelu_tanh
+from votive.nn.fused_linear import feed_forward, gelu_tanh, linear_activation
 
 
 class Names(Observer):
@@ -46,21 +46,21 @@ def test_one_kernel_gives_what_layer_and_activation_give(fn: Any, dtype: Any) ->
         x = votive.randn(2, 9, 70).to(dtype)
         with votive.no_grad():
             fresh()
-            assert votive.equal(activated(layer, fn, x), fn(layer(x)))
+            assert votive.equal(linear_activation(layer, fn, x), fn(layer(x)))
             assert plans() == 1
 
 
 def test_it_is_used_without_no_grad_when_nothing_asks_for_a_gradient() -> None:
     layer = nn.Linear(4, 3).requires_grad_(False)
     fresh()
-    activated(layer, F.relu, votive.randn(2, 4))
+    linear_activation(layer, F.relu, votive.randn(2, 4))
     assert plans() == 1
 
 
 def apart(layer: Any, x: Any) -> None:
     """Both run on their own, and the values are those of both."""
     fresh()
-    y = activated(layer, F.gelu, x)
+    y = linear_activation(layer, F.gelu, x)
     assert plans() == 0
     assert votive.equal(y, F.gelu(layer(x)))
 
@@ -68,7 +68,7 @@ def apart(layer: Any, x: Any) -> None:
 def test_gradients_are_recorded_apart() -> None:
     layer, x = nn.Linear(4, 3), votive.randn(2, 4)
     apart(layer, x)
-    activated(layer, F.relu, x).sum().backward()
+    linear_activation(layer, F.relu, x).sum().backward()
     assert layer.weight.grad is not None
     apart(nn.Linear(4, 3).requires_grad_(False), votive.randn(2, 4, requires_grad=True))
 
@@ -84,7 +84,7 @@ def test_whoever_hooks_the_layer_sees_its_result() -> None:
     with nn.modules.module.register_module_forward_hook(lambda m, args, y: None):
         apart(layer, x)
     fresh()
-    activated(layer, F.gelu, x)
+    linear_activation(layer, F.gelu, x)
     assert plans() == 1
 
 
@@ -92,7 +92,7 @@ def test_whoever_hooks_the_layer_sees_its_result() -> None:
 def test_observers_see_both_operators() -> None:
     layer, x = nn.Linear(4, 3), votive.randn(2, 4)
     with Names() as names:
-        activated(layer, F.gelu, x)
+        linear_activation(layer, F.gelu, x)
     assert names.seen == ["linear", "gelu"]
 
 
@@ -108,7 +108,7 @@ def test_other_classes_and_other_activations_run_apart() -> None:
     replaced.forward = lambda input: votive.ones(2, 3)
     apart(replaced, x)
     layer = nn.Linear(4, 3)
-    assert votive.equal(activated(layer, F.mish, x), F.mish(layer(x)))
+    assert votive.equal(linear_activation(layer, F.mish, x), F.mish(layer(x)))
 
 
 @votive.no_grad()
@@ -116,7 +116,7 @@ def test_autocast_casts_as_for_the_layer() -> None:
     layer, x = nn.Linear(4, 3), votive.randn(2, 4)
     with votive.autocast("cpu"):
         fresh()
-        y = activated(layer, F.gelu, x)
+        y = linear_activation(layer, F.gelu, x)
         assert plans() == 1
         assert y.dtype is votive.bfloat16
         assert votive.equal(y, F.gelu(layer(x)))

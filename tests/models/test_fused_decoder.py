@@ -1,4 +1,4 @@
-"""The joined step of a decoder: the same logits as its modules, and only where all is known."""
+"""The fused step of a decoder: the same logits as its modules, and only where all is known."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from votive.models import (
     Qwen3Config,
     Qwen3ForCausalLM,
 )
-from votive.models.joined import JoinedDecoder
+from votive.models.fused_decoder import FusedDecoder
 from votive.nn.hooks import register_around
 
 SMALL: dict[str, Any] = {
@@ -61,7 +61,7 @@ def scaled(model: Any) -> Any:
     return model.eval()
 
 
-def steps(model: Any, tokens: Any, *, joined: bool) -> Any:
+def steps(model: Any, tokens: Any, *, fused: bool) -> Any:
     """Logits of the tokens behind the first five, one by one; in float64."""
     cache = nn.StaticCache(12)
     found = []
@@ -69,10 +69,10 @@ def steps(model: Any, tokens: Any, *, joined: bool) -> Any:
         model(tokens[:, :5], past_key_values=cache)
         for i in range(5, tokens.shape[1]):
             token = tokens[:, i : i + 1]
-            if joined:
-                # No kernel takes float64, so nothing is joined in it; here it shows the sums.
+            if fused:
+                # No kernel takes float64, so nothing is fused in it; here it shows the sums.
                 wide = model.dtype == votive.float64
-                step = JoinedDecoder(model) if wide else JoinedDecoder.of(model)
+                step = FusedDecoder.read(model) if wide else FusedDecoder.of(model)
                 assert step is not None
                 found.append(step.step(token, votive.tensor([i]), cache))
             else:
@@ -84,25 +84,25 @@ def steps(model: Any, tokens: Any, *, joined: bool) -> Any:
 
 @pytest.mark.parametrize("dtype", [votive.float32, votive.float64], ids=str)
 @pytest.mark.parametrize("name", KNOWN)
-def test_the_joined_step_gives_the_logits_of_the_modules(name: str, dtype: Any) -> None:
+def test_the_fused_step_gives_the_logits_of_the_modules(name: str, dtype: Any) -> None:
     votive.manual_seed(0)
     model = scaled(KNOWN[name]()).to(dtype)
     tokens = votive.randint(0, 61, (2, 9))
-    want, got = (steps(model, tokens, joined=joined) for joined in (False, True))
+    want, got = (steps(model, tokens, fused=fused) for fused in (False, True))
     tol = 1e-4 if dtype == votive.float32 else 1e-11
     assert float((got - want).abs().max()) <= tol * float(want.abs().max())
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_in_half_precision_the_joined_step_is_as_near_the_truth_as_the_modules(name: str) -> None:
+def test_in_half_precision_the_fused_step_is_as_near_the_truth_as_the_modules(name: str) -> None:
     votive.manual_seed(0)
     model = scaled(KNOWN[name]()).to(votive.bfloat16)
     tokens = votive.randint(0, 61, (2, 9))
-    halves = [steps(model, tokens, joined=joined) for joined in (False, True)]
-    truth = steps(model.double(), tokens, joined=False)
+    halves = [steps(model, tokens, fused=fused) for fused in (False, True)]
+    truth = steps(model.double(), tokens, fused=False)
     # The sums round at other places: on the mean over many logits neither may be far better.
-    plain, joined = (float((half - truth).square().mean().sqrt()) for half in halves)
-    assert joined <= 1.5 * plain
+    plain, fused = (float((half - truth).square().mean().sqrt()) for half in halves)
+    assert fused <= 1.5 * plain
 
 
 def hooked(path: str, kind: str) -> Any:
@@ -148,29 +148,29 @@ UNKNOWN: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("name", UNKNOWN)
 def test_what_is_not_known_is_left_to_the_modules(name: str) -> None:
-    assert JoinedDecoder.of(UNKNOWN[name]().eval()) is None
+    assert FusedDecoder.of(UNKNOWN[name]().eval()) is None
 
 
 def test_float64_is_left_to_the_modules() -> None:
-    assert JoinedDecoder.of(llama().eval().double()) is None
+    assert FusedDecoder.of(llama().eval().double()) is None
 
 
 def test_many_rows_of_wide_products_are_left_to_the_modules() -> None:
     small, wide = llama(), llama(intermediate_size=1 << 18)
-    assert JoinedDecoder.of(small.eval()).pays(8)
-    assert not JoinedDecoder.of(small.eval()).pays(9)
-    assert JoinedDecoder.of(wide.eval()).pays(1)
-    assert not JoinedDecoder.of(wide.eval()).pays(8)
+    assert FusedDecoder.of(small.eval()).pays(8)
+    assert not FusedDecoder.of(small.eval()).pays(9)
+    assert FusedDecoder.of(wide.eval()).pays(1)
+    assert not FusedDecoder.of(wide.eval()).pays(8)
 
 
 def test_training_is_left_to_the_modules() -> None:
     model = llama()
-    assert JoinedDecoder.of(model.train()) is None
-    assert JoinedDecoder.of(model.eval()) is not None
+    assert FusedDecoder.of(model.train()) is None
+    assert FusedDecoder.of(model.eval()) is not None
 
 
 def test_a_hook_on_all_modules_is_seen_and_forgotten_when_removed() -> None:
     model = llama().eval()
     with register_around(None, lambda m, args, kwargs, go: go(args, kwargs)):
-        assert JoinedDecoder.of(model) is None
-    assert JoinedDecoder.of(model) is not None
+        assert FusedDecoder.of(model) is None
+    assert FusedDecoder.of(model) is not None

@@ -11,8 +11,8 @@ import votive
 from tests import tiny_sizes
 from votive import nn
 from votive.models import GPT2Config, GPT2LMHeadModel, Qwen3Config, Qwen3ForCausalLM
+from votive.nn.fast_path import can_bypass, replayable
 from votive.nn.modules.module import register_module_forward_hook
-from votive.nn.plain import as_written, plain
 from votive.nn.snapshot import Snapshot
 
 from .changes import CHANGES, LOOKS
@@ -23,9 +23,7 @@ IDS = votive.tensor([[1, 2, 3, 4, 5]])
 def llama() -> Any:
     votive.manual_seed(0)
     config = Qwen3Config(
-        vocab_size=9,
-        **tiny_sizes.transformer(16, 24, layers=2, heads=2),
-        num_key_value_heads=1,
+        **tiny_sizes.transformer(16, 24, layers=2, heads=2, vocab=9, kv_heads=1),
         head_dim=16,
         max_position_embeddings=64,
         initializer_range=0.3,
@@ -83,8 +81,8 @@ def test_whoever_looks_is_called(way: str) -> None:
     with ExitStack() as stack:
         LOOKS[way](layer, stack)
         elsewhere = ("nothing", "frozen parameters", "training", "a subclass that inherits all")
-        assert plain(layer.mlp.gate_proj, nn.Linear) == (way in (*elsewhere, "glass.capture"))
-        assert plain(layer.mlp, type(layer.mlp)) == (
+        assert can_bypass(layer.mlp.gate_proj, nn.Linear) == (way in (*elsewhere, "glass.capture"))
+        assert can_bypass(layer.mlp, type(layer.mlp)) == (
             way in elsewhere or way in ("a hook that looks", "a full backward hook", "a backward pre-hook")
         )
 
@@ -92,11 +90,11 @@ def test_whoever_looks_is_called(way: str) -> None:
 def test_the_order_of_two_changes_does_not_matter() -> None:
     layer = nn.Linear(2, 2)
     layer.forward = lambda x: x
-    assert not plain(layer, nn.Linear)
+    assert not can_bypass(layer, nn.Linear)
     del layer.forward
-    assert plain(layer, nn.Linear)
-    assert not plain(layer, nn.RMSNorm)
-    assert not plain(None, nn.Linear)
+    assert can_bypass(layer, nn.Linear)
+    assert not can_bypass(layer, nn.RMSNorm)
+    assert not can_bypass(None, nn.Linear)
 
 
 def test_only_code_that_was_written_here_may_be_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,19 +102,19 @@ def test_only_code_that_was_written_here_may_be_replayed(monkeypatch: pytest.Mon
         pass
 
     net = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
-    assert as_written(net)
+    assert replayable(net)
     net.append(Mine(2, 2))
-    assert not as_written(net)
+    assert not replayable(net)
     del net[2]
     net[1].forward = lambda x: x
-    assert not as_written(net)
+    assert not replayable(net)
     del net[1].forward
     net[1].function = lambda x: x
-    assert not as_written(net)
+    assert not replayable(net)
     net[1].function = votive.nn.functional.relu
-    assert as_written(net)
+    assert replayable(net)
     monkeypatch.setattr(nn.Module, "__call__", lambda self, x: x)
-    assert not as_written(net)
+    assert not replayable(net)
 
 
 def gpt2() -> Any:

@@ -1,0 +1,153 @@
+"""What `from_pretrained` does, for models and for the classes that choose one. Knows no architecture."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import votive
+
+from ..io.report import LoadReport
+from ..io.source import WeightSource
+from .adapters import base_of, is_adapter, load_adapter
+from .arguments import changed, parse_options
+from .checkpoint import Checkpoint
+from .config import Config, StrPath
+
+if TYPE_CHECKING:
+    from .pretrained import PreTrainedModel
+
+
+class FromPretrained:
+    """A class that loads models: one of them, or one that chooses."""
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: StrPath,
+        *,
+        dtype: votive.dtype | str | None = None,
+        device: votive.device | str | None = None,
+        config: Config | None = None,
+        strict: bool = True,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        **options: Any,
+    ) -> Any:
+        """A model from a folder, a file, the name of a bundled model or a repository id.
+
+        `dtype=None` keeps that of the file; quantized weights become float32. With
+        `strict=False`, weights that are missing keep their start values and a warning tells which;
+        with `ignore_mismatched_sizes=True`, those of another shape as well. Other options are
+        those of transformers that have a meaning here, and fields of the configuration.
+        The model comes in evaluation mode; with `output_loading_info=True` a dict that tells what
+        did not fit comes with it. A folder with a PEFT adapter gives its base, adapted, where the
+        base is found.
+        """
+        options |= {"dtype": dtype, "device": device, "strict": strict}
+        options |= {"revision": revision, "local_files_only": local_files_only}
+        return cls._load(name, config, options)
+
+    @classmethod
+    def _class_for(cls, model_type: str, architectures: list[str] | None = None) -> type[PreTrainedModel]:
+        """The class of models that files of such a kind hold."""
+        raise NotImplementedError
+
+    @classmethod
+    def _config_for(cls, values: dict[str, Any]) -> Config:
+        """The configuration that a file describes."""
+        raise NotImplementedError
+
+    @classmethod
+    def _load(cls, name: StrPath, config: Config | None, options: dict[str, Any]) -> Any:
+        op = f"{cls.__name__}.from_pretrained"
+        given = parse_options(op, options)
+        folder = Path(name).expanduser()
+        if is_adapter(folder):
+            base = base_of(folder)
+            if base is not None and Path(base).expanduser().exists():
+                model = cls._load(base, config, {**options, "output_loading_info": False})
+                load_adapter(model, folder)
+                return (model, _loading_info(model)) if given.output_loading_info else model
+        found = Checkpoint.find(name, **given.places).chosen(given.variant, given.use_safetensors)
+        config = cls._config_for(found.config) if config is None else config
+        config = changed(op, config, given.changes)
+        model = cls._class_for(config.model_type, config.architectures).from_checkpoint(
+            found,
+            dtype=given.dtype,
+            device=given.device,
+            config=config,
+            strict=given.strict,
+            ignore_mismatched_sizes=given.ignore_mismatched_sizes,
+        )
+        return (model, _loading_info(model)) if given.output_loading_info else model
+
+
+def _loading_info(model: PreTrainedModel) -> dict[str, Any]:
+    """What did not fit while loading, in the words of transformers."""
+    report: LoadReport = model.__dict__["_report"]
+    return {
+        "missing_keys": set(report.missing),
+        "unexpected_keys": set(report.unused),
+        "mismatched_keys": set(report.mismatched),
+        "error_msgs": [],
+    }
+
+
+def fill(
+    model: PreTrainedModel,
+    source: WeightSource,
+    dtype: votive.dtype | None,
+    device: votive.device | str | None,
+    strict: bool,
+    ignore_mismatched_sizes: bool,
+) -> LoadReport:
+    """Fill the parameters of a model from weights that bear their names."""
+    from ..io import load_into
+
+    report = load_into(model, source, strict=False, dtype=dtype, device=device)
+    if (report.mismatched and not ignore_mismatched_sizes) or (strict and report.missing):
+        hint = (
+            "\nWith ignore_mismatched_sizes=True those of another shape keep their start values."
+            if report.mismatched and not report.missing
+            else ""
+        )
+        raise ValueError(f"{type(model).__name__}: the weights do not fit.\n{report}{hint}")
+    model.__dict__["_report"] = report
+    if report.missing or report.unused or report.mismatched:
+        warnings.warn(f"{type(model).__name__}: {report}", stacklevel=4)
+    if dtype is not None or device is not None:
+        model.to(device=device, dtype=dtype)
+    return report
+
+
+@contextmanager
+def sizes_in_memory_errors(name: str, config: Config) -> Iterator[None]:
+    """Say with what sizes a model does not fit into memory."""
+    try:
+        yield
+    except (MemoryError, OverflowError) as error:
+        sizes = ", ".join(
+            f"{key}={getattr(config, key):,}"
+            for key in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers")
+            if isinstance(getattr(config, key, None), int)
+        )
+        raise MemoryError(f"{name}: a model of {sizes} does not fit into memory ({error}).") from error
+
+
+def differ(source: WeightSource, a: str, b: str) -> bool:
+    """Whether two tensors of a file hold other values."""
+    if source.info(a).shape != source.info(b).shape:
+        return True
+    # Most that differ do so from the start.
+    parts = (slice(0, 8), slice(None)) if source.info(a).shape else (...,)
+    return any(not votive.equal(source.slice(a, part), source.slice(b, part)) for part in parts)
+
+
+def stored_dtype(source: WeightSource) -> votive.dtype | None:
+    """The type of the first weights in a file that are no whole numbers."""
+    found = (source.info(name).dtype for name in source.names())
+    return next((dtype for dtype in found if dtype.is_floating_point), None)
