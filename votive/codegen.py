@@ -293,8 +293,10 @@ _STUB_NAMES |= {
         "Callable",
         "DeviceLike",
         "Generator",
+        "Ints",
         "None",
         "Number",
+        "Operand",
         "Sequence",
         "Tensor",
         "device",
@@ -338,6 +340,8 @@ from .core.rng import Generator
 from .tensor import Tensor
 
 Number = builtins.bool | builtins.int | builtins.float | builtins.complex
+Operand = Tensor | Number
+Ints = builtins.int | Sequence[builtins.int]
 
 '''
 

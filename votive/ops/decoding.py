@@ -4,14 +4,17 @@ since at one row a launch costs more than its work. Knows shapes; these operator
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core.errors import ShapeError, fail
 from ..core.layout import Spec
 from .registry import structured
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def _infer_norm_linear(x: Spec, norm: Spec, eps: float, weights: Any, gated: bool) -> Spec:
+
+def _infer_norm_linear(x: Spec, norm: Spec, eps: float, weights: Sequence[Spec], gated: bool) -> Spec:
     for w in weights:
         if w.ndim != 2 or w.shape[1] != x.shape[-1]:
             fail(ShapeError, "norm_linear", f"a weight of {w.shape} does not fit into {x.shape}.")
@@ -47,8 +50,8 @@ structured(
 
 def _infer_turn(
     qkv: Spec,
-    q_norm: Any,
-    k_norm: Any,
+    q_norm: Spec | None,
+    k_norm: Spec | None,
     eps: float,
     cos: Spec,
     sin: Spec,

@@ -5,12 +5,15 @@ slope of the activation before them. Knows shapes and dtypes only.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.base import has_own
 from ..core.errors import ShapeError, fail
 from ..core.layout import Spec
 from .registry import F, structured
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 def _infer_gradients(grad: Spec, x: Spec, turned: bool) -> tuple[Spec, Spec]:
@@ -68,7 +71,7 @@ def joins_sums(grad: Spec, weight: Spec, bias: Spec) -> bool:
     )
 
 
-def weight_and_bias(g: Any, x: Any, weight: Spec) -> Any:
+def weight_and_bias(g: Tensor, x: Any, weight: Spec) -> Any:
     """Both gradients of a linear layer by one product."""
     shape = g._spec.shape
     if len(shape) > 2:

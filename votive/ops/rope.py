@@ -6,7 +6,7 @@ with single operators and is what the tests compare it with.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
@@ -14,8 +14,11 @@ from ..core.layout import Spec, broadcast_shapes
 from .registry import F, composite, structured
 from .standardise import widened
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def _infer(x: Spec, cos: Spec, sin: Spec, offset: Any, interleaved: bool) -> Spec:
+
+def _infer(x: Spec, cos: Spec, sin: Spec, offset: int, interleaved: bool) -> Spec:
     for name, t in (("input", x), ("cos", cos), ("sin", sin)):
         if not t.dtype.is_floating_point or t.dtype in dt.FLOAT8:
             kind = UnsupportedError if t is x else DtypeError
@@ -36,7 +39,7 @@ def _infer(x: Spec, cos: Spec, sin: Spec, offset: Any, interleaved: bool) -> Spe
     return x.dense_like()
 
 
-def _pairs(x: Any, angles: int, interleaved: bool) -> tuple[Any, Any]:
+def _pairs(x: Tensor, angles: int, interleaved: bool) -> tuple[Any, Any]:
     """First and second of each pair that is turned."""
     turned = x.narrow(-1, 0, 2 * angles)
     if interleaved:
@@ -44,7 +47,7 @@ def _pairs(x: Any, angles: int, interleaved: bool) -> tuple[Any, Any]:
     return turned.narrow(-1, 0, angles), turned.narrow(-1, angles, angles)
 
 
-def _table_gradient(part: Any, table: Any, offset: int) -> Any:
+def _table_gradient(part: Tensor, table: Tensor, offset: int) -> Tensor:
     """What the rows that were used receive, among zeros for the others."""
     rows = F._reduce_to(part, (*table.shape[:-2], *part.shape[-2:]))
     if rows.shape == table.shape:
@@ -53,12 +56,12 @@ def _table_gradient(part: Any, table: Any, offset: int) -> Any:
     return F.slice_scatter(blank, rows, -2, offset, offset + rows.shape[-2])
 
 
-def _by_cos(g: Any, x: Any, cos: Any, offset: int, interleaved: bool) -> Any:
+def _by_cos(g: Tensor, x: Tensor, cos: Tensor, offset: int, interleaved: bool) -> Tensor:
     (a, b), (ga, gb) = (_pairs(widened(t), cos.shape[-1], interleaved) for t in (x, g))
     return _table_gradient(ga * a + gb * b, cos, offset)
 
 
-def _by_sin(g: Any, x: Any, sin: Any, offset: int, interleaved: bool) -> Any:
+def _by_sin(g: Tensor, x: Tensor, sin: Tensor, offset: int, interleaved: bool) -> Tensor:
     (a, b), (ga, gb) = (_pairs(widened(t), sin.shape[-1], interleaved) for t in (x, g))
     return _table_gradient(gb * a - ga * b, sin, offset)
 
@@ -76,7 +79,7 @@ structured(
 
 
 @composite(name="_rope_composite")
-def rope_composite(input: Any, cos: Any, sin: Any, offset: int, interleaved: bool) -> Any:
+def rope_composite(input: Tensor, cos: Tensor, sin: Tensor, offset: int, interleaved: bool) -> Tensor:
     """rope from single operators: what the fused kernel must agree with."""
     cos, sin = (t.narrow(-2, offset, input.shape[-2]) for t in (cos, sin))
     x, angles = widened(input), cos.shape[-1]
@@ -89,7 +92,7 @@ def rope_composite(input: Any, cos: Any, sin: Any, offset: int, interleaved: boo
 
 
 @composite(namespaces=("nn.functional",), method=False)
-def rope(input: Any, cos: Any, sin: Any, *, interleaved: bool = False, offset: int = 0) -> Any:
+def rope(input: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool = False, offset: int = 0) -> Tensor:
     """Pairs of features `(a, b)` turned to `(a cos - b sin, b cos + a sin)`, by position.
 
     `input` is (..., positions, features). `cos` and `sin` are (..., positions, angles), one angle
