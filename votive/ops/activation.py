@@ -13,8 +13,7 @@ from ..formula import Expr, apply, where
 from .registry import OPS, F, Op, composite, pointwise
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .schema import Operand
+    from .types import Operand, Tensor
 
 NN = ("nn.functional",)
 # Formulas whose public form takes `inplace=`: that form is the composite of the same name.

@@ -13,9 +13,7 @@ from .matmul import check_batches, check_dtypes, check_rank, left_gradient, prod
 from .registry import F, composite, pointwise, structured
 
 if TYPE_CHECKING:
-    from ..formula import Expr
-    from ..formula.expr import Number
-    from ..tensor import Tensor
+    from .types import Expr, Number, Tensor
 
 
 def _check_factors(op: str, dtype: dt.dtype, beta: Number, alpha: Number) -> None:

@@ -12,11 +12,7 @@ from .inquiry import require_tensors
 from .registry import F, composite, pointwise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .schema import Operand
+    from .types import Callable, Number, Operand, Tensor
 
 
 def is_bool(operand: Spec | Number) -> bool:

@@ -21,10 +21,7 @@ from .registry import F, composite, structured
 from .standardise import widened
 
 if TYPE_CHECKING:
-    from ..core.layout import Shape
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Number, Shape, Tensor
 
 OP = "scaled_dot_product_attention"
 

@@ -27,9 +27,7 @@ from .standardise import (
 from .untracked import untracked
 
 if TYPE_CHECKING:
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Number, Tensor
 
 # --- batch_norm -----------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from .loss import NN, reduced, reduction_of
 from .registry import F, composite, pointwise
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 # torch's bounds: logarithms of 0 count as -100, and the divisor of the gradient as 1e-12 or more,
 # which it keeps as a float32.

@@ -12,11 +12,7 @@ from .inquiry import result_type
 from .registry import F, Op, composite, pointwise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .schema import Operand
+    from .types import Callable, Number, Operand, Tensor
 
 
 def fits_everywhere(value: Operand) -> bool:

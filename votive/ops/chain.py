@@ -9,9 +9,7 @@ from .matmul import check_dtypes, check_rank
 from .registry import F, composite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..tensor import Tensor
+    from .types import Sequence, Tensor
 
 
 def _split_points(sizes: list[int]) -> dict[tuple[int, int], int]:

@@ -11,10 +11,7 @@ from .copy import agreed_strides
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..core.dtype import dtype
-    from ..tensor import Tensor
+    from .types import Sequence, Tensor, dtype
 
 
 def _promoted(tensors: tuple[Spec, ...]) -> dtype:

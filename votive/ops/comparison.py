@@ -12,8 +12,7 @@ from .inquiry import require_tensors, result_type
 from .registry import F, composite, pointwise, structured
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .schema import Operand
+    from .types import Operand, Tensor
 
 
 def _compare(name: str, sign: str, allow: str, aliases: tuple[str, ...], example: str) -> None:

@@ -13,9 +13,7 @@ from .registry import F, Op, composite, pointwise, view
 from .shape import PROPERTIES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..tensor import Tensor
+    from .types import Callable, Tensor
 
 
 def _pair_types(op: str) -> Callable[..., Any]:

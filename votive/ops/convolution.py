@@ -18,8 +18,7 @@ from .registry import F, composite, structured
 from .sizes import int_of
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .schema import Ints
+    from .types import Ints, Tensor
 
 Geometry = tuple[Shape, Shape, Shape, int]  # stride, padding, dilation, groups
 

@@ -16,10 +16,7 @@ from .options import check_pinning, dtype_of, number
 from .registry import OPS, F, Op, Resolved, composite, structured
 
 if TYPE_CHECKING:
-    from ..core.device import DeviceLike
-    from ..core.dtype import dtype
-    from ..tensor import Tensor
-    from .schema import Operand
+    from .types import DeviceLike, Operand, Tensor, dtype
 
 
 def format_strides(op: str, x: Spec, order: memory_format | None) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from .registry import F, composite
 from .warning import warn
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 
 def _weights(name: str, weights: Tensor | None, count: int, integral: bool) -> Tensor | None:

@@ -32,17 +32,19 @@ from .registry import OPS, F, Resolved, composite, structured
 from .sizes import also_named, int_of, ints, new_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Unpack
-
-    from ..core.device import DeviceLike
-    from ..core.dtype import dtype
-    from ..core.layout import Shape
-    from ..core.memory_format import memory_format
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .options import TensorOptions
-    from .schema import Ints, Operand
+    from .types import (
+        DeviceLike,
+        Ints,
+        Number,
+        Operand,
+        Sequence,
+        Shape,
+        Tensor,
+        TensorOptions,
+        Unpack,
+        dtype,
+        memory_format,
+    )
 
 structured(
     "_empty(int[] size, int[] stride, dtype dtype, any device)",

@@ -19,11 +19,7 @@ from .registry import F, composite, structured
 from .standardise import widened
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..core.dtype import dtype
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Callable, Context, Tensor, dtype
 
 CLASSES = "Tensor target, Tensor? weight, int ignore_index, float smoothing"
 

@@ -13,10 +13,7 @@ from .schema import is_tensor
 from .sizes import ints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..core.layout import Shape
-    from ..tensor import Tensor
+    from .types import Sequence, Shape, Tensor
 
 LABELS = "Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank"
 

@@ -11,7 +11,7 @@ from ..core.layout import Spec
 from .registry import structured
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from .types import Sequence
 
 
 def _infer_norm_linear(x: Spec, norm: Spec, eps: float, weights: Sequence[Spec], gated: bool) -> Spec:

@@ -13,8 +13,7 @@ from ..core.layout import Spec
 from .registry import F, structured
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 
 def _infer(x: Spec, gain: Spec, lag: Spec, transposed: bool) -> Spec:

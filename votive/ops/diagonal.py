@@ -13,10 +13,7 @@ from .sizes import int_of
 from .strided import from_window
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..formula.expr import Number
-    from ..tensor import Tensor
+    from .types import Callable, Number, Tensor
 
 
 def _planes(op: str, dim1: int, dim2: int, ndim: int) -> tuple[int, int]:

@@ -12,8 +12,7 @@ from .registry import F, composite
 from .untracked import passed_by
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .schema import Ints
+    from .types import Ints, Tensor
 
 NN = ("nn.functional",)
 

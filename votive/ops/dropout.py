@@ -20,11 +20,7 @@ from .rectifier import SELU_ALPHA, SELU_SCALE
 from .registry import OPS, F, Op, composite, structured
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..core.rng import Generator
-    from ..tensor import Tensor
-    from .schema import Operand
+    from .types import Generator, Operand, Sequence, Tensor
 
 NN = ("nn.functional",)
 

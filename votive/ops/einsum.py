@@ -19,7 +19,7 @@ from .matmul import check_dtypes
 from .registry import F, composite
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 # Letters are labels; the dimensions that an ellipsis stands for have the negative labels -1 (the
 # last one), -2, ... so that ellipses of different lengths align at the right, as in broadcasting.

@@ -13,8 +13,7 @@ from .untracked import untracked
 from .vector_norm import RENORM_EPS
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 NN = ("nn.functional",)
 NO_ROW = -1  # a padding index that no row has

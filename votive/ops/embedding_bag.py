@@ -13,8 +13,7 @@ from .standardise import widened
 from .untracked import untracked
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 OP = "embedding_bag"
 

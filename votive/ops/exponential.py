@@ -8,7 +8,7 @@ from ..formula import Expr, apply, where
 from .registry import pointwise
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from .types import Callable
 
 pointwise(
     "exp(Tensor input)",

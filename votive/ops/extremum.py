@@ -12,10 +12,7 @@ from .registry import F, Op, composite, structured
 from .results import named, results
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..tensor import Tensor
-    from .schema import Ints, Operand
+    from .types import Callable, Ints, Operand, Tensor
 
 
 def no_identity(op: str, x: Spec, dims: tuple[int, ...], everything: bool = False) -> None:

@@ -14,7 +14,7 @@ from .registry import F, composite, structured
 from .sizes import int_of
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 FFT = ("fft",)
 

@@ -11,8 +11,7 @@ from .registry import F, composite
 from .sizes import ints
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .schema import Ints
+    from .types import Ints, Tensor
 
 
 def _places(op: str, input: Tensor, s: Ints | None, dim: Ints | None) -> tuple[list[int], list[int | None]]:

@@ -13,11 +13,7 @@ from .registry import F, composite
 from .sizes import int_of, ints
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from ..tensor import Tensor
-    from .options import TensorOptions
-    from .schema import Ints
+    from .types import Ints, Tensor, TensorOptions, Unpack
 
 
 def _frequencies(op: str, n: int, d: float, half: bool, out: Tensor | None, given: TensorOptions) -> Tensor:

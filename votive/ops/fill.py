@@ -11,9 +11,7 @@ from .options import fitting, number
 from .registry import OPS, F, Op, composite, structured
 
 if TYPE_CHECKING:
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .schema import Operand
+    from .types import Number, Operand, Tensor
 
 _FLOATS = frozenset([dt.float32, dt.float64, *dt.HALF])
 

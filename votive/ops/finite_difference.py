@@ -13,9 +13,7 @@ from .schema import is_tensor
 from .sizes import int_of, ints
 
 if TYPE_CHECKING:
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .schema import Ints, Operand
+    from .types import Ints, Number, Operand, Tensor
 
 _OP = "gradient"
 

@@ -13,7 +13,7 @@ from .registry import F, composite, pointwise, structured
 from .results import results
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 pointwise(
     "copysign(Tensor input, Operand other)",

@@ -14,10 +14,7 @@ from .registry import F, composite, structured
 from .sizes import ints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..tensor import Tensor
-    from .schema import Ints
+    from .types import Ints, Sequence, Tensor
 
 NN = ("nn.functional",)
 

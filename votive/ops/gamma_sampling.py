@@ -17,9 +17,7 @@ from .random import _reserve as reserve
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
-    from ..core.rng import Generator
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Generator, Tensor
 
 
 def _infer(op: str, alpha: Spec) -> Spec:

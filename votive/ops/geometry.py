@@ -12,7 +12,7 @@ from .matmul import check_dtypes, conjugate
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 
 def _infer_cross(a: Spec, b: Spec, dim: int) -> Spec:

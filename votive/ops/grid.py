@@ -15,10 +15,7 @@ from .fold import NN
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Sequence, Tensor
 
 
 def _grad_sample(c: Context, g: Tensor) -> tuple[Any, Any]:

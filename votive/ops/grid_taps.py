@@ -14,7 +14,7 @@ from .registry import F, composite, pointwise
 from .standardise import widened
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 
 def _clip(x: Expr, size: int) -> Expr:

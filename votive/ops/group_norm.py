@@ -23,8 +23,7 @@ from .standardise import (
 )
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 
 def _infer_group(x: Spec, weight: Spec | None, bias: Spec | None, groups: int, eps: float) -> tuple[Spec, ...]:

@@ -10,8 +10,7 @@ from ..core.layout import Shape, Spec, broadcast_shapes, wrap_dim
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
-    from ..formula.expr import Number
-    from ..tensor import Tensor
+    from .types import Number, Tensor
 
 
 def check_index(op: str, index: Spec, kind: type[Exception] = DtypeError) -> None:

@@ -12,9 +12,7 @@ from .index import blank
 from .registry import OPS, F, Op, composite, structured
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..tensor import Tensor
+    from .types import Sequence, Tensor
 
 _INDEX_TYPES = (dt.int64, dt.int32, dt.bool_, dt.uint8)
 

@@ -19,8 +19,7 @@ from .registry import OPS, F, Op, composite, view
 from .strided import from_window
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .schema import Ints
+    from .types import Ints, Tensor
 
 _GRAMMAR = "only integers, slices (`:`), ellipsis (`...`), None and int64, int32 or bool tensors are valid indices"
 

@@ -10,8 +10,7 @@ from ..core.promotion import is_number, number_type, result_type_of
 from .registry import composite
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .schema import Operand
+    from .types import Operand, Tensor
 
 
 def require_tensors(op: str, **given: Any) -> None:

@@ -14,7 +14,7 @@ from ..core.layout import Spec
 from .registry import F, structured
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 
 def _infer_filter(x: Spec, a: Spec, b: Spec, reverse: bool) -> Spec:

@@ -14,16 +14,7 @@ from .registry import OPS, F, Resolved, composite
 from .sizes import also_named, new_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Unpack
-
-    from ..core.dtype import dtype
-    from ..core.layout import Shape
-    from ..core.memory_format import memory_format
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .options import TensorOptions
-    from .schema import Ints, Operand
+    from .types import Ints, Number, Operand, Sequence, Shape, Tensor, TensorOptions, Unpack, dtype, memory_format
 
 
 def _like(op: str, input: Tensor, value: Number | None, order: memory_format, given: TensorOptions) -> Tensor:

@@ -11,7 +11,7 @@ from ..core.layout import Shape, Spec, broadcast_shapes
 from .registry import F
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 
 def check_float(op: str, x: Spec, *, half: bool = False, lacks: str = "half") -> None:

@@ -13,8 +13,7 @@ from .registry import F, composite, structured
 from .results import results
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 _EX = results("linalg_cholesky_ex", "L", "info")
 

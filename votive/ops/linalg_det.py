@@ -12,8 +12,7 @@ from .registry import F, composite, structured
 from .results import results
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 _LINALG_SLOGDET = results("linalg_slogdet", "sign", "logabsdet")
 _SLOGDET = results("slogdet", "sign", "logabsdet")

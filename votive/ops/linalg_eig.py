@@ -14,8 +14,7 @@ from .registry import F, composite, structured
 from .results import results
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 _EIG = results("linalg_eig", "eigenvalues", "eigenvectors")
 _EIGH = results("linalg_eigh", "eigenvalues", "eigenvectors")

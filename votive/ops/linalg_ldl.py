@@ -12,8 +12,7 @@ from .registry import F, composite, structured
 from .results import results
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 _FACTOR = results("linalg_ldl_factor", "LD", "pivots")
 _FACTOR_EX = results("linalg_ldl_factor_ex", "LD", "pivots", "info")

@@ -12,7 +12,7 @@ from .matmul import adjoint
 from .registry import F, composite
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 
 def _basis(a: Tensor, q: int, niter: int) -> Tensor:

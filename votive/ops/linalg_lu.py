@@ -14,8 +14,7 @@ from .registry import F, composite, structured
 from .results import results
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 _LU = results("linalg_lu", "P", "L", "U")
 _FACTOR = results("linalg_lu_factor", "LU", "pivots")

@@ -16,9 +16,7 @@ from .schema import is_tensor
 from .vector_norm import _as_type, vector_norm
 
 if TYPE_CHECKING:
-    from ..core.dtype import dtype
-    from ..tensor import Tensor
-    from .schema import Ints, Operand
+    from .types import Ints, Operand, Tensor, dtype
 
 
 def _two_dims(op: str, dim: Ints, ndim: int) -> tuple[int, int]:

@@ -14,9 +14,7 @@ from .registry import F, composite, structured
 from .results import results
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
-    from .schema import Operand
+    from .types import Context, Operand, Tensor
 
 _LSTSQ = results("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")

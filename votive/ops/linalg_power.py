@@ -15,8 +15,7 @@ from .registry import F, composite, structured
 from .sizes import int_of
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 
 @composite(out=True, also=("linalg.matrix_power",))

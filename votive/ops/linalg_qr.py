@@ -13,8 +13,7 @@ from .registry import F, composite, structured
 from .results import results
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 _LINALG_QR = results("linalg_qr", "Q", "R")
 _QR = results("qr", "Q", "R")

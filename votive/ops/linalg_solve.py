@@ -14,10 +14,7 @@ from .registry import F, composite, structured
 from .results import results
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Sequence, Tensor
 
 _SOLVE = results("linalg_solve_ex", "result", "info")
 _INV = results("linalg_inv_ex", "inverse", "info")

@@ -13,8 +13,7 @@ from .registry import F, composite, structured
 from .results import results
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 _LINALG_SVD = results("linalg_svd", "U", "S", "Vh")
 _SVD = results("svd", "U", "S", "V")

@@ -11,8 +11,7 @@ from .registry import F, composite, structured
 from .results import results
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 _TRIANGULAR = results("triangular_solve", "solution", "cloned_coefficient")
 

@@ -18,9 +18,7 @@ from .untracked import passed_by
 from .warning import warn
 
 if TYPE_CHECKING:
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .schema import Operand
+    from .types import Number, Operand, Tensor
 
 NN = ("nn.functional",)
 

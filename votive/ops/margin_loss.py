@@ -15,7 +15,7 @@ from .loss import NN, reduced, reduction_of
 from .registry import F, composite
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 # Added to squared lengths by torch's cosine_embedding_loss.
 _COSINE_EPS = 1e-12

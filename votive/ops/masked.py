@@ -11,7 +11,7 @@ from .index import blank, check_same
 from .registry import OPS, F, Op, composite, structured
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 
 def _check_mask(op: str, mask: Tensor) -> None:

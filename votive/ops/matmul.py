@@ -17,8 +17,7 @@ from .matmul_gradient import by_columns, joins_sums, weight_and_bias
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 
 def check_dtypes(op: str, first: Spec, *others: Spec) -> None:

@@ -17,8 +17,7 @@ from .matmul import _infer_linear, _linear_weight_gradient, check_rank, left_gra
 from .registry import OPS, F, Op, composite, formula_op, structured
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 # Each activation: its operator and what that is given besides the input.
 ACTIVATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {

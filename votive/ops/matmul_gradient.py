@@ -13,7 +13,7 @@ from ..core.layout import Spec
 from .registry import F, structured
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 
 def _infer_gradients(grad: Spec, x: Spec, turned: bool) -> tuple[Spec, Spec]:

@@ -18,8 +18,7 @@ from .matmul_gradient import by_columns
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 
 def _infer(x: Spec, w1: Spec, b1: Spec | None, w2: Spec, b2: Spec | None, activation: str) -> tuple[Spec, Spec, Spec]:

@@ -12,8 +12,7 @@ from ..core.layout import Spec
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
-    from ..core.dtype import dtype
-    from ..tensor import Tensor
+    from .types import Tensor, dtype
 
 
 def _matrices(op: str, a: Spec, b: Spec) -> tuple[int, int]:

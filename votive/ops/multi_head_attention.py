@@ -12,9 +12,7 @@ from .attention import scaled_dot_product_attention
 from .registry import F, composite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..tensor import Tensor
+    from .types import Sequence, Tensor
 
 OP = "multi_head_attention_forward"
 

@@ -22,9 +22,7 @@ from .standardise import (
 )
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
-    from .schema import Ints
+    from .types import Context, Ints, Tensor
 
 
 def _trailing(x: Tensor, dims: int) -> tuple[int, ...]:

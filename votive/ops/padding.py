@@ -15,9 +15,7 @@ from .registry import F, composite, structured
 from .sizes import ints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..tensor import Tensor
+    from .types import Sequence, Tensor
 
 MODES = ("reflect", "replicate", "circular")
 

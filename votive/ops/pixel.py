@@ -10,7 +10,7 @@ from .registry import F, composite
 from .sizes import int_of
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 
 def _parts(op: str, x: Tensor, name: str, factor: float) -> tuple[tuple[int, ...], int, int, int, int]:

@@ -13,10 +13,7 @@ from .fold import NN, check_not_negative, check_positive, like_input, per_dim
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..tensor import Tensor
-    from .schema import Ints
+    from .types import Ints, Sequence, Tensor
 
 
 def put_back(g: Tensor, index: Tensor, shape: Shape, n: int) -> Tensor:

@@ -12,9 +12,7 @@ from ..formula import Expr, apply, lift, where
 from .registry import F, Op, composite, pointwise
 
 if TYPE_CHECKING:
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .schema import Operand
+    from .types import Number, Operand, Tensor
 
 pointwise(
     "sqrt(Tensor input)",

@@ -22,17 +22,19 @@ from .schema import is_tensor
 from .sizes import new_shape
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from ..core.device import DeviceLike
-    from ..core.device import device as Device
-    from ..core.dtype import dtype
-    from ..core.rng import Generator
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .options import TensorOptions
-    from .registry import Context
-    from .schema import Ints, Operand
+    from .types import (
+        Context,
+        Device,
+        DeviceLike,
+        Generator,
+        Ints,
+        Number,
+        Operand,
+        Tensor,
+        TensorOptions,
+        Unpack,
+        dtype,
+    )
 
 
 def _zero(c: Context, g: Tensor) -> Any:

@@ -15,13 +15,7 @@ from .registry import F, composite
 from .sizes import new_shape
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from ..core.layout import Shape
-    from ..core.rng import Generator
-    from ..tensor import Tensor
-    from .options import TensorOptions
-    from .schema import Ints
+    from .types import Generator, Ints, Shape, Tensor, TensorOptions, Unpack
 
 
 def _shape(op: str, size: tuple[Any, ...], named: Ints | None) -> Shape:

@@ -8,9 +8,7 @@ from .random import draw, integer
 from .registry import composite
 
 if TYPE_CHECKING:
-    from ..core.rng import Generator
-    from ..tensor import Tensor
-    from .schema import Operand
+    from .types import Generator, Operand, Tensor
 
 
 def _start(op: str, given: float, named: dict[str, Any]) -> Any:

@@ -15,14 +15,7 @@ from .schema import is_tensor
 from .sizes import int_of
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from ..core.device import device as Device
-    from ..core.dtype import dtype
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .options import TensorOptions
-    from .schema import Operand
+    from .types import Device, Number, Operand, Tensor, TensorOptions, Unpack, dtype
 
 structured(
     "_arange(Scalar start, Scalar step, int size, dtype dtype, any device)",

@@ -12,10 +12,7 @@ from .registry import F, composite, structured
 from .sizes import also_named, gathered, int_of, ints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..tensor import Tensor
-    from .schema import Ints
+    from .types import Ints, Sequence, Tensor
 
 structured(
     "_flip(Tensor input, int[] dims)",

@@ -16,8 +16,7 @@ from .autocast_policy import LOWER
 from .registry import F, composite, pointwise
 
 if TYPE_CHECKING:
-    from ..core.rng import Generator
-    from ..tensor import Tensor
+    from .types import Generator, Tensor
 
 
 def inplace_form(fn: Callable[..., Any], call: str, shown: str, *also: str) -> None:

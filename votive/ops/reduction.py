@@ -12,12 +12,7 @@ from .autocast_policy import FLOAT32
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..core.dtype import dtype
-    from ..tensor import Tensor
-    from .registry import Context
-    from .schema import Ints
+    from .types import Callable, Context, Ints, Sequence, Tensor, dtype
 
 
 def unreduce(g: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:

@@ -14,10 +14,7 @@ from .schema import is_tensor
 from .sizes import also_named, gathered, int_of, ints
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..tensor import Tensor
-    from .schema import Ints, Operand
+    from .types import Callable, Ints, Operand, Sequence, Tensor
 
 
 def _infer_expand(x: Spec, size: tuple[int, ...]) -> tuple[Spec, int]:

@@ -18,7 +18,7 @@ from .registry import F, structured
 from .standardise import affine_gradients, check_parameters
 
 if TYPE_CHECKING:
-    from .registry import Context
+    from .types import Context
 
 
 def _infer(

@@ -15,7 +15,7 @@ from .registry import F, composite, structured
 from .standardise import widened
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 
 def _infer(x: Spec, cos: Spec, sin: Spec, offset: int, interleaved: bool) -> Spec:

@@ -11,7 +11,7 @@ from ..formula import Expr, apply
 from .registry import Op, composite, pointwise
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 
 def real_of_complex(promoted: dt.dtype, x: Spec) -> tuple[dt.dtype, dt.dtype]:

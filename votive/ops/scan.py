@@ -13,11 +13,7 @@ from .registry import F, composite, structured
 from .results import named, results
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..tensor import Tensor
-    from .registry import Context
-    from .schema import Operand
+    from .types import Callable, Context, Operand, Tensor
 
 _CUMMAX = results("cummax", "values", "indices")
 _CUMMIN = results("cummin", "values", "indices")

@@ -14,12 +14,7 @@ from .registry import OPS, F, Op, composite, structured
 from .schema import is_tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .registry import Context
-    from .schema import Operand
+    from .types import Callable, Context, Number, Operand, Tensor
 
 
 def _check(op: str, x: Spec, dim: int, index: Spec, src: Spec | Number) -> Spec:

@@ -10,9 +10,7 @@ from .registry import OPS, F, composite, structured
 from .strided import shared_block, window_args
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from ..tensor import Tensor
+    from .types import Callable, Sequence, Tensor
 
 
 def _canon(view_op: str) -> Callable[..., Any]:

@@ -11,20 +11,14 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
-    from ..formula.expr import Number
     from ..tensor import Tensor
-
-# The same types in the annotations of composites.
-Ints = int | Sequence[int]
-Operand: TypeAlias = "Tensor | Number"
 
 
 def is_tensor(value: object) -> TypeIs[Tensor]:

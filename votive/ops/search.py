@@ -13,10 +13,7 @@ from .results import results
 from .schema import is_tensor
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..core.dtype import dtype
-    from ..tensor import Tensor
+    from .types import Sequence, Tensor, dtype
 
 _HISTOGRAM = results("histogram", "hist", "bin_edges")
 _HISTOGRAMDD = results("histogramdd", "hist", "bin_edges")

@@ -15,9 +15,7 @@ from .registry import COMPOSITES, OPS, Composite, F, Op, composite, pointwise
 from .schema import is_tensor
 
 if TYPE_CHECKING:
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .schema import Operand
+    from .types import Number, Operand, Tensor
 
 pointwise(
     "_where(Mask condition, Operand input, Operand other)",

@@ -16,11 +16,7 @@ from .registry import F, composite, view
 from .sizes import also_named, gathered, ints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..core.dtype import dtype
-    from ..tensor import Tensor
-    from .schema import Ints
+    from .types import Ints, Sequence, Tensor, dtype
 
 
 def _infer_view(x: Spec, size: tuple[int, ...]) -> tuple[Spec, int]:

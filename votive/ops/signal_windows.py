@@ -17,11 +17,7 @@ from .registry import F, composite
 from .sizes import int_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Unpack
-
-    from ..tensor import Tensor
-    from .options import TensorOptions
+    from .types import Sequence, Tensor, TensorOptions, Unpack
 
 SPACE = ("signal.windows",)
 # Coefficients of the sums of cosines: Blackman and Tukey 1958; Nuttall 1981, table II (4-term with

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 _INT = {int}
 

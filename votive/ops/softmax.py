@@ -11,11 +11,7 @@ from ..core.layout import Spec, wrap_dim
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from ..core.dtype import dtype
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Callable, Context, Tensor, dtype
 
 NN = ("nn.functional",)
 

@@ -12,8 +12,7 @@ from .registry import F, composite, structured
 from .results import named, results
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Tensor
 
 _SORT = results("sort", "values", "indices")
 _TOPK = results("topk", "values", "indices")

@@ -10,7 +10,7 @@ from ..formula import Expr, apply, where
 from .registry import F, composite, pointwise
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 # Only under `votive.special`: no method, no in-place form, as in torch.
 SPECIAL: dict[str, Any] = {

@@ -11,7 +11,7 @@ from .sizes import int_of
 from .warning import warn
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 # torch's bound below which overlapping squared windows count as zero.
 _TINY = 1e-11

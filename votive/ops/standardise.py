@@ -15,7 +15,7 @@ from ..core.layout import Spec
 from .registry import F
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
+    from .types import Tensor
 
 NN = ("nn.functional",)
 

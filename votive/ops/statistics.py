@@ -17,8 +17,7 @@ from .results import named, results
 from .schema import is_tensor
 
 if TYPE_CHECKING:
-    from ..tensor import Tensor
-    from .schema import Ints
+    from .types import Ints, Tensor
 
 _MEDIAN = results("median", "values", "indices")
 _MODE = results("mode", "values", "indices")

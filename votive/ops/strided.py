@@ -15,10 +15,7 @@ from .schema import is_tensor
 from .sizes import int_of, ints
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, Sequence, Tensor
 
 structured(
     "_into_window(Tensor input, int[] size, int[] stride, int offset)",

@@ -20,9 +20,7 @@ from .attention import _check_types
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
-    from ..core.device import DeviceLike
-    from ..tensor import Tensor
-    from .registry import Context
+    from .types import Context, DeviceLike, Tensor
 
 OP = "varlen_attn"
 

@@ -13,12 +13,7 @@ from .reduction import keep_dims
 from .registry import COMPOSITES, OPS, F, composite, structured
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..core.dtype import dtype
-    from ..tensor import Tensor
-    from .registry import Context
-    from .schema import Ints
+    from .types import Context, Ints, Sequence, Tensor, dtype
 
 # What torch adds to a norm before dividing by it in `renorm`.
 RENORM_EPS = 1e-7

@@ -12,10 +12,7 @@ from .sizes import ints
 from .strided import narrowed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..core.dtype import dtype
-    from ..tensor import Tensor
+    from .types import Sequence, Tensor, dtype
 
 
 def _fresh(result: Tensor | Sequence[Tensor]) -> Any:
