@@ -91,7 +91,7 @@ _CONJ = pointwise("_conj(Tensor input)", conjugate, allow="c", doc="The conjugat
 
 @composite(out=True)
 def conj_physical(input: Tensor) -> Tensor:
-    """The conjugate: the sign of the imaginary part is turned over.
+    """The conjugate: the imaginary part changes its sign.
 
     >>> votive.conj_physical(votive.tensor([1 + 2j]))
     tensor([1.-2.j])

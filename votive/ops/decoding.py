@@ -48,7 +48,7 @@ structured(
 )
 
 
-def _infer_turn(
+def _infer_attend(
     qkv: Spec,
     q_norm: Spec | None,
     k_norm: Spec | None,
@@ -62,7 +62,7 @@ def _infer_turn(
     heads: int,
     scale: float,
 ) -> Spec:
-    op = "turn_and_attend"
+    op = "rotate_and_attend"
     batch, shared, _, width = keys.shape
     if qkv.shape != (batch, 1, (heads + 2 * shared) * width):
         fail(ShapeError, op, f"{heads} query and {shared} key heads of {width} do not make up {qkv.shape}.")
@@ -72,14 +72,14 @@ def _infer_turn(
 
 
 structured(
-    "_turn_and_attend(Tensor qkv, Tensor? q_norm, Tensor? k_norm, float eps, Tensor cos, "
+    "_rotate_and_attend(Tensor qkv, Tensor? q_norm, Tensor? k_norm, float eps, Tensor cos, "
     "Tensor sin, Tensor keys, Tensor values, Tensor position, Tensor counts, int heads, "
     "float scale)",
-    infer=_infer_turn,
+    infer=_infer_attend,
     mutates=("keys", "values", "counts"),
-    doc="Norms and turns the heads of one token, keeps its keys and values at `position`, and "
+    doc="Norms and rotates the heads of one token, keeps its keys and values at `position`, and "
     "attends to all that are kept up to there; heads come back side by side. `counts`: zeros, "
     "which the kernel uses and leaves as zeros. `position` and what is kept must not have been "
-    "written by a joined operator just before.",
+    "written by a fused operator just before.",
     differentiable=False,
 )

@@ -9,7 +9,7 @@ from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import broadcast_shapes
 from ..core.promotion import result_type_of
 from .registry import F, composite
-from .untracked import passed_by
+from .untracked import unobserved
 
 if TYPE_CHECKING:
     from .types import Ints, Tensor
@@ -34,7 +34,7 @@ def _clamped_norm(x: Tensor, dim: int, eps: float) -> Tensor:
     Only the value is clamped: as in torch, the derivative is that of the length itself.
     """
     norm = F._vector_norm(x, 2, dim, True).clone()
-    with passed_by():
+    with unobserved():
         return norm.clamp_min_(eps)
 
 

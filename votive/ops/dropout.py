@@ -231,8 +231,8 @@ def _top_level(name: str, what: str, *, feature: bool = False, alpha: bool = Fal
     def over(input: Tensor, p: float, train: bool) -> Tensor:
         return _apply(name, input, p, train, True, feature=feature, alpha=alpha)
 
-    for fn, form, told in ((plain, name, what), (over, f"{name}_", f"In-place form of `{name}`.")):
-        fn.__doc__ = f"""{told}
+    for fn, form, text in ((plain, name, what), (over, f"{name}_", f"In-place form of `{name}`.")):
+        fn.__doc__ = f"""{text}
 
         >>> votive.{form}(votive.ones(1, 2), 0.0, True)
         tensor([[1., 1.]])

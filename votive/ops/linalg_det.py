@@ -43,9 +43,9 @@ def _grad_cofactor(c: Context, g: Tensor) -> Tensor:
     x = conjugate(g)
     inverse = F._inv(c.A)[0]
     if _trusted(c.A, inverse):
-        turned = F.matmul(inverse, x)
-        trace = F.diagonal(turned, 0, -2, -1).sum(-1)
-        form = _column(trace) * inverse - F.matmul(turned, inverse)
+        product = F.matmul(inverse, x)
+        trace = F.diagonal(product, 0, -2, -1).sum(-1)
+        form = _column(trace) * inverse - F.matmul(product, inverse)
         return conjugate(F.transpose(_column(F._det(c.A)) * form, -2, -1))
     u, s, vh = F._svd(c.A, False, True)
     x = F.matmul(F.matmul(adjoint(u), x), adjoint(vh))

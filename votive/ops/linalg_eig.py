@@ -20,11 +20,11 @@ _EIG = results("linalg_eig", "eigenvalues", "eigenvectors")
 _EIGH = results("linalg_eigh", "eigenvalues", "eigenvectors")
 
 
-def _inner(g_values: Tensor, turned: Tensor, values: Tensor) -> Tensor:
-    """`turned / (l_j - l_i)`, and the gradient of the values on the diagonal."""
+def _inner(g_values: Tensor, projected: Tensor, values: Tensor) -> Tensor:
+    """`projected / (l_j - l_i)`, and the gradient of the values on the diagonal."""
     gap = conjugate(values.unsqueeze(-2) - values.unsqueeze(-1))
     on = F.diag_embed(F.ones_like(values))
-    off = turned / (gap + on)
+    off = projected / (gap + on)
     return F.where(on != 0, g_values.unsqueeze(-1), off)
 
 
@@ -32,16 +32,16 @@ def _grad_eigh(c: Context, g_values: Tensor, g_vectors: Tensor) -> Tensor:
     values, v = c.out0, c.out1
     if absent(g_vectors):
         return F.matmul(v * g_values.unsqueeze(-2), adjoint(v))
-    turned = F.matmul(adjoint(v), g_vectors)
+    projected = F.matmul(adjoint(v), g_vectors)
     if v.dtype.is_complex:
-        check_phase("linalg.eigh", *_phase(turned))
+        check_phase("linalg.eigh", *_phase(projected))
     # Half of the difference makes the gradient Hermitian, like the matrices.
-    inner = _inner(g_values, (turned - adjoint(turned)) / 2, values)
+    inner = _inner(g_values, (projected - adjoint(projected)) / 2, values)
     return F.matmul(v, F.matmul(inner, adjoint(v)))
 
 
-def _phase(turned: Tensor) -> tuple[Any, Any]:
-    on = F.imag(F.diagonal(turned, 0, -2, -1))
+def _phase(projected: Tensor) -> tuple[Any, Any]:
+    on = F.imag(F.diagonal(projected, 0, -2, -1))
     return on, F.zeros_like(on)
 
 
@@ -67,11 +67,11 @@ def _grad_eig(c: Context, g_values: Tensor, g_vectors: Tensor) -> Tensor:
     if absent(g_vectors):
         inner = g_values.unsqueeze(-1) * adjoint(v)
         return F._solve(adjoint(v), inner)[0]
-    turned = F.matmul(adjoint(v), g_vectors)
-    check_phase("linalg.eig", *_phase(turned))
-    along = F.real(F.diagonal(turned, 0, -2, -1)).unsqueeze(-2)
-    turned = turned - F.matmul(adjoint(v), v * along)
-    inner = _inner(g_values, turned, values)
+    projected = F.matmul(adjoint(v), g_vectors)
+    check_phase("linalg.eig", *_phase(projected))
+    along = F.real(F.diagonal(projected, 0, -2, -1)).unsqueeze(-2)
+    projected = projected - F.matmul(adjoint(v), v * along)
+    inner = _inner(g_values, projected, values)
     return F._solve(adjoint(v), F.matmul(inner, adjoint(v)))[0]
 
 

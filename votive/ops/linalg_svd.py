@@ -48,23 +48,23 @@ def check_phase(op: str, first: Tensor, second: Tensor) -> None:
 
 def _inner(g_u: Tensor | None, g_vh: Tensor | None, u: Tensor, s: Tensor, vh: Tensor) -> Tensor:
     """The gradient by `U^H A V` of what U and Vh are used for; None stands for unused."""
-    turn_u = None if g_u is None else _skew(F.matmul(adjoint(u), g_u))
-    turn_v = None if g_vh is None else _skew(F.matmul(vh, adjoint(g_vh)))
+    skew_u = None if g_u is None else _skew(F.matmul(adjoint(u), g_u))
+    skew_v = None if g_vh is None else _skew(F.matmul(vh, adjoint(g_vh)))
     if u.dtype.is_complex:
         zero = F.zeros_like(s)
-        first, second = (zero if x is None else F.imag(F.diagonal(x, 0, -2, -1)) for x in (turn_u, turn_v))
+        first, second = (zero if x is None else F.imag(F.diagonal(x, 0, -2, -1)) for x in (skew_u, skew_v))
         check_phase("linalg.svd", first, -second)
     square = s * s
     gap = square.unsqueeze(-2) - square.unsqueeze(-1)
     gap = gap + F.diag_embed(F.ones_like(s))
     total: Any = 0
-    if turn_u is not None:
-        total = turn_u * s.unsqueeze(-2)
-    if turn_v is not None:
-        total = total + s.unsqueeze(-1) * turn_v
+    if skew_u is not None:
+        total = skew_u * s.unsqueeze(-2)
+    if skew_v is not None:
+        total = total + s.unsqueeze(-1) * skew_v
     total = total / gap
-    if u.dtype.is_complex and turn_u is not None and turn_v is not None:
-        total = total + F.diag_embed(F.diagonal(turn_u, 0, -2, -1) / (2 * s))
+    if u.dtype.is_complex and skew_u is not None and skew_v is not None:
+        total = total + F.diag_embed(F.diagonal(skew_u, 0, -2, -1) / (2 * s))
     return total
 
 

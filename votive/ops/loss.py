@@ -14,7 +14,7 @@ from ..formula import Expr, apply, where
 from .autocast_policy import FLOAT32
 from .registry import F, composite, pointwise
 from .schema import is_tensor
-from .untracked import passed_by
+from .untracked import unobserved
 from .warning import warn
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ def gaussian_nll_loss(
     op = "gaussian_nll_loss"
     v = _variance(op, input, var).clone()
     kind = reduction_of(op, reduction)
-    with passed_by():
+    with unobserved():
         v.clamp_(min=eps)
     loss = 0.5 * (F.log(v) + F.square(input - target) / v)
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, kind)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .types import Tensor
 
 
-def _infer_gradients(grad: Spec, x: Spec, turned: bool) -> tuple[Spec, Spec]:
+def _infer_gradients(grad: Spec, x: Spec, transposed: bool) -> tuple[Spec, Spec]:
     if grad.ndim != 2 or x.ndim != 2 or grad.shape[0] != x.shape[0]:
         fail(
             ShapeError,
@@ -24,15 +24,15 @@ def _infer_gradients(grad: Spec, x: Spec, turned: bool) -> tuple[Spec, Spec]:
             f"the gradient and the input must be rows of the same number, got {grad.shape} and {x.shape}.",
         )
     rows, cols = grad.shape[1], x.shape[1]
-    by_weight = x.like((rows, cols), strides=(1, rows) if turned else None)
+    by_weight = x.like((rows, cols), strides=(1, rows) if transposed else None)
     return by_weight, grad.like((rows,))
 
 
 structured(
-    "_linear_gradients(Tensor grad, Tensor input, bool turned)",
+    "_linear_gradients(Tensor grad, Tensor input, bool transposed)",
     infer=_infer_gradients,
     doc="`grad.T @ input` and the sums of grad's columns: what a linear layer's weight and bias "
-    "get. `turned`: the first lies in memory by columns.",
+    "get. `transposed`: the first lies in memory by columns.",
     differentiable=False,
     n_out=2,
 )

@@ -93,8 +93,8 @@ def layer_norm_backward_composite(
 def _normalized(op: str, input: Tensor, normalized_shape: Ints) -> tuple[int, ...]:
     """The shape that is normalised over, which must be the last sizes of the input."""
     if not isinstance(normalized_shape, (tuple, list)):
-        told = type(normalized_shape).__name__
-        raise TypeError(f"{op}: normalized_shape must be a tuple of ints, got {told}.")
+        kind = type(normalized_shape).__name__
+        raise TypeError(f"{op}: normalized_shape must be a tuple of ints, got {kind}.")
     shape = ints(op, "normalized_shape", normalized_shape)
     if not shape:
         fail(RuntimeError, op, "normalized_shape must name at least one size, got ().")

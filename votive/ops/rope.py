@@ -1,6 +1,6 @@
-"""Rotary position embedding: pairs of features turned by an angle per position. Knows no kernel.
+"""Rotary position embedding: pairs of features rotated by an angle per position. Knows no kernel.
 
-The fused operator turns by the inverse angle to give the gradient; its composite twin says the same
+The fused operator rotates by the inverse angle to give the gradient; its composite twin says the same
 with single operators and is what the tests compare it with.
 """
 
@@ -40,11 +40,11 @@ def _infer(x: Spec, cos: Spec, sin: Spec, offset: int, interleaved: bool) -> Spe
 
 
 def _pairs(x: Tensor, angles: int, interleaved: bool) -> tuple[Any, Any]:
-    """First and second of each pair that is turned."""
-    turned = x.narrow(-1, 0, 2 * angles)
+    """First and second of each pair that is rotated."""
+    rotated = x.narrow(-1, 0, 2 * angles)
     if interleaved:
-        return tuple(turned.unflatten(-1, (angles, 2)).unbind(-1))
-    return turned.narrow(-1, 0, angles), turned.narrow(-1, angles, angles)
+        return tuple(rotated.unflatten(-1, (angles, 2)).unbind(-1))
+    return rotated.narrow(-1, 0, angles), rotated.narrow(-1, angles, angles)
 
 
 def _table_gradient(part: Tensor, table: Tensor, offset: int) -> Tensor:
@@ -84,16 +84,16 @@ def rope_composite(input: Tensor, cos: Tensor, sin: Tensor, offset: int, interle
     cos, sin = (t.narrow(-2, offset, input.shape[-2]) for t in (cos, sin))
     x, angles = widened(input), cos.shape[-1]
     a, b = _pairs(x, angles, interleaved)
-    turned = [a * cos - b * sin, b * cos + a * sin]
+    rotated = [a * cos - b * sin, b * cos + a * sin]
     if interleaved:
-        turned = [F.stack(turned, -1).flatten(-2)]
+        rotated = [F.stack(rotated, -1).flatten(-2)]
     rest = x.narrow(-1, 2 * angles, x.shape[-1] - 2 * angles)
-    return F._to_dtype(F.cat([*turned, rest], -1), input.dtype)
+    return F._to_dtype(F.cat([*rotated, rest], -1), input.dtype)
 
 
 @composite(namespaces=("nn.functional",), method=False)
 def rope(input: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool = False, offset: int = 0) -> Tensor:
-    """Pairs of features `(a, b)` turned to `(a cos - b sin, b cos + a sin)`, by position.
+    """Pairs of features `(a, b)` rotated to `(a cos - b sin, b cos + a sin)`, by position.
 
     `input` is (..., positions, features). `cos` and `sin` are (..., positions, angles), one angle
     per pair, and broadcast over the leading dimensions; the first position of the input reads row
