@@ -92,11 +92,11 @@ def options(
 
 def check_options(op: str, given: TensorOptions, without: str = "") -> None:
     """Raise for names that are no options and for another layout than the one there is."""
-    if given:
-        for name in given:
-            if name not in _PARAMETERS or name == without:
-                raise TypeError(f"{op}: got an unexpected keyword argument {name!r}.")
-        check_layout(op, given.get("layout"))
+    for name in given:
+        if name not in _PARAMETERS or name == without:
+            raise TypeError(f"{op}: got an unexpected keyword argument {name!r}.")
+    if "layout" in given:
+        check_layout(op, given["layout"])
 
 
 def check_layout(op: str, layout: object) -> None:
