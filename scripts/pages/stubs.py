@@ -93,7 +93,7 @@ def _composite_stub(c: Composite, name: str, method: bool) -> str:
 
 # The names that stubs may use, as they are written there.
 _STUB_NAMES = {n: f"builtins.{n}" for n in ("int", "float", "bool", "complex", "str", "tuple", "list")}
-_WORDS = "Any Callable DeviceLike Generator None Number Sequence Tensor device dtype layout memory_format"
+_WORDS = "Any Callable DeviceLike Generator Ints None Number Operand Sequence Tensor device dtype layout memory_format"
 _STUB_NAMES |= {n: n for n in _WORDS.split()}
 
 
@@ -130,6 +130,8 @@ from .core.rng import Generator
 from .tensor import Tensor
 
 Number = builtins.bool | builtins.int | builtins.float | builtins.complex
+Operand = Tensor | Number
+Ints = builtins.int | Sequence[builtins.int]
 
 '''
 

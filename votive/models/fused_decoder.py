@@ -112,7 +112,7 @@ class Attention:
             q_norm, k_norm = self.head_norms[0].weight, self.head_norms[1].weight
             eps = self.head_norms[0].eps
         counts = self._counters(x, keys.shape[1])
-        y = ops._turn_and_attend(
+        y = ops._rotate_and_attend(
             qkv, q_norm, k_norm, eps, self.cos, self.sin, keys, values, position, counts, self.heads, self.scale
         )
         return ops._linear_add(y, self.out, x)

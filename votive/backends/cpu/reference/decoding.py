@@ -28,8 +28,8 @@ def linear_add(x: Any, weight: Any, residual: Any) -> Any:
     return residual + x @ weight.T
 
 
-@kernel("_turn_and_attend", widen=False)
-def turn_and_attend(
+@kernel("_rotate_and_attend", widen=False)
+def rotate_and_attend(
     qkv: Any,
     q_norm: Any,
     k_norm: Any,

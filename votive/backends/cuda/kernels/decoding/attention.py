@@ -177,8 +177,8 @@ def _attend_kept(
                 tl.store(out + row * D + d, joined.to(kind), mask=d < D)
 
 
-@cuda("_turn_and_attend")
-def turn_and_attend(
+@cuda("_rotate_and_attend")
+def rotate_and_attend(
     qkv: Any,
     q_norm: Any,
     k_norm: Any,
