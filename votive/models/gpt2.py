@@ -15,7 +15,7 @@ from votive.nn.residual import add_norm
 
 from ..tensor import Tensor
 from .activations import activation
-from .attention import AttentionMask, Weights, attend, causal_mask, next_token_loss
+from .attention import AttentionMask, Weights, attend, causal_mask
 from .config import Config
 from .output import BaseModelOutput, CausalLMOutput
 from .pretrained import CausalLM, PreTrainedModel
@@ -281,11 +281,4 @@ class GPT2LMHeadModel(_GPT2, CausalLM):
             output_hidden_states,
             token_type_ids,
         )
-        logits = self.lm_head(found.last_hidden_state[:, -logits_to_keep:])
-        return CausalLMOutput(
-            loss=None if labels is None else next_token_loss(logits, labels),
-            logits=logits,
-            past_key_values=found.past_key_values,
-            hidden_states=found.hidden_states,
-            attentions=found.attentions,
-        )
+        return self.predictions(found, labels, logits_to_keep)

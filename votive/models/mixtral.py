@@ -21,7 +21,6 @@ from votive.nn.fused_linear import linear_activation
 from ..io.source import WeightSource
 from ..tensor import Tensor
 from .activations import activation
-from .attention import next_token_loss
 from .config import Config
 from .llama import LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP, LlamaModel
 from .output import MoeCausalLMOutput, MoeModelOutput
@@ -190,22 +189,14 @@ class MixtralForCausalLM(LlamaForCausalLM):
             output_hidden_states,
             output_router_logits=output_router_logits,
         )
-        logits = self.scores(found.last_hidden_state[:, -logits_to_keep:])
-        loss = None if labels is None else next_token_loss(logits, labels)
-        even = None
+        made = MoeCausalLMOutput(**dict(self.predictions(found, labels, logits_to_keep).items()))
+        made.router_logits = found.router_logits
         if found.router_logits:
-            even = load_balancing_loss(found.router_logits, self.config.num_experts_per_tok, attention_mask)
-            if loss is not None:
-                loss = loss + self.config.router_aux_loss_coef * even
-        return MoeCausalLMOutput(
-            loss=loss,
-            aux_loss=even,
-            logits=logits,
-            past_key_values=found.past_key_values,
-            hidden_states=found.hidden_states,
-            attentions=found.attentions,
-            router_logits=found.router_logits,
-        )
+            top_k = self.config.num_experts_per_tok
+            made.aux_loss = load_balancing_loss(found.router_logits, top_k, attention_mask)
+            if made.loss is not None:
+                made.loss = made.loss + self.config.router_aux_loss_coef * made.aux_loss
+        return made
 
 
 def load_balancing_loss(logits: Tensor, top_k: int, attention_mask: Tensor | None = None) -> Any:

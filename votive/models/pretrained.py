@@ -14,9 +14,11 @@ from votive import nn
 from ..io.report import LoadReport
 from ..io.source import WeightSource, as_dtype
 from ..tensor import Tensor
+from .attention import next_token_loss
 from .checkpoint import Checkpoint, write_json
 from .config import Config, StrPath
 from .loading import FromPretrained, differ, fill, sizes_in_memory_errors, stored_dtype
+from .output import BaseModelOutput, CausalLMOutput
 
 if TYPE_CHECKING:
     from ..generation import GenerationConfig
@@ -307,6 +309,22 @@ class CausalLM(PreTrainedModel):
         from ..generation import generate
 
         return generate(self, *args, **kwargs)
+
+    def scores(self, x: Tensor) -> Tensor:
+        """Logits of the next token."""
+        return self.lm_head(x)
+
+    def predictions(self, found: BaseModelOutput, labels: Tensor | None, logits_to_keep: int) -> CausalLMOutput:
+        """Logits of the last positions (0: of all), and their loss where labels are given."""
+        assert found.last_hidden_state is not None, "a decoder gives it"
+        logits = self.scores(found.last_hidden_state[:, -logits_to_keep:])
+        return CausalLMOutput(
+            loss=None if labels is None else next_token_loss(logits, labels),
+            logits=logits,
+            past_key_values=found.past_key_values,
+            hidden_states=found.hidden_states,
+            attentions=found.attentions,
+        )
 
     def fused_decoder(self) -> FusedDecoder | None:
         """The step of one token by fused operators, or None where only the modules know it."""

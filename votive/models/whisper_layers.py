@@ -252,7 +252,7 @@ class WhisperDecoder(_Stack):
             cache.cross(i, partial(layer.encoder_attn.pair, states))
 
     def positions(self, count: int, past: int, position_ids: Tensor | None) -> Tensor:
-        """Embeddings of the next positions, or of those told."""
+        """Embeddings of the next positions, or of those that are given."""
         table = self.embed_positions.weight
         if position_ids is not None:
             return self.embed_positions(position_ids)

@@ -105,8 +105,8 @@ class ChatTemplates(SpecialTokens):
             _check_mask(template, tokenize and return_dict, continue_final_message)
         if not tokenize:
             _check_untokenized(padding, truncation, max_length, return_tensors, tokenizer_kwargs)
-        told = {"tools": tools, "documents": documents}
-        read = {name: value for name, value in told.items() if value}
+        optional = {"tools": tools, "documents": documents}
+        read = {name: value for name, value in optional.items() if value}
         if template == self.chat_templates.get("tool_use"):
             read.pop("tools", None)  # they chose it
         _check_variables(template, {**variables, **read})

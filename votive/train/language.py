@@ -228,8 +228,8 @@ def _claim(folder: Path, recipe: Recipe, resume: bool) -> None:
         before = Recipe.from_dict(json.loads(note.read_bytes()))
         changed = before.differences(recipe)
         if changed:
-            told = "; ".join(f"{name} was {a!r}, now {b!r}" for name, (a, b) in changed.items())
-            raise ValueError(f"a run can only be resumed with its own recipe: {told}.")
+            differences = "; ".join(f"{name} was {a!r}, now {b!r}" for name, (a, b) in changed.items())
+            raise ValueError(f"a run can only be resumed with its own recipe: {differences}.")
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(note) as f:
         f.write((json.dumps(recipe.to_dict(), indent=2) + "\n").encode())
