@@ -18,8 +18,8 @@ from ..tensor import Tensor
 from .activations import activation
 from .attention import AttentionMask, Weights, attend, causal_mask
 from .config import Config, rope_of
-from .output import BaseModelOutput, CausalLMOutput
-from .pretrained import CausalLM, PreTrainedModel
+from .output import BaseModelOutput
+from .pretrained import DecoderLM, PreTrainedModel
 from .stack import Trace, run_layers
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ class LlamaModel(PreTrainedModel):
         )
 
 
-class LlamaForCausalLM(CausalLM):
+class LlamaForCausalLM(DecoderLM):
     """The decoder with a head that predicts the next token.
 
     >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
@@ -328,31 +328,6 @@ class LlamaForCausalLM(CausalLM):
         from .fused_decoder import FusedDecoder
 
         return FusedDecoder.of(self)
-
-    def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        past_key_values: nn.KVCache | None = None,
-        inputs_embeds: Tensor | None = None,
-        labels: Tensor | None = None,
-        use_cache: bool | None = None,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
-        logits_to_keep: int = 0,
-    ) -> CausalLMOutput:
-        found = self.model(
-            input_ids,
-            attention_mask,
-            position_ids,
-            past_key_values,
-            inputs_embeds,
-            use_cache,
-            output_attentions,
-            output_hidden_states,
-        )
-        return self.predictions(found, labels, logits_to_keep)
 
 
 @dataclass(kw_only=True)
