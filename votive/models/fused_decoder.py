@@ -194,7 +194,7 @@ class FusedDecoder:
     @staticmethod
     def read(model: nn.Module) -> FusedDecoder | None:
         """The same, whatever the type and the place of its weights."""
-        if not can_bypass(model, LlamaForCausalLM, "scores") or mode.autocast or model.training:
+        if not can_bypass(model, LlamaForCausalLM, "scores", "predictions") or mode.autocast or model.training:
             return None
         decoder: Any = getattr(model, "model", None)
         if not can_bypass(decoder, LlamaModel, "rotations", "embedded", "get_input_embeddings"):
