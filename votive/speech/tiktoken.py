@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from ..serialization.container import FileFormatError
 from ..text import Tokenizer, from_gguf
@@ -22,7 +22,7 @@ _LARGEST = 16 << 20
 _SIGNS = ("startoflm", "startofprev", "nospeech", "notimestamps")
 
 
-def from_tiktoken(path: Any, languages: int = 99) -> Tokenizer:
+def from_tiktoken(path: str | os.PathLike[str], languages: int = 99) -> Tokenizer:
     """A tokenizer of Whisper from the ranks of OpenAI's package; large-v3 knows 100 `languages`.
 
     >>> import base64, pathlib, tempfile
