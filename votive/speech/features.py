@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -22,6 +22,7 @@ from ..text import BatchEncoding
 from ..text.encoding import check_tensors
 
 if TYPE_CHECKING:
+    from ..core.rng import Generator
     from ..models.whisper import WhisperForConditionalGeneration as Whisper
 
 Sound = votive.Tensor | np.ndarray | Sequence[float]

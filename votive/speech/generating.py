@@ -6,7 +6,7 @@ and words are made by `transcribing.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import votive
@@ -21,6 +21,7 @@ from .vocabulary import Vocabulary
 from .window import Window
 
 if TYPE_CHECKING:
+    from ..core.rng import Generator
     from ..generation import GenerationConfig
     from ..models.whisper import WhisperForConditionalGeneration as Whisper
     from .window import Encoded

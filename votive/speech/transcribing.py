@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import IO, TYPE_CHECKING, Any, Self
 
 from ..core import dtype as dt
-from ..core.device import DeviceLike
+from ..core.device import device as Device
 from ..tensor import Tensor
 from .decoding import Decoder, DecodingOptions, DecodingResult
 from .features import HOP, SAMPLE_RATE, log_mel_spectrogram
@@ -59,7 +59,7 @@ class Transcriber:
         *,
         tokenizer: Any = None,
         dtype: dt.dtype | str | None = None,
-        device: DeviceLike = None,
+        device: Device | str | None = None,
         revision: str | None = None,
         local_files_only: bool = False,
     ) -> Self:
@@ -68,8 +68,8 @@ class Transcriber:
         `tokenizer` is one, or where it lies, also as OpenAI's .tiktoken file: a .pt file has none
         with it.
         """
-        from ..models import AutoModelForSpeechSeq2Seq
         from ..models.checkpoint import Checkpoint
+        from ..models.whisper import WhisperForConditionalGeneration
 
         found = Checkpoint.find(name, revision=revision, local_files_only=local_files_only)
         kind = found.config.get("model_type")
@@ -78,7 +78,7 @@ class Transcriber:
         if not hasattr(tokenizer, "decode"):
             size = found.config.get("vocab_size", 51865)
             tokenizer = _load_tokenizer(found.name, found.tokenizer if tokenizer is None else tokenizer, size)
-        model = AutoModelForSpeechSeq2Seq._class_for("whisper").from_checkpoint(found, dtype=dtype, device=device)
+        model = WhisperForConditionalGeneration.from_checkpoint(found, dtype=dtype, device=device)
         return cls(model, tokenizer)
 
     def detect_language(

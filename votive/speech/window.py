@@ -13,7 +13,7 @@ from votive.nn import functional as F
 
 from ..generation import generate as search
 from ..models.cross_cache import EncoderDecoderCache
-from ..models.output import BaseModelOutput
+from ..models.output import BaseModelOutput, EncoderOutput
 from ..models.seq2seq import encoded
 from ..tensor import Tensor
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..generation.output import GenerateOutput
     from ..models.whisper import WhisperForConditionalGeneration as Whisper
 
-Encoded = BaseModelOutput | tuple[Tensor, ...]
+Encoded = BaseModelOutput | EncoderOutput | tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,9 @@ class Window:
                 assert features is not None, "a window needs features or encoder_outputs"
                 like = model.proj_out.weight
                 encoder_outputs = model.get_encoder()(features.to(device=like.device, dtype=like.dtype))
-            self.states = encoded(encoder_outputs).last_hidden_state
+            states = encoded(encoder_outputs).last_hidden_state
+            assert states is not None
+            self.states: Tensor = states
             self.cache = EncoderDecoderCache()
             model.model.decoder.look(self.states, self.cache)
         self._logits: dict[tuple[tuple[int, ...], ...], Tensor] = {}
@@ -71,7 +73,7 @@ class Window:
     def search(self, ids: list[list[int]], rows: list[int] | None = None, **settings: Any) -> GenerateOutput:
         """Continue texts of one length, one for each of `rows` (None: all); a GenerateOutput."""
         states = self.states if rows is None else self.states.index_select(0, self._tensor(rows))
-        cache = self.cache.another(None if rows is None else self._tensor(rows))
+        cache: Any = self.cache.another(None if rows is None else self._tensor(rows))
         return search(
             self.model,
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
