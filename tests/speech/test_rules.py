@@ -124,7 +124,7 @@ def test_what_a_model_tells_of_its_tokens_goes_before_what_its_size_tells() -> N
 
 def test_languages_are_known_by_code_name_and_token() -> None:
     assert [language_code(x) for x in ("de", "German", "<|de|>", "flemish")] == ["de"] * 3 + ["nl"]
-    with pytest.raises(ValueError, match="did you mean 'german'"):
+    with pytest.raises(ValueError, match="Did you mean 'german'"):
         language_code("germn")
     with pytest.raises(ValueError, match="not one of this model's"):
         Vocabulary.of_size(51865).language("yue")

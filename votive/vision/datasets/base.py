@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...data import Dataset
-
-if TYPE_CHECKING:
-    from ..types import Function
+from ..types import Function
 
 
 class StandardTransform:

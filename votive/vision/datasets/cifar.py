@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +12,9 @@ from ...io.pickle_stack import Maker, UnsafeFileError
 from ...io.torch_parts import Array, find
 from ...serialization.container import FileFormatError
 from ..io.raw import pillow
+from ..types import Function
 from .base import VisionDataset
 from .download import download, intact, unpack
-
-if TYPE_CHECKING:
-    from ..types import Function
 
 
 class _Pixels(Array):

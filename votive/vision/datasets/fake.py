@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ops.registry import F
 from ...random import Generator
 from ..transforms.functional.conversion import to_pil_image
+from ..types import Function
 from .base import VisionDataset
-
-if TYPE_CHECKING:
-    from ..types import Function
 
 
 class FakeData(VisionDataset):

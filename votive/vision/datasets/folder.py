@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...serialization.container import FileFormatError
 from ..io.raw import pillow
+from ..types import Function, PILImage
 from .base import VisionDataset
-
-if TYPE_CHECKING:
-    from ..types import Function, PILImage
 
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 

@@ -6,7 +6,7 @@ import gzip
 import math
 import zlib
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -15,11 +15,9 @@ from ...interchange import from_numpy
 from ...serialization.container import FileFormatError
 from ...tensor import Tensor
 from ..io.raw import pillow
+from ..types import Function
 from .base import VisionDataset
 from .download import download
-
-if TYPE_CHECKING:
-    from ..types import Function
 
 _KINDS = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 _MAX_BYTES = 1 << 36

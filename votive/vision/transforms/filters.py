@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ops.registry import F as ops
 from ...tensor import Tensor
 from ..tv_tensors import Image, Video, wrap
+from ..types import Picture
 from . import functional as F
 from .base import RandomApplyTransform, Transform, has_any, integer, numbers, pair, query_chw, uniform
 from .functional.kernels import is_pil, is_pure_tensor
 from .geometry import check_ranges, random_area
-
-if TYPE_CHECKING:
-    from ..types import Picture
 
 
 class _NoPIL(Transform):

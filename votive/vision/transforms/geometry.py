@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..tv_tensors import BoundingBoxes, KeyPoints, Mask
+from ..types import FillByKind, Picture
 from . import functional as F
 from .base import RandomApplyTransform, Transform, has_any, integer, pair, query_size, uniform
 from .functional.cropping import PaddingMode, check_padding_mode, sides
 from .functional.interpolation import Interpolation, mode_of
-
-if TYPE_CHECKING:
-    from ..types import FillByKind, Picture
 
 
 class RandomHorizontalFlip(RandomApplyTransform):

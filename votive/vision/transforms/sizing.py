@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..types import FillByKind
 from . import functional as F
 from .base import RandomApplyTransform, Transform, integer, numbers, query_size, uniform
 from .functional.interpolation import Interpolation, mode_of
-
-if TYPE_CHECKING:
-    from ..types import FillByKind
 
 
 class RandomZoomOut(RandomApplyTransform):
