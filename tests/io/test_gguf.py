@@ -329,7 +329,7 @@ def test_wrong_options_are_refused(path: Path) -> None:
         write(path, {}, {}, alignment=24)
     with pytest.raises(ValueError, match="'little' or 'big', got 'middle'"):
         write(path, {}, {}, byteorder="middle")
-    with pytest.raises(ValueError, match="no type of a value"):
+    with pytest.raises(ValueError, match="not a type of value"):
         Value(1, "int")
 
 

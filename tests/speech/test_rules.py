@@ -140,7 +140,7 @@ def test_texts_begin_with_language_and_task() -> None:
     assert forced == [[50258, 50260, 50359]]
     english = Vocabulary.of_size(51864)
     assert init_tokens(english, 1, language=None, task=None, timestamps=True) == [[50257]]
-    with pytest.raises(ValueError, match="English alone"):
+    with pytest.raises(ValueError, match="English-only"):
         init_tokens(english, 1, language="de", task=None, timestamps=True)
     with pytest.raises(ValueError, match="one for each"):
         init_tokens(tokens, 3, language=["en"], task=None, timestamps=True)

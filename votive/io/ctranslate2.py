@@ -153,7 +153,7 @@ class CTranslate2File(TableSource[_Entry]):
             return default
         entry = self._entry(name)
         if math.prod(entry.shape) != 1:
-            raise FileFormatError(f"{self.path.name}: {name!r} is no number.")
+            raise FileFormatError(f"{self.path.name}: {name!r} is not a number.")
         return int(self._array(entry).flatten()[0])
 
     def _entry(self, name: str) -> _Entry:

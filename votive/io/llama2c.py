@@ -370,7 +370,7 @@ def tokenizer(path: str | os.PathLike[str]) -> tuple[list[bytes], list[float]]:
     pieces: list[bytes] = []
     scores: list[float] = []
     if len(raw) < 4:
-        raise FileFormatError(f"{name}: {len(raw)} bytes are no tokenizer of llama2.c.")
+        raise FileFormatError(f"{name}: {len(raw)} bytes are not a llama2.c tokenizer.")
     (longest,) = struct.unpack_from("<i", raw)
     at = 4
     while at < len(raw):
@@ -381,7 +381,7 @@ def tokenizer(path: str | os.PathLike[str]) -> tuple[list[bytes], list[float]]:
         if not 0 <= length <= min(longest, len(raw) - at):
             raise FileFormatError(
                 f"{name}: piece {len(pieces)} should have {length} bytes; {len(raw) - at} are left "
-                f"and the longest has {longest}. The file is cut off or no tokenizer of llama2.c."
+                f"and the longest has {longest}. The file is cut off, or is not a llama2.c tokenizer."
             )
         pieces.append(raw[at : at + length])
         scores.append(score)

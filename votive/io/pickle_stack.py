@@ -96,7 +96,7 @@ class Stack:
 
     def call(self, function: object, args: object) -> None:
         if not isinstance(function, Maker):
-            raise UnsafeFileError(f"pickle: {shown(function)} is called, and is no function.")
+            raise UnsafeFileError(f"pickle: {shown(function)} is called, but is not a function.")
         if not isinstance(args, tuple):
             raise FileFormatError(f"pickle: {function.name} is called without arguments.")
         try:

@@ -63,7 +63,7 @@ class Checkpoint:
         found = records(file, "zip")
         tops = [n for n in found if n.endswith("/data.pkl") and n.count("/") == 1]
         if len(tops) != 1:
-            raise FileFormatError("a zip archive without data.pkl; it is no checkpoint of torch.")
+            raise FileFormatError("a zip archive without data.pkl; it is not a torch checkpoint.")
         top = tops[0][: -len("data.pkl")]
         for name, r in found.items():
             if not r.plain and (name == tops[0] or name.startswith(f"{top}data/")):

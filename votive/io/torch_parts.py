@@ -360,7 +360,7 @@ def find(module: str, name: str, jit: bool = False) -> object:
     if module == "torch" and name in _OTHER_TYPES:
         raise UnsafeFileError(f"the file holds tensors of {full}, a type that is not supported.")
     raise UnsafeFileError(
-        f"the file asks for {full!r}, which is not data; refused, and nothing was run. Only "
+        f"the file asks for {full!r}, which is not data; it was refused, and nothing was run. Only "
         "tensors, numbers, text, lists, dicts and NumPy arrays are read: save the state_dict()."
     )
 
@@ -380,13 +380,13 @@ _OTHER_TYPES = {
 def storage(identity: object) -> StorageRef:
     """What a checkpoint's reference to a storage stands for."""
     if not isinstance(identity, tuple) or len(identity) not in (5, 6) or identity[0] != "storage":
-        raise UnsafeFileError("the file refers to something outside of it that is no storage.")
+        raise UnsafeFileError("the file refers to something outside of it that is not a storage.")
     _, kind, name, location, numel, *view = identity
     if not isinstance(kind, StorageType) or not isinstance(name, (str, int)):
         raise FileFormatError("storage: its type or name is wrong.")
     itemsize = kind.dtype.itemsize if kind.dtype else 1
     if type(numel) is not int or not 0 <= numel * itemsize <= _MAX_BYTES:
-        raise FileFormatError(f"storage: {str(numel)[:40]} elements are no size.")
+        raise FileFormatError(f"storage: {str(numel)[:40]} elements cannot be a size.")
     out = StorageRef(str(name), kind.dtype, numel, str(location))
     if view and view[0] is not None:
         part = view[0]

@@ -84,8 +84,7 @@ def init_tokens(
         prefix = prefix[:-1] if forced_times else prefix
     if not tokens.multilingual and (task is not None or language is not None):
         raise ValueError(
-            "task and language cannot be chosen: the model is for English alone; pass "
-            "is_multilingual=True if it is not."
+            "task and language cannot be chosen: the model is English-only; pass is_multilingual=True if it is not."
         )
     languages = _languages(tokens, rows, language)
     if languages is None and detected is not None and tokens.languages:

@@ -53,6 +53,6 @@ def _samples(source: Sound) -> Tensor:
     if not sound.is_floating_point():
         # As files hold them; their largest value is 1.
         if sound.dtype not in (votive.int16, votive.int32):
-            raise TypeError(f"load_audio: samples of type {sound.dtype} are not known.")
+            raise TypeError(f"load_audio: samples of type {sound.dtype} are not supported.")
         return sound.float() / float(votive.iinfo(sound.dtype).max + 1)
     return sound if sound.dtype == votive.float64 else sound.float()

@@ -62,7 +62,7 @@ def from_tiktoken(path: str | os.PathLike[str], languages: int = 99) -> Tokenize
 
 def _ranks(path: Path) -> dict[bytes, int]:
     if path.stat().st_size > _LARGEST:
-        raise FileFormatError(f"{path.name}: {path.stat().st_size:,} bytes are no vocabulary.")
+        raise FileFormatError(f"{path.name}: {path.stat().st_size:,} bytes are too many for a vocabulary.")
     found: dict[bytes, int] = {}
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if not line.strip():

@@ -266,7 +266,7 @@ def _language(transcriber: Transcriber, mel: Tensor, language: str | None) -> tu
     """The language, and what was computed to find it: the first window, and how sure it is."""
     if not transcriber.vocabulary.multilingual:
         if language is not None and language_code(language) != "en":
-            raise ValueError(f"language {language!r}: the model is for English alone.")
+            raise ValueError(f"language {language!r}: the model is English-only.")
         return "en", {}
     if language is not None:
         code = language_code(language)

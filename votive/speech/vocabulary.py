@@ -46,7 +46,7 @@ class Vocabulary:
         multilingual = size >= 51865
         count = size - _REST - int(multilingual)
         if not 0 < count <= len(LANGUAGES):
-            raise ValueError(f"Vocabulary.of_size: {size} tokens are those of no known Whisper.")
+            raise ValueError(f"Vocabulary.of_size: no known Whisper has {size} tokens.")
         end = 50257 if multilingual else 50256
         codes = list(LANGUAGES)[:count]
         after = end + 2 + count
@@ -123,7 +123,7 @@ class Vocabulary:
         if task not in TASKS:
             raise ValueError(f"task must be 'transcribe' or 'translate', got {task!r}.")
         if task not in self.tasks:
-            raise ValueError(f"this model has no task {task!r}; it is for English alone.")
+            raise ValueError(f"this model has no task {task!r}; it is English-only.")
         return self.tasks[task]
 
     def settings(self) -> dict[str, Any]:

@@ -45,11 +45,11 @@ def _check_densities(op: str, psd_s: Tensor, psd_n: Tensor) -> None:
             f"{tuple(psd_s.shape)} and {tuple(psd_n.shape)}.",
         )
     if not (psd_s.is_complex() and psd_n.is_complex()):
-        fail(TypeError, op, f"densities are complex, got {psd_s.dtype} and {psd_n.dtype}.")
+        fail(TypeError, op, f"densities must be complex, got {psd_s.dtype} and {psd_n.dtype}.")
     if psd_s.shape != psd_n.shape:
         fail(ValueError, op, f"densities differ in shape, {tuple(psd_s.shape)} and {tuple(psd_n.shape)}.")
     if psd_s.shape[-1] != psd_s.shape[-2]:
-        fail(ValueError, op, f"densities are square, got shape {tuple(psd_s.shape)}.")
+        fail(ValueError, op, f"densities must be square, got shape {tuple(psd_s.shape)}.")
 
 
 def _trace(matrix: Tensor) -> Tensor:
@@ -124,7 +124,7 @@ def mvdr_weights_rtf(
             f"shapes {tuple(rtf.shape)} and {tuple(psd_n.shape)}.",
         )
     if not (rtf.is_complex() and psd_n.is_complex()):
-        fail(TypeError, op, f"both are complex, got {rtf.dtype} and {psd_n.dtype}.")
+        fail(TypeError, op, f"both must be complex, got {rtf.dtype} and {psd_n.dtype}.")
     if rtf.shape != psd_n.shape[:-1] or psd_n.shape[-1] != psd_n.shape[-2]:
         fail(ValueError, op, f"rtf {tuple(rtf.shape)} and psd_n {tuple(psd_n.shape)} do not fit together.")
     noise = _loaded(psd_n, diag_eps) if diagonal_loading else psd_n
@@ -144,9 +144,9 @@ def rtf_evd(psd_s: Tensor) -> Tensor:
     votive.Size([3, 2])
     """
     if not psd_s.is_complex():
-        fail(TypeError, "rtf_evd", f"densities are complex, got {psd_s.dtype}.")
+        fail(TypeError, "rtf_evd", f"densities must be complex, got {psd_s.dtype}.")
     if psd_s.shape[-1] != psd_s.shape[-2]:
-        fail(ValueError, "rtf_evd", f"densities are square, got shape {tuple(psd_s.shape)}.")
+        fail(ValueError, "rtf_evd", f"densities must be square, got shape {tuple(psd_s.shape)}.")
     return votive.linalg.eigh(psd_s)[1][..., -1]
 
 
@@ -193,6 +193,6 @@ def apply_beamforming(beamform_weights: Tensor, specgram: Tensor) -> Tensor:
             f"leading dimensions differ, weights {tuple(beamform_weights.shape)} and spectra {tuple(specgram.shape)}.",
         )
     if not (beamform_weights.is_complex() and specgram.is_complex()):
-        fail(TypeError, op, f"both are complex, got {beamform_weights.dtype}, {specgram.dtype}.")
+        fail(TypeError, op, f"both must be complex, got {beamform_weights.dtype}, {specgram.dtype}.")
     x = specgram.transpose(-3, -2)  # (..., frequency, channel, time)
     return (beamform_weights.conj().unsqueeze(-2) @ x).squeeze(-2)

@@ -16,7 +16,7 @@ def _checked(waveform: Tensor, a: Tensor, b: Tensor, batching: bool) -> None:
             ValueError,
             op,
             f"a_coeffs and b_coeffs must have one shape, got {tuple(a.shape)} and "
-            f"{tuple(b.shape)}; fill the shorter up with zeros.",
+            f"{tuple(b.shape)}; pad the shorter one with zeros.",
         )
     if a.ndim not in (1, 2):
         fail(ValueError, op, f"coefficients have 1 or 2 dimensions, got shape {tuple(a.shape)}.")

@@ -20,7 +20,7 @@ def check_mode(op: str, mode: str) -> None:
 
 def _check(op: str, x: Tensor, y: Tensor, mode: str) -> None:
     if x.ndim != y.ndim:
-        fail(ValueError, op, f"both need as many dimensions, got {x.ndim} and {y.ndim}.")
+        fail(ValueError, op, f"both must have the same number of dimensions, got {x.ndim} and {y.ndim}.")
     for i, j in zip(x.shape[:-1], y.shape[:-1]):
         if i != j and 1 not in (i, j):
             fail(ValueError, op, f"leading dimensions do not broadcast, {tuple(x.shape)} and {tuple(y.shape)}.")

@@ -118,7 +118,7 @@ def tensor_type(name: str | TensorType) -> TensorType:
         return name
     found = TYPES.get(name.upper()) if isinstance(name, str) else None
     if found is None:
-        raise ValueError(f"gguf: {name!r} is no type of tensor; there are {', '.join(TYPES)}.")
+        raise ValueError(f"gguf: {name!r} is not a type of tensor; there are {', '.join(TYPES)}.")
     return found
 
 

@@ -33,7 +33,7 @@ class Value:
     def __post_init__(self) -> None:
         for name in (self.type, self.item) if self.type == ARRAY else (self.type,):
             if name not in VALUE_CODES:
-                raise ValueError(f"gguf: {name!r} is no type of a value; there are {', '.join(VALUE_CODES)}.")
+                raise ValueError(f"gguf: {name!r} is not a type of value; there are {', '.join(VALUE_CODES)}.")
 
 
 def typed(key: str, value: object) -> Value:

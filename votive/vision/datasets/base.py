@@ -14,8 +14,7 @@ class StandardTransform:
     """A transform of the image and one of the target, applied together."""
 
     def __init__(self, transform: Function | None = None, target_transform: Function | None = None) -> None:
-        self.transform = transform
-        self.target_transform = target_transform
+        self.transform, self.target_transform = transform, target_transform
 
     def __call__(self, image: Any, target: Any) -> tuple[Any, Any]:
         image = image if self.transform is None else self.transform(image)
@@ -40,8 +39,7 @@ class VisionDataset(Dataset[Any]):
         if transforms is not None and separate:
             raise ValueError(f"{type(self).__name__}: takes either transforms, or transform and target_transform.")
         self.root = str(Path(root).expanduser()) if root is not None else None
-        self.transform = transform
-        self.target_transform = target_transform
+        self.transform, self.target_transform = transform, target_transform
         self.transforms = StandardTransform(transform, target_transform) if separate else transforms
 
     def _transformed(self, image: Any, target: Any) -> Any:

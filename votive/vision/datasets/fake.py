@@ -29,9 +29,7 @@ class FakeData(VisionDataset):
         random_offset: int = 0,
     ) -> None:
         super().__init__(transform=transform, target_transform=target_transform)
-        self.size = size
-        self.image_size = image_size
-        self.num_classes = num_classes
+        self.size, self.image_size, self.num_classes = size, image_size, num_classes
         self.random_offset = random_offset
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:

@@ -62,7 +62,7 @@ def read_idx(path: str | Path) -> Tensor:
             kind = np.dtype(_KINDS[start[2]])
             wanted = math.prod(sizes) * kind.itemsize
             if wanted > _MAX_BYTES:
-                raise FileFormatError(f"{path}: {wanted:,} bytes are announced; refused.")
+                raise FileFormatError(f"{path}: the header announces {wanted:,} bytes, more than is read.")
             data = _read(file, wanted + 1)  # one more: what is packed may have no end
     except (EOFError, zlib.error, OSError) as e:
         if isinstance(e, FileFormatError):
@@ -114,7 +114,7 @@ class MNIST(VisionDataset):
         self.data = read_idx(self._file(f"{part}-images-idx3-ubyte"))
         self.targets = read_idx(self._file(f"{part}-labels-idx1-ubyte"))
         if self.data.dtype is not dt.uint8 or self.data.ndim != 3 or self.targets.ndim != 1:
-            raise FileFormatError(f"{type(self).__name__}: images and labels are of wrong types.")
+            raise FileFormatError(f"{type(self).__name__}: images and labels have the wrong types or shapes.")
         if self.data.shape[0] != self.targets.shape[0]:
             raise FileFormatError(
                 f"{type(self).__name__}: {self.data.shape[0]} images, but {self.targets.shape[0]} labels."

@@ -82,7 +82,7 @@ def preset(name: str) -> ImageClassification:
         size, interpolation = _OTHER[name]
         return ImageClassification(resize_size=size, interpolation=interpolation)
     if name == "unet":
-        raise ValueError("preset: a U-Net gives pixels classes, not pictures.")
+        raise ValueError("preset: a U-Net classifies pixels, not pictures, so there is no preset for it.")
     return ImageClassification()
 
 
