@@ -61,3 +61,32 @@ class VisionDataset(Dataset[Any]):
             if getattr(self, name) is not None:
                 lines.append(f"    {name}: {getattr(self, name)}")
         return "\n".join(lines)
+
+
+class SplitDataset(VisionDataset):
+    """Base of data sets that come in two parts, to train with and to test, and can be fetched."""
+
+    def __init__(
+        self,
+        root: str | Path,
+        train: bool = True,
+        transform: Function | None = None,
+        target_transform: Function | None = None,
+        download: bool = False,
+    ) -> None:
+        super().__init__(root, transform=transform, target_transform=target_transform)
+        self.train = train
+        if download:
+            self.download()
+        self._load()
+
+    def download(self) -> None:
+        """Fetch what is missing."""
+        raise NotImplementedError(f"{type(self).__name__}: a subclass has to define download.")
+
+    def _load(self) -> None:
+        """Read the part that `train` names."""
+        raise NotImplementedError(f"{type(self).__name__}: a subclass has to define _load.")
+
+    def extra_repr(self) -> str:
+        return f"Split: {'Train' if self.train else 'Test'}"

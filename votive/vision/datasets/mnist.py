@@ -15,8 +15,7 @@ from ...interchange import from_numpy
 from ...serialization.container import FileFormatError
 from ...tensor import Tensor
 from ..io.raw import pillow
-from ..types import Function
-from .base import VisionDataset
+from .base import SplitDataset
 from .download import download
 
 _KINDS = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -74,7 +73,7 @@ def read_idx(path: str | Path) -> Tensor:
     return from_numpy(array.astype(kind.newbyteorder("=")))
 
 
-class MNIST(VisionDataset):
+class MNIST(SplitDataset):
     """Handwritten digits: 60,000 images of 28 x 28 to train with and 10,000 to test.
 
     `root` holds the idx files, as they come (.gz) or unpacked, in itself or in MNIST/raw. A sample
@@ -98,19 +97,8 @@ class MNIST(VisionDataset):
         for i, word in enumerate(("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"))
     )
 
-    def __init__(
-        self,
-        root: str | Path,
-        train: bool = True,
-        transform: Function | None = None,
-        target_transform: Function | None = None,
-        download: bool = False,
-    ) -> None:
-        super().__init__(root, transform=transform, target_transform=target_transform)
-        self.train = train
-        if download:
-            self.download()
-        part = "train" if train else "t10k"
+    def _load(self) -> None:
+        part = "train" if self.train else "t10k"
         self.data = read_idx(self._file(f"{part}-images-idx3-ubyte"))
         self.targets = read_idx(self._file(f"{part}-labels-idx1-ubyte"))
         if self.data.dtype is not dt.uint8 or self.data.ndim != 3 or self.targets.ndim != 1:
@@ -148,7 +136,6 @@ class MNIST(VisionDataset):
         return found
 
     def download(self) -> None:
-        """Fetch what is missing."""
         for name, md5 in self.resources:
             if self._find(name.removesuffix(".gz")) is None:
                 urls = [mirror + name for mirror in self.mirrors]
@@ -160,9 +147,6 @@ class MNIST(VisionDataset):
 
     def __len__(self) -> int:
         return int(self.data.shape[0])
-
-    def extra_repr(self) -> str:
-        return f"Split: {'Train' if self.train else 'Test'}"
 
 
 class FashionMNIST(MNIST):
