@@ -18,7 +18,7 @@ from ..ops.autocast_policy import DEVICES
 from ..tensor import Tensor
 
 
-def _check_device(device_type: Any) -> str:
+def _check_device(device_type: object) -> str:
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if device_type not in DEVICES:
@@ -180,7 +180,7 @@ def _cast(value: Any, device_type: str, dtype: dt.dtype) -> Any:
     """Floating-point tensors of a device in a dtype, float64 excepted, inside any containers."""
     if isinstance(value, Tensor):
         fits = value.is_floating_point() and value.device.type == device_type
-        return value.to(dtype) if fits and value.dtype is not dt.float64 else value  # type: ignore[attr-defined]
+        return value.to(dtype) if fits and value.dtype is not dt.float64 else value
     if isinstance(value, Mapping):
         return {k: _cast(v, device_type, dtype) for k, v in value.items()}
     if isinstance(value, (list, tuple)):

@@ -210,7 +210,7 @@ def widen(name: str, raw: np.ndarray[Any, Any], entry: Entry) -> np.ndarray[Any,
     return raw.reshape(-1).view(kind).astype(np.float32).reshape(entry.shape)
 
 
-def _naturals(values: Any) -> bool:
+def _naturals(values: object) -> bool:
     return isinstance(values, list) and all(type(v) is int and v >= 0 for v in values)
 
 

@@ -26,7 +26,7 @@ _SEQUENCES: dict[type, str] = {tuple: "tuple", set: "set", frozenset: "frozenset
 _MAPPINGS: dict[type, str] = {dict: "dict", OrderedDict: "ordered", Counter: "counter", defaultdict: "dict"}
 
 
-def encode(value: Any, tensor: Callable[[Any, str], Any]) -> Any:
+def encode(value: object, tensor: Callable[[Any, str], Any]) -> Any:
     """JSON for `value`; `tensor(t, path)` gives that of a tensor or array found at `path`."""
     return _Encoder(tensor)(value, "")
 
@@ -77,7 +77,7 @@ class _Encoder:
         return out
 
 
-def decode(json: Any, tensor: Callable[[Any], Any]) -> Any:
+def decode(json: object, tensor: Callable[[Any], Any]) -> Any:
     """The value that `encode` described; `tensor` gives back what it gave for tensors."""
     try:
         return _decode(json, tensor)
@@ -87,7 +87,7 @@ def decode(json: Any, tensor: Callable[[Any], Any]) -> Any:
         raise FileFormatError(f"load: the description of the saved object is wrong: {e}") from e
 
 
-def _decode(json: Any, tensor: Callable[[Any], Any]) -> Any:
+def _decode(json: object, tensor: Callable[[Any], Any]) -> Any:
     if json is None or isinstance(json, (bool, int, float, str)):
         return json
     if isinstance(json, list):
