@@ -145,7 +145,7 @@ class GradScaler:
             return None
         return optimizer.step(*args, **kwargs)
 
-    def _leave(self, optimizer: Any, scale: Tensor, progress: _Progress, *args: Any, **kwargs: Any) -> Any:
+    def _leave(self, optimizer: Any, scale: Tensor, progress: _Progress, *args: object, **kwargs: object) -> Any:
         """Step with an optimizer that takes the scale and what was found on the device."""
         before = getattr(optimizer, "grad_scale", None)  # of a user who scales as well
         if progress.stage is OptState.READY:

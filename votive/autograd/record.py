@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.cpu.native.loader import module as native
 from ..core.mode import Ever, mode
@@ -11,6 +11,9 @@ from ..dispatch import Plan
 from .graph import BaseNode, Edge, Node, Saved, save, save_plainly, sequence
 from .recipes import recipe_for
 from .views import edge_of, rebase
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 __all__ = ["edge_of", "needs_self", "note_context", "rebase", "record", "record_inplace", "record_one", "record_pair"]
 _new = object.__new__
@@ -75,7 +78,7 @@ def record(plan: Plan, values: tuple[Any, ...], out: Any) -> None:
             node.kept[key] = save(outs[key[1]], key[1])  # type: ignore[index]
 
 
-def record_pair(plan: Plan, a: Any, b: Any, out: Any) -> None:
+def record_pair(plan: Plan, a: Tensor, b: Tensor, out: Any) -> None:
     """`record` for two tensors and an elementwise operator, spelled out because it is so
     frequent.
     """
@@ -108,7 +111,7 @@ def record_pair(plan: Plan, a: Any, b: Any, out: Any) -> None:
         note_context(node)
 
 
-def record_one(plan: Plan, x: Any, out: Any) -> None:
+def record_one(plan: Plan, x: Tensor, out: Any) -> None:
     """`record` for one tensor and an elementwise operator."""
     try:
         recipe = plan.recipes[True,]
@@ -138,7 +141,7 @@ def needs_self(plan: Plan, values: tuple[Any, ...]) -> bool:
     return plan.op.schema.args[0].name in recipe_for(plan, mask).keep
 
 
-def record_inplace(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...], x: Any) -> None:
+def record_inplace(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...], x: Tensor) -> None:
     """Make `x`, just overwritten, the result of a node; through a view, its base too."""
     node = _node(plan, values, kept)
     node.grad_specs = (x._spec,)
