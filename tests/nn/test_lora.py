@@ -100,7 +100,7 @@ def test_lora_goes_where_the_patterns_say_and_trains_alone() -> None:
 
 
 def test_lora_refuses_what_it_cannot_do() -> None:
-    with pytest.raises(ValueError, match=r"match none of the Linears head"):
+    with pytest.raises(ValueError, match=r"match none of the Linear layers head"):
         nn.apply_lora(nn.ModuleDict({"head": nn.Linear(2, 2)}), "q_proj")
     with pytest.raises(TypeError, match="Conv1d"):
         nn.LoRALinear(nn.Conv1d(1, 1, 1))

@@ -249,7 +249,7 @@ def _start(name: str, tensors: Sequence[Any], grads: Tensor | Sequence[Tensor | 
                 raise ShapeError(f"{name}: the gradient has shape {tuple(g.shape)}, its output {tuple(t.shape)}.")
             if g._spec.dtype.is_complex != t._spec.dtype.is_complex:
                 raise AutogradError(
-                    f"{name}: the gradient is {g.dtype}, its output {t.dtype}; either both are complex or none."
+                    f"{name}: the gradient is {g.dtype}, its output {t.dtype}; either both must be complex or neither."
                 )
             if g._spec.device != t._spec.device:
                 raise AutogradError(
@@ -335,7 +335,7 @@ def grad(
     if allow_unused is None:
         allow_unused = materialize_grads
     elif allow_unused is False and materialize_grads:
-        raise ValueError("grad: allow_unused=False does not go with materialize_grads=True.")
+        raise ValueError("grad: allow_unused=False cannot be combined with materialize_grads=True.")
     if is_grads_batched:
         given: Any = _listed(grad_outputs)  # type: ignore[arg-type]  # None makes no batch
         rows = [

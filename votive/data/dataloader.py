@@ -115,11 +115,11 @@ class DataLoader:
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
         if num_workers == 0 and timeout:
-            raise ValueError(f"timeout={timeout} needs num_workers > 0; nobody waits without them.")
+            raise ValueError(f"timeout={timeout} needs num_workers > 0; without workers there is nothing to wait for.")
         if num_workers == 0 and prefetch_factor is not None:
             raise ValueError(
-                "prefetch_factor option could only be specified in multiprocessing; "
-                "let num_workers > 0, or leave prefetch_factor out."
+                "prefetch_factor option can only be specified in multiprocessing; "
+                "use num_workers > 0, or leave prefetch_factor out."
             )
         if prefetch_factor is not None and prefetch_factor < 0:
             raise ValueError("prefetch_factor option should be non-negative")
@@ -199,7 +199,7 @@ class DataLoader:
         if self.num_workers > processors:
             warnings.warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total, but "
-                f"only {processors} processors are there to run them; use fewer.",
+                f"only {processors} processors are available; use fewer workers.",
                 stacklevel=3,
             )
 
@@ -230,8 +230,7 @@ class DataLoader:
         if self.pin_memory and not self._pins and not self._warned_of_pinning:
             self._warned_of_pinning = True
             warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, "
-                "then device pinned memory won't be used.",
+                "pin_memory=True has no effect: no accelerator was found, so batches stay in pageable memory.",
                 stacklevel=2,
             )
         resumed, self._resume = self._resume, None

@@ -184,7 +184,9 @@ class WithWorkers(Iteration):
 
     def _next(self) -> Any:
         if self._epoch != self.pool.epoch:
-            raise RuntimeError("DataLoader: a newer iteration uses the persistent workers; this one is over.")
+            raise RuntimeError(
+                "DataLoader: a newer iteration has taken over the persistent workers, so this one has ended."
+            )
         position = self.position
         while candidates := self._whose_turn():
             i, (kind, _, *rest) = self._source.receive(candidates)

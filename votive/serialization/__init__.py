@@ -232,7 +232,7 @@ class _Reader:
         if name not in self.found:
             entry = self.header.entries.get(name)
             if entry is None:
-                raise FileFormatError(f"load: the file names a tensor {name!r} it does not hold.")
+                raise FileFormatError(f"load: the file refers to a tensor {name!r} that it does not contain.")
             self.found[name] = self._widened(name, entry) if entry.foreign else self._read(entry)
         return self.found[name]
 

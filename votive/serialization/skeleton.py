@@ -112,13 +112,13 @@ def _decode(json: object, tensor: Callable[[Any], Any]) -> Any:
 
 def _float(text: str) -> float:
     if text not in ("nan", "inf", "-inf"):
-        raise FileFormatError(f"load: {text!r} is no number.")
+        raise FileFormatError(f"load: {text!r} is not a number.")
     return float(text)
 
 
 def _size(sizes: list[Any]) -> Size:
     if not all(type(n) is int for n in sizes):
-        raise FileFormatError("load: a shape is made of integers.")
+        raise FileFormatError("load: a shape must consist of integers.")
     return Size(sizes)
 
 
