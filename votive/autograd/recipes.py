@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import MissingGradientError
@@ -105,7 +106,7 @@ def _backward_op(plan: PointwisePlan, name: str) -> Any:
     return (cache[key][0], grad.params)
 
 
-def _read_names(fn: Any) -> set[str]:
+def _read_names(fn: Callable[..., Any]) -> set[str]:
     """Every attribute name a rule's code reads, nested functions included."""
     names: set[str] = set()
     codes = [fn.__code__] if hasattr(fn, "__code__") else []

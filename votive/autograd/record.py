@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.cpu.native.loader import module as native
 from ..core.mode import Ever, mode
@@ -11,6 +11,9 @@ from ..dispatch import Plan
 from .graph import BaseNode, Edge, Node, Saved, save, sequence
 from .recipes import recipe_for
 from .views import edge_of, rebase
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 __all__ = ["edge_of", "needs_self", "note_context", "rebase", "record", "record_inplace"]
 _new = object.__new__
@@ -84,7 +87,7 @@ def needs_self(plan: Plan, values: tuple[Any, ...]) -> bool:
     return plan.op.schema.args[0].name in recipe_for(plan, mask).keep
 
 
-def record_inplace(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...], x: Any) -> None:
+def record_inplace(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...], x: Tensor) -> None:
     """Make `x`, just overwritten, the result of a node; through a view, its base too."""
     node = _node(plan, values, kept)
     node.grad_specs = (x._spec,)
