@@ -8,7 +8,7 @@ import re
 from pathlib import Path
 
 import votive
-from votive.operators import declared_operators
+from votive.surface.operators import declared_operators
 from votive.ops.operator import Composite, Op, Operator
 from votive.ops.registry import COMPOSITES, OPS
 from votive.ops.schema import REQUIRED

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from ...explain import explanation
 from ...ops.registry import COMPOSITES, OPS
+from ...surface.explain import explanation
 from ..arguments import Within
 from ..jobs import Job
 from . import action

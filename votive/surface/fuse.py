@@ -9,17 +9,17 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from .backends.base import switched_off
-from .backends.trace import Reduced
-from .core.device import device
-from .core.dtype import compute_type, get_default_dtype
-from .core.errors import MissingKernelError, UnsupportedError
-from .core.layout import Layout, Spec
-from .core.mode import mode
-from .core.storage import Storage
-from .dispatch import make, prepare, state
-from .formula import Formula, to_text, var
-from .ops.registry import OPS, Op, formula_op
+from ..backends.base import switched_off
+from ..backends.trace import Reduced
+from ..core.device import device
+from ..core.dtype import compute_type, get_default_dtype
+from ..core.errors import MissingKernelError, UnsupportedError
+from ..core.layout import Layout, Spec
+from ..core.mode import mode
+from ..core.storage import Storage
+from ..dispatch import PointwisePlan, make, prepare, state
+from ..formula import Formula, to_text, var
+from ..ops.registry import OPS, Op, formula_op
 
 _TRACE = device("trace")
 
@@ -63,6 +63,7 @@ class _Reduction:
     def _bind(self, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
         """(kernel, spec of the result), or nothing when there is no such kernel."""
         plan, _ = prepare(self.op, tensors)
+        assert isinstance(plan, PointwisePlan)
         values = plan.out
         bind = getattr(plan.backend, "map_reduce", None)
         if bind is None or values is None or values.numel == 0:

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import dispatch
-from .autograd import record
-from .autograd.graph import Node
-from .backends.base import BACKENDS
-from .backends.cpu.native.loader import module as native
-from .core.errors import AutogradError, fail
-from .core.layout import Layout, Spec, contiguous_strides, extent
-from .core.mode import mode
-from .ops.copy import format_strides
-from .ops.registry import OPS, Op, composite
-from .ops.sizes import also_named, new_shape
-from .ops.strided import window_args
+from .. import dispatch
+from ..autograd import record
+from ..autograd.graph import Node
+from ..backends.base import BACKENDS
+from ..backends.cpu.native.loader import module as native
+from ..core.errors import AutogradError, fail
+from ..core.layout import Layout, Spec, contiguous_strides, extent
+from ..core.mode import mode
+from ..ops.copy import format_strides
+from ..ops.registry import OPS, Op, composite
+from ..ops.sizes import also_named, new_shape
+from ..ops.strided import window_args
 
 
 @composite(name="_views")
@@ -33,7 +33,7 @@ def views(input: Any, joint: str, given: Any, dim: int, bounds: Any) -> tuple[An
     if native is not None:
         made = native.cut(input, dim, bounds, plan)
         if made is not None:
-            return made  # type: ignore[no-any-return]
+            return made
     # An observer may put another tensor in a piece's place, and that needs a history of its own.
     alone = bool(dispatch.state.observers)
     saved, mode.grad = mode.grad, mode.grad and (alone or not tracked)

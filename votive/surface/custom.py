@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .backends.base import FUNCTION_ROWS, Row, add_row, remove_row
-from .ops.operator import Op
-from .ops.registry import OPS, pointwise, structured
+from ..backends.base import FUNCTION_ROWS, Row, add_row, remove_row
+from ..ops.operator import Op
+from ..ops.registry import OPS, pointwise, structured
 
 
 class KernelHandle:

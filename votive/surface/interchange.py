@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from . import dispatch
-from .backends.base import BACKENDS
-from .core import dtype as dt
-from .core.device import resolve
-from .core.dlpack import DEVICES
-from .core.promotion import promote_types
-from .ops.options import dtype_of, finish
-from .ops.registry import F, composite
+from .. import dispatch
+from ..backends.base import BACKENDS
+from ..core import dtype as dt
+from ..core.device import resolve
+from ..core.dlpack import DEVICES
+from ..core.promotion import promote_types
+from ..ops.options import dtype_of, finish
+from ..ops.registry import F, composite
 
 _SEQUENCES = (list, tuple)
 _WIDE = {dt.BOOL: np.bool_, dt.INT: np.int64, dt.FLOAT: np.float64, dt.COMPLEX: np.complex128}
@@ -61,7 +61,7 @@ def _kinds(data: Any, found: set[Any]) -> None:
 
 def _kind(value: Any) -> dt.dtype:
     if hasattr(value, "_spec"):
-        return value.dtype  # type: ignore[no-any-return]
+        return value.dtype
     if isinstance(value, (np.ndarray, np.generic)):
         return dt.from_numpy(value.dtype)
     if isinstance(value, str):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from .backends.base import TABLE
-from .backends.cpu import native
-from .backends.cpu.native.loader import codes
-from .backends.cpu.native.program import FLOAT, linearise
-from .core.dtype import float32
-from .core.similar import did_you_mean
-from .formula import Formula, NotDifferentiable, to_cpp, to_numpy, to_text, to_triton
-from .ops.registry import COMPOSITES, OPS, Composite, Op
-from .ops.schema import REQUIRED
+from ..backends.base import TABLE
+from ..backends.cpu import native
+from ..backends.cpu.native.loader import codes
+from ..backends.cpu.native.program import FLOAT, linearise
+from ..core.dtype import float32
+from ..core.similar import did_you_mean
+from ..formula import Formula, NotDifferentiable, to_cpp, to_numpy, to_text, to_triton
+from ..ops.registry import COMPOSITES, OPS, Composite, Op
+from ..ops.schema import REQUIRED
 
 
 def _place(at: tuple[str, int]) -> str:
@@ -37,7 +37,7 @@ def _find(what: Any) -> Op | Composite:
     name = what if isinstance(what, str) else getattr(what, "__name__", str(what))
     for table in (OPS, COMPOSITES):
         if name in table:
-            return table[name]  # type: ignore[return-value]
+            return table[name]
     short = name.rsplit(".", 1)[-1]
     for item in [*OPS.values(), *COMPOSITES.values()]:
         if short in (item.name, *item.aliases) or name in item.also:

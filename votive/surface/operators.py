@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from .core.promotion import promote_types
-from .dispatch import with_foreign
-from .ops.operator import Form
-from .ops.registry import COMPOSITES, OPS, F, Op
-from .surface import bind_method
+from ..core.promotion import promote_types
+from ..dispatch import with_foreign
+from ..ops.operator import Form
+from ..ops.registry import COMPOSITES, OPS, F, Op
+from .namespaces import bind_method
 
 
 def declared_operators() -> dict[str, tuple[str, str]]:

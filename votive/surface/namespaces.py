@@ -7,13 +7,13 @@ import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..ops.operator import Op, Operator, PlainOperator
+from ..ops.registry import COMPOSITES, OPS, F
+from ..ops.shape import PROPERTIES
 from . import window  # noqa: F401 - declares resize_ and kin
-from .ops.operator import Op, Operator, PlainOperator
-from .ops.registry import COMPOSITES, OPS, F
-from .ops.shape import PROPERTIES
 
 if TYPE_CHECKING:
-    from .tensor import Tensor
+    from ..tensor import Tensor
 
 
 def namespace(root: types.ModuleType, path: str) -> types.ModuleType:
