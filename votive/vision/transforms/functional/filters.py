@@ -178,9 +178,10 @@ def jpeg(image: Tensor, quality: int) -> Tensor:
     from ...io import decode_jpeg, encode_jpeg
 
     shape = tuple(image.shape)
-    flat = list(image.reshape(-1, *shape[-3:])) if image.numel() else []
-    done = [decode_jpeg(encode_jpeg(one, quality=quality)) for one in flat]
-    return F.stack(done).reshape(shape) if done else image.clone()
+    if not image.numel():
+        return image.clone()
+    done = [decode_jpeg(encode_jpeg(one, quality=quality)) for one in image.reshape(-1, *shape[-3:])]
+    return F.stack(done).reshape(shape)
 
 
 @jpeg.on(PIL)
