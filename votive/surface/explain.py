@@ -20,7 +20,7 @@ def _place(at: tuple[str, int]) -> str:
     from pathlib import Path
 
     try:
-        file = str(Path(at[0]).relative_to(Path(__file__).parent.parent))
+        file = str(Path(at[0]).relative_to(Path(__file__).parents[2]))
     except ValueError:
         file = at[0]
     return f"{file}:{at[1]}"
