@@ -64,7 +64,7 @@ class CudaBackend:
             if spec is None:
                 place = device("cuda", rt.here.device)
                 spec = Spec(Layout(array.shape), from_numpy(array.dtype), place)
-            data = self._cpu_fallback.lifted(array, spec)
+            data = self._cpu_fallback.uploaded(array, spec)
         if spec is not None and data.spec is not spec:
             made = self._views.empty(spec)
             self._copy.copy_view(made, data)

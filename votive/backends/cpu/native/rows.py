@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ....core.layout import Spec
 from ...base import Bound, Request, Row, add_row
 from ...common.slot import Slot
 from .loader import module
