@@ -132,7 +132,7 @@ class CUDAGraph:
     def raw_cuda_graph(self) -> int:
         """The driver's handle of the graph; of one that was made with `keep_graph`."""
         if not (self._keeps and self._graph):
-            raise RuntimeError("raw_cuda_graph: needs a graph that was captured with CUDAGraph(keep_graph=True) and not reset.")
+            raise RuntimeError("raw_cuda_graph: needs a graph captured with CUDAGraph(keep_graph=True), and not reset.")
         return int(self._graph)
 
     def raw_cuda_graph_exec(self) -> int:

@@ -7,7 +7,7 @@ import functools
 import numpy as np
 
 from .approx import F64, Mask, elementwise, fill, horner
-from .erf import erfcx_positive
+from .error_function import erfcx_positive
 from .gamma import descend, lgamma1p, lgamma_near_2, stirling_rest
 
 _EPS = 2.0**-54
