@@ -35,12 +35,12 @@ class CUDAGraph:
         _here()
         self._keeps = keep_graph
         self._graph = self._exec = 0
-        self._pool: Any = None
+        self._pool: Pool | None = None
         self._kept: list[Any] = []
-        self._draws: Any = None
+        self._generator: Any = None
         self._repeats: CUDAGraph | None = None  # whose random numbers this one needs again
 
-    def capture_begin(self, pool: Any = None, capture_error_mode: str = "relaxed") -> None:
+    def capture_begin(self, pool: Pool | None = None, capture_error_mode: str = "relaxed") -> None:
         """Begin to record the current stream, which must not be the default one.
 
         What other threads do meanwhile does not disturb: that is what "relaxed" says, the only
@@ -48,7 +48,7 @@ class CUDAGraph:
         """
         here = _here()
         if self._graph:
-            raise RuntimeError("capture_begin: the graph was captured already; call reset() first.")
+            raise RuntimeError("capture_begin: the graph has already been captured; call reset() first.")
         if here.stream == 0:
             raise RuntimeError("capture_begin: the default stream cannot be captured; use another.")
         if capture_error_mode != "relaxed":
@@ -57,18 +57,18 @@ class CUDAGraph:
                 "leave it out, or write 'relaxed'."
             )
         if here.capturing:
-            raise RuntimeError("capture_begin: this thread captures a graph already.")
+            raise RuntimeError("capture_begin: this thread is already capturing a graph.")
         self.reset()  # what a capture that failed has left
-        self._pool = _joined(pool, here)
+        self._pool = _shared_pool(pool, here)
         self._device = here.device
         _forget_casts()  # a graph makes its own: those of before are gone when autocast ends
-        from ..backends.cuda.programs.generator_state import GraphDraws, Repeated
+        from ..backends.cuda.programs.generator_state import GraphGenerator, RepeatedGenerator
 
-        first = self._repeats and self._repeats._draws
-        self._draws = Repeated(first) if first and first.taken else GraphDraws(here.device)
+        first = self._repeats and self._repeats._generator
+        self._generator = RepeatedGenerator(first) if first and first.taken else GraphGenerator(here.device)
         here.set_pool(self._pool)
         here.begin_capture()
-        here._draws = self._draws
+        here._generator = self._generator
         try:
             rt.runtime.driver.begin_capture(here.stream)
         except BaseException:
@@ -88,7 +88,7 @@ class CUDAGraph:
     def _end(self) -> None:
         here = _here()
         if not here.capturing:
-            raise RuntimeError("capture_end: this thread captures no graph.")
+            raise RuntimeError("capture_end: this thread is not capturing a graph.")
         try:
             self._graph = rt.runtime.driver.end_capture(here.stream)
         finally:
@@ -100,7 +100,7 @@ class CUDAGraph:
     def instantiate(self) -> None:
         """Make the graph ready to run; `replay` does it where nobody did."""
         if not self._graph:
-            raise RuntimeError("instantiate: nothing was captured yet.")
+            raise RuntimeError("instantiate: nothing has been captured yet.")
         with rt.runtime.driver.on(self._device):
             before, self._exec = self._exec, rt.runtime.driver.instantiate(self._graph)
             if before:
@@ -110,29 +110,29 @@ class CUDAGraph:
     def replay(self) -> None:
         """Run what was recorded, on the current stream."""
         if not self._graph:
-            raise RuntimeError("replay: nothing was captured yet.")
+            raise RuntimeError("replay: nothing has been captured yet.")
         if not self._exec:
             self.instantiate()
         if _gone:
             _bury()
         with rt.on(self._device):
-            self._draws.advance()
+            self._generator.advance()
             rt.runtime.driver.launch_graph(self._exec, rt.here.stream)
 
-    def pool(self) -> Any:
+    def pool(self) -> Pool | None:
         """The graph's memory, to be shared with another graph that never runs at the same time."""
         return self._pool
 
     def nodes(self) -> int:
         """How many launches and copies the graph holds."""
         if not self._graph:
-            raise RuntimeError("nodes: nothing was captured yet.")
+            raise RuntimeError("nodes: nothing has been captured yet.")
         return int(rt.runtime.driver.graph_size(self._graph))
 
     def raw_cuda_graph(self) -> int:
         """The driver's handle of the graph; of one that was made with `keep_graph`."""
         if not (self._keeps and self._graph):
-            raise RuntimeError("raw_cuda_graph: captured with CUDAGraph(keep_graph=True) only, and not reset.")
+            raise RuntimeError("raw_cuda_graph: needs a graph captured with CUDAGraph(keep_graph=True), and not reset.")
         return int(self._graph)
 
     def raw_cuda_graph_exec(self) -> int:
@@ -147,15 +147,15 @@ class CUDAGraph:
     def debug_dump(self, debug_path: str) -> None:
         """Write the graph as a DOT file, for Graphviz."""
         if not self._graph:
-            raise RuntimeError("debug_dump: nothing was captured yet.")
+            raise RuntimeError("debug_dump: nothing has been captured yet.")
         rt.runtime.driver.draw_graph(self._graph, str(debug_path))
 
     def reset(self) -> None:
         """Forget the graph and let go of its memory."""
-        kept = [self._kept, self._draws]
+        kept = [self._kept, self._generator]
         held = (getattr(self, "_device", 0), self._graph, self._exec, self._pool, kept)
         self._graph = self._exec = 0
-        self._pool, self._kept, self._draws = None, [], None
+        self._pool, self._kept, self._generator = None, [], None
         if held[1] or held[3] is not None:
             _gone.append(held)
             _bury()
@@ -201,7 +201,7 @@ def _forget_casts() -> None:
     settings.cache = None
 
 
-def _joined(pool: Any, here: Any) -> Any:
+def _shared_pool(pool: object, here: rt.Here) -> Pool:
     """The pool that a graph takes its memory from, which has one user more now."""
     allocator = rt.runtime.allocator(here.device)
     if pool is None:
@@ -222,7 +222,7 @@ def _joined(pool: Any, here: Any) -> Any:
     return pool
 
 
-def graph_pool_handle() -> Any:
+def graph_pool_handle() -> Pool:
     """A pool that several graphs may share.
 
     >>> if votive.cuda.is_available():
@@ -253,7 +253,11 @@ class graph:
     _sides: dict[int, Stream] = {}  # device -> the stream that is recorded when none is given
 
     def __init__(
-        self, cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None, capture_error_mode: str = "relaxed"
+        self,
+        cuda_graph: CUDAGraph,
+        pool: Pool | None = None,
+        stream: Stream | None = None,
+        capture_error_mode: str = "relaxed",
     ) -> None:
         if stream is None:
             index = _here().device

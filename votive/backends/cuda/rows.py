@@ -9,7 +9,7 @@ from typing import Any
 from ...core.device import device
 from ...core.layout import Spec
 from ..base import FUNCTION_ROWS, Bound, Fn, Request, Row, add_row
-from ..cpu.native.rows import Slot
+from ..common.slot import Slot
 from . import cpu_fallback
 from . import runtime as rt
 from .runtime import fast_path
@@ -124,7 +124,7 @@ def _lifting(run: Callable[..., Any], loose: list[tuple[int, Spec]]) -> Callable
     def lifted(outs: Any, *values: Any) -> Any:
         moved = list(values)
         for k, spec in loose:
-            moved[k] = cpu_fallback.lifted(values[k], spec)
+            moved[k] = cpu_fallback.uploaded(values[k], spec)
         return run(outs, *moved)
 
     return lifted

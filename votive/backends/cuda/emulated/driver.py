@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import CudaError
-from ..runtime.driver import OutOfDeviceMemory, Properties, _On
+from ..runtime.driver import OutOfDeviceMemory, _On
+from ..runtime.signatures import Properties
 
 Work = Callable[[], None]
 
@@ -60,7 +61,7 @@ class Emulated:
     def device(self) -> int:
         found = self._current.stack[-1]
         if found is None:
-            raise CudaError("no device was made this thread's own.")
+            raise CudaError("this thread has no current device.")
         return found
 
     def _some_device(self) -> None:

@@ -103,7 +103,7 @@ library = _Library()
 
 def check(code: int, what: str) -> None:
     if code:
-        raise CudaError(f"{what}: the library answered {code}.")
+        raise CudaError(f"{what}: the library returned error {code}.")
 
 
 class Batch:
@@ -141,7 +141,7 @@ def ints(like: Spec, *shape: int) -> View:
     return empty(Spec(Layout(shape), dt.int32, like.device))
 
 
-def turned(v: View) -> View:
+def transposed(v: View) -> View:
     """The transposes, in the same memory."""
     shape, strides = list(v.spec.shape), list(v.spec.strides)
     shape[-2:], strides[-2:] = shape[:-3:-1], strides[:-3:-1]
