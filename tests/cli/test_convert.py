@@ -67,9 +67,9 @@ def test_quantized_files_hold_blocks_near_the_weights(
     assert stored["blk.0.ffn_up.weight"] == kind.upper()
     assert stored["output_norm.weight"] == "F32"
     near = {"q8_0": 0.999, "q4_0": 0.98, "Q5_1": 0.99}[kind]
-    code, told, _ = run("diff", model, out, "--model", "--json")
+    code, printed, _ = run("diff", model, out, "--model", "--json")
     assert code == 1
-    for row in json.loads(told)["tensors"]:
+    for row in json.loads(printed)["tensors"]:
         assert row["cosine"] > near
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import votive
 from votive import glass, nn
-from votive.glass.frozen import freeze
-from votive.glass.stream import logits_of
+from votive.glass.frozen_norm import freeze
+from votive.glass.residual_stream import logits_of
 
 from .decoders import ALL, CAUSAL, decoder
 from .test_models import made
@@ -191,8 +191,8 @@ def test_a_wrong_norm_is_noticed() -> None:
     model, ids = decoder("llama")
     with pytest.raises(ValueError, match="name the last norm"):
         glass.logit_attribution(model, ids, target=3, parts={"norm": "layers.0.input_layernorm"})
-    told = glass.logit_attribution(model, ids, target=3).to_dict()
-    assert len(told["names"]) == len(told["values"])
+    result = glass.logit_attribution(model, ids, target=3).to_dict()
+    assert len(result["names"]) == len(result["values"])
 
 
 class Held(nn.Module):

@@ -15,7 +15,7 @@ import pytest
 
 import votive
 from votive import glass
-from votive.glass.kv_store import Store
+from votive.glass.kv_store import PrefixStore
 from votive.serialization import FileFormatError
 
 from ..generation.tiny import model as tiny_model
@@ -338,13 +338,13 @@ def test_a_session_that_is_dropped_frees_its_memory() -> None:
         for _ in range(3):
             session.branch(0)
             session.step(8)
-        node, feeder = session.node, weakref.ref(session.feeder)
+        node, runner = session.node, weakref.ref(session.runner)
         assert votive.cpu.memory_allocated() > before + 100_000
         dropped = weakref.ref(session)
         del session
         # No cycle holds it: neither needs the garbage collector.
         assert dropped() is None
-        assert feeder() is None
+        assert runner() is None
         with pytest.raises(RuntimeError, match="the session of this node is gone"):
             node.logits  # noqa: B018
         del node
@@ -450,9 +450,9 @@ def test_a_file_that_is_no_session_is_refused(tmp_path: Path) -> None:
         glass.Session.load(tmp_path / "weights.votive", model("llama"))
     session = start()
     session.save(tmp_path / "one.votive")
-    told = votive.load(tmp_path / "one.votive")
-    del told["nodes"]
-    votive.save(told, tmp_path / "two.votive")
+    result = votive.load(tmp_path / "one.votive")
+    del result["nodes"]
+    votive.save(result, tmp_path / "two.votive")
     with pytest.raises(FileFormatError, match="is damaged"):
         glass.Session.load(tmp_path / "two.votive", model("llama"))
 
@@ -545,7 +545,7 @@ def test_logits_are_kept_of_few_prefixes_only() -> None:
     session.step(40)
     held = [n for n in session.nodes if n._prefix is not None and n._prefix.logits is not None]
     assert 0 < len(held) <= 16
-    assert isinstance(session.feeder.store, Store)
+    assert isinstance(session.runner.store, PrefixStore)
     assert votive.equal(session.nodes[1].logits, session.fresh_logits(1))
 
 

@@ -75,8 +75,8 @@ def test_a_session_steps_as_the_glass_session_does(page: Page) -> None:
     assert (state["undo"], state["redo"]) == (3, 0)
     page.ask("session.auto", max_new_tokens=4)
     mine.step(4)
-    told = [d["node"]["token"] for name, d in page.events if name == "token"]
-    assert told == mine.tokens[-4:]
+    reply = [d["node"]["token"] for name, d in page.events if name == "token"]
+    assert reply == mine.tokens[-4:]
     assert page.ask("session.undo", n=2)["text"] == mine.undo(2).text
     assert page.ask("session.redo")["text"] == mine.redo().text
     assert page.ask("session.choose", token=5)["text"] == mine.choose(5).text
@@ -210,9 +210,9 @@ def test_values_are_sent_exactly_in_windows_and_as_bytes_in_overviews(page: Page
     step = (coarse["max"] - coarse["min"]) / 255
     back = coarse["values"] * step + coarse["min"]
     np.testing.assert_allclose(back, wanted, atol=0.51 * step)
-    told = page.ask("value.statistics", address=MLP)
-    assert told["mean"] == pytest.approx(wanted.mean(), rel=1e-3)
-    assert sum(told["histogram"]) == wanted.size
+    reply = page.ask("value.statistics", address=MLP)
+    assert reply["mean"] == pytest.approx(wanted.mean(), rel=1e-3)
+    assert sum(reply["histogram"]) == wanted.size
     assert page.ask("value.window", address=f"{MLP}:in")["shape"] == [1, len(wanted), 64]
     with pytest.raises(Refused, match="NoMatch"):
         page.ask("value.window", address="layers.77")
@@ -285,8 +285,8 @@ def test_a_skipped_layer_has_no_attention(page: Page) -> None:
 
 def test_edits_of_positions_and_features_and_of_later_tokens_are_replayed(page: Page) -> None:
     begun(page, settings={"temperature": 0})
-    told = {"at": "model.layers.0", "do": "replace", "value": 4, "positions": [2], "features": [5]}
-    page.ask("edits.set", edits=[told])
+    reply = {"at": "model.layers.0", "do": "replace", "value": 4, "positions": [2], "features": [5]}
+    page.ask("edits.set", edits=[reply])
     edit = glass.Edit("model.layers.0", "replace", 4.0, positions=[2], features=[5])
     logits = plain(ids(page), edit)[0, -1]
     assert page.ask("session.top", k=1)["before"][0]["id"] == int(logits.argmax())

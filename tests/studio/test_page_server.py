@@ -12,7 +12,7 @@ import pytest
 
 from votive.studio import demo
 from votive.studio.models import DEFAULT, Loaded
-from votive.studio.serving import Studio
+from votive.studio.server import Studio
 
 from .browser import Window
 from .client import loaded
@@ -204,7 +204,7 @@ def test_a_model_call_that_fails_is_a_message(browser: Any, tmp_path: Any) -> No
 def test_what_was_not_saved_is_offered_and_recovered(
     browser: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("votive.studio.keeping.EVERY", 0.05)
+    monkeypatch.setattr("votive.studio.autosave.EVERY", 0.05)
     with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
         assert window.page.locator("#recover").is_hidden()
         written = branched(window)
@@ -236,7 +236,7 @@ def test_what_was_not_saved_is_offered_and_recovered(
 def test_what_was_kept_can_be_discarded_on_the_page(
     browser: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("votive.studio.keeping.EVERY", 0.05)
+    monkeypatch.setattr("votive.studio.autosave.EVERY", 0.05)
     with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
         branched(window)
     with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
@@ -254,7 +254,7 @@ def test_a_disk_that_is_full_is_a_message_on_the_page(
     def full(self: Any, path: Any) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("votive.studio.keeping.EVERY", 0.05)
+    monkeypatch.setattr("votive.studio.autosave.EVERY", 0.05)
     monkeypatch.setattr(Session, "save", full)
     with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
         window.click("#step-token")

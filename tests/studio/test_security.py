@@ -15,7 +15,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
-from votive.studio import connection, demo, serving
+from votive.studio import connection, demo, server
 from votive.studio.app import CONNECTIONS, Gate
 from votive.studio.models import Loaded
 
@@ -141,7 +141,7 @@ def test_a_socket_without_a_cookie_must_bring_the_token_first(the_studio: Any, m
         "/../../etc/passwd",
         "/static//etc/passwd",
         "/static/%00",
-        "/static/js/../../serving.py",
+        "/static/js/../../server.py",
         "/etc/passwd",
         "/static/..\\app.py",
         "/static/",
@@ -251,13 +251,13 @@ def test_bad_utf8_and_giant_frames_end_the_connection_but_not_the_session(the_st
     page.socket.send(b"\xff\xfe{", text=True)
     with pytest.raises(ConnectionClosed):
         page.take()
-    page = Page(the_studio, room=page.room)
+    page = Page(the_studio, workspace=page.workspace)
     assert page.ask("session.state")["text"] == "Once"
     with suppress(ConnectionClosed):
         page.socket.send("x" * (5 << 20))
     with pytest.raises(ConnectionClosed):
         page.take()
-    with Page(the_studio, room=page.room) as again:
+    with Page(the_studio, workspace=page.workspace) as again:
         assert again.ask("session.state")["text"] == "Once"
 
 
@@ -313,7 +313,7 @@ def test_of_a_thousand_connections_those_beyond_the_limit_are_refused(the_studio
 
 
 def test_a_client_that_never_asks_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "PATIENCE", 0.5)
+    monkeypatch.setattr(server, "PATIENCE", 0.5)
     with studio(tmp_path) as one:
         silent = socket.create_connection(("127.0.0.1", one.port), 20)
         slow = socket.create_connection(("127.0.0.1", one.port), 20)
@@ -372,7 +372,7 @@ STRANGE = [
     '{"token": null}',
     '{"token": ["x"]}',
     f'{{"token": "{HALF}"}}',
-    f'{{"room": "{HALF}", "token": "x"}}',
+    f'{{"workspace": "{HALF}", "token": "x"}}',
     '{"token": "' + "t" * 5000 + '"}',
     '{"token": 1e999}',
     '{"token": NaN}',
@@ -403,7 +403,7 @@ def test_whatever_a_stranger_says_first_is_answered_with_the_close_code(the_stud
         (f'{{"id": 7, "do": "session.new", "args": {{"{HALF}": 1}}}}', "half a character"),
         (f'{{"id": 7, "do": "session.step", "slot": "{HALF}"}}', "half a character"),
         (f'{{"id": 7, "do": "{HALF}.x"}}', "half a character"),
-        (f'{{"room": "{HALF}"}}', "half a character"),
+        (f'{{"workspace": "{HALF}"}}', "half a character"),
         (f'{{"id": 7, "do": "edits.set", "args": {{"edits": [{{"at": "{HALF}"}}]}}}}', "half a"),
         ('{"id": 7, "do": "debug.replace", "args": {"value": 1e999}}', "too large"),
         ('{"id": 7, "do": "debug.replace", "args": {"value": -1e999}}', "too large"),
@@ -466,7 +466,7 @@ def test_a_stranger_that_says_nothing_is_ended_in_time(tmp_path: Path, monkeypat
 def test_connections_that_ask_for_nothing_do_not_keep_the_owner_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(serving, "OPEN", 20)
+    monkeypatch.setattr(server, "OPEN", 20)
     with studio(tmp_path) as one, ExitStack() as open_:
         for _ in range(60):
             open_.enter_context(socket.create_connection(("127.0.0.1", one.port), 20))

@@ -74,8 +74,8 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors begin like all others of the program, in plain words."""
 
     def error(self, message: str) -> NoReturn:
-        for told, meant in _PLAIN:
-            message = re.sub(told, meant, message)
+        for argparse_text, plain in _PLAIN:
+            message = re.sub(argparse_text, plain, message)
         self.exit(USAGE, f"votive: {message}\nTry '{self.prog} --help'.\n")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -147,11 +147,11 @@ def parser(only: str | None = None) -> Parser:
     )
     top.add_argument("--version", action="version", version=f"votive {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
-    for name, told in COMMANDS.items():
+    for name, summary in COMMANDS.items():
         if only is None or name == only:
             import_module(f".{name}", __package__).add(commands)
         else:
-            commands.add_parser(name, help=told)
+            commands.add_parser(name, help=summary)
     return top
 
 
@@ -200,7 +200,7 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as e:
         if args.debug:
             raise
-        print(f"votive: {told(e)}", file=sys.stderr)
+        print(f"votive: {error_message(e)}", file=sys.stderr)
         if isinstance(e, OSError) and e.filename is None:
             _write_no_more()  # it may have been stdout that failed
         return trouble
@@ -253,13 +253,13 @@ _NEXT = {
 }
 
 
-def told(error: BaseException) -> str:
+def error_message(error: BaseException) -> str:
     """An error as a user reads it.
 
-    >>> from votive.cli import told
-    >>> told(KeyError("no tensor 'w'")), told(FileNotFoundError(2, "No such file", "x.txt"))
+    >>> from votive.cli import error_message
+    >>> error_message(KeyError("no tensor 'w'")), error_message(FileNotFoundError(2, "No such file", "x.txt"))
     ("no tensor 'w'", 'x.txt: No such file')
-    >>> told(ValueError("SentenceEncoder: unknown similarity 'near'."))
+    >>> error_message(ValueError("SentenceEncoder: unknown similarity 'near'."))
     "unknown similarity 'near'."
     """
     if isinstance(error, OSError) and error.strerror:

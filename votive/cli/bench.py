@@ -165,9 +165,9 @@ def _decoding(args: Any) -> list[Case]:
     if name is None:
         note(args, "no bundled model here: generation is not measured (pass --model)")
         return []
-    from .model_options import found_model, load_model
+    from .model_options import find_model, load_model
 
-    found_model(args, name)  # what is wrong with it is told before anything is measured
+    find_model(args, name)  # report what is wrong with it before anything is measured
     prompt, new = 64, 32
     kept: list[Any] = []
 

@@ -12,8 +12,8 @@ from typing import Any
 from ..core.similar import did_you_mean
 from . import UsageError, command
 from .conversation import Conversation
+from .inputs import checked_text
 from .model_options import add_model_options, load_model, one_model
-from .opening import checked_text
 from .sampling_options import add_sampling_options, settings
 from .terminal import is_terminal, json_line, note, paint
 
@@ -111,9 +111,9 @@ class Session:
             except (ValueError, OSError, KeyError, UsageError) as e:
                 if self.args.debug:
                     raise
-                from . import told
+                from . import error_message
 
-                print(f"votive: {told(e)}", file=sys.stderr)
+                print(f"votive: {error_message(e)}", file=sys.stderr)
                 self.failed = True
         # Somebody at a terminal has seen what went wrong; a script sees the code.
         return 1 if self.failed and not self.interactive else 0

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from . import UsageError, command
+from .inputs import read_text
 from .model_kinds import require_model
-from .model_options import add_model_options, found_model, place_of, use_threads
+from .model_options import add_model_options, find_model, model_path, use_threads
 from .numbers import whole
-from .opening import text_of
 from .terminal import note, print_json, progress
 
 
@@ -77,7 +77,7 @@ def run(args: Any) -> int:
 
 def _classifier(args: Any) -> tuple[Any, Any]:
     """From paths to scores, and from a class to its name."""
-    path = place_of(args, args.model)
+    path = model_path(args, args.model)
     if path.is_file() and not (path.parent / "config.json").is_file():
         if args.text:
             raise UsageError("--text is for CLIP, which is a folder")
@@ -86,7 +86,7 @@ def _classifier(args: Any) -> tuple[Any, Any]:
         raise UsageError("--net is for a file of weights; a folder tells its model itself")
     from ..models import AutoConfig
 
-    config = AutoConfig.from_dict(found_model(args, args.model).config)
+    config = AutoConfig.from_dict(find_model(args, args.model).config)
     if config.model_type == "clip" and "CLIPForImageClassification" not in (config.architectures or []):
         return _from_texts(args, path)
     if args.text:
@@ -103,14 +103,14 @@ def _from_folder(args: Any, path: Path) -> tuple[Any, Any]:
 
     model = _loaded(args, path, AutoModelForImageClassification)
     prepare = AutoImageProcessor.from_pretrained(path)
-    told = _names(args, model.config.num_labels) or model.config.id2label or {}
-    told = {str(k): v for k, v in told.items()}
+    names = _names(args, model.config.num_labels) or model.config.id2label or {}
+    names = {str(k): v for k, v in names.items()}
 
     def classify(paths: list[str]) -> Any:
         x = prepare(paths, return_tensors="vt").pixel_values
         return model(x.to(model.device, model.dtype)).logits
 
-    return classify, lambda i: told.get(str(i), f"class {i}")
+    return classify, lambda i: names.get(str(i), f"class {i}")
 
 
 def _from_texts(args: Any, path: Path) -> tuple[Any, Any]:
@@ -156,22 +156,22 @@ def _from_weights(args: Any, path: Path) -> tuple[Any, Any]:
     classes = next(p for n, p in model.named_parameters() if n.endswith("weight") and p.dim() == 2)
     count = classes.shape[0]
     note(args, f"{path.name}: {name} with {count} classes")
-    told = _names(args, count)
-    if told is None and count == 1000:
-        told = dict(enumerate(models.imagenet_classes()))
+    labels = _names(args, count)
+    if labels is None and count == 1000:
+        labels = dict(enumerate(models.imagenet_classes()))
     first = next(model.parameters())
 
     def classify(paths: list[str]) -> Any:
         return model(stack([prepare(p) for p in paths]).to(first.device, first.dtype))
 
-    return classify, lambda i: (told or {}).get(i, f"class {i}")
+    return classify, lambda i: (labels or {}).get(i, f"class {i}")
 
 
 def _names(args: Any, classes: int) -> dict[int, str] | None:
     """The names of --labels: lines, or JSON as a list or an object from numbers to names."""
     if args.labels is None:
         return None
-    text = text_of(args.labels)
+    text = read_text(args.labels)
     if text.lstrip().startswith(("[", "{")):
         try:
             found = json.loads(text)
@@ -180,11 +180,11 @@ def _names(args: Any, classes: int) -> dict[int, str] | None:
         items = found.items() if isinstance(found, dict) else enumerate(found)
         try:
             # ImageNet's well-known file has pairs of a synset and a name.
-            told = {int(k): str(v[-1] if isinstance(v, list) else v) for k, v in items}
+            labels = {int(k): str(v[-1] if isinstance(v, list) else v) for k, v in items}
         except (ValueError, IndexError):
             raise ValueError(f"{args.labels} must map numbers of classes to names.") from None
     else:
-        told = dict(enumerate(text.splitlines()))
-    if len(told) != classes:
-        raise ValueError(f"{args.labels} names {len(told)} classes, the model has {classes}.")
-    return told
+        labels = dict(enumerate(text.splitlines()))
+    if len(labels) != classes:
+        raise ValueError(f"{args.labels} names {len(labels)} classes, the model has {classes}.")
+    return labels

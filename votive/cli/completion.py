@@ -33,7 +33,7 @@ def run(args: Any) -> int:
     """Print the script of a shell."""
     from . import parser
 
-    print(_SHELLS[args.shell](list(described(parser()))), end="")
+    print(_SHELLS[args.shell](list(commands_of(parser()))), end="")
     return 0
 
 
@@ -65,7 +65,7 @@ class Command:
         return [a for a in self.arguments if not a.flags]
 
 
-def described(top: argparse.ArgumentParser) -> Iterator[Command]:
+def commands_of(top: argparse.ArgumentParser) -> Iterator[Command]:
     """The program and its commands."""
     subs = next(a for a in top._actions if isinstance(a, argparse._SubParsersAction))
     own = tuple(_argument(a) for a in top._actions if a is not subs)

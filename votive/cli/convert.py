@@ -52,13 +52,13 @@ def add(commands: Any) -> None:
 
 def run(args: Any) -> int:
     """Convert and tell what was written."""
-    from .converting import Request, format_of, opened, write
+    from .conversion import Request, format_of, open_input, write
 
     kind = format_of(args.out, args.to)
     out = Path(args.out)
     _check_free(out, kind, args.force)
     began = time.perf_counter()
-    made = opened(args.source, args.keep_names, lambda text: note(args, text))
+    made = open_input(args.source, args.keep_names, lambda text: note(args, text))
     if args.tokenizer is not None:
         if kind not in ("folder", "gguf") or made.config is None:
             raise UsageError("--tokenizer is for models written as a folder or as GGUF")
@@ -101,13 +101,13 @@ def run(args: Any) -> int:
 
 def selected(args: Any, source: Any) -> Any:
     """The source with tensors picked, dropped and renamed as asked."""
-    from .opening import chosen
+    from .inputs import matching_names
 
     if not (args.tensor or args.drop or args.rename):
         return source
-    names = set(chosen(source.names(), args.tensor))
+    names = set(matching_names(source.names(), args.tensor))
     if args.drop:
-        names -= set(chosen(source.names(), args.drop))
+        names -= set(matching_names(source.names(), args.drop))
     rules = []
     for text in args.rename:
         old, sign, new = text.rpartition("=")

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from . import UsageError, command
+from .inputs import checked_text
 from .model_options import add_model_options, load_model
-from .opening import checked_text
 from .terminal import is_terminal
 
 

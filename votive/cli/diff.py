@@ -61,13 +61,13 @@ def run(args: Any) -> int:
 
 def opened(path: str, as_model: bool) -> Any:
     """The weights at a path; as those of a model if asked."""
-    from .opening import find
+    from .inputs import open_path
 
     if as_model:
         from ..models.checkpoint import Checkpoint
 
-        return Checkpoint.find(path, local_files_only=True).weights()
-    found = find(path)
+        return Checkpoint.open_path(path, local_files_only=True).weights()
+    found = open_path(path)
     if found.source is None:
         raise ValueError(f"{path}: {found.kind} holds no tensors to compare.")
     return found.source
@@ -75,11 +75,11 @@ def opened(path: str, as_model: bool) -> Any:
 
 def compared(args: Any, a: Any, b: Any) -> dict[str, Any]:
     """What differs, as JSON has it."""
-    from .measuring import difference
-    from .opening import chosen
+    from .inputs import matching_names
+    from .tensor_stats import difference
 
     every = list(dict.fromkeys([*a.names(), *b.names()]))
-    names = chosen(every, args.tensor)
+    names = matching_names(every, args.tensor)
     common = [n for n in names if n in a and n in b]
     only_a = [n for n in names if n not in b]
     only_b = [n for n in names if n not in a]

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from . import UsageError, command
+from .inputs import checked_text, read_stdin, read_text
 from .model_kinds import check_kind, require_model
-from .model_options import add_model_options, place_of, use_threads
+from .model_options import add_model_options, model_path, use_threads
 from .numbers import whole
-from .opening import checked_text, standard_input, text_of
 from .terminal import is_terminal, print_json, table, width
 
 
@@ -32,8 +32,8 @@ def add(commands: Any) -> None:
     p.add_argument("--batch-size", metavar="N", type=whole(1), default=32, help="at a time (32)")
     p.add_argument("--max-length", metavar="N", type=whole(1), help="cut after N tokens (the model's)")
     p.add_argument("--prompt", metavar="TEXT", help="put before each sentence")
-    for flag, told in (("--normalize", "scale to length one"), ("--no-normalize", "do not")):
-        p.add_argument(flag, dest="normalize", action="store_const", const=flag == "--normalize", help=told)
+    for flag, text in (("--normalize", "scale to length one"), ("--no-normalize", "do not")):
+        p.add_argument(flag, dest="normalize", action="store_const", const=flag == "--normalize", help=text)
     p.add_argument("--similarity", action="store_true", help="compare all with all")
     p.add_argument("--out", metavar="FILE", help="write the vectors as .npy")
     p.add_argument("--json", action="store_true", help="write JSON")
@@ -49,9 +49,9 @@ def run(args: Any) -> int:
         raise UsageError(f"--out must end in .npy, got {args.out}")
     if args.out is not None and not Path(args.out).absolute().parent.is_dir():
         raise FileNotFoundError(f"{Path(args.out).parent}: there is no such folder to write to.")
-    texts = texts_of(args)
+    texts = read_texts(args)
     use_threads(args)
-    place = place_of(args, args.model)
+    place = model_path(args, args.model)
     if place.is_file():
         encoder = _from_file(args, place)
     else:
@@ -110,26 +110,26 @@ def _from_file(args: Any, place: Path) -> Any:
     from ..text import Tokenizer
 
     with open_weights(place) as source:
-        told = dict(source.metadata)
-    kind = told.get("general.architecture")
-    pooled = told.get(f"{kind}.pooling_type")
+        metadata = dict(source.metadata)
+    kind = metadata.get("general.architecture")
+    pooled = metadata.get(f"{kind}.pooling_type")
     pooling = _POOLING.get(1 if pooled is None else pooled)
     if kind is None or pooling is None:
         raise ValueError(f"{args.model} is no sentence encoder; give a folder or a GGUF file.")
     if pooled is None:  # else the file itself says how it makes vectors
         check_kind("embed", args.model, Checkpoint.find(place).config)
     model = AutoModelForTextEncoding.from_pretrained(place, dtype=args.dtype, device=args.device)
-    limit = told.get(f"{kind}.context_length")
+    limit = metadata.get(f"{kind}.context_length")
     return SentenceEncoder(model, Tokenizer.from_pretrained(place), pooling=pooling, normalize=True, max_length=limit)
 
 
-def texts_of(args: Any) -> list[str]:
+def read_texts(args: Any) -> list[str]:
     """The sentences, from wherever they come."""
     lines: list[str] = []
     if args.file is not None and args.file != "-":
-        lines = text_of(args.file).splitlines()
+        lines = read_text(args.file).splitlines()
     elif args.file == "-" or (not args.texts and not is_terminal(sys.stdin)):
-        lines = standard_input().splitlines()
+        lines = read_stdin().splitlines()
     given = [checked_text(text, "the sentence") for text in args.texts]
     texts = [*given, *(line for line in lines if line.strip())]
     if not texts:

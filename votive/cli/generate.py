@@ -7,9 +7,9 @@ import time
 from typing import Any
 
 from . import UsageError, command
+from .inputs import checked_text, read_stdin, read_text
 from .model_options import Loaded, add_model_options, load_model
 from .numbers import number, whole
-from .opening import checked_text, standard_input, text_of
 from .sampling_options import add_sampling_options, seeded, settings
 from .terminal import is_terminal, json_line, note, paint, print_json
 
@@ -40,8 +40,8 @@ def add(commands: Any) -> None:
     p.add_argument("--draft-model", metavar="MODEL", help="a small model that writes ahead")
     p.add_argument("--cache", choices=("dynamic", "static", "sliding"), help="kind of KV cache")
     p.add_argument("--prefill-chunk-size", metavar="N", type=whole(1), help="read N tokens at a time")
-    for flag, told in (("--stream", "show tokens as they come"), ("--no-stream", "all at once")):
-        p.add_argument(flag, dest="stream", action="store_const", const=flag == "--stream", help=told)
+    for flag, text in (("--stream", "show tokens as they come"), ("--no-stream", "all at once")):
+        p.add_argument(flag, dest="stream", action="store_const", const=flag == "--stream", help=text)
     p.add_argument("--stats", action="store_true", help="tokens per second, on stderr")
     p.add_argument("--json", action="store_true", help="write tokens, log probabilities and times")
 
@@ -75,9 +75,9 @@ def run(args: Any) -> int:
         "timing": {"load_seconds": time.perf_counter() - began},
     }
     if many:
-        _together(args, loaded, ids, options, draft, facts)
+        _generate_several(args, loaded, ids, options, draft, facts)
     else:
-        _streamed(args, loaded, ids, options, draft, facts)
+        _generate_one(args, loaded, ids, options, draft, facts)
     if args.json:
         print(json_line(facts)) if args.stream else print_json(facts)
     if args.stats:
@@ -97,11 +97,11 @@ def prompt_of(args: Any) -> str:
     if args.prompt is not None and args.file is not None:
         raise UsageError("give the prompt as an argument or as --file, not both")
     if args.file is not None and args.file != "-":
-        return text_of(args.file)
+        return read_text(args.file)
     piped = args.prompt is None and not is_terminal(sys.stdin)
     if args.file == "-" or args.prompt == "-" or piped:
         # The line's end is the shell's, not the text's.
-        return standard_input().removesuffix("\n")
+        return read_stdin().removesuffix("\n")
     return checked_text(args.prompt or "", "the prompt")
 
 
@@ -126,7 +126,7 @@ def encoded(args: Any, loaded: Loaded, prompt: str) -> list[int]:
     return ids
 
 
-def _streamed(args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any) -> None:
+def _generate_one(args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any) -> None:
     from ..generation import stream
 
     shown = not args.json
@@ -156,7 +156,9 @@ def _streamed(args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any]
     facts["timing"].update(_times(len(tokens), first, seconds))
 
 
-def _together(args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any) -> None:
+def _generate_several(
+    args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any
+) -> None:
     from .. import tensor
     from ..generation import generate
 

@@ -58,14 +58,14 @@ def add(commands: Any) -> None:
 
 def run(args: Any) -> int:
     """Describe what is there."""
-    from .opening import find
+    from .inputs import open_path
 
     if args.bins is not None and not args.histogram:
         raise UsageError("--bins goes with --histogram")
     args.path = one_model(args.path, args.model)
     if args.path is None:
         raise UsageError("PATH is missing: name a file, a folder or a bundled model")
-    found = find(args.path)
+    found = open_path(args.path)
     try:
         if found.source is None and (args.tensor or args.histogram or args.tree is not None):
             raise UsageError(f"{args.path} holds no tensors")
@@ -102,9 +102,9 @@ def gathered(args: Any, found: Any) -> dict[str, Any]:
 
 
 def _weights(args: Any, source: Any) -> dict[str, Any]:
-    from .opening import chosen
+    from .inputs import matching_names
 
-    names = chosen(source.names(), args.tensor)
+    names = matching_names(source.names(), args.tensor)
     infos = [source.info(n) for n in names]
     if args.sort == "name":
         infos.sort(key=lambda i: i.name)
@@ -131,7 +131,7 @@ def _weights(args: Any, source: Any) -> dict[str, Any]:
 
 
 def _measure(args: Any, source: Any, rows: list[dict[str, Any]]) -> None:
-    from .measuring import histogram, statistics
+    from .tensor_stats import histogram, statistics
 
     total = sum(r["nbytes"] for r in rows)
     with progress(args, "reading", total, nbytes=True) as bar:

@@ -17,10 +17,10 @@ DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 def add_model_options(p: Any, *, default: str | None = DEFAULT) -> None:
     """Declare --model, --dtype, --device, --threads and --offline."""
-    told = f"the bundled {default}" if default else "required"
+    fallback = f"the bundled {default}" if default else "required"
     group = p.add_argument_group("model")
     group.add_argument(
-        "--model", metavar="MODEL", help=f"a folder, a GGUF file, a bundled name or a repository id ({told})"
+        "--model", metavar="MODEL", help=f"a folder, a GGUF file, a bundled name or a repository id ({fallback})"
     )
     group.add_argument("--tokenizer", metavar="PATH", help="a tokenizer from elsewhere")
     group.add_argument("--dtype", metavar="NAME", choices=DTYPES, help=f"compute in {', '.join(DTYPES)} (file's)")
@@ -51,7 +51,7 @@ class Loaded:
     seq2seq: bool = False
 
 
-def place_of(args: Any, name: str) -> Path:
+def model_path(args: Any, name: str) -> Path:
     """Where a model lies; a repository is downloaded first, which is said."""
     from ..models.checkpoint import bundled, is_repo_id
     from ..models.missing import located
@@ -63,7 +63,7 @@ def place_of(args: Any, name: str) -> Path:
     return located(name, offline=offline)
 
 
-def found_model(args: Any, name: str | None) -> Any:
+def find_model(args: Any, name: str | None) -> Any:
     """A model that a command can use, with its configuration read and its weights not."""
     from ..models.checkpoint import Checkpoint, bundled
 
@@ -73,7 +73,7 @@ def found_model(args: Any, name: str | None) -> Any:
                 f"the bundled model {DEFAULT!r} is not part of this installation; name a model with --model FOLDER."
             )
         name = DEFAULT
-    found = Checkpoint.find(place_of(args, name))
+    found = Checkpoint.find(model_path(args, name))
     found.name = name
     folder = found.path if found.path.is_dir() else None
     check_kind(getattr(args, "command", "generate"), name, found.config, folder)
@@ -96,7 +96,7 @@ def load_model(args: Any, name: str | None, *, auto: str | None = "AutoModelForC
     from .. import models
 
     use_threads(args)
-    found = found_model(args, name)
+    found = find_model(args, name)
     kind = found.config.get("model_type")
     if auto is None:
         uses = models.auto._family(kind)[1]

@@ -7,7 +7,7 @@ from typing import Any
 
 from . import command
 from .model_kinds import require_model
-from .model_options import add_model_options, found_model, use_threads
+from .model_options import add_model_options, find_model, use_threads
 from .numbers import whole
 from .terminal import print_json, progress
 
@@ -42,7 +42,7 @@ def run(args: Any) -> int:
     if missing:
         raise FileNotFoundError(f"{missing[0]}: there is no such file.")
     use_threads(args)
-    place = found_model(args, args.model).path
+    place = find_model(args, args.model).path
     model = AutoModelForVision2Seq.from_pretrained(place, dtype=args.dtype, device=args.device)
     processor = TrOCRProcessor.from_pretrained(place)
     if args.tokenizer is not None:

@@ -53,8 +53,8 @@ def add(commands: Any) -> None:
     p.add_argument("--config", metavar="FILE", help="settings as JSON or TOML")
     p.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
     settings = p.add_argument_group("settings (defaults in brackets)")
-    for option, setting, meta, kind, told in _SETTINGS:
-        settings.add_argument(option, dest=setting, metavar=meta, type=kind, help=told)
+    for option, setting, meta, kind, text in _SETTINGS:
+        settings.add_argument(option, dest=setting, metavar=meta, type=kind, help=text)
     settings.add_argument(
         "--set",
         metavar="NAME=VALUE",

@@ -8,7 +8,7 @@ from typing import Any
 
 from . import UsageError, command
 from .model_kinds import require_model
-from .model_options import add_model_options, found_model, use_threads
+from .model_options import add_model_options, find_model, use_threads
 from .numbers import number, whole
 from .terminal import note, print_json, progress
 
@@ -82,14 +82,14 @@ def run(args: Any) -> int:
         raise FileNotFoundError(f"{missing[0]}: there is no such file.")
     targets = _targets(args, formats)
     use_threads(args)
-    hearer = Transcriber.from_pretrained(
-        found_model(args, args.model).path, tokenizer=args.tokenizer, dtype=args.dtype, device=args.device
+    transcriber = Transcriber.from_pretrained(
+        find_model(args, args.model).path, tokenizer=args.tokenizer, dtype=args.dtype, device=args.device
     )
     options = _options(args)
     documents, failed = [], 0
     for name in args.files:
         try:
-            found = _heard(args, hearer, name, options)
+            found = _transcribe(args, transcriber, name, options)
         except (OSError, RuntimeError) as error:
             # One file that is no sound should not undo the work on the others.
             if len(args.files) == 1:
@@ -154,7 +154,7 @@ def _options(args: Any) -> dict[str, Any]:
     }
 
 
-def _heard(args: Any, hearer: Any, name: str, options: dict[str, Any]) -> Any:
+def _transcribe(args: Any, transcriber: Any, name: str, options: dict[str, Any]) -> Any:
     """The transcript of a file, with a bar of its seconds."""
     from ..speech import load_audio
 
@@ -163,7 +163,7 @@ def _heard(args: Any, hearer: Any, name: str, options: dict[str, Any]) -> Any:
     with progress(args, Path(name).name, round(total)) as bar:
         done = 0.0
 
-        def told(seconds: float, _: float) -> None:
+        def advance(seconds: float, _: float) -> None:
             nonlocal done
             bar.advance(seconds - done)
             done = seconds
@@ -171,7 +171,7 @@ def _heard(args: Any, hearer: Any, name: str, options: dict[str, Any]) -> Any:
         def seen(segment: Any) -> None:
             bar.label(_short(segment.text))
 
-        return hearer(sound, progress=told, on_segment=seen, **options)
+        return transcriber(sound, progress=advance, on_segment=seen, **options)
 
 
 def _short(text: str) -> str:

@@ -18,9 +18,9 @@ from .address import Address
 from .attention_scores import Scores
 from .heatmap import Heatmap
 from .labels import token_labels
-from .plots import Drawn
+from .plots import Plottable
 from .probe import Frame, Probe
-from .stream import ids_of
+from .residual_stream import ids_of
 from .targets import modules_for, no_match, patterns
 
 # How many weights are held at once when all of them are only averaged.
@@ -28,7 +28,7 @@ CHUNK = 1 << 22
 
 
 @dataclass(frozen=True)
-class AttentionMap(Drawn):
+class AttentionMap(Plottable):
     """The attention of one call, of which any part can be rebuilt.
 
     `first_query` and `first_key` are the positions of its first query and key in the text: a cache
@@ -85,10 +85,10 @@ class AttentionMap(Drawn):
             seen = votive.arange(k.shape[2], device=q.device) <= at
             scores = scores.masked_fill(~seen, -math.inf)
         lse = self.lse[b][:, h][:, :, t].unsqueeze(-1).to(wide)
-        blind = lse == -math.inf
-        found = (scores - lse.masked_fill(blind, 0.0)).exp().masked_fill(blind, 0.0)
+        inactive = lse == -math.inf
+        found = (scores - lse.masked_fill(inactive, 0.0)).exp().masked_fill(inactive, 0.0)
         # The log-sum-exp is rounded to its type: a large one leaves sums a little beside 1.
-        return found / found.sum(-1, keepdim=True).masked_fill(blind, 1.0)
+        return found / found.sum(-1, keepdim=True).masked_fill(inactive, 1.0)
 
     def pieces(self) -> Iterator[tuple[int, int, list[int], Any]]:
         """All weights, a few rows of one sample and head at a time, for what only sums them."""
@@ -139,7 +139,7 @@ def _chosen(what: str, given: Any, size: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class AttentionMaps(Scores, Drawn):
+class AttentionMaps(Scores, Plottable):
     """The attention of each call that matched, in the order of the calls; by number or address."""
 
     maps: list[AttentionMap] = field(default_factory=list)

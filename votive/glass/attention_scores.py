@@ -82,7 +82,7 @@ class Scores:
         return (before == own) & (keys - 1 >= 0) & (keys <= at)
 
     def _averaged(self, rows: Any) -> Any:
-        """The mean of a number per row, by call and head, but for NaN and blind rows."""
+        """The mean of a number per row, by call and head, but for NaN and fully masked rows."""
         most = max(m.shape[1] for m in self.maps)
         out = votive.full((len(self.maps), most), math.nan)
         for i, m in enumerate(self.maps):

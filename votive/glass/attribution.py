@@ -12,16 +12,16 @@ from typing import Any
 
 import votive
 
-from .frozen import freeze
+from .frozen_norm import freeze
 from .heatmap import Heatmap
 from .parts import Parts, parts_of
-from .plots import Bars, Drawn
-from .stream import logits_of, place_of
-from .writes import Call, Layer, Recorder, Write, writes_of
+from .plots import Bars, Plottable
+from .residual_stream import index_in_run, logits_of
+from .residual_writes import Call, Layer, Write, WriteRecorder, writes_of
 
 
 @dataclass(frozen=True)
-class Attribution(Drawn):
+class Attribution(Plottable):
     """What each component adds to the logit of the target, or to its difference from another one's.
 
     `values` are (components, samples) and sum to `logit`, which is the head's result at `position`:
@@ -116,7 +116,7 @@ def logit_attribution(
     >>> votive.allclose(found.values.sum(0), found.logit, atol=1e-6)
     True
     """
-    here = place_of(position, args, kwargs, "logit_attribution")
+    here = index_in_run(position, args, kwargs, "logit_attribution")
     found = _attributed(parts_of(model, parts), args, kwargs, (here, target, against), heads)
     return replace(found, position=position)
 
@@ -125,7 +125,7 @@ def _attributed(found: Parts, args: Any, kwargs: Any, asked: tuple[int, Any, Any
     model, position = found.model, asked[0]
     with votive.no_grad():
         written = _Written(position, heads)
-        recorder = Recorder(found, written.add)
+        recorder = WriteRecorder(found, written.add)
         with recorder:
             result = model(*args, **kwargs)
         inner = found.inner() if recorder.last is None else None
@@ -140,7 +140,9 @@ def _attributed(found: Parts, args: Any, kwargs: Any, asked: tuple[int, Any, Any
 class _Reader:
     """The linear function that the last norm and the head are, at one position."""
 
-    def __init__(self, parts: Parts, recorder: Recorder, result: Any, position: int, target: Any, against: Any) -> None:
+    def __init__(
+        self, parts: Parts, recorder: WriteRecorder, result: Any, position: int, target: Any, against: Any
+    ) -> None:
         self.position = position
         assert recorder.last is not None
         if recorder.between:

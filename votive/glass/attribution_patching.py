@@ -13,7 +13,7 @@ from typing import Any
 import votive
 
 from .gradients import gradients
-from .prefix import Site
+from .resumed_run import Site
 
 
 def estimated(

@@ -17,7 +17,7 @@ from . import values
 from .address import Pattern
 from .capture import by_number, input_at
 from .probe import Frame
-from .sequences import Layout, layout_of
+from .sequence_layout import Layout, layout_of
 
 _CHANNELS_FIRST = tuple(
     getattr(votive.nn, kind + size)
@@ -72,9 +72,9 @@ class Place:
             return Axes(shape, None, None, len(shape) - 1 if shape else None)
         layout = layout_of(self._chain(), self.model)
         if layout is not None:
-            told = self._of_sequences(layout, shape)
-            if told is not None:
-                return told
+            axes = self._of_sequences(layout, shape)
+            if axes is not None:
+                return axes
         found = self._of_op(shape) if self.frame.address.op else self._of_module(x, shape)
         if found is None:
             found = self._by_sizes(x, shape)

@@ -10,15 +10,15 @@ from .address import Address
 from .probe import Frame
 
 
-class BackwardEye:
+class BackwardObserver:
     """Turns the steps of a backward pass into frames of kind "grad".
 
     Nodes bear the addresses that the forward run gave them; the gradient of a module's output is at
     the module's own address, that of an operator's result at the operator's.
     """
 
-    def __init__(self, tell: Callable[[Frame, str], None], here: Callable[[], bool]) -> None:
-        self.tell, self.here = tell, here
+    def __init__(self, on_event: Callable[[Frame, str], None], active: Callable[[], bool]) -> None:
+        self.on_event, self.active = on_event, active
         self.frames: dict[int, Frame] = {}
         self._outer: Any = None
 
@@ -30,20 +30,20 @@ class BackwardEye:
         state.watcher = self._outer
 
     def before(self, node: Any, grads: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        if not self.here():
+        if not self.active():
             return None
         frame = Frame(address_of(node), "grad", _Subject(node), None)
         frame.args = grads
         self.frames[id(node)] = frame
-        self.tell(frame, "enter")
+        self.on_event(frame, "enter")
         return frame.args if frame.args is not grads else None
 
     def after(self, node: Any, results: tuple[Any, ...], grads: tuple[Any, ...]) -> tuple[Any, ...] | None:
         frame = self.frames.pop(id(node), None)
-        if frame is None or not self.here():
+        if frame is None or not self.active():
             return None
         frame.args, frame.output = grads, results
-        self.tell(frame, "leave")
+        self.on_event(frame, "leave")
         return tuple(frame.output) if frame.output is not results else None
 
 
@@ -56,8 +56,8 @@ class _Subject:
 
 def address_of(node: Any) -> Address:
     """Where the forward call was whose gradient this node computes."""
-    told = node.metadata_ or {}
-    if "op" in told:
-        return told["op"]  # type: ignore[no-any-return]
+    tags = node.metadata_ or {}
+    if "op" in tags:
+        return tags["op"]  # type: ignore[no-any-return]
     name = node.name().removesuffix("Backward0").lower()
     return Address(str(node.module_path), 0, name)

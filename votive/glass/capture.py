@@ -10,8 +10,8 @@ import votive
 
 from . import values
 from .address import Address, Pattern
+from .display import Displayable
 from .probe import Frame, Probe
-from .shown import Shown
 from .statistics import Statistics, statistics
 from .targets import modules_for, no_match, patterns
 
@@ -19,7 +19,7 @@ POLICIES = ("keep", "copy", "cpu", "half", "stats")
 
 
 @dataclass
-class Kept:
+class Captured:
     """One value that was captured."""
 
     address: Address
@@ -38,7 +38,7 @@ class Kept:
         return self.value
 
 
-class Capture(Probe, Shown):
+class Capture(Probe, Displayable):
     """Values at the addresses that match; read them by address or pattern when the run is over.
 
     `policy` says what is kept: "keep" the tensors themselves, with their graph; "copy", "cpu" and
@@ -62,7 +62,7 @@ class Capture(Probe, Shown):
         only = modules_for(model, self.patterns)
         super().__init__(model, ops=any(p.wants_ops for p in self.patterns), only=only)
         self.policy, self.limit = policy, limit
-        self.kept: dict[str, list[Kept]] = {}
+        self.kept: dict[str, list[Captured]] = {}
         self.bytes = 0
         self._fired = [0] * len(self.patterns)
 
@@ -97,15 +97,15 @@ class Capture(Probe, Shown):
             )
         self.kept.setdefault(f"{frame.address}{suffix}", []).append(kept)
 
-    def _kept(self, address: Address, value: Any) -> Kept:
+    def _kept(self, address: Address, value: Any) -> Captured:
         if self.policy == "keep":
             versions = tuple((t, t._writes) for _, t in values.tensors(value))
-            return Kept(address, self.runs, value, values.nbytes(value), versions)
+            return Captured(address, self.runs, value, values.nbytes(value), versions)
         if self.policy == "stats":
             value = values.mapped(value, statistics)
-            return Kept(address, self.runs, value, 0)
+            return Captured(address, self.runs, value, 0)
         value = values.mapped(value, self._copied)
-        return Kept(address, self.runs, value, values.nbytes(value))
+        return Captured(address, self.runs, value, values.nbytes(value))
 
     def _copied(self, t: Any) -> Any:
         t = t.detach()
@@ -154,7 +154,7 @@ class Capture(Probe, Shown):
         """The latest value at an address, or at the only one that a pattern matches."""
         return self._at(address)[-1].read()
 
-    def _at(self, address: Any) -> list[Kept]:
+    def _at(self, address: Any) -> list[Captured]:
         text = str(address)
         if text in self.kept:
             return self.kept[text]
@@ -254,4 +254,4 @@ def capture(model: Any, at: Any = "**", *, policy: str = "keep", limit: int | No
     return Capture(model, at, policy=policy, limit=limit)
 
 
-__all__ = ["Capture", "Kept", "Statistics", "capture"]
+__all__ = ["Capture", "Captured", "Statistics", "capture"]

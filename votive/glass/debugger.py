@@ -13,12 +13,12 @@ from typing import Any, Self
 from . import values
 from .address import Address, Pattern
 from .capture import put_input
+from .display import Displayable
+from .module_swap import check_name, replacement_for
 from .probe import Frame
-from .rewind import Beginning
 from .run import Change, Run, Stop
-from .shown import Shown
-from .skipping import passed_on
-from .stand_in import check_name, instead_of
+from .skipping import skipped_output
+from .snapshot import Snapshot
 
 Condition = Callable[["Debugger"], Any]
 
@@ -36,7 +36,7 @@ class Breakpoint:
         return f"<breakpoint {self.pattern.text} on {self.phase}{condition}, hit {self.hits} times>"
 
 
-class Debugger(Shown):
+class Debugger(Displayable):
     """A run of a model that stops where it is told; use it in a `with` block.
 
     It begins before the model's first call. `step`, `over`, `out`, `run` and `back` move it and
@@ -57,7 +57,7 @@ class Debugger(Shown):
     ) -> None:
         self.breakpoints: list[Breakpoint] = []
         self._what = (model, args, kwargs, loss, ops)
-        self._beginning = Beginning(model, args, kwargs)
+        self._beginning = Snapshot(model, args, kwargs)
         self._changes: list[tuple[int, Change]] = []
         self._run: Run | None = Run(*self._what, self._changes)
         self._go(lambda frame, phase: True)
@@ -251,7 +251,7 @@ class Debugger(Shown):
         self._before("skip")
 
         def change(frame: Frame) -> None:
-            frame.skip(passed_on(frame) if value is None else value)
+            frame.skip(skipped_output(frame) if value is None else value)
 
         self._change(change)
 
@@ -269,7 +269,7 @@ class Debugger(Shown):
             if not frame.is_module:
                 raise ValueError(f"swap: {self.address} is an operator; give a function.")
             check_name(self._what[0], module)
-            module = instead_of(self._what[0], frame.address.module, module)
+            module = replacement_for(self._what[0], frame.address.module, module)
             if module is None:
                 return self.skip()
         return self._change(lambda frame: frame.swap(module))
@@ -309,7 +309,7 @@ class Debugger(Shown):
         if b.when is None:
             return True
         assert self._run is not None
-        with self._run.eye.muted():
+        with self._run.probe.muted():
             return bool(b.when(self))
 
     def close(self) -> None:

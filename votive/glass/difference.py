@@ -9,13 +9,13 @@ from typing import Any
 import votive
 
 from . import values
-from .shown import Shown
+from .display import Displayable
 
 METRICS = ("relative", "max", "cosine")
 
 
 @dataclass(frozen=True)
-class Difference(Shown):
+class Difference(Displayable):
     """How far apart two values at one address are.
 
     `relative` is the norm of the difference over the norm of the first value, `max` the largest
@@ -36,7 +36,7 @@ class Difference(Shown):
     note: str = ""
 
 
-class Judge:
+class Comparison:
     """Says how far apart two values are."""
 
     def __init__(self, rtol: float, atol: float, measure: Any, limit: float | None) -> None:

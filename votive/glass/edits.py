@@ -9,7 +9,7 @@ from typing import Any
 import votive
 
 from .address import Pattern
-from .shown import Shown
+from .display import Displayable
 
 # What an edit may do to a value; "swap" and "skip" are about the call itself.
 KINDS = ("replace", "add", "scale", "zero", "mean", "resample", "call", "swap", "skip")
@@ -17,7 +17,7 @@ _VALUED = ("replace", "add", "scale", "call", "swap")
 
 
 @dataclass(frozen=True)
-class Edit(Shown):
+class Edit(Displayable):
     """One change: where, what, and to which part of the value.
 
     `positions` are those of the text, counted from its beginning even if a cache holds its first
@@ -60,7 +60,7 @@ class Edit(Shown):
         """Plain values and tensors, which `votive.save` takes; functions cannot be saved."""
         if callable(self.value) and not isinstance(self.value, votive.Tensor):
             raise TypeError(self._unsaved())
-        told = {
+        fields = {
             "at": self.at,
             "do": self.do,
             "value": self.value,
@@ -70,7 +70,7 @@ class Edit(Shown):
             "runs": self.runs,
             "seed": self.seed,
         }
-        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in told.items()}
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
         return {k: v for k, v in plain.items() if v is not None and (k != "seed" or v)}
 
     def _unsaved(self) -> str:
@@ -84,9 +84,9 @@ class Edit(Shown):
         )
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Edit:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Edit:
         """What `to_dict` gave."""
-        return cls(**told)
+        return cls(**fields)
 
 
 def _indices(name: str, given: Any) -> tuple[int, ...] | None:

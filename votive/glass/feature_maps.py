@@ -15,7 +15,7 @@ import votive
 
 from . import values
 from .pixels import LEAST, Pixels, coloured, grown, tiled
-from .plots import Drawn
+from .plots import Plottable
 from .probe import Frame, Probe
 from .targets import modules_for, no_match, patterns
 
@@ -24,7 +24,7 @@ SHOWN = 36
 
 
 @dataclass(frozen=True)
-class FeatureMaps(Drawn):
+class FeatureMaps(Plottable):
     """Maps (samples, channels, height, width) by address, in the order of the calls."""
 
     maps: dict[str, Any]
@@ -81,10 +81,10 @@ class FeatureMaps(Drawn):
         colours = grown(coloured(shares), shares.shape[0] * scale, shares.shape[1] * scale)
         size = f"{self.maps[name].shape[2]} x {self.maps[name].shape[3]}"
         note = f"channels {_listed(chosen)} of {self.maps[name].shape[1]}, {size}"
-        told = (
+        legend = (
             "each from its least to its most" if each else (f"from {float(low.min()):.3g} to {float(high.max()):.3g}")
         )
-        return Pixels(colours, name, note=note, legend=told)
+        return Pixels(colours, name, note=note, legend=legend)
 
     def __repr__(self) -> str:
         return f"<feature maps of {len(self)} calls>"

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .page import Page
-from .page import xml as escape
+from .canvas import Canvas
+from .canvas import xml as escape
 from .plots import Figure
 
 _ROW = 18
@@ -85,17 +85,17 @@ class Flame(Figure):
         note = f"{left_out:,} calls are too short to be seen" if left_out else ""
         return cls(boxes, f"{root.seconds * 1e3:.3f} ms", note)
 
-    def page(self) -> Page:
+    def canvas(self) -> Canvas:
         width, deepest = 1000.0, max((b[2] for b in self.boxes), default=0)
-        page = Page(width, _TOP + (deepest + 1) * _ROW + (26 if self.note else 8))
-        page.text(8, 16, self.title)
+        canvas = Canvas(width, _TOP + (deepest + 1) * _ROW + (26 if self.note else 8))
+        canvas.text(8, 16, self.title)
         for left, share, row, name, tip, colour in self.boxes:
             top = _TOP + row * _ROW
-            page.rectangle(left * width, top, max(share * width - 0.5, 0.3), _ROW - 1, colour, tip)
-            # A letter of the page is wider than one of the plain graph.
-            page.text(left * width + 3, top + _ROW / 2, _short(name, share * width * 0.9), colour="#222222")
-        page.text(8, page.height - 12, self.note)
-        return page
+            canvas.rectangle(left * width, top, max(share * width - 0.5, 0.3), _ROW - 1, colour, tip)
+            # A letter of the canvas is wider than one of the plain graph.
+            canvas.text(left * width + 3, top + _ROW / 2, _short(name, share * width * 0.9), colour="#222222")
+        canvas.text(8, canvas.height - 12, self.note)
+        return canvas
 
 
 def _place(span: Any, left: float, width: float, row: int, whole: float, out: list[str]) -> int:

@@ -18,13 +18,13 @@ from .gradients import gradients
 from .heatmap import Heatmap
 from .patches import Patches, PatchGrid, patches_of
 from .pixels import Pixels, as_picture, over
-from .plots import Drawn
-from .stream import logits_of
+from .plots import Plottable
+from .residual_stream import logits_of
 from .targets import patterns
 
 
 @dataclass(frozen=True)
-class GradCam(Drawn):
+class GradCam(Plottable):
     """`maps` (samples, height, width) as large as the picture, from 0 to 1; `raw` as they came."""
 
     address: str
@@ -65,10 +65,10 @@ class GradCam(Drawn):
         if self.picture is None:
             raise ValueError("GradCam: the maps are not as large as the picture; leave out size=.")
         heat = self.maps[sample].float().cpu().numpy()
-        told = f"Grad-CAM at {self.address}"
+        title = f"Grad-CAM at {self.address}"
         if int(self.target[sample]) >= 0:
-            told += f", class {int(self.target[sample])}"
-        return Pixels(over(as_picture(self.picture[sample]), heat), told, legend="from 0 to 1")
+            title += f", class {int(self.target[sample])}"
+        return Pixels(over(as_picture(self.picture[sample]), heat), title, legend="from 0 to 1")
 
 
 def _where(seen: Patches) -> str:

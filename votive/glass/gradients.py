@@ -9,10 +9,10 @@ from typing import Any
 import votive
 
 from .address import Pattern
-from .plots import Bars, Drawn
-from .prefix import Site, put_value, value_at
+from .plots import Bars, Plottable
 from .probe import Frame, Probe
-from .stage import CHANGES
+from .probe_hub import CHANGES
+from .resumed_run import Site, put_value, value_at
 from .targets import modules_for, no_match, patterns
 
 
@@ -60,7 +60,7 @@ class _Leaves(Probe):
 
 
 @dataclass(frozen=True)
-class Gradients(Drawn):
+class Gradients(Plottable):
     """Values at addresses and the gradients of a metric by them, summed over samples."""
 
     values: dict[str, Any]
@@ -83,10 +83,10 @@ class Gradients(Drawn):
 
     def figure(self, what: str = "totals") -> Bars:
         """Bars of "totals", "norms" or "gradient_norms" by address."""
-        told = self.to_dict()
-        if what not in told:
-            raise ValueError(f"Gradients: {what!r} is none of {', '.join(told)}.")
-        return Bars(list(told[what].values()), list(told[what]), title="gradient × activation", x_name=what)
+        series = self.to_dict()
+        if what not in series:
+            raise ValueError(f"Gradients: {what!r} is none of {', '.join(series)}.")
+        return Bars(list(series[what].values()), list(series[what]), title="gradient × activation", x_name=what)
 
 
 def gradients(model: Any, wanted: list[Pattern], given: Any, metric: Callable[[Any], Any]) -> Gradients:

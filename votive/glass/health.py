@@ -13,10 +13,10 @@ from ..train.callbacks import Callback
 from ..train.chart import Curve, build
 from ..train.svg import draw
 from .address import Address
+from .display import Displayable
 from .probe import Frame, Probe
-from .rendering import table
-from .shown import Shown
 from .targets import no_match, patterns
+from .text_table import table
 
 METRICS = ("update_ratio", "grad_norm", "weight_norm", "dead")
 
@@ -63,7 +63,7 @@ class _Units(Probe):
             self.alive[key] = on if seen is None or seen.shape != on.shape else seen | on
 
 
-class Health(Callback, Shown):
+class Health(Callback, Displayable):
     """Readings of each module every so many steps, as a Trainer's callback or by hand.
 
     By hand: `start()` once, `step()` after each step of the optimizer, while the gradients are

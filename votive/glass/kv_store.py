@@ -15,16 +15,18 @@ from typing import Any
 import votive
 from votive.nn import KVCache
 
-from .session_plan import Live
+from .edit_plan import TimedEdit
 
 
 class Prefix:
     """A part of a text behind all parts before it."""
 
-    __slots__ = ("__weakref__", "live", "logits", "packed", "parent", "serial", "start", "stop", "tokens", "used")
+    __slots__ = ("__weakref__", "edits", "logits", "packed", "parent", "serial", "start", "stop", "tokens", "used")
 
-    def __init__(self, serial: int, parent: Prefix | None, tokens: tuple[int, ...], live: tuple[Live, ...]) -> None:
-        self.serial, self.parent, self.tokens, self.live = serial, parent, tokens, live
+    def __init__(
+        self, serial: int, parent: Prefix | None, tokens: tuple[int, ...], edits: tuple[TimedEdit, ...]
+    ) -> None:
+        self.serial, self.parent, self.tokens, self.edits = serial, parent, tokens, edits
         self.start = 0 if parent is None else parent.stop
         self.stop = self.start + len(tokens)
         self.packed: tuple[Any, ...] | None = None  # keys and values of its own positions
@@ -41,7 +43,7 @@ class Prefix:
         return out[::-1]
 
 
-class PathCache(KVCache):
+class SessionCache(KVCache):
     """A cache over the text where a session stands.
 
     How much memory it takes depends on the number of positions alone, so that kernels find the
@@ -89,7 +91,7 @@ def _with_room(k: Any, like: Any, have: int, need: int) -> Any:
     return out
 
 
-class Store:
+class PrefixStore:
     """All prefixes of a session; those used least recently lose their values first.
 
     `limit` bounds the bytes of keys and values; what was dropped is computed again when it is
@@ -105,13 +107,13 @@ class Store:
         self._with_logits: list[Prefix] = []
         self._most_logits = logits
 
-    def prefix(self, parent: Prefix | None, tokens: tuple[int, ...], live: tuple[Live, ...]) -> Prefix:
+    def prefix(self, parent: Prefix | None, tokens: tuple[int, ...], edits: tuple[TimedEdit, ...]) -> Prefix:
         """The prefix with these tokens and edits behind another one; always the same object."""
         at = 0 if parent is None else parent.serial
-        key = (at, tokens, tuple(one.key for one in live))
+        key = (at, tokens, tuple(one.key for one in edits))
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = Prefix(next(self._serials), parent, tokens, live)
+            found = self._known[key] = Prefix(next(self._serials), parent, tokens, edits)
         return found
 
     def keep(self, prefix: Prefix, packed: tuple[Any, ...]) -> None:

@@ -11,13 +11,13 @@ from . import values
 from .capture import capture
 from .heatmap import Heatmap
 from .parts import parts_of
-from .plots import Drawn, Lines
+from .plots import Lines, Plottable
+from .residual_stream import run_stream
 from .statistics import BINS, Statistics, statistics
-from .stream import run_stream
 
 
 @dataclass(frozen=True)
-class LayerStatistics(Drawn):
+class LayerStatistics(Plottable):
     """Statistics by address, in the order of the calls.
 
     `growth` has, for the embedding and each layer, the norm of the stream at a position, averaged;

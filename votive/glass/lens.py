@@ -17,15 +17,15 @@ from ..nn import functional as F
 from .heatmap import Heatmap
 from .labels import token_labels
 from .parts import parts_of
-from .plots import Drawn
-from .stream import Stream, Tail, ids_of, logits_of, run_stream
+from .plots import Plottable
+from .residual_stream import ResidualStream, Unembed, ids_of, logits_of, run_stream
 
 # How many scores are held at once.
 CHUNK = 1 << 22
 
 
 @dataclass(frozen=True)
-class Lens(Drawn):
+class Lens(Plottable):
     """What each row of a lens says: rows are the embedding and the layers that were asked for.
 
     `ids` and `probabilities` are (rows, samples, positions, k); `entropy`, in nats, `kl`, the
@@ -47,11 +47,11 @@ class Lens(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers."""
-        told = {
+        tensors = {
             k: getattr(self, k)
             for k in ("tokens", "ids", "probabilities", "entropy", "kl", "target", "rank", "probability")
         }
-        plain = {k: v.tolist() for k, v in told.items() if v is not None}
+        plain = {k: v.tolist() for k, v in tensors.items() if v is not None}
         return {"names": list(self.names), "positions": list(self.positions), **plain}
 
     def table(self, sample: int = 0, width: int = 10) -> str:
@@ -137,7 +137,7 @@ def logit_lens(
         raise ValueError(f"logit_lens: top_k must be positive, got {top_k}.")
     with votive.no_grad():
         stream = run_stream(parts_of(model, parts), args, kwargs)
-        tail = Tail(stream, args, kwargs)
+        tail = Unembed(stream, args, kwargs)
         final = logits_of(stream.result)
         _check_three(final)
         chosen = _rows(layers, len(stream.states))
@@ -162,7 +162,12 @@ def logit_lens(
 
 
 def lens_rows(
-    stream: Stream, tail: Tail, chosen: Sequence[int], where: Sequence[int], final: Any, translator: Any = None
+    stream: ResidualStream,
+    tail: Unembed,
+    chosen: Sequence[int],
+    where: Sequence[int],
+    final: Any,
+    translator: Any = None,
 ) -> Iterator[Iterator[tuple[slice, Any]]]:
     """For each row, pieces of (samples * positions) and their logits; the last row's are `final`.
 
@@ -198,7 +203,7 @@ def _read(final: Any, row: Iterator[tuple[slice, Any]], k: int, goal: Any) -> di
         chances = logs.exp()
         last = F.log_softmax(flat[piece].float(), -1)
         top, ids = chances.topk(min(k, scores.shape[-1]), -1)
-        told = {
+        numbers = {
             "ids": ids,
             "probabilities": top,
             "entropy": _sum_plogp(chances, logs),
@@ -206,9 +211,9 @@ def _read(final: Any, row: Iterator[tuple[slice, Any]], k: int, goal: Any) -> di
         }
         if wanted is not None:
             own = scores.gather(-1, wanted[piece].unsqueeze(-1))
-            told["rank"] = (scores > own).sum(-1)
-            told["probability"] = chances.gather(-1, wanted[piece].unsqueeze(-1)).squeeze(-1)
-        for name, value in told.items():
+            numbers["rank"] = (scores > own).sum(-1)
+            numbers["probability"] = chances.gather(-1, wanted[piece].unsqueeze(-1)).squeeze(-1)
+        for name, value in numbers.items():
             found.setdefault(name, []).append(value)
     return {n: votive.cat(v).reshape(*shape, *v[0].shape[1:]) for n, v in found.items()}
 

@@ -14,12 +14,12 @@ from . import values
 from .address import Pattern
 from .capture import Capture
 from .debugger import Debugger
-from .difference import METRICS, Difference, Judge
-from .rendering import table
-from .shown import Shown
+from .difference import METRICS, Comparison, Difference
+from .display import Displayable
+from .text_table import table
 
 
-class Lockstep(Shown):
+class Lockstep(Displayable):
     """What two runs have in common and where they part; see `lockstep`.
 
     It is a context manager: inside, `a` and `b` are the debuggers that wait at the divergence.
@@ -132,7 +132,7 @@ def lockstep(
     measure = _measure(metric)
     places = _places(at, ops)
     mapped = _mapping(map_b)
-    judge = Judge(rtol, atol, measure, limit)
+    judge = Comparison(rtol, atol, measure, limit)
     ops = ops or (at is not None and Pattern(at).wants_ops)
     with contextlib.ExitStack() as opened:
         left = opened.enter_context(Debugger(model_a, *inputs, ops=ops, **kwargs))
@@ -153,7 +153,7 @@ def lockstep(
     return found
 
 
-def _together(a: _Side, b: _Side, mapped: Any, judge: Judge, stop: bool) -> Lockstep:
+def _together(a: _Side, b: _Side, mapped: Any, judge: Comparison, stop: bool) -> Lockstep:
     rows: list[Difference] = []
     early: dict[str, Any] = {}  # what b has made and a has not yet
     skipped: list[str] = []
@@ -177,7 +177,7 @@ def _together(a: _Side, b: _Side, mapped: Any, judge: Judge, stop: bool) -> Lock
 
 
 def _against(
-    left: Debugger, places: Any, stored: Callable[[str], Any], mapped: Any, judge: Judge, stop: bool
+    left: Debugger, places: Any, stored: Callable[[str], Any], mapped: Any, judge: Comparison, stop: bool
 ) -> Lockstep:
     a = _Side(left, places)
     rows: list[Difference] = []

@@ -10,8 +10,8 @@ import votive
 from .address import Address, Pattern
 from .axes import Place
 from .edits import Edit
-from .prefix import value_at
 from .probe import Frame, Probe
+from .resumed_run import value_at
 from .sweep_runs import inputs_of
 from .targets import modules_for, no_match, patterns
 

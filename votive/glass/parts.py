@@ -61,11 +61,11 @@ def find_parts(model: Any, *, layers: Any = None, norm: Any = None, head: Any = 
     'transformer.ln_f'
     """
     given = {"layers": layers, "norm": norm, "head": head, "embedding": embedding}
-    told = model.glass_parts() if hasattr(model, "glass_parts") else {}
-    unknown = sorted(set(told) - set(_NAMES))
+    declared = model.glass_parts() if hasattr(model, "glass_parts") else {}
+    unknown = sorted(set(declared) - set(_NAMES))
     if unknown:
         raise ValueError(f"{type(model).__name__}.glass_parts: unknown parts {unknown}; known: {_NAMES}.")
-    given = {k: told.get(k) if v is None else v for k, v in given.items()}
+    given = {k: declared.get(k) if v is None else v for k, v in given.items()}
     found, names = _layers(model, given["layers"])
     inside = {id(m) for layer in found for m in layer.modules()}
     outside = [(n, m) for n, m in model.named_modules() if id(m) not in inside]

@@ -11,22 +11,22 @@ import numpy as np
 import votive
 
 from . import values
-from .applying import applied
+from .apply_edit import apply_edit
 from .axes import Place, caches
 from .capture import first_input, input_at, put_input
+from .display import Displayable
 from .edits import Edit, edits_of
 from .means import means
+from .module_swap import IDENTITY, check_name, replacement_for
 from .probe import Frame, Probe
-from .reach import Fate, Reach, Unread
+from .probe_hub import EDITS, HUB, storages
 from .receipt import Fired, Receipt, size_of_change
-from .shown import Shown
-from .skipping import passed_on
-from .stage import EDITS, STAGE, storages
-from .stand_in import IDENTITY, check_name, instead_of
+from .skipping import skipped_output
+from .taint import Outcome, TaintTracker, Unread
 from .targets import modules_for, no_match
 
 
-class Patch(Probe, Shown):
+class Patch(Probe, Displayable):
     """Edits that hold inside a `with` block; gives their receipt.
 
     At the end of the block an edit that met no call raises `NoMatch`, and one of whose values
@@ -49,7 +49,7 @@ class Patch(Probe, Shown):
         self.measure = measure
         self.receipt = Receipt(edits=[{} for _ in self.edits])
         self._met: dict[int, set[int]] = {}  # by edit: its positions that were found
-        self.reach = Reach(self) if (measure if follow is None else follow) else None
+        self.tracker = TaintTracker(self) if (measure if follow is None else follow) else None
 
     def swapped_in(self) -> list[tuple[Edit, Any]]:
         """The modules that are swapped in, with the edits that say where."""
@@ -89,27 +89,27 @@ class Patch(Probe, Shown):
     def close(self) -> None:
         """Detach it; nothing is raised."""
         super().__exit__(None, None, None)
-        if self.reach is not None:
-            self.reach.end()
+        if self.tracker is not None:
+            self.tracker.end()
 
     def check_read(self) -> None:
         """Raise for an edit that has changed only what the model has no use for."""
-        if self.reach is None:
+        if self.tracker is None:
             return
         for i, edit in enumerate(self.edits):
-            fates = {a: f for (n, a), f in self.reach.fates.items() if n == i}
-            if fates and all(f.wrong for f in fates.values()):
-                raise _unread(edit, *next(iter(fates.items())))
+            outcomes = {a: f for (n, a), f in self.tracker.outcomes.items() if n == i}
+            if outcomes and all(f.wrong for f in outcomes.values()):
+                raise _unread(edit, *next(iter(outcomes.items())))
 
     def finished(self, frame: Frame) -> None:
-        if self.reach is None:
+        if self.tracker is None:
             return
         if frame.error is None:
-            self.reach.ended(frame.output)
+            self.tracker.ended(frame.output)
         for address, site in self.receipt.sites.items():
-            fates = [f for (_, a), f in self.reach.fates.items() if a == address]
+            outcomes = [f for (_, a), f in self.tracker.outcomes.items() if a == address]
             # Of several edits at one place, the one that got furthest speaks.
-            best = max(fates, key=lambda f: (bool(f.reached), f.reached is None), default=None)
+            best = max(outcomes, key=lambda f: (bool(f.reached), f.reached is None), default=None)
             if best is not None:
                 site.reached, site.why = best.reached, best.why
 
@@ -135,7 +135,7 @@ class Patch(Probe, Shown):
             self._check_cache(frame)
         for i, edit in self._due(frame):
             if edit.do in ("skip", "swap"):
-                self._follow_call(i, edit, frame)
+                self._track_call(i, edit, frame)
             elif edit.pattern.side == "out":
                 path = edit.pattern.path or values.first_path(frame.output)
                 if path is None:
@@ -160,17 +160,17 @@ class Patch(Probe, Shown):
 
     def _change_call(self, edit: Edit, frame: Frame) -> None:
         with self.muted():
-            instead = edit.value
+            replacement = edit.value
             if edit.do == "skip" and frame.is_module and caches(frame):
-                instead = IDENTITY  # its part of the cache is filled all the same
-            if isinstance(instead, str):
+                replacement = IDENTITY  # its part of the cache is filled all the same
+            if isinstance(replacement, str):
                 if not frame.is_module:
                     raise ValueError(f"swap: {frame.address} is an operator, not a module.")
-                instead = instead_of(self.model, frame.address.module, instead)
-            if instead is None:
-                frame.skip(passed_on(frame))
+                replacement = replacement_for(self.model, frame.address.module, replacement)
+            if replacement is None:
+                frame.skip(skipped_output(frame))
             else:
-                frame.swap(instead)
+                frame.swap(replacement)
 
     def _change_input(self, i: int, edit: Edit, frame: Frame) -> None:
         path = edit.pattern.path or first_input(frame)
@@ -192,7 +192,7 @@ class Patch(Probe, Shown):
         with self.muted():
             # A function may write into what it is given, and others may hold the same tensor.
             given = old.clone() if edit.do == "call" else old
-            new, where = applied(edit, given, place)
+            new, where = apply_edit(edit, given, place)
             self._met.setdefault(i, set()).update(place.met)
             if new is given and edit.positions is not None:
                 return None, None  # they are not in this run
@@ -212,53 +212,53 @@ class Patch(Probe, Shown):
         if old is None:
             return
         reads = _reads(self.edits[i])
-        for reach in STAGE.following():
-            had = reach.keys_of(old)
+        for tracker in HUB.active_trackers():
+            had = tracker.keys_of(old)
             if not had:
                 continue
             if self.edits[i].do in ("add", "scale"):
-                reach.spread(old, new, np.ones(tuple(old.shape), bool))
+                tracker.spread(old, new, np.ones(tuple(old.shape), bool))
             elif reads:
-                reach.spread(old, new)
+                tracker.spread(old, new)
             elif where is not None:
-                reach.spread(old, new, ~where)  # the rest is as it was
+                tracker.spread(old, new, ~where)  # the rest is as it was
             # Another edit of the same patch may have been made here before.
-            reach.cut(had - reach.keys_of(new), text)
-        self._follow_value(i, frame, new, where)
+            tracker.cut(had - tracker.keys_of(new), text)
+        self._track_value(i, frame, new, where)
         if not self.measure:
             return
         with self.muted(), votive.no_grad():
             site.add(*size_of_change(old.detach(), new.detach()))
 
-    def _follow_value(self, i: int, frame: Frame, new: Any, where: Any = None) -> None:
-        if self.reach is None:
+    def _track_value(self, i: int, frame: Frame, new: Any, where: Any = None) -> None:
+        if self.tracker is None:
             return
         key = i, str(frame.address)
         if frame.shown:
             counts = str(frame.address._replace(op=frame.shown, index=0))
             why = f"it is computed only to be shown; the model computes with {counts}"
-            self.reach.settle(key, Fate(False, why, True, counts))
+            self.tracker.settle(key, Outcome(False, why, True, counts))
         else:
-            self.reach.begin(key, new, where)
+            self.tracker.begin(key, new, where)
 
-    def _follow_call(self, i: int, edit: Edit, frame: Frame) -> None:
+    def _track_call(self, i: int, edit: Edit, frame: Frame) -> None:
         """Follow what a skip or swap gave, where that can be told from what went in."""
-        if self.reach is None:
+        if self.tracker is None:
             return
         key = i, str(frame.address)
         given, got = storages((frame.args, frame.kwargs)), storages(frame.output)
         if given & got or not got:
             why = "what was given on is its input, which others may read too" if got else "it gives no tensor"
-            self.reach.settle(key, Fate(None, why))
+            self.tracker.settle(key, Outcome(None, why))
         else:
-            self._follow_value(i, frame, frame.output)
+            self._track_value(i, frame, frame.output)
 
 
 def _inside_of(edit: Edit, frame: Frame) -> bool:
     """Whether a call is made by what the swap has put in: '1' means '1.1' too."""
     around = frame.parent
     while around is not None:
-        if around.instead is not None and edit.pattern.matches(around.address, around):
+        if around.replacement is not None and edit.pattern.matches(around.address, around):
             return True
         around = around.parent
     return False
@@ -285,10 +285,10 @@ def _check_swap(model: Any, edit: Edit) -> None:
         )
 
 
-def _unread(edit: Edit, address: str, fate: Fate) -> Unread:
-    said = f"{edit.at!r} changed {address or '(model)'}, but {fate.why}."
-    if fate.instead:
-        return Unread(f"{said} Edit {fate.instead.removesuffix('#0')!r} instead.")
+def _unread(edit: Edit, address: str, outcome: Outcome) -> Unread:
+    said = f"{edit.at!r} changed {address or '(model)'}, but {outcome.why}."
+    if outcome.counts:
+        return Unread(f"{said} Edit {outcome.counts.removesuffix('#0')!r} instead.")
     module = address.partition("/")[0]
     if module != address and module:
         said += f" What goes on from there is the result of {module!r}."
@@ -375,10 +375,10 @@ def swap(model: Any, at: str, module: Any) -> Patch:
 def skip(model: Any, at: Any) -> Patch:
     """Let modules give on their first input while the block runs, in the form of their result.
 
-    To find out that form, a module is run unheard, with nothing left of it: once, or each time if
+    To find out that form, a module is run unobserved, with nothing left of it: once, or each time if
     it gives more than one tensor. An input that does not fit into the place of the first tensor of
     the result is refused; swap in a function then.
-    Where a key-value cache is filled, attention runs unheard, so that the cache is filled too.
+    Where a key-value cache is filled, attention runs unobserved, so that the cache is filled too.
 
     >>> net = votive.nn.Sequential(votive.nn.Tanh())
     >>> with votive.glass.skip(net, "0"):

@@ -16,13 +16,13 @@ from . import values
 from .attention_maps import AttentionMap, attention_maps
 from .patches import PatchGrid, patches_of
 from .pixels import Pixels, as_picture, grown, over
-from .plots import Drawn
+from .plots import Plottable
 
 FUSIONS = ("mean", "max", "min")
 
 
 @dataclass(frozen=True)
-class PatchAttention(Drawn):
+class PatchAttention(Plottable):
     """The attention of each layer over the patches of pictures.
 
     `layers` are those of the encoder, `cross` those of a decoder that looks at the patches.
@@ -101,8 +101,8 @@ class PatchAttention(Drawn):
         else:
             found = self.map(layer, head, query, sample, cross=what == "cross")
             of = self.cross if what == "cross" else self.layers
-            told = "mean of heads" if head is None else f"head {head}"
-            title = f"{of[layer].address.partition('/')[0]}, {told}, token {query}"
+            which = "mean of heads" if head is None else f"head {head}"
+            title = f"{of[layer].address.partition('/')[0]}, {which}, token {query}"
         return shown_over(self.picture[sample], found, title)
 
     def __repr__(self) -> str:

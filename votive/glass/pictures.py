@@ -15,15 +15,15 @@ import votive
 
 from . import values
 from .capture import Capture
+from .display import Pictures
 from .gradients import Gradients
 from .heatmap import Heatmap
 from .layer_statistics import LayerStatistics
-from .plots import Drawn, Lines
+from .plots import Lines, Plottable
 from .predict import Prediction
-from .rendering import size
-from .shown import Pictures
 from .statistics import Statistics, statistics
 from .table import Table
+from .text_table import size
 
 # Addresses of a capture with a picture of their own, numbers of a value that are looked at, and
 # bytes of a capture whose statistics are made at once.
@@ -45,12 +45,12 @@ def shows(*kinds: type) -> Callable[[F], F]:
 
 def pictures_of(thing: Any) -> Pictures:
     """The pictures of an object, by name."""
-    from . import run_pictures, sound_pictures, text_pictures, vision_pictures  # noqa: F401 - declare more
+    from . import media_pictures, run_pictures, sound_pictures, text_pictures  # noqa: F401 - declare more
 
     for kind in type(thing).__mro__:
         if kind in _KNOWN:
             return _KNOWN[kind](thing)
-    if isinstance(thing, Drawn):
+    if isinstance(thing, Plottable):
         return {type(thing).__name__.lower(): lambda: [thing.figure()]}
     raise TypeError(f"pictures: there are none of a {type(thing).__name__}.")
 
@@ -65,9 +65,9 @@ def chosen(drawn: Any, names: Sequence[str]) -> Pictures:
 
 def table_of(found: Statistics, title: str = "") -> Table:
     """Statistics as a table."""
-    told = asdict(found)
-    rows = [[k, told[k]] for k in ("count", "mean", "std", "min", "max", "norm", "zeros")]
-    rows += [[k, told[k]] for k in ("nan", "inf") if told[k]]
+    fields = asdict(found)
+    rows = [[k, fields[k]] for k in ("count", "mean", "std", "min", "max", "norm", "zeros")]
+    rows += [[k, fields[k]] for k in ("nan", "inf") if fields[k]]
     return Table(["", ">value"], rows, title or f"{found.dtype} {tuple(found.shape)}")
 
 
@@ -141,10 +141,10 @@ def summary(address: str, value: Any, heavy: bool = False) -> list[Any]:
     if heavy and not isinstance(first, Statistics):
         dtype = str(first.dtype).removeprefix("votive.")
         return [address, " x ".join(map(str, first.shape)), dtype, *[None] * 5]
-    told = first if isinstance(first, Statistics) else statistics(first, 0)
-    bad = told.nan + told.inf
-    shape = " x ".join(map(str, told.shape)) or "scalar"
-    return [address, shape, told.dtype, told.mean, told.std, told.min, told.max, bad or None]
+    stats = first if isinstance(first, Statistics) else statistics(first, 0)
+    bad = stats.nan + stats.inf
+    shape = " x ".join(map(str, stats.shape)) or "scalar"
+    return [address, shape, stats.dtype, stats.mean, stats.std, stats.min, stats.max, bad or None]
 
 
 def _leaves(value: Any) -> list[Any]:

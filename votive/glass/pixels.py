@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..train.png import encode, rgb
+from .canvas import LETTER, Canvas
 from .heatmap import RISING, SIGNED, colour_of
-from .page import LETTER, Page
 from .plots import Figure
 
 # A picture is drawn at least so large, in whole pixels; of larger ones, every n-th is shown.
@@ -59,17 +59,17 @@ class Pixels(Figure):
             "legend": self.legend,
         }
 
-    def page(self) -> Page:
+    def canvas(self) -> Canvas:
         x = self.small()
         height, width = x.shape[:2]
         scale = max(1, LEAST // max(height, width))
         room = max(LETTER * len(t) + 16 for t in (self.title, self.note, self.legend))
-        page = Page(max(width * scale + 16, room), height * scale + (60 if self.note else 44))
-        page.text(8, 14, self.title)
-        page.image(8, 26, width * scale, height * scale, x)
-        page.text(8, height * scale + 36, self.legend)
-        page.text(8, height * scale + 52, self.note)
-        return page
+        canvas = Canvas(max(width * scale + 16, room), height * scale + (60 if self.note else 44))
+        canvas.text(8, 14, self.title)
+        canvas.image(8, 26, width * scale, height * scale, x)
+        canvas.text(8, height * scale + 36, self.legend)
+        canvas.text(8, height * scale + 52, self.note)
+        return canvas
 
 
 def scale_of(signed: bool = False) -> Any:

@@ -14,9 +14,9 @@ import votive
 from ..dispatch import make
 from ..dispatch.observe import Observer, attach, detach
 from . import values
+from .display import Displayable
 from .probe import Frame, Probe
-from .rewind import Beginning
-from .shown import Shown
+from .snapshot import Snapshot
 from .targets import modules_for, no_match, patterns
 
 # Masks, positions and scales decide which way a model's code takes; they are small.
@@ -24,7 +24,7 @@ _COMPUTED = 1 << 12
 
 
 @dataclass
-class Prediction(Shown):
+class Prediction(Displayable):
     """Addresses that would be captured, with the bytes each would take."""
 
     sites: dict[str, int] = field(default_factory=dict)
@@ -91,18 +91,18 @@ def predict(model: Any, at: Any, *args: Any, policy: str = "keep", **kwargs: Any
     >>> print(votive.glass.predict(net, "*", votive.ones(100, 64)))
     2 values, 204,800 bytes
     """
-    beginning = Beginning(model, args, kwargs)
-    eye = _Dry()
+    snapshot = Snapshot(model, args, kwargs)
+    dry_run = _Dry()
     try:
         with _Sizes(model, at, policy) as probe, votive.no_grad():
-            attach(eye)
+            attach(dry_run)
             try:
                 model(*args, **kwargs)
             finally:
-                detach(eye)
+                detach(dry_run)
     finally:
         # Caches and statistics must not remember values that were never computed.
-        beginning.restore()
+        snapshot.restore()
     for pattern in probe.patterns:
         if not probe.found.sites:
             raise no_match(pattern, [n for n, _ in model.named_modules()])

@@ -18,12 +18,12 @@ import votive
 from ..core.storage import cpu_allocator
 from . import values
 from .address import Address
-from .backward import BackwardEye
+from .backward import BackwardObserver
+from .display import Displayable
 from .probe import Frame, Probe
-from .rendering import size, table
-from .rewind import Beginning
 from .run import tag
-from .shown import Shown
+from .snapshot import Snapshot
+from .text_table import size, table
 
 
 @dataclass
@@ -91,7 +91,7 @@ class _Clock(Probe):
         self._lost = 0.0
         self._begin = time.perf_counter()
         self._backward: dict[tuple[str, ...], Span] = {}
-        self.eye = BackwardEye(self._grad, lambda: not self.blind)
+        self.observer = BackwardObserver(self._grad, lambda: not self.inactive)
 
     def entered(self, frame: Frame) -> None:
         self._enter(frame)
@@ -180,7 +180,7 @@ def _new_bytes(frame: Frame) -> int:
     return sum(t.numel() * t.element_size() for t in fresh)
 
 
-class Profile(Shown):
+class Profile(Displayable):
     """Costs by address, and the calls of the fastest run; made by `profile`.
 
     What disturbs a run makes it slower, never faster; so the fastest tells most about the model.
@@ -306,7 +306,7 @@ def profile(
     loss: Callable[[Any], Any] | None = None,
     **kwargs: Any,
 ) -> Profile:
-    """Run `model(*inputs, **kwargs)` and tell what each address costs in time and memory.
+    """Run `model(*inputs, **kwargs)` and on_event what each address costs in time and memory.
 
     With `loss`, a function of the output, the backward pass is measured too. Without a graph being
     asked for, the model runs under `no_grad`. Watching operators slows what lies between them, so
@@ -319,7 +319,7 @@ def profile(
     """
     if repeat < 1 or warmup < 0:
         raise ValueError(f"profile: repeat must be positive and warmup not negative, got {repeat} and {warmup}.")
-    beginning = Beginning(model, inputs, kwargs)
+    snapshot = Snapshot(model, inputs, kwargs)
 
     def once(clock: _Clock | None) -> Span | None:
         try:
@@ -329,13 +329,13 @@ def profile(
                     if loss is not None:
                         loss(out).backward()
                     return None
-                with clock, clock.eye:
+                with clock, clock.observer:
                     out = model(*inputs, **kwargs)
                     if loss is not None:
                         loss(out).backward()
                 return clock.close()
         finally:
-            beginning.restore()
+            snapshot.restore()
 
     for _ in range(warmup):
         once(None)

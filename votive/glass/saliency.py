@@ -15,16 +15,16 @@ from . import values
 from .heatmap import Heatmap
 from .labels import token_labels
 from .parts import find_parts, parts_of
-from .plots import Drawn
+from .plots import Plottable
 from .probe import Frame, Probe
-from .stage import CHANGES
-from .stream import ids_of, logits_of, place_of
+from .probe_hub import CHANGES
+from .residual_stream import ids_of, index_in_run, logits_of
 
 METHODS = ("gradient", "gradient_x_input", "integrated_gradients")
 
 
 @dataclass(frozen=True)
-class Saliency(Drawn):
+class Saliency(Plottable):
     """A score for each token, (samples, positions); signed but for plain gradients.
 
     `output` (samples,) is the number that is explained. For integrated gradients, `gap` is how far
@@ -40,8 +40,8 @@ class Saliency(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists."""
-        told = {"scores": self.scores, "output": self.output, "tokens": self.tokens, "gap": self.gap}
-        plain = {k: v.tolist() for k, v in told.items() if v is not None}
+        tensors = {"scores": self.scores, "output": self.output, "tokens": self.tokens, "gap": self.gap}
+        plain = {k: v.tolist() for k, v in tensors.items() if v is not None}
         return {"method": self.method, **plain}
 
     def figure(self) -> Heatmap:
@@ -127,7 +127,7 @@ def saliency(
         )
     table = _table(model, embedding)
     if metric is None:
-        metric = _logit(target, place_of(position, args, kwargs, "saliency"))
+        metric = _logit(target, index_in_run(position, args, kwargs, "saliency"))
     run = _Run(model, table, metric, args, kwargs)
     x, slope, output = run.at(lambda x: x)
     if method == "integrated_gradients":

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..generation.stopping import Reader
-from .feeder import Feeder
+from .display import Displayable
+from .edit_plan import EditPlan, begin, change, in_force
 from .patch import Patch
+from .prefix_runner import PrefixRunner
 from .session_base import SessionBase, check_model
-from .session_plan import Plan, begin, change, in_force
 from .session_sampling import Picker, config_for, counter, outlook_of, updated
 from .session_tree import SessionNode
-from .shown import Shown
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Cursor:
     salt: int
 
 
-class Session(SessionBase, Shown):
+class Session(SessionBase, Displayable):
     """A tree of texts that a model writes, in which one can go to and fro.
 
     `settings` are those of `generate`; `edits` are made from the beginning on. `seed` decides all
@@ -69,7 +69,7 @@ class Session(SessionBase, Shown):
         self.model, self.tokenizer, self.seed, self.top_count = model, tokenizer, seed, top
         self.nodes: list[SessionNode] = []
         self.actions: list[tuple[str, dict[str, Any]]] = []  # what was done, for a script
-        self.feeder = Feeder(model, block=block, limit=memory_limit)
+        self.runner = PrefixRunner(model, block=block, limit=memory_limit)
         self._stop = False
         self._salts = 0  # the highest that was given out
         config = config_for(model, settings)
@@ -336,7 +336,7 @@ class Session(SessionBase, Shown):
         self.actions.append(("set_edits", {"plan": begin(edits), "from_start": from_start}))
         return made
 
-    def _variant(self, node: SessionNode, plan: Plan) -> SessionNode:
+    def _variant(self, node: SessionNode, plan: EditPlan) -> SessionNode:
         cursor = self.cursor
         if node.parent_id is None:
             return self._root(node.tokens, plan, cursor.settings, cursor.salt, variant_of=node.id)

@@ -11,9 +11,9 @@ from typing import Any
 
 import votive
 
-from .feeder import Feeder
+from .edit_plan import EditPlan, key_of
+from .prefix_runner import PrefixRunner
 from .session_diff import SessionDiff, compare
-from .session_plan import Plan, key_of
 from .session_sampling import outlook_of
 from .session_tree import Outlook, SessionNode
 
@@ -23,7 +23,7 @@ class SessionBase:
 
     model: Any
     tokenizer: Any
-    feeder: Feeder
+    runner: PrefixRunner
     nodes: list[SessionNode]
     top_count: int
 
@@ -71,7 +71,7 @@ class SessionBase:
     def logits(self, node: SessionNode | int | None = None) -> Any:
         """The logits (vocabulary,) of the token after a node, in float32."""
         found = self._node(node)
-        return self.feeder.logits(self._prefix(found))
+        return self.runner.logits(self._prefix(found))
 
     def outlook(self, node: SessionNode | int | None = None) -> Outlook:
         """What the model says about the token after a node."""
@@ -83,7 +83,7 @@ class SessionBase:
     def fresh_logits(self, node: SessionNode | int | None = None) -> Any:
         """The same as `logits`, computed from nothing: all of the path is fed again."""
         found = self._node(node)
-        other = Feeder(self.model, block=self.feeder.block, limit=None)
+        other = PrefixRunner(self.model, block=self.runner.block, limit=None)
         return other.logits(prefix_in(other, found))
 
     def hidden(
@@ -98,9 +98,9 @@ class SessionBase:
         found = self._prefix(self._node(node))
         seen = capture(self.model, at, policy=policy)
         parts = found.chain() if whole else [found]
-        with self.feeder.standing_before(parts[0]), seen:
+        with self.runner.positioned_before(parts[0]), seen:
             for part in parts:
-                self.feeder.again(part)
+                self.runner.rerun(part)
         return seen
 
     def diff(self, a: SessionNode | int, b: SessionNode | int) -> SessionDiff:
@@ -109,11 +109,11 @@ class SessionBase:
 
     def memory(self) -> dict[str, int]:
         """Bytes held: keys and values by prefix, logits, and the cache in use."""
-        return self.feeder.memory()
+        return self.runner.memory()
 
     def forget(self) -> None:
         """Drop all that was computed, as after a change of the model's weights."""
-        self.feeder.forget()
+        self.runner.forget()
         for node in self.nodes:
             node._outlook = None
 
@@ -132,11 +132,11 @@ class SessionBase:
 
     def _prefix(self, node: SessionNode) -> Any:
         if node._prefix is None:
-            node._prefix = prefix_in(self.feeder, node)
+            node._prefix = prefix_in(self.runner, node)
         return node._prefix
 
     def _root(
-        self, tokens: Sequence[int], plan: Plan, settings: Any, salt: int, variant_of: int | None = None
+        self, tokens: Sequence[int], plan: EditPlan, settings: Any, salt: int, variant_of: int | None = None
     ) -> SessionNode:
         if not tokens:
             raise ValueError("Session: the prompt is empty; give at least one token.")
@@ -180,16 +180,16 @@ class SessionBase:
         votive.studio.save_html(self, path, view, **args)
 
 
-def prefix_in(feeder: Feeder, node: SessionNode) -> Any:
+def prefix_in(runner: PrefixRunner, node: SessionNode) -> Any:
     """The prefix of a node's path under the node's own edits."""
     parent = node.parent
-    if parent is not None and parent._prefix is not None and feeder is node.session.feeder:
+    if parent is not None and parent._prefix is not None and runner is node.session.runner:
         if key_of(parent.plan) == key_of(node.plan):
-            live = tuple(e for e in node.plan if e.during(node.start, node.stop))
-            return feeder.store.prefix(parent._prefix, node.tokens, live)
+            timed = tuple(e for e in node.plan if e.during(node.start, node.stop))
+            return runner.store.prefix(parent._prefix, node.tokens, timed)
     path = node.path()
     tokens = [t for n in path for t in n.tokens]
-    return feeder.prefix(tokens, len(path[0].tokens), node.plan)
+    return runner.prefix(tokens, len(path[0].tokens), node.plan)
 
 
 def check_model(model: Any) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import votive
 
+from .display import Displayable
 from .session_tree import SessionNode
-from .shown import Shown
 
 
 @dataclass(frozen=True)
-class SessionDiff(Shown):
+class SessionDiff(Displayable):
     """What two nodes share, where they part, and how far apart they are.
 
     `common` are the tokens that both texts begin with; `a_tokens` and `b_tokens` what follows.

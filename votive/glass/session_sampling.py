@@ -14,7 +14,7 @@ from ..generation.config import DEFAULTS, SAMPLING, GenerationConfig, check_name
 from ..generation.drawing import drawn
 from ..generation.preparing import off_value, settings_of
 from ..generation.processing import processors_for
-from .session_plan import digest as digest_of
+from .edit_plan import digest as digest_of
 from .session_tree import Outlook
 
 # One text, one cache of its own, no search over several: these have no meaning here.

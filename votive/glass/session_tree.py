@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from .display import Displayable
+from .edit_plan import EditPlan, in_force, key_of
 from .edits import Edit
-from .session_plan import Plan, in_force, key_of
-from .shown import Shown
 
 
 @dataclass(frozen=True)
-class Outlook(Shown):
+class Outlook(Displayable):
     """What a model says about the token after a node.
 
     `ids` and `probabilities` are those of the most probable tokens; `entropy` is in nats; `digest`
@@ -29,7 +29,7 @@ class Outlook(Shown):
     digest: str
 
 
-class SessionNode(Shown):
+class SessionNode(Displayable):
     """A token in a tree of texts, or the prompt; it never changes.
 
     `token` follows the node `parent`; `how` tells whether it was drawn, chosen, or stands again
@@ -54,7 +54,7 @@ class SessionNode(Shown):
         parent_id: int | None,
         tokens: tuple[int, ...],
         start: int,
-        plan: Plan,
+        plan: EditPlan,
         settings: Any,
         salt: int,
         how: str,

@@ -9,17 +9,17 @@ import votive
 
 from . import values
 from .capture import first_input, input_at
-from .probe import Frame, unheard
-from .rewind import Beginning
+from .probe import Frame, unobserved
+from .snapshot import Snapshot
 
 # By module: the kinds of arguments for which it is known to give one tensor that the input fits.
 _plain: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
 
 
-def passed_on(frame: Frame) -> Any:
+def skipped_output(frame: Frame) -> Any:
     """What a module that is skipped gives: its first input, in the form of its result.
 
-    The form is found out by running the module unheard, with nothing left of that run. A module
+    The form is found out by running the module unobserved, with nothing left of that run. A module
     that gives one tensor runs so once for each kind of arguments; of one that gives more, the rest
     of the result stays as it is, so that it runs each time.
     """
@@ -50,11 +50,11 @@ def passed_on(frame: Frame) -> Any:
 
 def _run(frame: Frame) -> Any:
     """What the module gives, with nothing left of having run it."""
-    beginning = Beginning(frame.subject, frame.args, frame.kwargs)
+    snapshot = Snapshot(frame.subject, frame.args, frame.kwargs)
     # What it is given may be overwritten by the module, and its caller still has it.
     args, kwargs = values.mapped((frame.args, frame.kwargs), lambda t: t.clone())
     try:
-        with unheard():
+        with unobserved():
             return frame.subject.forward(*args, **kwargs)
     except Exception as e:
         e.add_note(
@@ -63,7 +63,7 @@ def _run(frame: Frame) -> Any:
         )
         raise
     finally:
-        beginning.restore()
+        snapshot.restore()
 
 
 def _kind(value: Any) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from .hearing import Alignment, Mels
+from .display import Pictures
 from .pictures import shows
-from .shown import Pictures
+from .speech import Alignment, Mels
 
 # Samples and heads with a picture of their own.
 SAMPLES, HEADS = 16, 500

@@ -8,13 +8,13 @@ from typing import Any
 
 import votive
 
-from .shown import Shown
+from .display import Displayable
 
 BINS = 32
 
 
 @dataclass(frozen=True)
-class Statistics(Shown):
+class Statistics(Displayable):
     """Numbers about a tensor; those of values are over the finite ones."""
 
     shape: tuple[int, ...]

@@ -16,14 +16,14 @@ import votive
 from .attribution_patching import correlation, estimated
 from .heatmap import Heatmap
 from .labels import token_labels
-from .plots import Drawn
-from .stream import ids_of
-from .sweep_runs import Plan, check_inputs, fill, inputs_of
+from .plots import Plottable
+from .residual_stream import ids_of
+from .sweep_runs import SweepRuns, check_inputs, fill, inputs_of
 from .targets import modules_for, patterns
 
 
 @dataclass(frozen=True)
-class Sweep(Drawn):
+class Sweep(Plottable):
     """What patching did: `values` (sites, positions) is the metric, averaged over samples.
 
     With heads, columns are heads and `positions` their numbers.
@@ -58,10 +58,10 @@ class Sweep(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists."""
-        told = {k: getattr(self, k) for k in ("values", "per_sample", "clean", "corrupt")}
+        tensors = {k: getattr(self, k) for k in ("values", "per_sample", "clean", "corrupt")}
         if self.estimate is not None:
-            told["estimate"] = self.estimate
-        plain = {k: v.tolist() for k, v in told.items()}
+            tensors["estimate"] = self.estimate
+        plain = {k: v.tolist() for k, v in tensors.items()}
         return {"sites": list(self.sites), "positions": list(self.positions), **plain}
 
     def figure(self, what: str = "values", sample: int = 0) -> Heatmap:
@@ -128,7 +128,7 @@ def sweep(
     given = inputs_of(clean), inputs_of(corrupt)
     check_inputs(*given)
     with votive.no_grad():
-        plan = Plan(model, wanted, *given, metric)
+        plan = SweepRuns(model, wanted, *given, metric)
         columns = [plan.columns(site, positions, heads) for site in plan.sites]
         if len({len(c) for c in columns}) != 1:
             raise ValueError("sweep: the sites have different lengths; choose positions.")

@@ -14,7 +14,7 @@ import votive
 from ..data.randomness import get_random_state
 from . import values
 from .head_sites import HeadSites
-from .prefix import Recording, Resumed, Site
+from .resumed_run import Recording, Resumed, Site
 from .targets import no_match
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
@@ -28,7 +28,7 @@ class Column:
     index: tuple[Any, ...]
 
 
-class Plan:
+class SweepRuns:
     """Both runs, their sites, and how to run on from one of them."""
 
     def __init__(self, model: Any, wanted: Any, clean: Inputs, corrupt: Inputs, metric: Any) -> None:
@@ -142,7 +142,7 @@ class Plan:
 class _Resumed(Resumed):
     """A resumed run; one that may skip nothing looks at which results grow with the batch."""
 
-    def __init__(self, plan: Plan, site: Site, change: Any, n: int, skips: bool) -> None:
+    def __init__(self, plan: SweepRuns, site: Site, change: Any, n: int, skips: bool) -> None:
         super().__init__(
             plan.model, plan.recorded, site, change, lambda address, output: plan.repeated_output(address, output, n)
         )
@@ -160,7 +160,7 @@ class _Resumed(Resumed):
         super().left(frame)
 
 
-def fill(plan: Plan, site: Site, columns: list[Column], batch: int) -> Any:
+def fill(plan: SweepRuns, site: Site, columns: list[Column], batch: int) -> Any:
     """The metric (columns, samples) of one site, a batch of columns at a time."""
     old, new = plan.recorded.values[site.name], plan.clean.values[site.name]
     if old.shape != new.shape:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .address import Address, Pattern, any_call
-from .stage import STAGE
+from .probe_hub import HUB
 
 _MOST_PATHS = 1_000_000
 
@@ -69,7 +69,7 @@ def _guests(model: Any) -> list[tuple[str, Any]]:
     place they run.
     """
     found: list[tuple[str, Any]] = []
-    for probe in STAGE.probes:
+    for probe in HUB.probes:
         for edit, guest in getattr(probe, "swapped_in", list)():
             for place, module in _paths(model) if probe.model is model else ():
                 if edit.pattern.regex is not None and _may_match(edit.pattern, place):

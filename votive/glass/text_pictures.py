@@ -10,6 +10,7 @@ from typing import Any
 
 from .attention_maps import AttentionMap, AttentionMaps
 from .attribution import Attribution
+from .display import Pictures
 from .heatmap import Heatmap
 from .labels import token_labels
 from .lens import Lens
@@ -20,7 +21,6 @@ from .session import Session
 from .session_diff import SessionDiff
 from .session_file import Replay
 from .session_tree import Outlook, SessionNode
-from .shown import Pictures
 from .sweep import Sweep
 from .table import Table
 
@@ -63,10 +63,10 @@ def _attention_map(found: AttentionMap) -> Pictures:
     samples, heads = found.shape[:2]
     out = {}
     for sample in range(min(samples, SAMPLES)):
-        told = "" if samples == 1 else f", sample {sample}"
-        out[f"mean of heads{told}"] = partial(_mean, found, sample)
+        suffix = "" if samples == 1 else f", sample {sample}"
+        out[f"mean of heads{suffix}"] = partial(_mean, found, sample)
         for head in range(heads):
-            out[f"head {head}{told}"] = partial(lambda h, s: [found.figure(h, s)], head, sample)
+            out[f"head {head}{suffix}"] = partial(lambda h, s: [found.figure(h, s)], head, sample)
     return out
 
 
@@ -134,10 +134,10 @@ def _session(session: Session) -> Pictures:
         shown = drawn[-TOKENS:]
         labels = token_labels([n.token for n in shown], session.tokenizer)
         chances = [math.nan if n.logprob is None else math.exp(n.logprob) for n in shown]
-        told = session.text if session.tokenizer is not None else str(session.tokens)
+        text = session.text if session.tokenizer is not None else str(session.tokens)
         note = f"the last {TOKENS} of {len(drawn):,} tokens" if len(drawn) > TOKENS else ""
         bars = Bars(chances, labels, "how probable each token was", "probability", note)
-        return [Table(["text"], [[line] for line in _lines(told)]), *([bars] if shown else [])]
+        return [Table(["text"], [[line] for line in _lines(text)]), *([bars] if shown else [])]
 
     def tree() -> list[Any]:
         rows: list[list[Any]] = []
@@ -170,13 +170,13 @@ def _lines(text: str, width: int = 96) -> list[str]:
 
 @shows(SessionDiff)
 def _diff(found: SessionDiff) -> Pictures:
-    def told(text: str | None, tokens: list[int]) -> str:
+    def shown(text: str | None, tokens: list[int]) -> str:
         return text if text is not None else str(tokens)
 
     rows = [
-        ["common", told(found.common_text, found.common), None, None],
-        ["a", told(found.a_text, found.a_tokens), found.a_in_a, found.a_in_b],
-        ["b", told(found.b_text, found.b_tokens), found.b_in_a, found.b_in_b],
+        ["common", shown(found.common_text, found.common), None, None],
+        ["a", shown(found.a_text, found.a_tokens), found.a_in_a, found.a_in_b],
+        ["b", shown(found.b_text, found.b_tokens), found.b_in_a, found.b_in_b],
     ]
     note = f"KL(a|b) {found.kl_ab:.4g}, KL(b|a) {found.kl_ba:.4g} nats"
     columns = ["", "text", ">p in a", ">p in b"]
@@ -185,7 +185,7 @@ def _diff(found: SessionDiff) -> Pictures:
 
 @shows(Replay)
 def _replay(found: Replay) -> Pictures:
-    told = asdict(found)
-    rows = [[k, told[k]] for k in ("nodes", "compared", "drawn")]
+    fields = asdict(found)
+    rows = [[k, fields[k]] for k in ("nodes", "compared", "drawn")]
     rows += [["differs", m] for m in found.mismatches[:50]]
     return {"replay": lambda: [Table(["", "value"], rows, str(found))]}

@@ -8,12 +8,12 @@ from typing import Any
 
 from . import values
 from .address import Address
+from .display import Displayable
 from .probe import Frame, Probe
-from .shown import Shown
 
 
 @dataclass
-class Node(Shown):
+class Node(Displayable):
     """One call that was made, and the calls inside it."""
 
     address: Address

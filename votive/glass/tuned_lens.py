@@ -16,7 +16,7 @@ from .. import nn
 from ..nn import functional as F
 from ..optim import Adam
 from .parts import parts_of
-from .stream import Tail, logits_of, run_stream
+from .residual_stream import Unembed, logits_of, run_stream
 
 
 class TunedLens(nn.Module):
@@ -51,8 +51,8 @@ class TunedLens(nn.Module):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file."""
-        told = {"rows": len(self.translators), "width": self.width, "history": self.history}
-        votive.save({"tuned_lens": told, "state": self.state_dict()}, path)
+        fields = {"rows": len(self.translators), "width": self.width, "history": self.history}
+        votive.save({"tuned_lens": fields, "state": self.state_dict()}, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TunedLens:
@@ -60,10 +60,10 @@ class TunedLens(nn.Module):
         found = votive.load(path)
         if not isinstance(found, dict) or "tuned_lens" not in found:
             raise ValueError(f"TunedLens.load: {os.fspath(path)} holds no tuned lens.")
-        told = found["tuned_lens"]
-        lens = cls(told["rows"], told["width"])
+        fields = found["tuned_lens"]
+        lens = cls(fields["rows"], fields["width"])
         lens.load_state_dict(found["state"])
-        lens.history = list(told["history"])
+        lens.history = list(fields["history"])
         return lens
 
 
@@ -108,7 +108,7 @@ def train_tuned_lens(
             named = {**kwargs, **named}
             with votive.no_grad():
                 stream = run_stream(known, args, named)
-                tail = Tail(stream, args, named)
+                tail = Unembed(stream, args, named)
                 final = F.log_softmax(logits_of(stream.result).float(), -1)
             if lens is None:
                 lens = TunedLens(len(stream.states) - 1, stream.states[0].shape[-1])
@@ -127,7 +127,7 @@ def train_tuned_lens(
     return lens
 
 
-def _divergences(lens: TunedLens, stream: Any, tail: Tail, final: Any) -> float:
+def _divergences(lens: TunedLens, stream: Any, tail: Unembed, final: Any) -> float:
     """Gradients of the mean divergence of all rows; one row's scores are held at a time."""
     rows = len(stream.states) - 1
     total = 0.0

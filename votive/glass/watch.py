@@ -15,17 +15,17 @@ import votive
 
 from . import values
 from .address import Address
-from .backward import BackwardEye
+from .backward import BackwardObserver
+from .display import Displayable
 from .probe import Frame, Probe
 from .run import tag
-from .shown import Shown
 from .statistics import Statistics, statistics
 
 ACTIONS = ("raise", "warn", "record")
 
 
 @dataclass(frozen=True)
-class Finding(Shown):
+class Finding(Displayable):
     """A bad value: what is wrong with it, where it came from, and what went in.
 
     `phase` is "forward", "backward" or "input"; `inputs` and `output` are statistics.
@@ -69,7 +69,7 @@ class BadValue(ArithmeticError):
         self.finding = finding
 
 
-class Watch(Probe, Shown):
+class Watch(Probe, Displayable):
     """Looks at every result while a `with` block runs; see `watch`.
 
     >>> net = votive.nn.Tanh()
@@ -104,17 +104,17 @@ class Watch(Probe, Shown):
         self.every, self.action, self.limit = every, action, limit
         self.findings: list[Finding] = []
         self.checked = 0  # results that were looked at
-        self._eye = BackwardEye(self._backward, lambda: not self.blind) if backward else None
+        self._observer = BackwardObserver(self._backward, lambda: not self.inactive) if backward else None
 
     def __enter__(self) -> Self:
         super().__enter__()
-        if self._eye is not None:
-            self._eye.__enter__()
+        if self._observer is not None:
+            self._observer.__enter__()
         return self
 
     def __exit__(self, *exc: Any) -> None:
-        if self._eye is not None:
-            self._eye.__exit__(*exc)
+        if self._observer is not None:
+            self._observer.__exit__(*exc)
         super().__exit__(*exc)
 
     def mark(self) -> Any:

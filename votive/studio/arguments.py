@@ -16,7 +16,7 @@ class BadArgument(ValueError):
 
 
 @dataclass(frozen=True)
-class Within:
+class Bounds:
     """Bounds of a number, or of the length of a text or list."""
 
     low: float
@@ -24,10 +24,10 @@ class Within:
 
 
 # What most actions share.
-Index = Annotated[int, Within(0, 1 << 31)]
-Address = Annotated[str, Within(0, 500)]
-Text = Annotated[str, Within(0, 500_000)]
-Window = Annotated[list[Index], Within(2, 2)]
+Index = Annotated[int, Bounds(0, 1 << 31)]
+Address = Annotated[str, Bounds(0, 500)]
+Text = Annotated[str, Bounds(0, 500_000)]
+Window = Annotated[list[Index], Bounds(2, 2)]
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,8 @@ def checked(name: str, value: Any, wanted: Any) -> Any:
         return _one_of(name, value, get_args(wanted))
     if origin is Literal:
         if value not in get_args(wanted) or isinstance(value, bool):
-            told = ", ".join(repr(v) for v in get_args(wanted))
-            raise BadArgument(f"{name} must be one of {told}; got {value!r:.80}.")
+            allowed = ", ".join(repr(v) for v in get_args(wanted))
+            raise BadArgument(f"{name} must be one of {allowed}; got {value!r:.80}.")
         return value
     if origin is list:
         if not isinstance(value, list):
@@ -141,7 +141,7 @@ def _one_of(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
     raise last
 
 
-def _bounded(name: str, value: Any, bound: Within) -> None:
+def _bounded(name: str, value: Any, bound: Bounds) -> None:
     if isinstance(value, (str, list)):
         if not bound.low <= len(value) <= bound.high:
             raise BadArgument(f"{name} must have {bound.low:,} to {bound.high:,} elements, got {len(value):,}.")

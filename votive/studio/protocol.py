@@ -61,10 +61,10 @@ class Cancel:
 
 @dataclass(frozen=True)
 class Enter:
-    """Who speaks: a token, and the room that was left when the connection was lost."""
+    """Who speaks: a token, and the workspace that was left when the connection was lost."""
 
     token: str | None = None
-    room: str | None = None
+    workspace: str | None = None
 
 
 def read(text: str | bytes) -> Request | Cancel | Enter:
@@ -91,8 +91,8 @@ def read(text: str | bytes) -> Request | Cancel | Enter:
         raise BadFrame(wrong, _id_of(said))
     if "cancel" in said:
         return Cancel(_id(said["cancel"], "cancel"))
-    if "do" not in said and ("token" in said or "room" in said):
-        return Enter(_text(said, "token", 200), _text(said, "room", 80))
+    if "do" not in said and ("token" in said or "workspace" in said):
+        return Enter(_text(said, "token", 200), _text(said, "workspace", 80))
     id = _id(said.get("id"), "id")
     do, args = said.get("do"), said.get("args", {})
     if not isinstance(do, str) or not re.fullmatch(r"[a-z_]{1,40}\.[a-z_]{1,40}", do):
@@ -173,8 +173,8 @@ def write(header: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> 
     for name, array in (blobs or {}).items():
         array = np.ascontiguousarray(array)
         # Zero-dimensional arrays come back with one dimension from ascontiguousarray.
-        told = {"name": name, "dtype": _TYPES[array.dtype.name], "shape": list(array.shape)}
-        listed.append({**told, "at": at})
+        entry = {"name": name, "dtype": _TYPES[array.dtype.name], "shape": list(array.shape)}
+        listed.append({**entry, "at": at})
         parts.append(array.tobytes() + bytes(-array.nbytes % 8))
         at += len(parts[-1])
     said = {**header, "blobs": listed} if listed else dict(header)

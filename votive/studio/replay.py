@@ -21,7 +21,7 @@ from ..glass.lens import Lens, logit_lens
 from ..glass.parts import Parts
 from ..glass.session_tree import SessionNode
 from ..glass.targets import NoMatch
-from .edited import Edited
+from .edited_model import EditedModel
 from .models import Loaded
 
 
@@ -40,8 +40,8 @@ class Part:
 def stretches(node: SessionNode) -> list[tuple[int, int, list[Any]]]:
     """Where the edits of a node's text change: beginnings, ends and edits."""
     cuts = {0, node.stop}
-    for live in node.plan:
-        cuts |= {at for at in (live.since, live.until) if at is not None and 0 < at < node.stop}
+    for timed in node.plan:
+        cuts |= {at for at in (timed.since, timed.until) if at is not None and 0 < at < node.stop}
     return [
         (start, stop, [e.edit for e in node.plan if e.during(start, stop)])
         for start, stop in itertools.pairwise(sorted(cuts))
@@ -54,7 +54,7 @@ def parts_of(loaded: Loaded, node: SessionNode, *, measure: bool = False) -> Ite
     found = stretches(node)
     cache = nn.DynamicCache() if len(found) > 1 else None
     for start, stop, edits in found:
-        model = Edited(loaded.model, edits, measure=measure) if edits else loaded.model
+        model = EditedModel(loaded.model, edits, measure=measure) if edits else loaded.model
         given: dict[str, Any] = {"use_cache": False}
         if cache is not None:
             given = {"use_cache": True, "past_key_values": cache}
@@ -159,7 +159,7 @@ def captured(loaded: Loaded, node: SessionNode, at: Any) -> dict[str, Any]:
             with seen:
                 p.model(p.ids, **p.given)
         except NoMatch as e:
-            if any(live.edit.do in ("swap", "skip") for live in node.plan):
+            if any(timed.edit.do in ("swap", "skip") for timed in node.plan):
                 raise NoMatch(f"{at!r} is not called: a module around it is skipped or swapped for another.") from e
             raise
         for address in seen:

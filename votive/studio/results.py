@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ..glass.debugger import Debugger
+from ..glass.display import Displayable
 from ..glass.heatmap import Heatmap
-from ..glass.shown import Shown
 from ..glass.table import Table
 
 # Cells of a heat map, rows of a table and names of a chart that are sent.
@@ -25,26 +25,26 @@ MOVES = ("run", "over", "step", "out", "back")
 PAGE = 8 << 20
 
 
-def figure_told(figure: Any) -> dict[str, Any]:
+def figure_json(figure: Any) -> dict[str, Any]:
     """A figure as plain values; of a large one less is told, and that is said in its note.
 
     >>> from votive.glass.plots import Bars
-    >>> from votive.studio.results import figure_told
-    >>> told = figure_told(Bars([float("nan"), 1.0], ["a", "b"]))
-    >>> told["kind"], told["values"]
+    >>> from votive.studio.results import figure_json
+    >>> fields = figure_json(Bars([float("nan"), 1.0], ["a", "b"]))
+    >>> fields["kind"], fields["values"]
     ('bars', [None, 1.0])
     """
     kind = type(figure).__name__.lower()
     if isinstance(figure, Heatmap):
         return _heatmap(figure)
-    told = {"kind": kind, **figure.to_dict()}
+    fields = {"kind": kind, **figure.to_dict()}
     if isinstance(figure, Table):
-        told["rows"] = [[_cell(c) for c in row] for row in figure.rows[:ROWS]]
-        told["depths"] = None if figure.depths is None else list(figure.depths[:ROWS])
-        told["shares"] = None if figure.shares is None else _plain(list(figure.shares[:ROWS]))
-        told["note"] = figure.told(ROWS)
-        return told
-    found: dict[str, Any] = _plain(told)
+        fields["rows"] = [[_cell(c) for c in row] for row in figure.rows[:ROWS]]
+        fields["depths"] = None if figure.depths is None else list(figure.depths[:ROWS])
+        fields["shares"] = None if figure.shares is None else _plain(list(figure.shares[:ROWS]))
+        fields["note"] = figure.footer(ROWS)
+        return fields
+    found: dict[str, Any] = _plain(fields)
     return found
 
 
@@ -92,18 +92,18 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def picture_told(thing: Shown, name: str | None) -> list[dict[str, Any]]:
+def picture_json(thing: Displayable, name: str | None) -> list[dict[str, Any]]:
     """All figures of a picture."""
-    return [figure_told(f) for f in thing.figures(name)]
+    return [figure_json(f) for f in thing.figures(name)]
 
 
-def told(thing: Shown, *, whole: bool = False) -> dict[str, Any]:
+def result_json(thing: Displayable, *, whole: bool = False) -> dict[str, Any]:
     """Names of the pictures, and the first of them; or as many as a page holds."""
     names = list(thing.pictures())
     found: dict[str, Any] = {}
     used, missing = 0, 0
     for name in names if whole else names[:1]:
-        one = picture_told(thing, name)
+        one = picture_json(thing, name)
         used += len(json.dumps(one))
         if used > PAGE and found:
             missing = len(names) - len(found)
@@ -117,11 +117,11 @@ def told(thing: Shown, *, whole: bool = False) -> dict[str, Any]:
     return {"title": type(thing).__name__, "names": names, "pictures": found, "missing": said, "moves": moves}
 
 
-def moved(thing: Any, name: str) -> dict[str, Any]:
+def move_debugger(thing: Any, name: str) -> dict[str, Any]:
     """Move a debugger, and tell where it stands then."""
     if not isinstance(thing, Debugger) or name not in MOVES:
         raise ValueError(f"there is no move {name!r} of a {type(thing).__name__}.")
     if thing.ended and name != "back":
         raise RuntimeError("the run has ended; go back to look at it.")
     getattr(thing, name)()
-    return told(thing)
+    return result_json(thing)

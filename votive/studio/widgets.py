@@ -15,9 +15,9 @@ import traitlets
 
 from ..glass.debugger import Debugger
 from . import protocol, results
-from .answers import Answers, Pictures
 from .bundle import styles
-from .saved import RESULT, save_html, script, view_path
+from .html_export import RESULT, save_html, script, view_path
+from .notebook_backend import Pictures, SessionBackend
 
 _TAIL = """
 export default {
@@ -43,8 +43,10 @@ class _Widget(anywidget.AnyWidget):  # type: ignore[misc]
             return
         given = said.get("args")
         header, blobs = self.answers.answer(said["do"], given if isinstance(given, dict) else {})
-        told = [{"name": n, "dtype": protocol._TYPES[b.dtype.name], "shape": list(b.shape)} for n, b in blobs.items()]
-        reply = {"id": said.get("id"), **header, "blobs": told}
+        entries = [
+            {"name": n, "dtype": protocol._TYPES[b.dtype.name], "shape": list(b.shape)} for n, b in blobs.items()
+        ]
+        reply = {"id": said.get("id"), **header, "blobs": entries}
         self.send(reply, buffers=[b.tobytes() for b in blobs.values()])
 
 
@@ -52,17 +54,17 @@ class ResultWidget(_Widget):
     """The pictures of a result; the first is there from the beginning, others are asked for."""
 
     _esm = script(RESULT) + _TAIL % ("mountResult", RESULT)
-    told = traitlets.Dict().tag(sync=True)
+    result = traitlets.Dict().tag(sync=True)
 
     def __init__(self, thing: Any) -> None:
-        super().__init__(told=results.told(thing))
+        super().__init__(result=results.result_json(thing))
         self._begin(thing, Pictures(thing))
         if isinstance(thing, Debugger):
             _after_cells(self)
 
     def refresh(self) -> None:
         """Show the result as it is now."""
-        self.told = results.told(self.shown)
+        self.result = results.result_json(self.shown)
 
     def save_html(self, path: Any) -> None:
         """Write it as a page that needs no kernel."""
@@ -77,7 +79,7 @@ class SessionWidget(_Widget):
     def __init__(self, session: Any, view: str) -> None:
         path = view_path(view)
         super().__init__(view=view, _esm=script(path) + _TAIL % ("mountView", path))
-        self._begin(session, Answers(session))
+        self._begin(session, SessionBackend(session))
         _after_cells(self)
 
     def refresh(self) -> None:

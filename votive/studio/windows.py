@@ -68,8 +68,8 @@ def window(
     cells = overview(part, reduce or "absmax")
     found = cells[np.isfinite(cells)]
     low, high = (float(found.min()), float(found.max())) if found.size else (0.0, 0.0)
-    told = {**data, "min": low, "max": high, "exact": False, "reduce": reduce or "absmax"}
-    return told, {"values": as_bytes(cells, low, high)}
+    summary = {**data, "min": low, "max": high, "exact": False, "reduce": reduce or "absmax"}
+    return summary, {"values": as_bytes(cells, low, high)}
 
 
 def overview(x: Any, reduce: str) -> Any:

@@ -11,19 +11,19 @@ from typing import Any
 from ..arguments import Signature, signature_of
 
 GROUPS = (
-    "again",
+    "rebuild",
     "attention",
     "console",
     "debug",
     "edits",
     "explain",
-    "hearing",
+    "speech",
     "layers",
     "lens",
     "model",
     "profile",
     "session",
-    "sight",
+    "vision",
     "value",
 )
 
@@ -33,15 +33,15 @@ _DOING = {
     "attention": "reading attention weights",
     "debug": "running the model in the debugger",
     "edits": "running the model under the edits",
-    "hearing": "reading the sound",
-    "hearing.alignment": "reading attention to the sound",
-    "hearing.heads": "reading attention to the sound",
-    "hearing.transcribe": "listening",
+    "speech": "reading the sound",
+    "speech.alignment": "reading attention to the sound",
+    "speech.heads": "reading attention to the sound",
+    "speech.transcribe": "listening",
     "layers": "measuring the layers",
     "lens": "running the logit lens",
     "profile": "profiling",
     "session": "working on the session",
-    "session.again": "writing the text again",
+    "session.rebuild": "writing the text again",
     "session.auto": "generating",
     "session.choose": "reading the token",
     "session.diff": "comparing two branches",
@@ -51,7 +51,7 @@ _DOING = {
     "session.save": "saving the session",
     "session.step": "writing a token",
     "session.top": "ranking the next tokens",
-    "sight": "looking at the picture",
+    "vision": "looking at the picture",
     "value": "running the model for a value",
 }
 

@@ -15,13 +15,13 @@ _PARTS = {"attention": ("attn", "attention"), "mlp": ("mlp", "feed_forward", "ff
 @action("layers.statistics")
 def statistics(job: Job, node: Index | None = None) -> dict[str, Any]:
     """Norm (averaged over positions), mean and deviation of the stream, attention and MLP."""
-    room = job.room
-    at = room.session._node(node)
+    workspace = job.workspace
+    at = workspace.session._node(node)
 
     def make() -> tuple[Any, int]:
-        wanted = _addresses(room.loaded)
+        wanted = _addresses(workspace.loaded)
         # A layer that is swapped makes other calls than it has parts.
-        found = replay.captured(room.loaded, at, lambda frame: str(frame.address) in wanted)
+        found = replay.captured(workspace.loaded, at, lambda frame: str(frame.address) in wanted)
         rows = []
         for address, (layer, part) in wanted.items():
             if address not in found:
@@ -39,8 +39,8 @@ def statistics(job: Job, node: Index | None = None) -> dict[str, Any]:
             )
         return rows, 100 * len(rows)
 
-    rows = room.kept(("layers", at.id), make)
-    room.log(job, f"print(glass.layer_statistics(model, votive.tensor([session.tokens_of({at.id})])))")
+    rows = workspace.cached(("layers", at.id), make)
+    workspace.log(job, f"print(glass.layer_statistics(model, votive.tensor([session.tokens_of({at.id})])))")
     return {"node": at.id, "rows": rows}
 
 

@@ -22,11 +22,11 @@ export function mountView({ model, el, render }) {
   };
   // As on the page: views are there first, and what they show comes after.
   const end = render({ model: store, el: box });
-  const heard = () => {
+  const listener = () => {
     const last = store.get("notices").at(-1);
     tell(last?.kind === "error" ? last.text : "");
   };
-  store.on("change:notices", heard);
+  store.on("change:notices", listener);
   const renew = async () => {
     const state = await store.ask("session.state", {});
     if (state.nodes.length) take(store, state);

@@ -3,7 +3,7 @@
  * server that was started anew, or take the text along.
  */
 
-import { packed, toHash } from "./again.js";
+import { packed, toHash } from "./rebuild.js";
 import { h, put } from "./dom.js";
 import { notice, watch } from "./state.js";
 

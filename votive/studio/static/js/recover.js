@@ -54,7 +54,7 @@ export function keptList(model, { done }) {
   const list = h("ul", { class: "files", id: "kept" });
   const note = h("p", { class: "dim small" });
   async function fill() {
-    const { on, kept } = await ask(model, "session.kept", {});
+    const { on, kept } = await ask(model, "session.autosaved", {});
     note.textContent = on ? "What you do is kept every few seconds, in case the studio ends before you save." : "Automatic keeping is switched off.";
     put(list, kept.map((one) => h("li", { class: "row" },
       h("button", { type: "button", class: "file grow", "data-name": one.name, onclick: async () => { if (await recover(model, one)) done(); } },
