@@ -14,11 +14,11 @@ import re
 import sys
 import warnings
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from ..core.similar import did_you_mean, similar
 
-__all__ = ["main"]
+__all__ = ["Commands", "main"]
 
 # Every command and what `votive --help` says of it; the file of a command bears its name.
 COMMANDS = {
@@ -56,6 +56,10 @@ exit codes: 0 done, 1 error, 2 wrong usage, 130 interrupted.
 """
 
 
+# What the `add` of a command is given: where its parser goes.
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+
 class UsageError(Exception):
     """Arguments that do not go together; ends like a wrong option, with exit code 2."""
 
@@ -78,7 +82,7 @@ class Parser(argparse.ArgumentParser):
             message = re.sub(argparse_text, plain, message)
         self.exit(USAGE, f"votive: {message}\nTry '{self.prog} --help'.\n")
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         """What argparse calls to see that a value is one of an argument's choices."""
         if action.choices is not None and value not in action.choices:
             known = [str(c) for c in action.choices]
@@ -110,16 +114,16 @@ class Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, **{**options, "max_help_position": 28})
 
 
-def common() -> argparse.ArgumentParser:
+def common() -> Parser:
     """Options that every command takes, before or after its name."""
-    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    shared = Parser(add_help=False, argument_default=argparse.SUPPRESS)
     group = shared.add_argument_group("general options")
     group.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     group.add_argument("-q", "--quiet", action="store_true", help="no progress, no notes")
     return shared
 
 
-def command(commands: Any, name: str, *, description: str, examples: str = "") -> argparse.ArgumentParser:
+def command(commands: Commands, name: str, *, description: str, examples: str = "") -> argparse.ArgumentParser:
     """The parser of one command, for its `add`."""
     return commands.add_parser(
         name,
@@ -279,5 +283,5 @@ def error_message(error: BaseException) -> str:
     return "\n".join([first, *(f"  {line}" for line in more)])
 
 
-def _warn(message: Any, category: Any, *_: Any, **__: Any) -> None:
+def _warn(message: object, category: object, *_: object, **__: object) -> None:
     print(f"votive: warning: {message}", file=sys.stderr)

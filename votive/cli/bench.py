@@ -6,20 +6,25 @@ numbers from elsewhere. Knows operators and models by their public names.
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import UsageError, command
 from .numbers import number, whole
 from .terminal import note, print_json
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+    from . import Commands
 
-def add(commands: Any) -> None:
+
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -58,7 +63,7 @@ class Case:
         return seconds / self.amount * self.scale
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Measure and print."""
     import votive
 
@@ -119,7 +124,7 @@ def measured(case: Case, seconds: float) -> dict[str, Any]:
 def _cases() -> list[Case]:
     import votive as vt
 
-    def product(n: int, dtype: Any) -> Case:
+    def product(n: int, dtype: vt.dtype) -> Case:
         def make() -> Callable[[], Any]:
             a, b = vt.randn(n, n).to(dtype), vt.randn(n, n).to(dtype)
             return lambda: a @ b
@@ -139,7 +144,7 @@ def _cases() -> list[Case]:
         a = vt.ones(16, requires_grad=grad)
         return lambda: fn(a)
 
-    def backward(a: Any) -> Any:
+    def backward(a: Tensor) -> Any:
         (a * a).sum().backward()
 
     size = 4 * (1 << 24)
@@ -157,7 +162,7 @@ def _cases() -> list[Case]:
     ]
 
 
-def _decoding(args: Any) -> list[Case]:
+def _decoding(args: argparse.Namespace) -> list[Case]:
     """Reading a prompt and writing tokens with a model, where there is one."""
     from ..models import bundled
 
@@ -204,7 +209,7 @@ def _decoding(args: Any) -> list[Case]:
     ]
 
 
-def _compare(args: Any) -> int:
+def _compare(args: argparse.Namespace) -> int:
     """Run the repository's paired comparison in a process of its own."""
     import subprocess
     from importlib.util import find_spec

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.similar import did_you_mean
 from . import UsageError, command
@@ -16,6 +18,10 @@ from .inputs import checked_text
 from .model_options import add_model_options, load_model, one_model
 from .sampling_options import add_sampling_options, settings
 from .terminal import is_terminal, json_line, note, paint
+
+if TYPE_CHECKING:
+    from . import Commands
+
 
 _HELP = """\
 /help               this page
@@ -33,7 +39,7 @@ End a line with \\ to go on in the next, or put several between lines of \"\"\".
 Ctrl-C stops an answer; what has come so far is kept."""
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -61,7 +67,7 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write a JSON object for each answer")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Read, answer, until there is nothing more to read."""
     variables = dict(_assigned(text, "--template-var") for text in args.template_var)
     options = settings(args)
@@ -82,7 +88,7 @@ def run(args: Any) -> int:
 class Session:
     """One run of the program: lines in, answers out."""
 
-    def __init__(self, args: Any, talk: Conversation, interactive: bool) -> None:
+    def __init__(self, args: argparse.Namespace, talk: Conversation, interactive: bool) -> None:
         self.args, self.talk, self.interactive = args, talk, interactive
         self.failed = False
 
@@ -107,7 +113,7 @@ class Session:
                     self.obey(text)
                 else:
                     checked_text(text, "what you wrote")
-                    self.show(lambda text=text: self.talk.say(text))
+                    self.show(partial(self.talk.say, text))
             except (ValueError, OSError, KeyError, UsageError) as e:
                 if self.args.debug:
                     raise

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import UsageError, command
 from .inputs import read_text
@@ -13,8 +14,11 @@ from .model_options import add_model_options, find_model, model_path, use_thread
 from .numbers import whole
 from .terminal import note, print_json, progress
 
+if TYPE_CHECKING:
+    from . import Commands
 
-def add(commands: Any) -> None:
+
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -37,7 +41,7 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Classify and show."""
     from .. import no_grad
 
@@ -75,7 +79,7 @@ def run(args: Any) -> int:
     return 0
 
 
-def _classifier(args: Any) -> tuple[Any, Any]:
+def _classifier(args: argparse.Namespace) -> tuple[Any, Any]:
     """From paths to scores, and from a class to its name."""
     path = model_path(args, args.model)
     if path.is_file() and not (path.parent / "config.json").is_file():
@@ -94,26 +98,27 @@ def _classifier(args: Any) -> tuple[Any, Any]:
     return _from_folder(args, path)
 
 
-def _loaded(args: Any, path: Path, auto: Any) -> Any:
+def _loaded(args: argparse.Namespace, path: Path, auto: Any) -> Any:
     return auto.from_pretrained(path, dtype=args.dtype, device=args.device)
 
 
-def _from_folder(args: Any, path: Path) -> tuple[Any, Any]:
+def _from_folder(args: argparse.Namespace, path: Path) -> tuple[Any, Any]:
     from ..models import AutoImageProcessor, AutoModelForImageClassification
 
     model = _loaded(args, path, AutoModelForImageClassification)
-    prepare = AutoImageProcessor.from_pretrained(path)
+    processor: Any = AutoImageProcessor
+    prepare = processor.from_pretrained(path)
     names = _names(args, model.config.num_labels) or model.config.id2label or {}
-    names = {str(k): v for k, v in names.items()}
+    by_text = {str(k): v for k, v in names.items()}
 
     def classify(paths: list[str]) -> Any:
         x = prepare(paths, return_tensors="vt").pixel_values
         return model(x.to(model.device, model.dtype)).logits
 
-    return classify, lambda i: names.get(str(i), f"class {i}")
+    return classify, lambda i: by_text.get(str(i), f"class {i}")
 
 
-def _from_texts(args: Any, path: Path) -> tuple[Any, Any]:
+def _from_texts(args: argparse.Namespace, path: Path) -> tuple[Any, Any]:
     from ..models import AutoModelForZeroShotImageClassification, CLIPProcessor
     from ..text import Tokenizer
 
@@ -122,7 +127,8 @@ def _from_texts(args: Any, path: Path) -> tuple[Any, Any]:
     if args.labels:
         raise UsageError("--labels names classes; CLIP's are the texts of --text")
     model = _loaded(args, path, AutoModelForZeroShotImageClassification)
-    processor = CLIPProcessor.from_pretrained(path)
+    processor_class: Any = CLIPProcessor
+    processor = processor_class.from_pretrained(path)
     if args.tokenizer is not None:
         processor.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
     texts = processor(text=args.text, return_tensors="vt", padding=True)
@@ -138,7 +144,7 @@ def _from_texts(args: Any, path: Path) -> tuple[Any, Any]:
     return classify, lambda i: args.text[i]
 
 
-def _from_weights(args: Any, path: Path) -> tuple[Any, Any]:
+def _from_weights(args: argparse.Namespace, path: Path) -> tuple[Any, Any]:
     from .. import stack
     from ..io.source import as_dtype
     from ..vision import models
@@ -167,7 +173,7 @@ def _from_weights(args: Any, path: Path) -> tuple[Any, Any]:
     return classify, lambda i: (labels or {}).get(i, f"class {i}")
 
 
-def _names(args: Any, classes: int) -> dict[int, str] | None:
+def _names(args: argparse.Namespace, classes: int) -> dict[int, str] | None:
     """The names of --labels: lines, or JSON as a list or an object from numbers to names."""
     if args.labels is None:
         return None

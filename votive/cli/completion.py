@@ -6,17 +6,21 @@ Knows parsers by what argparse keeps of them; knows no command.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import COMMANDS, command
+
+if TYPE_CHECKING:
+    from . import Commands
+
 
 # Arguments that are called so are completed with the names of files.
 _PATHS = {"FILE", "FOLDER", "PATH", "MODEL", "IN", "OUT", "A", "B"}
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -29,7 +33,7 @@ def add(commands: Any) -> None:
     p.add_argument("shell", choices=sorted(_SHELLS), help="the shell you use")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print the script of a shell."""
     from . import parser
 
@@ -117,7 +121,7 @@ complete -o filenames -F _votive votive
 """
 
 
-def _bash_words(words: Any) -> str:
+def _bash_words(words: Iterable[str]) -> str:
     return f"COMPREPLY=($(compgen -W '{' '.join(words)}' -- \"$cur\"))"
 
 

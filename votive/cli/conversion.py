@@ -287,6 +287,8 @@ def _llama2c(made: Input, out: Path, request: Request) -> None:
 def _tokenizer(made: Input, note: Note) -> Any:
     from .model_options import read_tokenizer
 
+    if made.tokenizer is None:
+        return None
     try:
         return read_tokenizer(made.tokenizer, (made.config or {}).get("vocab_size"))
     except (FileNotFoundError, ValueError) as e:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import UsageError, command
 from .terminal import note, print_json, progress, size
+
+if TYPE_CHECKING:
+    from ..io import WeightSource
+    from . import Commands
+
 
 FORMATS = ("safetensors", "folder", "gguf", "npz", "npy", "llama2c", "torch")
 _DTYPES = ("float32", "float16", "bfloat16", "float64")
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -50,7 +56,7 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Convert and tell what was written."""
     from .conversion import Request, format_of, open_input, write
 
@@ -99,7 +105,7 @@ def run(args: Any) -> int:
     return 0
 
 
-def selected(args: Any, source: Any) -> Any:
+def selected(args: argparse.Namespace, source: WeightSource) -> Any:
     """The source with tensors picked, dropped and renamed as asked."""
     from .inputs import matching_names
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import UsageError, command
 from .inputs import checked_text
 from .model_options import add_model_options, load_model
 from .terminal import is_terminal
 
+if TYPE_CHECKING:
+    from . import Commands
 
-def add(commands: Any) -> None:
+
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -34,7 +38,7 @@ def add(commands: Any) -> None:
     add_model_options(p)
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Load, open the debugger, read commands."""
     import votive
     from votive import glass
@@ -54,7 +58,7 @@ def run(args: Any) -> int:
     return 0
 
 
-def _case(args: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+def _case(args: argparse.Namespace) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """The model and what it is called with."""
     import votive
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import UsageError, command
 from .inputs import checked_text, read_stdin, read_text
@@ -13,8 +14,11 @@ from .model_options import add_model_options, model_path, use_threads
 from .numbers import whole
 from .terminal import is_terminal, print_json, table, width
 
+if TYPE_CHECKING:
+    from . import Commands
 
-def add(commands: Any) -> None:
+
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -39,7 +43,7 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Encode and show."""
     from ..models import SentenceEncoder
     from ..text import Tokenizer
@@ -56,7 +60,8 @@ def run(args: Any) -> int:
         encoder = _from_file(args, place)
     else:
         _check_folder(args, place)
-        encoder = SentenceEncoder.from_pretrained(place, dtype=args.dtype, device=args.device)
+        encoder_class: Any = SentenceEncoder
+        encoder = encoder_class.from_pretrained(place, dtype=args.dtype, device=args.device)
     if args.tokenizer is not None:
         encoder.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
     bar = not args.quiet and is_terminal(sys.stderr) and len(texts) > 256
@@ -95,14 +100,14 @@ def run(args: Any) -> int:
 _POOLING = {1: "mean_tokens", 2: "cls_token", 3: "lasttoken"}
 
 
-def _check_folder(args: Any, folder: Path) -> None:
+def _check_folder(args: argparse.Namespace, folder: Path) -> None:
     from ..models.config import NAME, read_json
 
     if (folder / NAME).is_file():
         check_kind("embed", args.model, read_json(folder / NAME), folder)
 
 
-def _from_file(args: Any, place: Path) -> Any:
+def _from_file(args: argparse.Namespace, place: Path) -> Any:
     """A sentence encoder from a GGUF file."""
     from ..io import open_weights
     from ..models import AutoModelForTextEncoding, SentenceEncoder
@@ -120,10 +125,11 @@ def _from_file(args: Any, place: Path) -> Any:
         check_kind("embed", args.model, Checkpoint.find(place).config)
     model = AutoModelForTextEncoding.from_pretrained(place, dtype=args.dtype, device=args.device)
     limit = metadata.get(f"{kind}.context_length")
-    return SentenceEncoder(model, Tokenizer.from_pretrained(place), pooling=pooling, normalize=True, max_length=limit)
+    encoder_class: Any = SentenceEncoder
+    return encoder_class(model, Tokenizer.from_pretrained(place), pooling=pooling, normalize=True, max_length=limit)
 
 
-def read_texts(args: Any) -> list[str]:
+def read_texts(args: argparse.Namespace) -> list[str]:
     """The sentences, from wherever they come."""
     lines: list[str] = []
     if args.file is not None and args.file != "-":

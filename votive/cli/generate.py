@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import UsageError, command
 from .inputs import checked_text, read_stdin, read_text
@@ -13,8 +14,12 @@ from .numbers import number, whole
 from .sampling_options import add_sampling_options, seeded, settings
 from .terminal import is_terminal, json_line, note, paint, print_json
 
+if TYPE_CHECKING:
+    from ..nn import Module
+    from . import Commands
 
-def add(commands: Any) -> None:
+
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -46,7 +51,7 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write tokens, log probabilities and times")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Load, write, report."""
     options = settings(args)
     for name in ("num_beams", "length_penalty", "num_return_sequences", "prefill_chunk_size"):
@@ -85,14 +90,14 @@ def run(args: Any) -> int:
     return 0
 
 
-def _warn_of_length(args: Any, loaded: Loaded, length: int) -> None:
+def _warn_of_length(args: argparse.Namespace, loaded: Loaded, length: int) -> None:
     """Say that a text that was asked for is longer than the model was made for."""
     context = getattr(loaded.model.config, "max_position_embeddings", None)
     if args.max_new_tokens is not None and not loaded.seq2seq and context and length > context:
         note(args, f"{loaded.name} was made for {context:,} tokens in all; what is written beyond them gets worse.")
 
 
-def prompt_of(args: Any) -> str:
+def prompt_of(args: argparse.Namespace) -> str:
     """The text to continue, from wherever it comes."""
     if args.prompt is not None and args.file is not None:
         raise UsageError("give the prompt as an argument or as --file, not both")
@@ -105,7 +110,7 @@ def prompt_of(args: Any) -> str:
     return checked_text(args.prompt or "", "the prompt")
 
 
-def encoded(args: Any, loaded: Loaded, prompt: str) -> list[int]:
+def encoded(args: argparse.Namespace, loaded: Loaded, prompt: str) -> list[int]:
     """The ids that the model goes on from."""
     tokenizer = loaded.tokenizer
     if args.chat:
@@ -126,13 +131,20 @@ def encoded(args: Any, loaded: Loaded, prompt: str) -> list[int]:
     return ids
 
 
-def _generate_one(args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any) -> None:
+def _generate_one(
+    args: argparse.Namespace,
+    loaded: Loaded,
+    ids: list[int],
+    options: dict[str, Any],
+    draft: Module | None,
+    facts: dict[str, Any],
+) -> None:
     from ..generation import stream
 
     shown = not args.json
     live = shown and args.stream is not False
     echo = not (args.no_echo or args.chat or loaded.seq2seq)
-    extra = {} if draft is None else {"assistant_model": draft}
+    extra: dict[str, Any] = {} if draft is None else {"assistant_model": draft}
     began = time.perf_counter()
     events = stream(loaded.model, loaded.tokenizer, ids, **extra, **options)
     if live and echo:
@@ -157,12 +169,17 @@ def _generate_one(args: Any, loaded: Loaded, ids: list[int], options: dict[str, 
 
 
 def _generate_several(
-    args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any
+    args: argparse.Namespace,
+    loaded: Loaded,
+    ids: list[int],
+    options: dict[str, Any],
+    draft: Module | None,
+    facts: dict[str, Any],
 ) -> None:
     from .. import tensor
     from ..generation import generate
 
-    extra = {} if draft is None else {"assistant_model": draft}
+    extra: dict[str, Any] = {} if draft is None else {"assistant_model": draft}
     began = time.perf_counter()
     found = generate(
         loaded.model,

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+from typing import TYPE_CHECKING, Any
 
 from . import UsageError, command
 from .model_options import one_model
 from .numbers import whole
 from .terminal import number, paint, print_json, progress, size, table, width
 
+if TYPE_CHECKING:
+    from ..data.tokens import TokenFile
+    from ..io import WeightSource
+    from . import Commands
+    from .inputs import Found
+
+
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -56,7 +64,7 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Describe what is there."""
     from .inputs import open_path
 
@@ -82,7 +90,7 @@ def run(args: Any) -> int:
     return 0
 
 
-def gathered(args: Any, found: Any) -> dict[str, Any]:
+def gathered(args: argparse.Namespace, found: Found) -> dict[str, Any]:
     """All facts, as JSON has them."""
     report: dict[str, Any] = {
         "path": str(found.path),
@@ -101,7 +109,7 @@ def gathered(args: Any, found: Any) -> dict[str, Any]:
     return report
 
 
-def _weights(args: Any, source: Any) -> dict[str, Any]:
+def _weights(args: argparse.Namespace, source: WeightSource) -> dict[str, Any]:
     from .inputs import matching_names
 
     names = matching_names(source.names(), args.tensor)
@@ -110,7 +118,7 @@ def _weights(args: Any, source: Any) -> dict[str, Any]:
         infos.sort(key=lambda i: i.name)
     elif args.sort == "size":
         infos.sort(key=lambda i: -i.nbytes)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": i.name,
             "shape": list(i.shape),
@@ -130,7 +138,7 @@ def _weights(args: Any, source: Any) -> dict[str, Any]:
     return out
 
 
-def _measure(args: Any, source: Any, rows: list[dict[str, Any]]) -> None:
+def _measure(args: argparse.Namespace, source: WeightSource, rows: list[dict[str, Any]]) -> None:
     from .tensor_stats import histogram, statistics
 
     total = sum(r["nbytes"] for r in rows)
@@ -170,7 +178,7 @@ def tree(rows: list[dict[str, Any]], depth: int) -> list[dict[str, Any]]:
     ]
 
 
-def _tokens(tokens: Any, stats: bool) -> dict[str, Any]:
+def _tokens(tokens: TokenFile, stats: bool) -> dict[str, Any]:
     out: dict[str, Any] = {"count": len(tokens), "dtype": str(tokens.dtype)}
     if stats and len(tokens):
         import numpy as np
@@ -196,7 +204,7 @@ def _tokens(tokens: Any, stats: bool) -> dict[str, Any]:
 # --- as text ----------------------------------------------------------------------------------
 
 
-def _page(args: Any, report: dict[str, Any]) -> list[str]:
+def _page(args: argparse.Namespace, report: dict[str, Any]) -> list[str]:
     many = f", {len(report['files'])} files" if len(report["files"]) > 1 else ""
     facts = [f"{report['format']}{many}", size(report["nbytes"])]
     if "tensors" in report:
@@ -235,7 +243,7 @@ def _values(title: str, values: dict[str, Any], full: bool) -> list[str]:
     return lines
 
 
-def _short(value: Any, full: bool) -> str:
+def _short(value: object, full: bool) -> str:
     if isinstance(value, (list, tuple)) and len(value) > 8 and not full:
         inner = ", ".join(repr(v) for v in value[:4])
         return f"[{inner}, …] ({len(value)} values)"
@@ -266,7 +274,7 @@ def _tree_lines(rows: list[dict[str, Any]]) -> list[str]:
     return list(table(cells, ["prefix", "tensors", "parameters", "size"], right="lrrr"))
 
 
-def _tensor_lines(args: Any, rows: list[dict[str, Any]]) -> list[str]:
+def _tensor_lines(args: argparse.Namespace, rows: list[dict[str, Any]]) -> list[str]:
     headers, right = ["name", "stored", "shape", "size"], "lllr"
     cells = [[r["name"], r["stored"], "×".join(map(str, r["shape"])) or "scalar", size(r["nbytes"])] for r in rows]
     if args.stats:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import command
 from .model_kinds import require_model
@@ -11,8 +12,11 @@ from .model_options import add_model_options, find_model, use_threads
 from .numbers import whole
 from .terminal import print_json, progress
 
+if TYPE_CHECKING:
+    from . import Commands
 
-def add(commands: Any) -> None:
+
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -32,7 +36,7 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Read and print."""
     from ..models import AutoModelForVision2Seq, TrOCRProcessor
     from ..text import Tokenizer
@@ -44,7 +48,8 @@ def run(args: Any) -> int:
     use_threads(args)
     place = find_model(args, args.model).path
     model = AutoModelForVision2Seq.from_pretrained(place, dtype=args.dtype, device=args.device)
-    processor = TrOCRProcessor.from_pretrained(place)
+    processor_class: Any = TrOCRProcessor
+    processor = processor_class.from_pretrained(place)
     if args.tokenizer is not None:
         processor.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
     asked: dict[str, Any] = {"output_scores": True, "return_dict_in_generate": True}

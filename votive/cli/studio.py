@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import ipaddress
-from typing import Any
+from typing import TYPE_CHECKING
 
 from . import command
 from .model_options import one_model
 from .numbers import whole
 from .terminal import note
 
+if TYPE_CHECKING:
+    from . import Commands
 
-def add(commands: Any) -> None:
+
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -41,7 +45,7 @@ def add(commands: Any) -> None:
     )
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     if not _is_loopback(args.host):
         note(

@@ -8,9 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from ..io import WeightSource
+    from ..tensor import Tensor
+
 
 Array = np.ndarray[Any, Any]
 # Elements that are read at a time.
@@ -24,7 +29,7 @@ def _dot(a: Array, b: Array) -> float:
     return float(np.einsum("i,i->", a, b))
 
 
-def values(tensor: Any) -> Array:
+def values(tensor: Tensor) -> Array:
     """A tensor's numbers as flat float64; complex ones by their magnitude."""
     import votive
 
@@ -33,7 +38,7 @@ def values(tensor: Any) -> Array:
     return tensor.to(votive.float64).numpy().reshape(-1)
 
 
-def parts(source: Any, name: str) -> Iterator[Array]:
+def parts(source: WeightSource, name: str) -> Iterator[Array]:
     """A tensor of a source as flat float64 parts."""
     from ..io.streamed import parts as read
 
@@ -123,7 +128,7 @@ class Statistics:
         }
 
 
-def statistics(source: Any, name: str) -> Statistics:
+def statistics(source: WeightSource, name: str) -> Statistics:
     """Statistics of one tensor of a source."""
     out = Statistics()
     for x in parts(source, name):
@@ -131,7 +136,7 @@ def statistics(source: Any, name: str) -> Statistics:
     return out
 
 
-def histogram(source: Any, name: str, low: float, high: float, bins: int) -> list[int]:
+def histogram(source: WeightSource, name: str, low: float, high: float, bins: int) -> list[int]:
     """How many numbers lie in each of `bins` equal parts of low..high."""
     counts = np.zeros(bins, np.int64)
     scale = bins / (high - low) if high > low else 0.0
@@ -200,7 +205,7 @@ class Difference:
 
 
 def difference(
-    a: Any, b: Any, name: str, other: str | None = None, *, atol: float = 0.0, rtol: float = 0.0
+    a: WeightSource, b: WeightSource, name: str, other: str | None = None, *, atol: float = 0.0, rtol: float = 0.0
 ) -> Difference:
     """The difference of a tensor of one source and one of another, of the same shape."""
     from ..io.streamed import parts as read
@@ -211,7 +216,7 @@ def difference(
     return out
 
 
-def _comparable(x: Any, y: Any) -> tuple[Array, Array]:
+def _comparable(x: Tensor, y: Tensor) -> tuple[Array, Array]:
     """Two tensors as flat float64 arrays that are equal only where the tensors are."""
     import votive
 

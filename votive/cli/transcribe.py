@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import UsageError, command
 from .model_kinds import require_model
@@ -12,10 +13,15 @@ from .model_options import add_model_options, find_model, use_threads
 from .numbers import number, whole
 from .terminal import note, print_json, progress
 
+if TYPE_CHECKING:
+    from ..speech import Segment, Transcriber, Transcript
+    from . import Commands
+
+
 FORMATS = ("txt", "srt", "vtt", "tsv", "json")
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -64,7 +70,7 @@ def add(commands: Any) -> None:
     how.add_argument("--seed", metavar="N", type=whole(), help="the same seed draws the same text")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Hear each file and write what was said; files that cannot be read are told at the end."""
     from ..speech import Transcriber, language_code
 
@@ -113,12 +119,12 @@ def run(args: Any) -> int:
     return 1 if failed else 0
 
 
-def _formats(args: Any) -> list[str]:
+def _formats(args: argparse.Namespace) -> list[str]:
     asked = args.format or ["txt"]
     return list(FORMATS) if "all" in asked else list(dict.fromkeys(asked))
 
 
-def _targets(args: Any, formats: list[str]) -> dict[tuple[str, str], Path]:
+def _targets(args: argparse.Namespace, formats: list[str]) -> dict[tuple[str, str], Path]:
     """Where each result goes; two that would be one file are an error before any work is done."""
     if args.output_dir is None:
         if len(formats) > 1:
@@ -132,7 +138,7 @@ def _targets(args: Any, formats: list[str]) -> dict[tuple[str, str], Path]:
     return found
 
 
-def _options(args: Any) -> dict[str, Any]:
+def _options(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `transcribe` that were given."""
     given = {
         "language": args.language,
@@ -154,7 +160,7 @@ def _options(args: Any) -> dict[str, Any]:
     }
 
 
-def _transcribe(args: Any, transcriber: Any, name: str, options: dict[str, Any]) -> Any:
+def _transcribe(args: argparse.Namespace, transcriber: Transcriber, name: str, options: dict[str, Any]) -> Transcript:
     """The transcript of a file, with a bar of its seconds."""
     from ..speech import load_audio
 
@@ -168,7 +174,7 @@ def _transcribe(args: Any, transcriber: Any, name: str, options: dict[str, Any])
             bar.advance(seconds - done)
             done = seconds
 
-        def seen(segment: Any) -> None:
+        def seen(segment: Segment) -> None:
             bar.label(_short(segment.text))
 
         return transcriber(sound, progress=advance, on_segment=seen, **options)
@@ -179,13 +185,13 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _spoken(found: Any) -> str:
+def _spoken(found: Transcript) -> str:
     from ..speech import LANGUAGES
 
     return f"{LANGUAGES[found.language].title()}, {found.language_probability:.0%} sure"
 
 
-def _print(args: Any, name: str, found: Any, formats: list[str]) -> None:
+def _print(args: argparse.Namespace, name: str, found: Transcript, formats: list[str]) -> None:
     if len(args.files) > 1:
         print(f"# {name}")
     if formats != ["txt"]:

@@ -20,13 +20,14 @@ from .lens import Lens, logit_lens
 from .lockstep import Lockstep, lockstep
 from .means import means
 from .parts import Parts, find_parts
-from .patch import Patch, Receipt, ablate, patch, skip, swap
+from .patch import Patch, ablate, patch, skip, swap
 from .patch_attention import PatchAttention, patch_attention
 from .pixels import Pixels
 from .plots import Bars, Lines
 from .predict import Prediction, predict
 from .probe import Frame, Probe
 from .profile import Cost, Profile, Span, profile
+from .receipt import Receipt
 from .saliency import Saliency, saliency
 from .session import Session
 from .session_diff import SessionDiff

@@ -6,13 +6,15 @@ from typing import Any
 
 import votive
 
+from ..core.dtype import bool_
+from ..tensor import Tensor
 from .axes import Axes, Place
 from .edits import Edit
 
 Index = list[list[int] | None]  # by dimension; None means all
 
 
-def apply_edit(edit: Edit, x: Any, place: Place) -> tuple[Any, Any]:
+def apply_edit(edit: Edit, x: Tensor, place: Place) -> tuple[Any, Any]:
     """The value at a place after an edit; the value itself where the edit is not made.
 
     With it comes an array that says which elements were edited, or None for all.
@@ -37,13 +39,13 @@ def apply_edit(edit: Edit, x: Any, place: Place) -> tuple[Any, Any]:
     if window is not None:
         changed = whole.clone()
         changed[window] = new
-        here = votive.zeros(whole.shape, dtype=votive.bool, device=x.device)
+        here = votive.zeros(whole.shape, dtype=bool_, device=x.device)
         here[window] = True
         return changed.reshape(x.shape), here.reshape(x.shape).cpu().numpy()
     return new.reshape(x.shape), None
 
 
-def _looks(edit: Edit, x: Any, place: Place) -> bool:
+def _looks(edit: Edit, x: Tensor, place: Place) -> bool:
     """Whether it matters what the dimensions of the value are."""
     parts = (edit.positions, edit.features, edit.samples)
     if edit.do in ("mean", "resample") or any(p is not None for p in parts):
@@ -53,7 +55,7 @@ def _looks(edit: Edit, x: Any, place: Place) -> bool:
     return place.cached or edit.value.dim() > x.dim()
 
 
-def _new(edit: Edit, part: Any, value: Any) -> Any:
+def _new(edit: Edit, part: Tensor, value: Any) -> Any:
     if edit.do == "zero":
         return votive.zeros_like(part)
     if edit.do in ("scale", "add"):
@@ -65,7 +67,7 @@ def _new(edit: Edit, part: Any, value: Any) -> Any:
     return value(part) if edit.do == "call" else value
 
 
-def _of_samples(edit: Edit, x: Any, axes: Axes) -> Any:
+def _of_samples(edit: Edit, x: Tensor, axes: Axes) -> Tensor:
     """The mean over samples at each position, or the values of other samples there."""
     says = "averages over" if edit.do == "mean" else "takes values of other"
     if axes.samples is None or x.shape[axes.samples] < 2:
@@ -128,7 +130,7 @@ def _positions(edit: Edit, axes: Axes, place: Place) -> list[int | None]:
     return out
 
 
-def _window(x: Any, index: Index) -> Any:
+def _window(x: Tensor, index: Index) -> Any:
     """An index for all combinations of these indices; None for everything."""
     lists = sum(i is not None for i in index)
     if not lists:
@@ -145,7 +147,7 @@ def _window(x: Any, index: Index) -> Any:
 # --- values that differ by position -------------------------------------------------------------
 
 
-def _by_position(value: Any, axes: Axes) -> int | None:
+def _by_position(value: object, axes: Axes) -> int | None:
     """The dimension of a value in which it has rows for positions; None if it holds at all."""
     if not isinstance(value, votive.Tensor) or axes.positions is None:
         return None
@@ -170,7 +172,7 @@ def _rows(edit: Edit, axes: Axes, place: Place) -> Any:
     return value.narrow(dim, axes.start, axes.stop - axes.start)
 
 
-def _given_mean(edit: Edit, axes: Axes, index: Index, x: Any, place: Place) -> Any:
+def _given_mean(edit: Edit, axes: Axes, index: Index, x: Tensor, place: Place) -> Tensor:
     """The part of a given mean that belongs to the part of the value which changes."""
     mean = votive.as_tensor(edit.value).to(x.device)
     dim, shape = _by_position(mean, axes), list(axes.shape)
@@ -198,22 +200,24 @@ def _check_rows(edit: Edit, rows: int, needed: int) -> None:
         )
 
 
-def _fitted(edit: Edit, new: Any, old: Any) -> Any:
+def _fitted(edit: Edit, new: object, old: Tensor) -> Tensor:
     """A new value in the shape, type and place of the old one."""
-    if not isinstance(new, votive.Tensor):
+    if isinstance(new, Tensor):
+        fitted = new
+    else:
         # A Python number has all its digits.
         wide = {float: votive.float64, complex: votive.complex128}.get(type(new))
-        new = votive.as_tensor(new) if wide is None else votive.tensor(new, dtype=wide)
-    if new.dtype != old.dtype:
-        new = _cast(edit, new, old.dtype)
-    new = new.to(device=old.device)
+        fitted = votive.as_tensor(new) if wide is None else votive.tensor(new, dtype=wide)
+    if fitted.dtype != old.dtype:
+        fitted = _cast(edit, fitted, old.dtype)
+    fitted = fitted.to(device=old.device)
     try:
-        return new if new.shape == old.shape else new.expand(old.shape)
+        return fitted if fitted.shape == old.shape else fitted.expand(old.shape)
     except RuntimeError:
-        raise ValueError(_misfit(edit, new, old)) from None
+        raise ValueError(_misfit(edit, fitted, old)) from None
 
 
-def _cast(edit: Edit, new: Any, dtype: Any) -> Any:
+def _cast(edit: Edit, new: Tensor, dtype: votive.dtype) -> Tensor:
     """A new value in the type of the old one, which may round it but not lose it."""
     real = new
     if new.is_complex() and not dtype.is_complex:
@@ -226,7 +230,7 @@ def _cast(edit: Edit, new: Any, dtype: Any) -> Any:
         lost = before.isfinite() & ~after.isfinite()
     else:
         lost = after.to(before.dtype) != before
-        if not real.is_floating_point() and dtype != votive.bool:
+        if not real.is_floating_point() and dtype != bool_:
             # A whole number that wraps around may come back as it was.
             lost = lost | ((after < 0) != (before < 0))
     if bool(lost.any()):
@@ -234,14 +238,14 @@ def _cast(edit: Edit, new: Any, dtype: Any) -> Any:
     return cast
 
 
-def _lossy(edit: Edit, new: Any, lost: Any, dtype: Any) -> str:
+def _lossy(edit: Edit, new: Tensor, lost: Tensor, dtype: votive.dtype) -> str:
     return (
         f"Edit: the value {new[lost].flatten()[0].item()} for {edit.at!r} has no place there: the "
         f"tensor is {dtype}. Give a value of that type, or edit where the type holds it."
     )
 
 
-def _misfit(edit: Edit, new: Any, old: Any) -> str:
+def _misfit(edit: Edit, new: Tensor, old: Tensor) -> str:
     return f"Edit: the value for {edit.at!r} has shape {tuple(new.shape)}, which does not fit into {tuple(old.shape)}."
 
 

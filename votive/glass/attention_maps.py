@@ -8,16 +8,19 @@ weights out with softmax, they are taken as they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import votive
 
-from .address import Address
+from ..core.dtype import bool_
+from ..nn import Module
+from ..tensor import Tensor
+from .address import Address, PatternLike, Patterns
 from .attention_scores import Scores
 from .heatmap import Heatmap
-from .labels import token_labels
+from .labels import TokenNames, token_labels
 from .plots import Plottable
 from .probe import Frame, Probe
 from .residual_stream import ids_of
@@ -53,10 +56,15 @@ class AttentionMap(Plottable):
     def shape(self) -> tuple[int, int, int, int]:
         """(batch, heads, queries, keys)."""
         if self.made is not None:
-            return tuple(self.made.shape)  # type: ignore[return-value]
+            return tuple(self.made.shape)
         return (*self.query.shape[:3], self.key.shape[2])
 
-    def weights(self, heads: Any = None, queries: Any = None, samples: Any = None) -> Any:
+    def weights(
+        self,
+        heads: int | Iterable[int] | None = None,
+        queries: int | Iterable[int] | None = None,
+        samples: int | Iterable[int] | None = None,
+    ) -> Tensor:
         """The weights (samples, heads, queries, keys) of what is chosen; None means all.
 
         A number chooses one and a list several; dimensions are kept either way. Rows that see
@@ -70,7 +78,7 @@ class AttentionMap(Plottable):
                 return self.made[b][:, h][:, :, t].nan_to_num(0.0)
             return self._rebuilt(b, h, t)
 
-    def _rebuilt(self, b: list[int], h: list[int], t: list[int]) -> Any:
+    def _rebuilt(self, b: list[int], h: list[int], t: list[int]) -> Tensor:
         wide = votive.float64 if self.query.dtype == votive.float64 else votive.float32
         group = self.query.shape[1] // self.key.shape[1]
         q = self.query[b][:, h][:, :, t].to(wide)
@@ -78,7 +86,7 @@ class AttentionMap(Plottable):
         scores = (q @ k.transpose(-2, -1)) * self.scale
         if self.mask is not None:
             mask = self.mask.expand(self.shape)[b][:, h][:, :, t]
-            hides = mask.dtype == votive.bool
+            hides = mask.dtype == bool_
             scores = scores.masked_fill(~mask, -math.inf) if hides else scores + mask
         if self.is_causal:
             at = votive.tensor(t, device=q.device).unsqueeze(1) + self.offset
@@ -100,7 +108,9 @@ class AttentionMap(Plottable):
                     rows = list(range(start, min(start + size, T)))
                     yield b, h, rows, self.weights(h, rows, b)[0, 0]
 
-    def figure(self, head: int = 0, sample: int = 0, tokenizer: Any = None, tokens: Any = None) -> Heatmap:
+    def figure(
+        self, head: int = 0, sample: int = 0, tokenizer: TokenNames | None = None, tokens: Tensor | None = None
+    ) -> Heatmap:
         """The matrix of one head, queries down and keys across."""
         found = self.weights(head, None, sample)[0, 0]
         tokens = self.tokens if tokens is None else tokens
@@ -128,7 +138,7 @@ class AttentionMap(Plottable):
         return f"<attention at {self.address}: (batch, heads, queries, keys) = {self.shape}>"
 
 
-def _chosen(what: str, given: Any, size: int) -> list[int]:
+def _chosen(what: str, given: int | Iterable[int] | None, size: int) -> list[int]:
     if given is None:
         return list(range(size))
     given = [given] if isinstance(given, int) else [int(i) for i in given]
@@ -152,7 +162,7 @@ class AttentionMaps(Scores, Plottable):
     def __iter__(self) -> Iterator[AttentionMap]:
         return iter(self.maps)
 
-    def __getitem__(self, at: Any) -> AttentionMap:
+    def __getitem__(self, at: int | PatternLike) -> AttentionMap:
         if isinstance(at, int):
             return self.maps[at]
         (wanted,) = patterns(at)
@@ -176,7 +186,7 @@ class AttentionMaps(Scores, Plottable):
 
 
 class _Seen(Probe):
-    def __init__(self, model: Any, at: Any) -> None:
+    def __init__(self, model: Module, at: Patterns | None) -> None:
         self.wanted = None if at is None else patterns(at)
         if self.wanted is not None:
             modules_for(model, self.wanted)
@@ -222,7 +232,12 @@ class _Seen(Probe):
 
 
 def attention_maps(
-    model: Any, *args: Any, at: Any = None, tokens: Any = None, tokenizer: Any = None, **kwargs: Any
+    model: Module,
+    *args: object,
+    at: Patterns | None = None,
+    tokens: object = None,
+    tokenizer: TokenNames | None = None,
+    **kwargs: object,
 ) -> AttentionMaps:
     """Run a model and give its attention, of which weights are rebuilt when they are asked for.
 
@@ -253,6 +268,6 @@ def attention_maps(
     return AttentionMaps(named, tokens, tokenizer)
 
 
-def _with_tokens(found: AttentionMap, tokens: Any, tokenizer: Any) -> AttentionMap:
+def _with_tokens(found: AttentionMap, tokens: Tensor | None, tokenizer: TokenNames | None) -> AttentionMap:
     fits = tokens is not None and tokens.shape == (found.shape[0], found.first_key + found.shape[3])
     return replace(found, tokens=tokens if fits else None, tokenizer=tokenizer)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
+from ..autograd.graph import BaseNode
 from ..dispatch.state import state
 from .address import Address
 from .probe import Frame
@@ -29,7 +30,7 @@ class BackwardObserver:
     def __exit__(self, *exc: object) -> None:
         state.watcher = self._outer
 
-    def before(self, node: Any, grads: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def before(self, node: BaseNode, grads: tuple[Any, ...]) -> tuple[Any, ...] | None:
         if not self.active():
             return None
         frame = Frame(address_of(node), "grad", _Subject(node), None)
@@ -38,7 +39,7 @@ class BackwardObserver:
         self.on_event(frame, "enter")
         return frame.args if frame.args is not grads else None
 
-    def after(self, node: Any, results: tuple[Any, ...], grads: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    def after(self, node: BaseNode, results: tuple[Any, ...], grads: tuple[Any, ...]) -> tuple[Any, ...] | None:
         frame = self.frames.pop(id(node), None)
         if frame is None or not self.active():
             return None
@@ -50,14 +51,14 @@ class BackwardObserver:
 class _Subject:
     """A node, with a name as operators have it."""
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, node: BaseNode) -> None:
         self.node, self.name = node, node.name()
 
 
-def address_of(node: Any) -> Address:
+def address_of(node: BaseNode) -> Address:
     """Where the forward call was whose gradient this node computes."""
     tags = node.metadata_ or {}
     if "op" in tags:
-        return tags["op"]  # type: ignore[no-any-return]
+        return tags["op"]
     name = node.name().removesuffix("Backward0").lower()
     return Address(str(node.module_path), 0, name)

@@ -52,7 +52,7 @@ class Canvas:
         if text:
             self.shapes.append(("text", x, y, text, anchor, colour, upright))
 
-    def image(self, x: float, y: float, width: float, height: float, pixels: Any) -> None:
+    def image(self, x: float, y: float, width: float, height: float, pixels: np.ndarray) -> None:
         """A picture (rows, columns, 3) of bytes, drawn in this size without smoothing."""
         self.shapes.append(("image", x, y, width, height, pixels))
 
@@ -120,7 +120,7 @@ def _svg_text(x: float, y: float, text: str, anchor: str, colour: str, upright: 
     )
 
 
-def _svg_image(x: float, y: float, w: float, h: float, pixels: Any) -> str:
+def _svg_image(x: float, y: float, w: float, h: float, pixels: np.ndarray) -> str:
     png = base64.b64encode(encode(np.ascontiguousarray(pixels))).decode()
     return (
         f'<image x="{x:.1f}" y="{y:.1f}" width="{w:.1f}" height="{h:.1f}" '
@@ -134,11 +134,11 @@ _SVG: dict[str, Any] = {"rectangle": _svg_rectangle, "line": _svg_line, "text": 
 # --- PNG ------------------------------------------------------------------------------------------
 
 
-def _png_rectangle(pixels: Any, x: float, y: float, w: float, h: float, colour: str, tip: str) -> None:
+def _png_rectangle(pixels: np.ndarray, x: float, y: float, w: float, h: float, colour: str, tip: str) -> None:
     pixels[max(0, round(y)) : round(y + h), max(0, round(x)) : round(x + w)] = rgb(colour)
 
 
-def _png_line(pixels: Any, x0: float, y0: float, x1: float, y1: float, colour: str, width: float) -> None:
+def _png_line(pixels: np.ndarray, x0: float, y0: float, x1: float, y1: float, colour: str, width: float) -> None:
     n = int(max(abs(x1 - x0), abs(y1 - y0))) * 2 + 1
     pen = np.arange(max(1, round(width))) - max(1, round(width)) // 2
     xs = np.rint(np.linspace(x0, x1, n)).astype(int)[:, None, None] + pen[:, None]
@@ -147,7 +147,7 @@ def _png_line(pixels: Any, x0: float, y0: float, x1: float, y1: float, colour: s
     pixels[np.clip(ys, 0, height - 1), np.clip(xs, 0, wide - 1)] = rgb(colour)
 
 
-def _png_text(pixels: Any, x: float, y: float, text: str, anchor: str, colour: str, upright: bool) -> None:
+def _png_text(pixels: np.ndarray, x: float, y: float, text: str, anchor: str, colour: str, upright: bool) -> None:
     # White paper lets texts be darker than the grey that must serve on black too.
     ink = "#333333" if colour == INK else colour
     shift = _ANCHORS[anchor] * (LETTER * len(text) - 2)
@@ -159,7 +159,7 @@ def _png_text(pixels: Any, x: float, y: float, text: str, anchor: str, colour: s
     write(turned, pixels.shape[0] - y - shift, x - 5, text, ink)
 
 
-def _png_image(pixels: Any, x: float, y: float, w: float, h: float, picture: Any) -> None:
+def _png_image(pixels: np.ndarray, x: float, y: float, w: float, h: float, picture: np.ndarray) -> None:
     top, left, height, width = round(y), round(x), round(h), round(w)
     rows = np.arange(height) * picture.shape[0] // height
     columns = np.arange(width) * picture.shape[1] // width

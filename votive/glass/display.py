@@ -71,7 +71,7 @@ class Displayable:
         """All pictures in a notebook, to zoom and choose; needs the package anywidget."""
         return votive.studio.widget(self)
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
         """For notebooks: a widget where one can be had, and always what needs none."""
         found: dict[str, Any] = {"text/plain": _text(self), "text/html": static_html(self)}
         if live():
@@ -85,7 +85,7 @@ class Displayable:
         """For marimo, which shows a widget by itself."""
         if _has("anywidget"):
             return self.widget()
-        import marimo
+        import marimo  # type: ignore[import-not-found]  # where it is missing, nobody calls this
 
         return marimo.Html(static_html(self))
 
@@ -111,7 +111,7 @@ def _widget_view(widget: Any) -> dict[str, Any]:
     return {k: v for k, v in (data or {}).items() if "widget-view" in k}
 
 
-def _text(thing: Any) -> str:
+def _text(thing: object) -> str:
     text = str(thing) if type(thing).__str__ is not object.__str__ else repr(thing)
     return text if len(text) <= 10_000 else f"{text[:9_999]}…"
 

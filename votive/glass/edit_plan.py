@@ -9,7 +9,8 @@ from typing import Any
 
 import votive
 
-from .edits import Edit, edits_of
+from ..tensor import Tensor
+from .edits import Edit, Edits, edits_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +43,12 @@ class TimedEdit:
 EditPlan = tuple[TimedEdit, ...]
 
 
-def begin(edits: Any, since: int = 0) -> EditPlan:
+def begin(edits: Edits, since: int = 0) -> EditPlan:
     """Edits from a position on; those with positions of their own hold for these, wherever."""
     return tuple(_live(e, since) for e in edits_of(edits)) if edits else ()
 
 
-def change(plan: EditPlan, edits: Any, since: int) -> EditPlan:
+def change(plan: EditPlan, edits: Edits, since: int) -> EditPlan:
     """The plan with other edits in force from `since` on.
 
     Before that, nothing changes and edits are made in the same order, except for what new edits
@@ -115,7 +116,7 @@ def _key(edit: Edit) -> Any:
     return (*plain, _value_key(edit.value))
 
 
-def _value_key(value: Any) -> Any:
+def _value_key(value: object) -> Any:
     if isinstance(value, votive.Tensor):
         return (str(value.dtype), tuple(value.shape), digest(value))
     if isinstance(value, (list, tuple)):
@@ -126,7 +127,7 @@ def _value_key(value: Any) -> Any:
     return ("object", id(value))
 
 
-def digest(tensor: Any) -> str:
+def digest(tensor: Tensor) -> str:
     """A short text that differs for tensors whose bytes differ.
 
     >>> from votive.glass.edit_plan import digest
@@ -138,7 +139,7 @@ def digest(tensor: Any) -> str:
     return found.hexdigest()
 
 
-def raw(tensor: Any) -> Any:
+def raw(tensor: Tensor) -> Any:
     """The bytes of a tensor, in the order of its elements."""
     plain = tensor.detach().to("cpu").contiguous()
     return memoryview(plain.numpy().reshape(-1).view("uint8"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import votive
 
@@ -89,7 +89,11 @@ class Edit(Displayable):
         return cls(**fields)
 
 
-def _indices(name: str, given: Any) -> tuple[int, ...] | None:
+# One edit, several, or a mapping from addresses to values, functions, modules or None.
+Edits: TypeAlias = Edit | Mapping[str, Any] | Sequence[Any]
+
+
+def _indices(name: str, given: object) -> tuple[int, ...] | None:
     if given is None:
         return None
     found = _listed(name, given)
@@ -98,7 +102,7 @@ def _indices(name: str, given: Any) -> tuple[int, ...] | None:
     return found
 
 
-def _listed(name: str, given: Any) -> tuple[int, ...]:
+def _listed(name: str, given: object) -> tuple[int, ...]:
     if isinstance(given, range):
         return tuple(given)
     if isinstance(given, slice):
@@ -107,12 +111,14 @@ def _listed(name: str, given: Any) -> tuple[int, ...]:
         return tuple(range(*given.indices(given.stop)))
     if isinstance(given, int):
         return (given,)
-    if isinstance(given, Sequence) or hasattr(given, "tolist"):
-        return tuple(int(i) for i in (given.tolist() if hasattr(given, "tolist") else given))
+    if hasattr(given, "tolist"):
+        return tuple(int(i) for i in given.tolist())
+    if isinstance(given, Sequence):
+        return tuple(int(i) for i in given)
     raise TypeError(f"Edit: {name} must be an int, a range or a list, got {type(given).__name__}.")
 
 
-def edits_of(given: Any) -> list[Edit]:
+def edits_of(given: Edits) -> list[Edit]:
     """Edits from one, a list, or a mapping from addresses to values, functions or edits.
 
     >>> from votive.glass.edits import edits_of
@@ -130,7 +136,7 @@ def edits_of(given: Any) -> list[Edit]:
     )
 
 
-def _edit(at: str, what: Any) -> Edit:
+def _edit(at: str, what: object) -> Edit:
     if isinstance(what, Edit):
         return what
     if what is None:

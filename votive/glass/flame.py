@@ -6,11 +6,15 @@ import colorsys
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .canvas import Canvas
 from .canvas import xml as escape
 from .plots import Figure
+
+if TYPE_CHECKING:
+    from .profile import Span
+
 
 _ROW = 18
 _LETTER = 6.6  # width of a letter, about
@@ -19,7 +23,7 @@ _TOP = 34
 _LEAST = 0.3
 
 
-def flame(root: Any, *, width: int = 1200, title: str = "") -> str:
+def flame(root: Span, *, width: int = 1200, title: str = "") -> str:
     """The calls below `root` as a flame graph that hangs down; times are in the tooltips.
 
     >>> from votive.glass.flame import flame
@@ -65,7 +69,7 @@ class Flame(Figure):
     note: str = ""
 
     @classmethod
-    def of(cls, root: Any) -> Flame:
+    def of(cls, root: Span) -> Flame:
         """The calls below a span; boxes too narrow to be seen are left out, and counted."""
         boxes: list[Any] = []
         todo, left_out = [(root, 0.0, 1.0, 0)], 0
@@ -98,7 +102,7 @@ class Flame(Figure):
         return canvas
 
 
-def _place(span: Any, left: float, width: float, row: int, whole: float, out: list[str]) -> int:
+def _place(span: Span, left: float, width: float, row: int, whole: float, out: list[str]) -> int:
     """Draw a call and all inside it; gives the number of rows below and with it."""
     if width < _LEAST:
         return row
@@ -112,7 +116,7 @@ def _place(span: Any, left: float, width: float, row: int, whole: float, out: li
     return deepest
 
 
-def _box(span: Any, left: float, width: float, row: int, whole: float) -> str:
+def _box(span: Span, left: float, width: float, row: int, whole: float) -> str:
     name = span.address or span.name
     tip = _tip(span, whole)
     top = _TOP + row * _ROW
@@ -124,7 +128,7 @@ def _box(span: Any, left: float, width: float, row: int, whole: float) -> str:
     )
 
 
-def _tip(span: Any, whole: float) -> str:
+def _tip(span: Span, whole: float) -> str:
     share = 100 * span.seconds / whole if whole else 0.0
     return (
         f"{span.address or span.name} ({span.name})\n{span.seconds * 1e3:.3f} ms, {share:.1f} %\n"
@@ -140,19 +144,19 @@ def _short(name: str, width: float) -> str:
     return name if len(name) <= room else "…" + name[-(room - 1) :]
 
 
-def _hue(span: Any) -> tuple[int, int]:
+def _hue(span: Span) -> tuple[int, int]:
     """The same for the same name: modules yellow to red, operators green, backward blue."""
     turn = zlib.crc32(span.name.encode()) % 40
     base = {"module": 20, "op": 95, "grad": 200}.get(span.kind, 0)
     return base + turn, 68 + turn % 3 * 4
 
 
-def _colour(span: Any) -> str:
+def _colour(span: Span) -> str:
     hue, light = _hue(span)
     return f"hsl({hue},70%,{light}%)"
 
 
-def _hex(span: Any) -> str:
+def _hex(span: Span) -> str:
     hue, light = _hue(span)
     found = colorsys.hls_to_rgb(hue / 360, light / 100, 0.7)
     return "#" + "".join(f"{round(255 * c):02x}" for c in found)

@@ -11,6 +11,9 @@ from typing import Any
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
+
 # Large enough that the norm's eps is nothing beside its square, in any float type.
 _LARGE = 1e3
 
@@ -24,14 +27,14 @@ class FrozenNorm:
     bias: Any  # (features,)
     centred: bool
 
-    def part(self, x: Any) -> Any:
+    def part(self, x: Tensor) -> Tensor:
         """What a part (..., features) of the vectors becomes, without the bias."""
         if self.centred:
             x = x - x.mean(-1, keepdim=True)
         return x * self.scale * self.weight
 
 
-def freeze(norm: Any, x: Any) -> FrozenNorm:
+def freeze(norm: Module, x: Tensor) -> FrozenNorm:
     """How a norm acts on vectors (..., features), with the scale they give it.
 
     >>> from votive.glass.frozen_norm import freeze
@@ -40,16 +43,16 @@ def freeze(norm: Any, x: Any) -> FrozenNorm:
     >>> votive.allclose((frozen.part(x) + frozen.bias).float(), norm(x))
     True
     """
-    width, like = x.shape[-1], {"dtype": x.dtype, "device": x.device}
+    width, dtype, device = x.shape[-1], x.dtype, x.device
     wide = votive.float64
     with votive.no_grad():
-        bias = norm(votive.zeros(width, **like)).to(wide)
-        flat = votive.full((width,), _LARGE, **like)
+        bias = norm(votive.zeros(width, dtype=dtype, device=device)).to(wide)
+        flat = votive.full((width,), _LARGE, dtype=dtype, device=device)
         # A constant vector has nothing left when its mean is taken away.
         weight = norm(flat).to(wide) - bias
         centred = bool((weight.abs() <= 1e-6 * (bias.abs() + 1)).all()) and width > 1
         if centred:
-            signs = _balanced(width).to(**like)
+            signs = _balanced(width).to(dtype=dtype, device=device)
             weight = (norm(signs * _LARGE).to(wide) - bias) * signs.to(wide)
             size = signs.to(wide).square().mean().sqrt()
             weight = weight * size / signs.to(wide).square()
@@ -66,7 +69,7 @@ def freeze(norm: Any, x: Any) -> FrozenNorm:
     return FrozenNorm(scale, weight, bias, centred)
 
 
-def _balanced(width: int) -> Any:
+def _balanced(width: int) -> Tensor:
     """Numbers of which none is zero, and whose sum is."""
     signs = [1.0 if i % 2 == 0 else -1.0 for i in range(width)]
     if width % 2:

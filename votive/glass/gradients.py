@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import votive
 
-from .address import Pattern
+from ..nn import Module
+from .address import Pattern, Patterns
 from .plots import Bars, Plottable
 from .probe import Frame, Probe
 from .probe_hub import CHANGES
@@ -26,7 +27,7 @@ class _Leaves(Probe):
 
     order = CHANGES
 
-    def __init__(self, model: Any, wanted: list[Pattern]) -> None:
+    def __init__(self, model: Module, wanted: list[Pattern]) -> None:
         for p in wanted:
             if p.wants_ops and not p.wants_modules:
                 raise ValueError(
@@ -89,7 +90,12 @@ class Gradients(Plottable):
         return Bars(list(series[what].values()), list(series[what]), title="gradient × activation", x_name=what)
 
 
-def gradients(model: Any, wanted: list[Pattern], given: Any, metric: Callable[[Any], Any]) -> Gradients:
+def gradients(
+    model: Module,
+    wanted: list[Pattern],
+    given: tuple[Sequence[object], Mapping[str, object]],
+    metric: Callable[[Any], Any],
+) -> Gradients:
     """Values at the calls that patterns mean, and the gradients of the summed metric by them."""
     leaves = _Leaves(model, wanted)
     with votive.enable_grad():
@@ -111,7 +117,7 @@ def gradients(model: Any, wanted: list[Pattern], given: Any, metric: Callable[[A
 
 
 def gradient_times_activation(
-    model: Any, *args: Any, at: Any, metric: Callable[[Any], Any], **kwargs: Any
+    model: Module, *args: object, at: Patterns, metric: Callable[[Any], Any], **kwargs: object
 ) -> Gradients:
     """Run a model and give values and gradients at addresses; `metric` turns its output to numbers.
 

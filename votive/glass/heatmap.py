@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
@@ -164,14 +163,14 @@ class Heatmap(Figure):
                     canvas.text(x + wide / 2, y + tall / 2, label, "middle", colour=_over(colour))
         free = -math.inf
         for c in places:
-            x = left + wide * (c + 0.5)
-            if upright and x < free:
+            middle = left + wide * (c + 0.5)
+            if upright and middle < free:
                 continue
-            free = x + 14
+            free = middle + 14
             if upright:
-                canvas.text(x, bottom + 6, columns[c], "end", upright=True)
+                canvas.text(middle, bottom + 6, columns[c], "end", upright=True)
             else:
-                canvas.text(x, bottom + 12, columns[c], "middle")
+                canvas.text(middle, bottom + 12, columns[c], "middle")
         canvas.text((left + right) / 2, bottom + under + 16, self.x_name, "middle")
         canvas.text(12, (top + bottom) / 2, self.y_name, "middle", upright=True)
         _scale(canvas, right + 18, top, max(bottom - top, 60), low, high, scale, self.legend)
@@ -183,7 +182,7 @@ def _cuts(size: int, most: int) -> list[int]:
     return [size * i // min(size, most) for i in range(min(size, most))]
 
 
-def _largest(x: Any, starts: list[int], axis: int) -> Any:
+def _largest(x: np.ndarray, starts: list[int], axis: int) -> np.ndarray:
     """The number of the largest size in each stretch; one that is not a number is."""
     if len(starts) == x.shape[axis]:
         return x

@@ -15,6 +15,8 @@ from typing import Any
 import votive
 from votive.nn import KVCache
 
+from ..nn.layers.kv_cache import Pair
+from ..tensor import Tensor
 from .edit_plan import TimedEdit
 
 
@@ -27,8 +29,8 @@ class Prefix:
         self, serial: int, parent: Prefix | None, tokens: tuple[int, ...], edits: tuple[TimedEdit, ...]
     ) -> None:
         self.serial, self.parent, self.tokens, self.edits = serial, parent, tokens, edits
-        self.start = 0 if parent is None else parent.stop
-        self.stop = self.start + len(tokens)
+        self.start: int = 0 if parent is None else parent.stop
+        self.stop: int = self.start + len(tokens)
         self.packed: tuple[Any, ...] | None = None  # keys and values of its own positions
         self.logits: Any = None  # (vocabulary,) of the token after it
         self.used = 0
@@ -50,19 +52,20 @@ class SessionCache(KVCache):
     same layout however the cache came to be.
     """
 
-    def _start(self, new: Any) -> Any:
+    def _start(self, new: Pair) -> Pair:
         return new[0][:, :, :0], new[1][:, :, :0]
 
-    def _join(self, kept: Any, new: Any, layer_idx: int) -> tuple[Any, Any]:
-        start, count = self._seen[layer_idx], new[0].shape[2]
-        kept = tuple(_with_room(k, n, start, start + count) for k, n in zip(kept, new, strict=True))
-        for k, n in zip(kept, new, strict=True):
-            k[:, :, start : start + count] = n
-        return tuple(k[:, :, : start + count] for k in kept), kept
+    def _append(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
+        start, stop = self._seen[layer_idx], self._seen[layer_idx] + new[0].shape[2]
+        key, value = (_with_room(k, n, start, stop) for k, n in zip(kept, new, strict=True))
+        key[:, :, start:stop], value[:, :, start:stop] = new
+        return (key[:, :, :stop], value[:, :, :stop]), (key, value)
 
     def _crop_layer(self, layer_idx: int, length: int) -> None:
-        kept: Any = self._kept[layer_idx]
-        self._kept[layer_idx] = tuple(_with_room(k, k, length, length) for k in kept)  # type: ignore[assignment]
+        kept = self._kept[layer_idx]
+        if kept is not None:
+            key, value = (_with_room(k, k, length, length) for k in kept)
+            self._kept[layer_idx] = key, value
         self._seen[layer_idx] = length
 
     def packed(self, start: int, stop: int) -> tuple[Any, ...]:
@@ -79,7 +82,7 @@ class SessionCache(KVCache):
         return nbytes([k for pair in self._kept if pair for k in pair])
 
 
-def _with_room(k: Any, like: Any, have: int, need: int) -> Any:
+def _with_room(k: Tensor, like: Tensor, have: int, need: int) -> Tensor:
     """Memory for `need` positions that begins with the first `have` of `k`."""
     room = max(64, 1 << (need - 1).bit_length()) if need else 0
     if k.shape[2] == room:
@@ -124,7 +127,7 @@ class PrefixStore:
         self.touch(prefix)
         self._evict()
 
-    def keep_logits(self, prefix: Prefix, logits: Any) -> None:
+    def keep_logits(self, prefix: Prefix, logits: Tensor) -> None:
         """Hold a prefix's logits for a while."""
         prefix.logits = logits
         self._with_logits = [p for p in self._with_logits if p is not prefix] + [prefix]

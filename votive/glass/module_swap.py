@@ -7,6 +7,7 @@ from types import MethodType
 from typing import Any
 
 from .. import nn
+from ..nn import Module
 from ..nn.address import Children
 from ..nn.fast_path import HOOKS
 from . import values
@@ -18,14 +19,14 @@ from .targets import no_match
 IDENTITY = "identity"
 
 
-def check_name(model: Any, name: str) -> None:
+def check_name(model: Module, name: str) -> None:
     """Raise unless a swap can be made with what is called so."""
     names = [n for n, _ in model.named_modules()]
     if name != IDENTITY and (not name or name not in names):
         raise no_match(Pattern(name) if name else Pattern("^"), names)
 
 
-def replacement_for(model: Any, at: str, name: str) -> Any:
+def replacement_for(model: Module, at: str, name: str) -> Any:
     """The module that stands in the place `at` for the one called `name`, or for "identity".
 
     None says that nothing need run: the input is given on. It is made anew each time, as what it
@@ -39,7 +40,7 @@ def replacement_for(model: Any, at: str, name: str) -> Any:
     return bypass_for(model, at) if name == IDENTITY else shared_copy(model, at, name)
 
 
-def shared_copy(model: Any, at: str, other: str) -> Any:
+def shared_copy(model: Module, at: str, other: str) -> Any:
     """A module that computes as `other` does, with all that it holds, in the place `at`.
 
     It has modules of its own, so that what looks at `other` does not take it for that; and it uses
@@ -94,11 +95,11 @@ class Bypass(nn.Module):
     tensor([1., 1.])
     """
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Module) -> None:
         super().__init__()
         self.module = module
 
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
+    def forward(self, *args: object, **kwargs: object) -> Any:
         with unobserved():
             out = self.module(*args, **kwargs)
         given = args[0] if args else values.first(kwargs)
@@ -108,7 +109,7 @@ class Bypass(nn.Module):
         return values.put(out, path, given)
 
 
-def bypass_for(model: Any, at: str) -> Bypass | None:
+def bypass_for(model: Module, at: str) -> Bypass | None:
     """What lets a module be skipped that has a part of a cache; None for one that has not."""
     place = dict(model.named_modules()).get(at)
     if place is None or not any(hasattr(m, "layer_idx") for m in place.modules()):

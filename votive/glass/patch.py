@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -10,12 +11,14 @@ import numpy as np
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
 from . import values
 from .apply_edit import apply_edit
 from .axes import Place, caches
 from .capture import first_input, input_at, put_input
 from .display import Displayable
-from .edits import Edit, edits_of
+from .edits import Edit, Edits, edits_of
 from .means import means
 from .module_swap import IDENTITY, check_name, replacement_for
 from .probe import Frame, Probe
@@ -37,7 +40,7 @@ class Patch(Probe, Displayable):
     order = EDITS
     for_runs = True
 
-    def __init__(self, model: Any, edits: Any, *, measure: bool = True, follow: bool | None = None) -> None:
+    def __init__(self, model: Module, edits: Edits, *, measure: bool = True, follow: bool | None = None) -> None:
         self.edits = edits_of(edits)
         if not self.edits:
             raise ValueError("patch: no edit was given.")
@@ -59,7 +62,7 @@ class Patch(Probe, Displayable):
         super().__enter__()
         return self.receipt
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
         if exc[0] is None and self.runs:
             for i, (edit, fired) in enumerate(zip(self.edits, self.receipt.edits, strict=True)):
@@ -70,7 +73,7 @@ class Patch(Probe, Displayable):
 
     def _check_positions(self, i: int, edit: Edit) -> None:
         """Raise if an edit names positions that no run had."""
-        missing = [p for p in edit.positions or () if p not in self._met.get(i, edit.positions)]
+        missing = [p for p in edit.positions or () if p not in self._met.get(i, edit.positions or ())]
         if missing:
             raise IndexError(
                 f"patch: the positions {missing} of the edit at {edit.at!r} were in no run; "
@@ -182,7 +185,7 @@ class Patch(Probe, Displayable):
             put_input(frame, path, new)
             self._note(i, frame, old, new, where)
 
-    def _edited(self, i: int, frame: Frame, old: Any) -> tuple[Any, Any]:
+    def _edited(self, i: int, frame: Frame, old: Tensor) -> tuple[Any, Any]:
         """The new value, which shares no memory with others; None where nothing is to be done.
 
         With it comes which elements were edited; None for all.
@@ -204,12 +207,14 @@ class Patch(Probe, Displayable):
             )
             return new.clone() if mine or new._spec.layout.overlaps else new, where
 
-    def _note(self, i: int, frame: Frame, old: Any, new: Any, where: Any = None) -> None:
+    def _note(
+        self, i: int, frame: Frame, old: Tensor | None, new: Tensor | None, where: np.ndarray | None = None
+    ) -> None:
         text = str(frame.address)
         self.receipt.edits[i][text] = self.receipt.edits[i].get(text, 0) + 1
         site = self.receipt.sites.setdefault(text, Fired())
         site.times += 1
-        if old is None:
+        if old is None or new is None:
             return
         reads = _reads(self.edits[i])
         for tracker in HUB.active_trackers():
@@ -230,7 +235,7 @@ class Patch(Probe, Displayable):
         with self.muted(), votive.no_grad():
             site.add(*size_of_change(old.detach(), new.detach()))
 
-    def _track_value(self, i: int, frame: Frame, new: Any, where: Any = None) -> None:
+    def _track_value(self, i: int, frame: Frame, new: object, where: np.ndarray | None = None) -> None:
         if self.tracker is None:
             return
         key = i, str(frame.address)
@@ -271,7 +276,7 @@ def _reads(edit: Edit) -> bool:
     return edit.do not in ("replace", "zero")
 
 
-def _check_swap(model: Any, edit: Edit) -> None:
+def _check_swap(model: Module, edit: Edit) -> None:
     """Raise unless what a swap would put in can run there."""
     if edit.do != "swap":
         return
@@ -295,7 +300,7 @@ def _unread(edit: Edit, address: str, outcome: Outcome) -> Unread:
     return Unread(said)
 
 
-def patch(model: Any, edits: Any, *, measure: bool = True) -> Patch:
+def patch(model: Module, edits: Edits, *, measure: bool = True) -> Patch:
     """Change values at addresses while the block runs; `with ... as receipt` tells what happened.
 
     `edits` maps patterns to values, to functions of the value, to modules that run instead, or to
@@ -315,17 +320,17 @@ def patch(model: Any, edits: Any, *, measure: bool = True) -> Patch:
 
 
 def ablate(
-    model: Any,
-    at: Any,
+    model: Module,
+    at: str | Collection[str],
     kind: str = "zero",
     *,
-    value: Any = None,
+    value: object = None,
     positions: Any = None,
     features: Any = None,
     samples: Any = None,
     seed: int = 0,
     measure: bool = True,
-    data: Any = None,
+    data: Iterable[object] | None = None,
     over: str = "samples",
 ) -> Patch:
     """Take away what a part says: zeros, its mean, or what it says about another sample.
@@ -346,15 +351,17 @@ def ablate(
     if data is not None:
         if kind != "mean" or value is not None:
             raise ValueError("ablate: data= is for kind 'mean', in place of value=.")
-        parts = {"positions": positions, "features": features, "samples": samples}
-        found = [replace(e, **parts) for e in means(model, at, data, over=over)]
+        found = [
+            replace(e, positions=positions, features=features, samples=samples)
+            for e in means(model, at, data, over=over)
+        ]
         return Patch(model, found, measure=measure)
     at = [at] if isinstance(at, str) else list(at)
     made = [Edit(a, kind, value, positions=positions, features=features, samples=samples, seed=seed) for a in at]
     return Patch(model, made, measure=measure)
 
 
-def swap(model: Any, at: str, module: Any) -> Patch:
+def swap(model: Module, at: str, module: object) -> Patch:
     """Let another module run at an address while the block runs.
 
     A text is the address of another module of the model, which runs in this place with its own
@@ -372,7 +379,7 @@ def swap(model: Any, at: str, module: Any) -> Patch:
     return Patch(model, [Edit(at, "swap", module)])
 
 
-def skip(model: Any, at: Any) -> Patch:
+def skip(model: Module, at: str | Iterable[str]) -> Patch:
     """Let modules give on their first input while the block runs, in the form of their result.
 
     To find out that form, a module is run unobserved, with nothing left of it: once, or each time if

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import votive
 
+from ..tensor import Tensor
 from . import values
 from .capture import Capture
 from .display import Pictures
@@ -29,6 +30,9 @@ from .text_table import size
 # bytes of a capture whose statistics are made at once.
 MOST_VALUES, MOST_NUMBERS, MOST_BYTES = 500, 1 << 16, 1 << 28
 
+# Samples, and maps or heads in all, with a picture of their own.
+SAMPLES, MAPS = 16, 500
+
 _KNOWN: dict[type, Callable[[Any], Pictures]] = {}
 F = TypeVar("F", bound=Callable[[Any], Pictures])
 
@@ -43,9 +47,9 @@ def shows(*kinds: type) -> Callable[[F], F]:
     return declared
 
 
-def pictures_of(thing: Any) -> Pictures:
+def pictures_of(thing: object) -> Pictures:
     """The pictures of an object, by name."""
-    from . import media_pictures, run_pictures, sound_pictures, text_pictures  # noqa: F401 - declare more
+    from . import media_pictures, run_pictures, text_pictures  # noqa: F401 - declare more
 
     for kind in type(thing).__mro__:
         if kind in _KNOWN:
@@ -55,7 +59,12 @@ def pictures_of(thing: Any) -> Pictures:
     raise TypeError(f"pictures: there are none of a {type(thing).__name__}.")
 
 
-def chosen(drawn: Any, names: Sequence[str]) -> Pictures:
+def sample_names(count: int) -> list[tuple[int, str]]:
+    """The samples that have pictures, and what follows the names of these."""
+    return [(s, "" if count == 1 else f", sample {s}") for s in range(min(count, SAMPLES))]
+
+
+def chosen(drawn: Plottable, names: Sequence[str]) -> Pictures:
     """The figures of these names."""
     return {n: partial(lambda n: [drawn.figure(n)], n) for n in names}
 
@@ -86,7 +95,7 @@ def histogram_of(found: Statistics) -> Lines | None:
     )
 
 
-def figures_of(value: Any, title: str = "") -> list[Any]:
+def figures_of(value: Tensor | Statistics, title: str = "") -> list[Any]:
     """A tensor, or statistics of one, in figures; of a large one a part is drawn, and told."""
     if isinstance(value, Statistics):
         return [f for f in (table_of(value, title), histogram_of(value)) if f is not None]
@@ -96,7 +105,7 @@ def figures_of(value: Any, title: str = "") -> list[Any]:
         return [matrix_of(value, title), *figures] if value.numel() else figures
 
 
-def matrix_of(value: Any, title: str = "") -> Heatmap:
+def matrix_of(value: Tensor, title: str = "") -> Heatmap:
     """A tensor as a heat map: its last dimension across, all others down."""
     x = value.detach()
     x = x.abs() if x.is_complex() else x
@@ -130,7 +139,7 @@ def _place(row: int, shape: tuple[int, ...]) -> str:
     return ", ".join(map(str, at)) or "0"
 
 
-def summary(address: str, value: Any, heavy: bool = False) -> list[Any]:
+def summary(address: str, value: object, heavy: bool = False) -> list[Any]:
     """A row of a table about a value; of `heavy` ones without reading them."""
     first = value if isinstance(value, Statistics) else values.first(value)
     if first is None:
@@ -147,7 +156,7 @@ def summary(address: str, value: Any, heavy: bool = False) -> list[Any]:
     return [address, shape, stats.dtype, stats.mean, stats.std, stats.min, stats.max, bad or None]
 
 
-def _leaves(value: Any) -> list[Any]:
+def _leaves(value: object) -> list[Any]:
     if isinstance(value, Statistics):
         return [value]
     return [leaf for _, part in values.children(value) for leaf in _leaves(part)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,11 +25,11 @@ class Plottable(Displayable):
 
     def svg(self, *args: Any, **kwargs: Any) -> str:
         """The figure as an SVG document."""
-        return self.figure(*args, **kwargs).canvas().svg()  # type: ignore[no-any-return]
+        return self.figure(*args, **kwargs).canvas().svg()
 
     def png(self, *args: Any, **kwargs: Any) -> bytes:
         """The figure as a PNG file."""
-        return self.figure(*args, **kwargs).canvas().png()  # type: ignore[no-any-return]
+        return self.figure(*args, **kwargs).canvas().png()
 
     def save(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
         """Write the figure into a file whose name ends in .svg or .png."""
@@ -62,7 +62,7 @@ class Figure(Plottable):
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers and names as plain values."""
-        return asdict(self)  # type: ignore[call-overload,no-any-return]
+        return asdict(self)  # type: ignore[call-overload]  # all figures are dataclasses
 
 
 def short(text: str, limit: int = 24) -> str:
@@ -85,7 +85,7 @@ class Lines(Figure):
     ('<svg', {'norm': [1.0, 2.0, 4.0]})
     """
 
-    curves: dict[str, Sequence[float]]
+    curves: Mapping[str, Sequence[float]]
     points: Sequence[str] | None = None
     title: str = ""
     x_name: str = ""

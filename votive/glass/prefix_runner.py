@@ -13,7 +13,9 @@ from typing import Any
 
 import votive
 
+from ..nn import Module
 from ..nn.global_hooks import GLOBAL
+from ..tensor import Tensor
 from .edit_plan import TimedEdit
 from .kv_store import Prefix, PrefixStore, SessionCache, nbytes
 from .patch import Patch
@@ -26,7 +28,7 @@ _CHANGING = ("around", "forward", "forward_pre")
 class PrefixRunner:
     """Runs a model over prefixes, each part once, and remembers where its cache stands."""
 
-    def __init__(self, model: Any, *, block: int | None, limit: int | None) -> None:
+    def __init__(self, model: Module, *, block: int | None, limit: int | None) -> None:
         self.model, self.block = model, block
         self.store = PrefixStore(limit)
         self.cache = SessionCache()
@@ -46,7 +48,7 @@ class PrefixRunner:
         assert at is not None
         return at
 
-    def logits(self, prefix: Prefix) -> Any:
+    def logits(self, prefix: Prefix) -> Tensor:
         """The logits (vocabulary,) of the token after a prefix, in float32."""
         self._check()
         if prefix.logits is None:

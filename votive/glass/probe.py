@@ -14,7 +14,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 from ..core.mode import mode
+from ..nn import Module
 from ..nn.hooks import register_around
+from ..ops.registry import Op
 from . import values
 from .address import Address
 from .probe_hub import HUB, LOOKS, UNSET, CallState, around_module
@@ -49,10 +51,11 @@ class Frame:
         self, address: Address, kind: str, subject: Any, parent: Frame | None, state: CallState | None = None
     ) -> None:
         self.address, self.kind, self.subject, self.parent = address, kind, subject, parent
-        self.depth = 0 if parent is None else parent.depth + 1
+        self.depth: int = 0 if parent is None else parent.depth + 1
         self.state = CallState() if state is None else state
         self.ops: Counter[str] = Counter()
-        self.cache, self.past = (None, 0) if parent is None else (parent.cache, parent.past)
+        self.cache: Any = None if parent is None else parent.cache
+        self.past: int = 0 if parent is None else parent.past
         if kind == "module":
             self._meet_cache()
 
@@ -78,15 +81,15 @@ class Frame:
             return str(self.subject.name)
         return type(self.subject if self.replacement is None else self.replacement).__name__
 
-    def skip(self, value: Any) -> None:
+    def skip(self, value: object) -> None:
         """Let the call not run and give `value`."""
         self.skipped, self.replacement = value, None
 
-    def swap(self, module: Any) -> None:
+    def swap(self, module: object) -> None:
         """Let another module run in place of this one."""
         self.replacement, self.skipped = module, UNSET
 
-    def answer(self, value: Any) -> None:
+    def answer(self, value: object) -> None:
         """Let the call not run, nor any edit of it, and give `value`."""
         self.skip(value)
         self.state.answered = True
@@ -107,7 +110,7 @@ class Probe:
     # Whether it is for runs of the block's own: it then says that all were in another thread.
     for_runs = False
 
-    def __init__(self, model: Any, *, ops: bool = False, only: Iterable[Any] | None = None) -> None:
+    def __init__(self, model: Module, *, ops: bool = False, only: Iterable[Any] | None = None) -> None:
         self.model = model
         self.runs = 0  # outermost calls so far
         self.stack: list[Frame] = []
@@ -162,7 +165,7 @@ class Probe:
             self._closing = stack.pop_all()
         return self
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._thread = 0
         self.stack.clear()
         self._closing.close()
@@ -196,7 +199,7 @@ class Probe:
 
     # --- modules ------------------------------------------------------------------------------
 
-    def takes(self, module: Any) -> bool:
+    def takes(self, module: Module) -> bool:
         """Whether it sees the call of a module that is about to be made."""
         if self.inactive:
             self._elsewhere = self._elsewhere or module is self.model
@@ -208,7 +211,7 @@ class Probe:
             return False
         return bool(self.stack) or self._begins(module)
 
-    def _frame(self, module: Any, state: CallState) -> Frame:
+    def _frame(self, module: Module, state: CallState) -> Frame:
         if not self.stack:
             self.runs += 1
             self._calls.clear()
@@ -221,7 +224,7 @@ class Probe:
         if frame.parent is None:
             self.finished(frame)
 
-    def _begins(self, module: Any) -> bool:
+    def _begins(self, module: Module) -> bool:
         """Whether an outermost call of this module belongs to the model, and its name in it."""
         if module is self.model:
             self._strip = (str(mode.module_path), "")
@@ -232,7 +235,7 @@ class Probe:
                 return True
         return False
 
-    def _push(self, module: Any, state: CallState) -> Frame:
+    def _push(self, module: Module, state: CallState) -> Frame:
         parent = self.stack[-1] if self.stack else None
         path = self._path(str(mode.module_path))
         if parent is not None and path == parent.address.module and module is not parent.subject:
@@ -250,13 +253,13 @@ class Probe:
         inner = path[len(outer) :].removeprefix(".") if path.startswith(outer) else path
         return f"{name}.{inner}" if name and inner else name or inner
 
-    def enter_replacement(self, replacement: Any) -> Any:
+    def enter_replacement(self, replacement: object) -> Any:
         """What was swapped in is about to run: all modules that it calls are seen."""
         was, self._replacement = self._replacement, replacement
         self._replacements += 1
         return was
 
-    def leave_replacement(self, was: Any) -> None:
+    def leave_replacement(self, was: object) -> None:
         """What was swapped in has run."""
         self._replacement = was
         self._replacements -= 1
@@ -267,7 +270,7 @@ class Probe:
     def sees_operators(self) -> bool:
         return self._ops and bool(self.stack) and not self.inactive
 
-    def _op_frame(self, op: Any, state: CallState) -> Frame:
+    def _op_frame(self, op: Op, state: CallState) -> Frame:
         parent = self.stack[-1]
         name = op.name.lstrip("_")
         address = parent.address._replace(op=name, index=parent.ops[name])
@@ -321,12 +324,12 @@ def _given_ids(frame: Frame) -> bool:
     return first is not None and first.dim() == 2 and not first.is_floating_point()
 
 
-def _with_holders(model: Any, wanted: Iterable[Any]) -> dict[int, Any]:
+def _with_holders(model: Module, wanted: Iterable[Any]) -> dict[int, Any]:
     """Modules, and all those of a model that hold one of them, by id."""
     found = {id(m): m for m in wanted}
     known: dict[int, bool] = {}
 
-    def holds(module: Any) -> bool:
+    def holds(module: Module) -> bool:
         if id(module) not in known:
             known[id(module)] = id(module) in found
             inside = [holds(m) for m in module._modules.values() if m is not None]

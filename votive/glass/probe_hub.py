@@ -10,12 +10,20 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.mode import mode
-from ..dispatch.observe import Observer, attach, detach
+from ..dispatch.observe import Call, Observer, attach, detach
+from ..nn import Module
 from ..nn.hooks import register_around
+from ..ops.registry import Op
+from ..tensor import Tensor
 from . import values
+
+if TYPE_CHECKING:
+    from .probe import Frame, Probe
+    from .taint import TaintTracker
+
 
 UNSET: Any = object()
 # The order of probes at one call.
@@ -27,7 +35,9 @@ class CallState:
 
     __slots__ = ("answered", "args", "call", "error", "kwargs", "output", "replacement", "seconds", "shown", "skipped")
 
-    def __init__(self, args: tuple[Any, ...] = (), kwargs: Any = None, call: Any = None) -> None:
+    def __init__(
+        self, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, call: Call | None = None
+    ) -> None:
         self.args, self.call = args, call
         self.kwargs: dict[str, Any] = {} if kwargs is None else kwargs
         self.output: Any = None
@@ -51,12 +61,12 @@ class ProbeHub(Observer):
         self._lock = threading.Lock()
         self._watching = 0
 
-    def add(self, probe: Any) -> None:
+    def add(self, probe: Probe) -> None:
         """Let a probe see calls from now on."""
         with self._lock:
             self.probes = tuple(sorted((*self.probes, probe), key=lambda p: p.order))
 
-    def remove(self, probe: Any) -> None:
+    def remove(self, probe: Probe) -> None:
         """Let a probe see nothing more."""
         with self._lock:
             self.probes = tuple(p for p in self.probes if p is not probe)
@@ -75,13 +85,13 @@ class ProbeHub(Observer):
             if self._watching == 0:
                 detach(self)
 
-    def track(self, tracker: Any) -> None:
+    def track(self, tracker: TaintTracker) -> None:
         """Tell of each operator what goes in and comes out."""
         self.watch_operators()
         with self._lock:
             self.trackers = (*self.trackers, tracker)
 
-    def untrack(self, tracker: Any) -> None:
+    def untrack(self, tracker: TaintTracker) -> None:
         """Tell it no longer."""
         with self._lock:
             self.trackers = tuple(r for r in self.trackers if r is not tracker)
@@ -95,7 +105,7 @@ class ProbeHub(Observer):
 
     # --- operators ----------------------------------------------------------------------------
 
-    def before(self, call: Any) -> Any:
+    def before(self, call: Call) -> Any:
         if mode.unobserved:
             return None
         seeing = [p for p in active_probes() if p.sees_operators]
@@ -109,7 +119,7 @@ class ProbeHub(Observer):
             return state.skipped
         return None if state.replacement is None else _replace_operator(state, call)
 
-    def after(self, call: Any) -> Any:
+    def after(self, call: Call) -> Any:
         if mode.unobserved:
             return None
         ran = call.seconds == call.seconds
@@ -128,13 +138,13 @@ class ProbeHub(Observer):
             tracker.moved(state.output, call.into)  # it will be written there
         return None if state.output is before else state.output
 
-    def failed(self, call: Any, error: Exception) -> None:
+    def failed(self, call: Call, error: Exception) -> None:
         for probe, frame in self._frames(call):
             frame.error = error
             probe.failed(frame, error)
             probe.stack.pop()
 
-    def refused(self, op: Any, args: tuple[Any, ...], error: Exception) -> None:
+    def refused(self, op: Op, args: tuple[Any, ...], error: Exception) -> None:
         if mode.unobserved:
             return
         state = CallState(args)
@@ -144,12 +154,12 @@ class ProbeHub(Observer):
                 probe.failed(probe._op_frame(op, state), error)
                 probe.stack.pop()
 
-    def read(self, tensor: Any) -> None:
+    def read(self, tensor: Tensor) -> None:
         if not mode.unobserved and not mode.shown:
             for tracker in self.active_trackers():
                 tracker.read(tensor)
 
-    def _frames(self, call: Any) -> Frames:
+    def _frames(self, call: Call) -> Frames:
         return [(p, p.stack[-1]) for p in self.probes if p.stack and p.stack[-1].state.call is call]
 
 
@@ -164,7 +174,7 @@ def active_probes() -> tuple[Any, ...]:
     return tuple(p for p in HUB.probes if p.order != EDITS or any(p is c for c in chosen))
 
 
-def around_module(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Callable[..., Any]) -> Any:
+def around_module(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Callable[..., Any]) -> Any:
     """Stand around a module's call, for all probes that see it."""
     frames: Frames = []
     state = CallState(args, kwargs)
@@ -230,10 +240,10 @@ def after_call(frames: Frames, state: CallState) -> None:
 class _Lost:
     """Tells those that follow values which of them a change has taken away."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.had = [(r, r.keys_of(value)) for r in HUB.active_trackers()]
 
-    def tell(self, value: Any, frame: Any) -> None:
+    def tell(self, value: object, frame: Frame) -> None:
         for tracker, marks in self.had:
             gone = marks - tracker.keys_of(value) if marks else marks
             if gone:
@@ -256,7 +266,7 @@ def _replacement(frames: Frames, state: CallState) -> Any:
             probe.leave_replacement(was)
 
 
-def _replace_operator(state: CallState, call: Any) -> Any:
+def _replace_operator(state: CallState, call: Call) -> Any:
     """Run a function in an operator's place, on the arguments that are not at their defaults."""
     args, schema = list(state.args), call.op.schema.args
     while args and _is(args[-1], schema[len(args) - 1].default):
@@ -275,19 +285,19 @@ def _replace_operator(state: CallState, call: Any) -> Any:
     return result
 
 
-def _is(value: Any, default: Any) -> bool:
+def _is(value: object, default: object) -> bool:
     """Whether an argument is the default; values of tensors are not asked for."""
     return value is default or (
         value.__class__ is default.__class__ and isinstance(value, (bool, int, float, str, tuple)) and value == default
     )
 
 
-def mutated(call: Any) -> list[Any]:
+def mutated(call: Call) -> list[Any]:
     """The arguments that an operator's kernel writes into."""
     names = call.op.schema.names
     return [call.args[names.index(n)] for n in call.op.mutates]
 
 
-def storages(value: Any) -> set[Any]:
+def storages(value: object) -> set[Any]:
     """The memory of all tensors in a value."""
     return {t._storage for _, t in values.tensors(value)}

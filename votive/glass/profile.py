@@ -16,6 +16,7 @@ from typing import Any
 import votive
 
 from ..core.storage import cpu_allocator
+from ..nn import Module
 from . import values
 from .address import Address
 from .backward import BackwardObserver
@@ -83,7 +84,7 @@ class Cost:
 class _Clock(Probe):
     """Times calls, and leaves out what it takes itself."""
 
-    def __init__(self, model: Any, *, ops: bool, memory: bool) -> None:
+    def __init__(self, model: Module, *, ops: bool, memory: bool) -> None:
         super().__init__(model, ops=ops)
         self.memory = memory
         self.root = Span("", "run", "module")
@@ -196,11 +197,11 @@ class Profile(Displayable):
         if memory is not None:
             _copy_bytes(memory, self.run)
 
-    def __getitem__(self, address: Any) -> Cost:
+    def __getitem__(self, address: object) -> Cost:
         """What the forward call at an address costs."""
         return self._found(str(address), ("module", "op"))
 
-    def grad(self, address: Any) -> Cost:
+    def grad(self, address: object) -> Cost:
         """What the backward pass of an address costs."""
         return self._found(str(address), ("grad",))
 
@@ -244,13 +245,13 @@ class Profile(Displayable):
     def __str__(self) -> str:
         return self.table()
 
-    def flame(self, path: Any = None, *, width: int = 1200) -> str:
+    def flame(self, path: str | os.PathLike[str] | None = None, *, width: int = 1200) -> str:
         """The fastest run as a flame graph, an SVG of its own; also written to `path`."""
         from .flame import flame
 
         return _written(flame(self.run, width=width), path)
 
-    def trace(self, path: Any = None) -> dict[str, Any]:
+    def trace(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """The fastest run as a Chrome trace, for chrome://tracing and Perfetto."""
         import json
 
@@ -264,7 +265,7 @@ class Profile(Displayable):
         return f"<profile of {len(self.costs)} addresses, {self.seconds * 1e3:.3f} ms a run>"
 
 
-def _written(text: str, path: Any) -> str:
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
         with open(os.fspath(path), "w", encoding="utf-8") as f:
             f.write(text)
@@ -297,14 +298,14 @@ def _copy_bytes(source: Span, target: Span) -> None:
 
 
 def profile(
-    model: Any,
-    *inputs: Any,
+    model: Module,
+    *inputs: object,
     ops: bool = True,
     repeat: int = 3,
     warmup: int = 1,
     memory: bool = True,
     loss: Callable[[Any], Any] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Profile:
     """Run `model(*inputs, **kwargs)` and on_event what each address costs in time and memory.
 

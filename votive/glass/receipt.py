@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import votive
 
+from ..tensor import Tensor
 from .display import Displayable
 
 
@@ -48,7 +48,7 @@ def _rank(number: float) -> float:
     return math.inf if math.isnan(number) else number
 
 
-def size_of_change(old: Any, new: Any) -> tuple[float, float]:
+def size_of_change(old: Tensor, new: Tensor) -> tuple[float, float]:
     """The largest change of a number, and the norm of the change over that of the old value.
 
     >>> from votive.glass.receipt import size_of_change

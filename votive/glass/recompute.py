@@ -10,11 +10,16 @@ import contextlib
 import copy
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autograd import checkpoint
 from ..core.mode import mode
 from .probe_hub import EDITS, HUB, active_probes
+
+if TYPE_CHECKING:
+    from .patch import Patch
+    from .probe import Probe
+
 
 _COUNTS = ("runs", "_strip", "_replacement", "_replacements")
 
@@ -22,12 +27,12 @@ _COUNTS = ("runs", "_strip", "_replacement", "_replacements")
 class _Place:
     """Where an edit's probe stands in a run: what numbers and addresses are counted from."""
 
-    def __init__(self, probe: Any) -> None:
+    def __init__(self, probe: Probe) -> None:
         self.counts = {name: getattr(probe, name) for name in _COUNTS}
         self.calls = Counter(probe._calls)
         self.stack = [(frame, Counter(frame.ops)) for frame in probe.stack]
 
-    def restore(self, probe: Any) -> None:
+    def restore(self, probe: Probe) -> None:
         for name, value in self.counts.items():
             setattr(probe, name, value)
         probe._calls = Counter(self.calls)
@@ -36,7 +41,7 @@ class _Place:
             frame.ops = Counter(ops)
 
 
-def _fired(probe: Any) -> Counter[tuple[int, str]]:
+def _fired(probe: Patch) -> Counter[tuple[int, str]]:
     """How often each edit was made at each address."""
     edits = probe.receipt.edits
     return Counter({(i, a): n for i, edit in enumerate(edits) for a, n in edit.items()})

@@ -11,6 +11,7 @@ from typing import Any
 
 import votive
 
+from ..tensor import Tensor
 from . import values
 from .capture import input_at
 from .parts import Parts
@@ -81,7 +82,7 @@ def run_stream(parts: Parts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> R
     return stream
 
 
-def logits_of(result: Any) -> Any:
+def logits_of(result: object) -> Tensor:
     """The scores in what a model gave: its field `logits`, or its first tensor.
 
     >>> from votive.glass.residual_stream import logits_of
@@ -97,7 +98,7 @@ def logits_of(result: Any) -> Any:
     return found
 
 
-def ids_of(args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+def ids_of(args: Sequence[Any], kwargs: dict[str, Any]) -> Tensor | None:
     """The token ids among a model's arguments: the first integers of two dimensions, or None.
 
     >>> from votive.glass.residual_stream import ids_of
@@ -126,7 +127,7 @@ def index_in_run(position: int, args: Sequence[Any], kwargs: dict[str, Any], wha
 class _SkipLayers(Probe):
     """Lets no layer run, nor any patch of one; each gives the state on that is given."""
 
-    def __init__(self, parts: Parts, template: Any) -> None:
+    def __init__(self, parts: Parts, template: object) -> None:
         super().__init__(parts.model)
         self.ids = {id(m) for m in parts.layers}
         self.path, self.template = values.first_path(template), template
@@ -174,7 +175,7 @@ class Unembed:
             f"the logits of the last state ({'; '.join(errors)}); name the layers with layers=."
         )
 
-    def __call__(self, state: Any) -> Any:
+    def __call__(self, state: Tensor) -> Tensor:
         """The logits (..., tokens) of states (..., features)."""
         probe = _SkipLayers(self.parts, self.template)
         # Most models want (batch, positions, features).
@@ -184,7 +185,7 @@ class Unembed:
         return found.reshape(*state.shape[:-1], found.shape[-1])
 
 
-def _near(got: Any, wanted: Any) -> bool:
+def _near(got: Tensor, wanted: Tensor) -> bool:
     """Equal but for the order of sums, which differs with the number of rows."""
     slack = max(1e-4, 8 * votive.finfo(wanted.dtype).eps)
     got, wanted = got.detach().double(), wanted.detach().double()

@@ -7,11 +7,14 @@ ended before its site began.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
 from . import values
 from .address import Pattern
 from .axes import Axes, Place
@@ -38,7 +41,7 @@ class Site:
 class Recording(Probe):
     """One run: the order of its calls, and the values at sites and beside them."""
 
-    def __init__(self, model: Any, wanted: list[Pattern], *, beside: set[str] | None = None) -> None:
+    def __init__(self, model: Module, wanted: list[Pattern], *, beside: set[str] | None = None) -> None:
         super().__init__(model)
         self.wanted = wanted
         self.beside = beside  # addresses whose results to keep; None keeps none
@@ -115,7 +118,7 @@ def tensor_path(frame: Frame, pattern: Pattern) -> tuple[Any, values.Path]:
     return whole, path
 
 
-def value_at(frame: Frame, pattern: Pattern) -> Any:
+def value_at(frame: Frame, pattern: Pattern) -> Tensor:
     """The tensor that a pattern means at a call."""
     whole, path = tensor_path(frame, pattern)
     found = values.get(whole, path)
@@ -124,7 +127,7 @@ def value_at(frame: Frame, pattern: Pattern) -> Any:
     return found
 
 
-def put_value(frame: Frame, pattern: Pattern, new: Any) -> None:
+def put_value(frame: Frame, pattern: Pattern, new: Tensor) -> None:
     """Give a call another value where a pattern means it."""
     whole, path = tensor_path(frame, pattern)
     changed = values.put(whole, path, new)
@@ -139,7 +142,14 @@ class Resumed(Probe):
 
     order = CHANGES
 
-    def __init__(self, model: Any, recorded: Recording, site: Site, change: Any, given: Any) -> None:
+    def __init__(
+        self,
+        model: Module,
+        recorded: Recording,
+        site: Site,
+        change: Callable[[Tensor], Tensor],
+        given: Callable[[str, Any], Any],
+    ) -> None:
         skipped = {a for a in recorded.outputs if recorded.ended[a] < site.starts}
         # All modules are seen, as by the recording. What patches did is in the recorded values.
         super().__init__(model)

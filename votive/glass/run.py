@@ -12,6 +12,7 @@ from typing import Any
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from ..core.mode import mode
+from ..nn import Module
 from . import values
 from .backward import BackwardObserver
 from .probe import Frame, Probe
@@ -26,7 +27,7 @@ class _EventProbe(Probe):
 
     order = CHANGES
 
-    def __init__(self, model: Any, run: Run, ops: bool) -> None:
+    def __init__(self, model: Module, run: Run, ops: bool) -> None:
         super().__init__(model, ops=ops)
         self.run = run
 
@@ -61,10 +62,10 @@ class Run:
 
     def __init__(
         self,
-        model: Any,
+        model: Module,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        loss: Any,
+        loss: Callable[[Any], Any] | None,
         ops: bool,
         changes: list[tuple[int, Change]],
     ) -> None:

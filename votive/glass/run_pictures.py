@@ -17,10 +17,11 @@ from .edits import Edit
 from .flame import Flame
 from .health import METRICS, Health
 from .lockstep import Lockstep
-from .patch import Patch, Receipt
+from .patch import Patch
 from .pictures import figures_of, shows, summary
 from .plots import Lines
 from .profile import Profile, Span
+from .receipt import Receipt
 from .table import Table
 from .text_table import size
 from .tree import Node

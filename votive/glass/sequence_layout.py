@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from votive import nn
 
+from ..nn import Module
 from . import values
 from .probe import Frame
 
@@ -73,7 +73,7 @@ class Layout:
             return (first, second, shape[1]), 1, 0, 2
         return plain
 
-    def _beside(self, module: Any, side: str, path: tuple[str, ...], shape: Any) -> Dims:
+    def _beside(self, module: Module, side: str, path: tuple[str, ...], shape: tuple[int, ...]) -> Dims:
         """Of states and of weights of attention."""
         size = len(shape)
         if isinstance(module, nn.RNNBase) and size == 3:
@@ -83,7 +83,7 @@ class Layout:
         return shape, None, None, None
 
 
-def layout_of(chain: Sequence[Frame], model: Any) -> Layout | None:
+def layout_of(chain: Sequence[Frame], model: Module) -> Layout | None:
     """The layout at a place, by the calls around it; None where samples come first."""
     for frame in chain:
         if isinstance(frame.subject, _KNOWN):
@@ -92,7 +92,7 @@ def layout_of(chain: Sequence[Frame], model: Any) -> Layout | None:
     return None if all(batch_first(m) for m in known) else Layout(None)
 
 
-def batch_first(module: Any) -> bool:
+def batch_first(module: Module) -> bool:
     """Whether a module of these classes takes samples first.
 
     >>> from votive.glass.sequence_layout import batch_first
@@ -106,7 +106,7 @@ def batch_first(module: Any) -> bool:
     return all(found for found in inside if found is not None)
 
 
-def _is_text(module: Any, side: str, path: tuple[str, ...]) -> bool:
+def _is_text(module: Module, side: str, path: tuple[str, ...]) -> bool:
     if not path:
         return True
     if side == "out":

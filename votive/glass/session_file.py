@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import weakref
+from collections.abc import Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
 
 from ..generation.config import GenerationConfig
+from ..nn import Module
 from ..serialization import FileFormatError
 from .display import Displayable
-from .edit_plan import key_of, plan_from_data, plan_to_data, raw
+from .edit_plan import EditPlan, key_of, plan_from_data, plan_to_data, raw
 from .prefix_runner import PrefixRunner
 from .session_base import prefix_in
 from .session_sampling import Picker, outlook_of
 from .session_tree import Outlook, SessionNode
+
+if TYPE_CHECKING:
+    from .session import Session
+
 
 _FORMAT, _VERSION = "votive.session", 1
 # Up to here every byte of the weights is hashed, beyond it samples of each tensor.
@@ -34,7 +41,7 @@ class SessionMismatch(RuntimeError):
     """
 
 
-def model_hash(model: Any) -> str:
+def model_hash(model: Module) -> str:
     """A text that is the same for models with equal state dicts: names, shapes, types and bytes.
 
     Up to 256 MiB all bytes count, and it begins with "full:". Of larger models it takes sixteen
@@ -92,22 +99,22 @@ class _Table:
         self.rows: list[Any] = []
         self._at: dict[Any, int] = {}
 
-    def put(self, key: Any, value: Any) -> int:
+    def put(self, key: Hashable, value: object) -> int:
         if key not in self._at:
             self._at[key] = len(self.rows)
             self.rows.append(value)
         return self._at[key]
 
 
-def save(session: Any, path: Any) -> None:
+def save(session: Session, path: str | os.PathLike[str]) -> None:
     """Write a session; edits that hold code are refused."""
     settings, plans = _Table(), _Table()
 
-    def setting(config: Any) -> int:
+    def setting(config: GenerationConfig) -> int:
         fields = config.to_dict()
         return settings.put(repr(fields), fields)
 
-    def planned(plan: Any) -> int:
+    def planned(plan: EditPlan) -> int:
         return plans.put(key_of(plan), plan_to_data(plan))
 
     nodes = [
@@ -157,7 +164,7 @@ def save(session: Any, path: Any) -> None:
     )
 
 
-def load(kind: Any, path: Any, model: Any, tokenizer: Any, *, force: bool) -> Any:
+def load(kind: type[Session], path: str | os.PathLike[str], model: Module, tokenizer: Any, *, force: bool) -> Any:
     """Read a session for a model."""
     state = votive.load(path)
     if not isinstance(state, dict) or state.get("format") != _FORMAT:
@@ -172,7 +179,7 @@ def load(kind: Any, path: Any, model: Any, tokenizer: Any, *, force: bool) -> An
         raise FileFormatError(f"Session.load: {path} is damaged: {e!r}.") from e
 
 
-def _check(state: dict[str, Any], path: Any, model: Any, tokenizer: Any) -> None:
+def _check(state: dict[str, Any], path: str | os.PathLike[str], model: Module, tokenizer: Any) -> None:
     said, have = state["model"], model_hash(model)
     if said["hash"] != have:
         name = f" {said['name']!r}" if said["name"] else ""
@@ -185,7 +192,7 @@ def _check(state: dict[str, Any], path: Any, model: Any, tokenizer: Any) -> None
         raise SessionMismatch(f"Session.load: {path} was made with another tokenizer; give that one, or force=True.")
 
 
-def _built(kind: Any, state: dict[str, Any], model: Any, tokenizer: Any) -> Any:
+def _built(kind: type[Session], state: dict[str, Any], model: Module, tokenizer: Any) -> Any:
     from .session import Cursor
 
     configs = [GenerationConfig.from_dict(s).resolved() for s in state["settings"]]
@@ -258,7 +265,7 @@ class Replay(Displayable):
         return said + ("exact" if self.exact else f"{len(self.mismatches)} differ")
 
 
-def replay(session: Any, *, strict: bool) -> Replay:
+def replay(session: Session, *, strict: bool) -> Replay:
     """Feed and draw everything anew."""
     runner = PrefixRunner(session.model, block=session.runner.block, limit=session.runner.store.limit)
     found = Replay(nodes=len(session.nodes))
@@ -272,6 +279,7 @@ def replay(session: Any, *, strict: bool) -> Replay:
         if node.how == "drawn":
             found.drawn += 1
             parent = node.parent
+            assert parent is not None  # a prompt is never drawn
             tokens = session.tokens_of(parent)
             picker = Picker(node.settings, tokens, len(node.path()[0].tokens))
             logits = runner.logits(prefix_in(runner, parent))

@@ -7,6 +7,7 @@ from typing import Any
 
 import votive
 
+from ..tensor import Tensor
 from . import values
 from .capture import first_input, input_at
 from .probe import Frame, unobserved
@@ -37,7 +38,7 @@ def skipped_output(frame: Frame) -> Any:
         out = _run(frame)
     way = values.first_path(out)
     there = None if way is None else values.get(out, way)
-    if there is None or there.shape != given.shape or not votive.can_cast(given.dtype, there.dtype):
+    if way is None or there is None or there.shape != given.shape or not votive.can_cast(given.dtype, there.dtype):
         raise ValueError(_misfit(frame, given, there))
     if given.dtype.is_floating_point != there.dtype.is_floating_point:
         raise ValueError(_misfit(frame, given, there))
@@ -66,7 +67,7 @@ def _run(frame: Frame) -> Any:
         snapshot.restore()
 
 
-def _kind(value: Any) -> Any:
+def _kind(value: object) -> Any:
     """What of arguments the form of a result may depend on; None where that is not known."""
     if isinstance(value, votive.Tensor):
         return "tensor", tuple(value.shape), str(value.dtype)
@@ -78,7 +79,7 @@ def _kind(value: Any) -> Any:
     return None
 
 
-def _misfit(frame: Frame, given: Any, there: Any) -> str:
+def _misfit(frame: Frame, given: Tensor, there: Tensor | None) -> str:
     gives = "no tensor" if there is None else f"{there.dtype} {tuple(there.shape)} first"
     return (
         f"skip: {frame.address or '(model)'} cannot give its input on, which is {given.dtype} "

@@ -12,6 +12,7 @@ from typing import Any
 import votive
 
 from ..data.randomness import get_random_state, set_random_state
+from ..nn import Module
 from . import values
 from .probe_hub import HUB
 
@@ -22,7 +23,7 @@ _LARGEST = 1 << 20
 class Snapshot:
     """What is needed to run `model(*args, **kwargs)` again as if it had never run."""
 
-    def __init__(self, model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def __init__(self, model: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.random = get_random_state()
         self.buffers: list[tuple[Any, str, Any, int, Any]] = []
         with votive.no_grad():
@@ -67,7 +68,7 @@ class Snapshot:
             probe.rewind(mark)
 
 
-def _caches(value: Any) -> list[Any]:
+def _caches(value: object) -> list[Any]:
     if hasattr(value, "mark") and hasattr(value, "rewind"):
         return [value]
     return [c for _, part in values.children(value) for c in _caches(part)]

@@ -7,14 +7,17 @@ way of least cost through it gives seconds. Knows no model class.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
 from .attention_maps import AttentionMap, attention_maps
 from .heatmap import Heatmap
-from .labels import token_labels
+from .labels import TokenNames, token_labels
 from .plots import Plottable
 
 # Names on a time axis, and steps of time across a picture, at most.
@@ -58,7 +61,7 @@ class Mels(Plottable):
         )
 
 
-def mels(sound: Any, *, n_mels: int = 80, seconds: float = 0.01) -> Mels:
+def mels(sound: object, *, n_mels: int = 80, seconds: float = 0.01) -> Mels:
     """Pictures of log-mels: of `input_features` (samples, bands, frames), or of sound at 16 kHz.
 
     Sound is (samples,) or a file. What it becomes for Whisper is what is shown.
@@ -75,7 +78,7 @@ def mels(sound: Any, *, n_mels: int = 80, seconds: float = 0.01) -> Mels:
         return Mels(log_mel_spectrogram(load_audio(sound), n_mels).unsqueeze(0), seconds)
 
 
-def max_pooled(values: Any, most: int) -> tuple[Any, int]:
+def max_pooled(values: Tensor, most: int) -> tuple[Any, int]:
     """Numbers (..., N) with neighbours max_pooled, the largest kept, so that at most `most` are left.
 
     >>> from votive.glass.speech import max_pooled
@@ -139,14 +142,14 @@ class Alignment(Plottable):
     sample: int = 0
     width: int = 7
 
-    def weights(self, layer: int, head: int | None = None) -> Any:
+    def weights(self, layer: int, head: int | None = None) -> Tensor:
         """The weights (tokens, keys) of one head of a layer, or the mean of its heads."""
         if not -len(self.maps) <= layer < len(self.maps):
             raise IndexError(f"Alignment: there is no layer {layer} of {len(self.maps)}.")
         found = self.maps[layer].weights(head, None, self.sample)[0]
         return found.mean(0)[:, : self.keys]
 
-    def matrix(self) -> Any:
+    def matrix(self) -> Tensor:
         """How well each token fits each moment, (tokens from `start` on, keys).
 
         A token is chosen where the one before it is read, so that one's weights are its own.
@@ -222,12 +225,12 @@ class Alignment(Plottable):
 
 
 def alignment(
-    model: Any,
-    input_features: Any,
-    tokens: Any,
+    model: Module,
+    input_features: Tensor,
+    tokens: object,
     *,
-    heads: Any = None,
-    tokenizer: Any = None,
+    heads: Iterable[tuple[int, int]] | None = None,
+    tokenizer: TokenNames | None = None,
     at: str = "**.encoder_attn",
     start: int | None = None,
     duration: float | None = None,
@@ -263,7 +266,7 @@ def alignment(
     settings = getattr(model, "generation_config", None)
     if heads is None:
         known = getattr(settings, "extra", {})
-        heads = known.get("alignment_heads") or later_half(len(maps), count)
+        heads = [(a, b) for a, b in known.get("alignment_heads") or later_half(len(maps), count)]
     row = ids[sample].tolist()
     if len(row) < 2:
         raise ValueError("alignment: give a text of at least two tokens, its beginning included.")
@@ -274,7 +277,7 @@ def alignment(
     return Alignment(maps, row, [(int(a), int(b)) for a, b in heads], seconds, keys, start, tokenizer, sample, width)
 
 
-def _spoken(ids: list[int], model: Any) -> int:
+def _spoken(ids: list[int], model: Module) -> int:
     """The first token after those that say how to write, as far as they are known."""
     from ..speech import Vocabulary
 

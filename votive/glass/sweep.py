@@ -7,15 +7,18 @@ computed again, and the positions of a site run together along the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
+from .address import Patterns
 from .attribution_patching import correlation, estimated
 from .heatmap import Heatmap
-from .labels import token_labels
+from .labels import TokenNames, token_labels
 from .plots import Plottable
 from .residual_stream import ids_of
 from .sweep_runs import SweepRuns, check_inputs, fill, inputs_of
@@ -44,7 +47,7 @@ class Sweep(Plottable):
     columns: str = "position"
 
     @property
-    def recovered(self) -> Any:
+    def recovered(self) -> Tensor:
         """The share of the way from corrupted (0) to clean (1)."""
         span = (self.clean - self.corrupt).mean()
         return (self.values - self.corrupt.mean()) / span
@@ -88,17 +91,17 @@ class Sweep(Plottable):
 
 
 def sweep(
-    model: Any,
-    clean: Any,
-    corrupt: Any,
+    model: Module,
+    clean: object,
+    corrupt: object,
     *,
     metric: Callable[[Any], Any],
-    sites: Any = "layers.*",
-    positions: Any = None,
+    sites: Patterns = "layers.*",
+    positions: int | Iterable[int] | None = None,
     heads: int | None = None,
     batch: int = 32,
     estimate: bool = False,
-    tokenizer: Any = None,
+    tokenizer: TokenNames | None = None,
 ) -> Sweep:
     """Patch clean values into the corrupted run, one site and position at a time.
 

@@ -92,7 +92,7 @@ class Table(Figure):
         return f"{title}<table><thead>{head}</thead><tbody>{body}</tbody></table>{note}"
 
 
-def cell(value: Any) -> str:
+def cell(value: object) -> str:
     """A value in few letters.
 
     >>> from votive.glass.table import cell

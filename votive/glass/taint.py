@@ -11,19 +11,25 @@ something in their result depends on these.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import votive
 
+from ..dispatch.observe import Call
 from ..ops.registry import Op
+from ..tensor import Tensor
 from . import values
 from .probe import unobserved
 from .probe_hub import HUB, mutated
 from .taint_memory import ALL, MAYBE, NONE, SOME, Marked
+
+if TYPE_CHECKING:
+    from .probe import Probe
+
 
 Key = tuple[int, str]  # the number of an edit, and the address where it was made
 Mark = tuple[Key, bool]  # with whether all on the way were real or complex numbers
@@ -57,7 +63,7 @@ class Outcome:
 class TaintTracker:
     """Follows the values of a patch's edits through the operators of a run."""
 
-    def __init__(self, owner: Any) -> None:
+    def __init__(self, owner: Probe) -> None:
         self.owner = owner
         self.outcomes: dict[Key, Outcome] = {}
         self._marks: weakref.WeakKeyDictionary[Any, dict[Mark, Marked]] = weakref.WeakKeyDictionary()
@@ -72,7 +78,7 @@ class TaintTracker:
 
     # --- what the stage tells -----------------------------------------------------------------
 
-    def marks_of(self, value: Any) -> dict[Mark, int]:
+    def marks_of(self, value: object) -> dict[Mark, int]:
         """The edits that a value is computed from, with how surely."""
         found: dict[Mark, int] = {}
         if self._marks:
@@ -84,11 +90,11 @@ class TaintTracker:
                         found[mark] = max(found.get(mark, NONE), state)
         return found
 
-    def keys_of(self, value: Any) -> frozenset[Key]:
+    def keys_of(self, value: object) -> frozenset[Key]:
         """The edits that a value is computed from, by whatever way."""
         return frozenset(key for key, _ in self.marks_of(value))
 
-    def computed(self, call: Any) -> None:
+    def computed(self, call: Call) -> None:
         """An operator has run."""
         op, args = call.op, call.args
         if not self._marks or op.kind == "view":
@@ -114,14 +120,14 @@ class TaintTracker:
         self._pass_on(op, sources, [*fresh, *written], by_element, written, exact)
         self._add(mutated(call) if op.name != "_transfer_" else (), self._some(sources))
 
-    def moved(self, source: Any, target: Any) -> None:
+    def moved(self, source: object, target: object) -> None:
         """A value will be written into other memory."""
         to = [t for _, t in values.tensors(target)]
         here = storage_roots(source)
         if to and not any(t._storage.root in here for t in to):
             self._pass_on(None, source, to, True, to)
 
-    def spread(self, sources: Any, results: Any, keep: Any = None) -> None:
+    def spread(self, sources: object, results: object, keep: np.ndarray | None = None) -> None:
         """Something was computed, in a way that is not known; of `keep`, element by element."""
         to = [t for _, t in values.tensors(results)]
         if keep is None:
@@ -131,7 +137,7 @@ class TaintTracker:
             self._mark(to[0], mark, ALL, marked.elements(t) & keep)
             self._mark(to[0], mark, min(marked.vague(t), MAYBE))
 
-    def _found(self, value: Any) -> list[tuple[Mark, Marked, Any]]:
+    def _found(self, value: object) -> list[tuple[Mark, Marked, Any]]:
         return [
             (mark, marked, t)
             for _, t in values.tensors(value)
@@ -139,10 +145,10 @@ class TaintTracker:
             if marked.state(t)
         ]
 
-    def _some(self, sources: Any) -> dict[Mark, int]:
+    def _some(self, sources: object) -> dict[Mark, int]:
         return {mark: min(state, SOME) for mark, state in self.marks_of(sources).items()}
 
-    def _exact(self, op: Any, args: Any) -> dict[Mark, Any]:
+    def _exact(self, op: Op, args: tuple[Any, ...]) -> dict[Mark, Any]:
         """By mark, which elements of a result bear it, found by moving the marks themselves."""
         data = op.moves
         moving = [args[i] for i in data]
@@ -151,7 +157,7 @@ class TaintTracker:
         found = {}
         for mark in {mark for mark, _, _ in self._found(moving)} - vague - set(rest):
 
-            def shown(t: Any, mark: Mark = mark) -> Any:
+            def shown(t: Tensor, mark: Mark = mark) -> Any:
                 marked = self._marks.get(t._storage.root, {}).get(mark, Marked())
                 return votive.tensor(marked.elements(t), dtype=votive.float32, device=t.device)
 
@@ -166,7 +172,7 @@ class TaintTracker:
     def _pass_on(
         self,
         op: Op | None,
-        sources: Any,
+        sources: object,
         to: list[Any],
         by_element: bool,
         written: list[Any],
@@ -197,12 +203,12 @@ class TaintTracker:
         for t, mark, state, where in new:
             self._mark(t, mark, state, where)
 
-    def _add(self, to: Any, marks: dict[Mark, int]) -> None:
+    def _add(self, to: Iterable[object], marks: dict[Mark, int]) -> None:
         for _, t in values.tensors(list(to)):
             for mark, state in marks.items():
                 self._mark(t, mark, state)
 
-    def _mark(self, t: Any, mark: Mark, state: int, where: Any = None) -> None:
+    def _mark(self, t: Tensor, mark: Mark, state: int, where: np.ndarray | None = None) -> None:
         here = self._marks.setdefault(t._storage.root, {})
         here.setdefault(_weakened(mark, t), Marked()).add(t, state, where)
 
@@ -211,13 +217,13 @@ class TaintTracker:
         for key in marks:
             self._cut.setdefault(key, at)
 
-    def read(self, tensor: Any) -> None:
+    def read(self, tensor: Tensor) -> None:
         """A tensor's numbers went to Python, where they cannot be followed."""
         self._numbers |= self.keys_of(tensor)
 
     # --- what the patch tells -----------------------------------------------------------------
 
-    def begin(self, key: Key, new: Any, where: Any = None) -> None:
+    def begin(self, key: Key, new: object, where: np.ndarray | None = None) -> None:
         """Follow a value that was just edited, all of it or elements of it."""
         if self.is_known(key):
             return
@@ -239,7 +245,7 @@ class TaintTracker:
         if not self.is_known(key):
             self.outcomes[key] = fate
 
-    def ended(self, result: Any) -> None:
+    def ended(self, result: object) -> None:
         """An outermost call gave its result."""
         if not self._open:
             return
@@ -281,16 +287,16 @@ class TaintTracker:
             HUB.untrack(self)
 
 
-def _weakened(mark: Mark, t: Any) -> Mark:
+def _weakened(mark: Mark, t: Tensor) -> Mark:
     """A mark as it is on a tensor."""
     return mark if t.is_floating_point() or t.is_complex() else (mark[0], False)
 
 
-def _shaped(where: Any, shape: Any) -> Any:
+def _shaped(where: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     """An array stretched to a shape, as operators do with their arguments."""
     return np.broadcast_to(where, tuple(shape))
 
 
-def storage_roots(value: Any) -> set[Any]:
+def storage_roots(value: object) -> set[Any]:
     """The memory of all tensors in a value, whoever counts its versions."""
     return {t._storage.root for _, t in values.tensors(value)}

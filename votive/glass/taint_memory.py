@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.layout import extent, is_dense
+from ..tensor import Tensor
 
 # What is known of a tensor: nothing in it is marked, perhaps some, surely some, all of it.
 NONE, MAYBE, SOME, ALL = range(4)
@@ -25,7 +26,7 @@ class Region:
     stop: int
     mask: Any = None
 
-    def bits(self, start: int, stop: int) -> Any:
+    def bits(self, start: int, stop: int) -> np.ndarray:
         """Which of the bytes from `start` to `stop` belong to it."""
         out = np.zeros(stop - start, bool)
         a, b = max(start, self.start), min(stop, self.stop)
@@ -60,7 +61,7 @@ class Region:
         return [Region(self.start, self.stop, left)]
 
 
-def region(t: Any, where: Any = None) -> Region | None:
+def region(t: Tensor, where: np.ndarray | None = None) -> Region | None:
     """The bytes of a tensor's elements, or of those that an array of its shape chooses."""
     shape, strides, size = tuple(t.shape), tuple(t.stride()), int(t.element_size())
     span, start = extent(shape, strides), t._offset * size
@@ -85,7 +86,7 @@ class Marked:
     def __bool__(self) -> bool:
         return bool(self.sure or self.some or self.maybe)
 
-    def state(self, t: Any) -> int:
+    def state(self, t: Tensor) -> int:
         """What is known of a tensor."""
         read = region(t)
         if read is None:
@@ -94,7 +95,7 @@ class Marked:
             return ALL
         return SOME if any(r.meets(read) for r in self.sure) else self.vague(t)
 
-    def vague(self, t: Any) -> int:
+    def vague(self, t: Tensor) -> int:
         """What is known of a tensor apart from its elements that are surely marked."""
         read = region(t)
         if read is None:
@@ -103,7 +104,7 @@ class Marked:
             return SOME
         return MAYBE if any(r.meets(read) for r in (*self.some, *self.maybe)) else NONE
 
-    def elements(self, t: Any) -> Any:
+    def elements(self, t: Tensor) -> np.ndarray:
         """Which elements of a tensor are surely marked, as an array of its shape."""
         size = int(t.element_size())
         start, span = t._offset * size, extent(tuple(t.shape), tuple(t.stride()))
@@ -113,7 +114,7 @@ class Marked:
         steps = [s * size for s in t.stride()]
         return np.lib.stride_tricks.as_strided(bits[::size], tuple(t.shape), steps)
 
-    def add(self, t: Any, state: int, where: Any = None) -> None:
+    def add(self, t: Tensor, state: int, where: np.ndarray | None = None) -> None:
         """Mark a tensor, or elements of it."""
         new = region(t, where)
         into = {ALL: self.sure, SOME: self.some, MAYBE: self.maybe}.get(state)
@@ -121,7 +122,7 @@ class Marked:
             return
         into.append(new)
 
-    def overwrite(self, t: Any) -> None:
+    def overwrite(self, t: Tensor) -> None:
         """A tensor was written to: what was there is gone."""
         gone = region(t)
         if gone is None:

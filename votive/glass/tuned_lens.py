@@ -7,16 +7,18 @@ divergence from the final distribution. Knows no model class.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import votive
 
 from .. import nn
+from ..nn import Module
 from ..nn import functional as F
 from ..optim import Adam
-from .parts import parts_of
-from .residual_stream import Unembed, logits_of, run_stream
+from ..tensor import Tensor
+from .parts import Parts, parts_of
+from .residual_stream import ResidualStream, Unembed, logits_of, run_stream
 
 
 class TunedLens(nn.Module):
@@ -38,7 +40,7 @@ class TunedLens(nn.Module):
             nn.init.zeros_(t.weight)
             nn.init.zeros_(t.bias)
 
-    def forward(self, state: Any, row: int) -> Any:
+    def forward(self, state: Tensor, row: int) -> Tensor:
         if row == len(self.translators):
             return state  # the last state is what is learned from
         if not 0 <= row < len(self.translators) or state.shape[-1] != self.width:
@@ -68,16 +70,16 @@ class TunedLens(nn.Module):
 
 
 def train_tuned_lens(
-    model: Any,
+    model: Module,
     batches: Iterable[Any],
     *,
     tokenizer: Any = None,
     epochs: int = 1,
     lr: float = 1e-3,
     lens: TunedLens | None = None,
-    parts: Any = None,
+    parts: Parts | Mapping[str, Any] | None = None,
     max_grad_norm: float = 1.0,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> TunedLens:
     """Learn translators for a model, which itself stays as it is.
 
@@ -127,7 +129,7 @@ def train_tuned_lens(
     return lens
 
 
-def _divergences(lens: TunedLens, stream: Any, tail: Unembed, final: Any) -> float:
+def _divergences(lens: TunedLens, stream: ResidualStream, tail: Unembed, final: Tensor) -> float:
     """Gradients of the mean divergence of all rows; one row's scores are held at a time."""
     rows = len(stream.states) - 1
     total = 0.0
@@ -141,7 +143,7 @@ def _divergences(lens: TunedLens, stream: Any, tail: Unembed, final: Any) -> flo
     return total
 
 
-def _arguments(batch: Any, tokenizer: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(batch: object, tokenizer: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(batch, str):
         if tokenizer is None:
             raise ValueError("train_tuned_lens: texts need a tokenizer.")

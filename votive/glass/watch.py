@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import votive
 
+from ..nn import Module
 from . import values
 from .address import Address
 from .backward import BackwardObserver
@@ -81,7 +82,7 @@ class Watch(Probe, Displayable):
 
     def __init__(
         self,
-        model: Any,
+        model: Module,
         *,
         nan: bool = True,
         inf: bool = True,
@@ -112,7 +113,7 @@ class Watch(Probe, Displayable):
             self._observer.__enter__()
         return self
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(self, *exc: object) -> None:
         if self._observer is not None:
             self._observer.__exit__(*exc)
         super().__exit__(*exc)
@@ -154,7 +155,7 @@ class Watch(Probe, Displayable):
             self.checked += 1
             self._judge(frame, "backward", frame.args, frame.output)
 
-    def _judge(self, frame: Frame, phase: str, given: Any, result: Any) -> None:
+    def _judge(self, frame: Frame, phase: str, given: object, result: object) -> None:
         kind = self._bad(result)
         if kind is None or _meant(kind, given):
             return
@@ -164,7 +165,7 @@ class Watch(Probe, Displayable):
             if self._bad(made, (kind,)) is None:
                 self._found(kind, frame, phase, given, result)
 
-    def _bad(self, value: Any, kinds: tuple[str, ...] = ("nan", "inf", "overflow")) -> str | None:
+    def _bad(self, value: object, kinds: tuple[str, ...] = ("nan", "inf", "overflow")) -> str | None:
         """What is wrong with a value, the worst first."""
         with self.muted(), votive.no_grad():
             for _, t in values.tensors(value):
@@ -184,7 +185,7 @@ class Watch(Probe, Displayable):
                         return "overflow"
         return None
 
-    def _found(self, kind: str, frame: Frame, phase: str, given: Any, result: Any) -> None:
+    def _found(self, kind: str, frame: Frame, phase: str, given: object, result: object) -> None:
         with self.muted(), votive.no_grad():
             owner = frame if frame.is_module else frame.parent
             module = None if owner is None else owner.subject
@@ -211,18 +212,18 @@ class Watch(Probe, Displayable):
         return f"<watch: {self.runs} runs, {self.checked} results, {len(self.findings)} findings>"
 
 
-def _meant(kind: str, given: Any) -> bool:
+def _meant(kind: str, given: object) -> bool:
     """Whether a result is infinite because that was asked for, as masks do."""
     if kind != "inf":
         return False
     return any(
         (isinstance(a, float) and math.isinf(a)) or (isinstance(a, votive.Tensor) and a.dim() == 0 and bool(a.isinf()))
-        for a in given
+        for _, a in values.children(given)
     )
 
 
 def watch(
-    model: Any,
+    model: Module,
     *,
     nan: bool = True,
     inf: bool = True,

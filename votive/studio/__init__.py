@@ -5,9 +5,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..nn import Module
+
 
 __all__ = ["save_html", "serve", "widget"]
 
@@ -20,7 +25,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def widget(thing: Any, view: str | None = None) -> Any:
+def widget(thing: object, view: str | None = None) -> Any:
     """A result, or a view of a session, in a notebook; needs the package anywidget.
 
     >>> from votive import glass, studio
@@ -59,7 +64,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     open_browser: bool = True,
-    folder: Any = None,
+    folder: str | os.PathLike[str] | None = None,
     tokenizer: Any = None,
     token: str | None = None,
     autosave: bool = True,
@@ -85,9 +90,10 @@ def serve(
         model = _held(name, model, tokenizer)
     elif model is not None and not hasattr(model, "__fspath__") and not isinstance(model, str):
         raise TypeError(f"studio.serve: model must be a name, a path or a model, got {type(model).__name__}.")
-    if folder is not None:
-        Path(folder).mkdir(parents=True, exist_ok=True)  # an error now, not at the first save
-    studio = Studio(model, host=host, port=port, folder=folder, token=token, autosave=autosave)
+    where = None if folder is None else Path(folder)
+    if where is not None:
+        where.mkdir(parents=True, exist_ok=True)  # an error now, not at the first save
+    studio = Studio(model, host=host, port=port, folder=where, token=token, autosave=autosave)
     try:
         studio.library.check()
     except BaseException:
@@ -103,7 +109,7 @@ def serve(
     studio.run()
 
 
-def _held(name: str, model: Any, tokenizer: Any) -> Any:
+def _held(name: str, model: Module, tokenizer: Any) -> Any:
     from .models import Loaded
     from .speech_models import SpeechModel, is_whisper
 

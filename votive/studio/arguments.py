@@ -73,7 +73,7 @@ def signature_of(name: str, fn: Callable[..., Any]) -> Signature:
     )
 
 
-def checked(name: str, value: Any, wanted: Any) -> Any:
+def checked(name: str, value: object, wanted: Any) -> Any:
     """The value, if it is what is wanted."""
     if wanted is Any:
         return value
@@ -126,7 +126,7 @@ def _plain(name: str, value: Any, wanted: Any) -> Any:
     return value
 
 
-def _one_of(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
+def _one_of(name: str, value: object, choices: tuple[Any, ...]) -> Any:
     if value is None and type(None) in choices:
         return None
     last: BadArgument | None = None

@@ -16,9 +16,13 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..serialization.atomic import replacing, sync_folder
+
+if TYPE_CHECKING:
+    from ..glass.session import Session
+
 
 FOLDER, SUFFIX = "autosave", ".session"
 # Seconds between two writings; when one takes long, twenty times as long.
@@ -66,7 +70,7 @@ class AutosaveFolder:
             raise ValueError(f"the session {name!r} leads out of the folder.")
         return path
 
-    def list(self) -> list[AutosavedSession]:
+    def orphans(self) -> list[AutosavedSession]:
         """What was kept and belongs to no tab of this server, the newest first."""
         return [one for one in self._all() if one.name not in self.live]
 
@@ -169,12 +173,12 @@ class Autosaver:
         """Seconds until it should be written; None where there is nothing to write."""
         return max(0.0, self._next - time.monotonic()) if self._unsaved else None
 
-    def look(self, session: Any, model: str) -> None:
+    def look(self, session: Session, model: str) -> None:
         """Write the session if it is time."""
         if self.due == 0.0:
             self.write(session, model)
 
-    def write(self, session: Any, model: str) -> bool:
+    def write(self, session: Session, model: str) -> bool:
         """Write the session now; what goes wrong is told, once, and tried again later."""
         began = time.monotonic()
         self._unsaved = False
@@ -193,7 +197,7 @@ class Autosaver:
         self._trouble = trouble
         return not trouble
 
-    def _write(self, session: Any, model: str) -> None:
+    def _write(self, session: Session, model: str) -> None:
         autosaves = self.autosaves
         assert autosaves.folder is not None
         if autosaves.folder.is_symlink():
@@ -221,7 +225,7 @@ class Autosaver:
             f.write(json.dumps(facts).encode())
         autosaves.prune()
 
-    def close(self, session: Any, model: str) -> None:
+    def close(self, session: Session, model: str) -> None:
         """The workspace ends: what was not written yet is."""
         if self._unsaved and session is not None:
             self.write(session, model)

@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -20,6 +20,10 @@ from .actions import actions
 from .jobs import Job
 from .workspace import Workspace, error_json
 from .workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from .protocol import Blobs
+
 
 REQUESTS_A_SECOND, BYTES_A_SECOND = 50, 20 << 20
 # Requests that wait, and bytes that a page has not read yet: then it is too slow to be kept.
@@ -144,7 +148,7 @@ class Connection:
                 "fresh": fresh,
                 "model": None if loaded is None else {k: v for k, v in loaded.info().items() if k != "tree"},
                 "loading": None if loading.finished else loading.to_json(),
-                "autosaved": [one.to_json() for one in self.workspaces.autosaves.list()],
+                "autosaved": [one.to_json() for one in self.workspaces.autosaves.orphans()],
                 "limits": {"requests": REQUESTS_A_SECOND, "bytes": protocol.LARGEST},
             },
         )
@@ -194,7 +198,7 @@ class Connection:
 
     # --- writing ------------------------------------------------------------------------------
 
-    def tell(self, event: str, data: dict[str, Any], blobs: dict[str, Any] | None = None) -> None:
+    def tell(self, event: str, data: dict[str, Any], blobs: protocol.Blobs | None = None) -> None:
         """Send an event; to be called in the event loop."""
         self._put(protocol.write({"event": event, "data": data}, blobs))
 
@@ -203,7 +207,7 @@ class Connection:
         self.tell("bye", {"text": text})
         self._out.put_nowait(None)
 
-    def tell_from_thread(self, event: str, data: dict[str, Any], blobs: Any = None) -> None:
+    def tell_from_thread(self, event: str, data: dict[str, Any], blobs: Blobs | None = None) -> None:
         """Send an event from a workspace's thread."""
         self._in_loop(lambda: self.tell(event, data, blobs))
 

@@ -7,13 +7,17 @@ edits, what else its thread computes is not edited.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent
 
 from .. import nn
 from ..glass.edits import Edit
-from ..glass.patch import Patch, Receipt
+from ..glass.patch import Patch
+from ..glass.receipt import Receipt
+
+if TYPE_CHECKING:
+    from ..nn import Module
 
 
 class EditedModel(nn.Module):
@@ -25,7 +29,7 @@ class EditedModel(nn.Module):
     tensor([3., 3.])
     """
 
-    def __init__(self, model: Any, edits: Iterable[Edit], *, measure: bool = False) -> None:
+    def __init__(self, model: Module, edits: Iterable[Edit], *, measure: bool = False) -> None:
         super().__init__()
         # Not as a submodule: the addresses below are those of the model.
         self.__dict__["inner"] = model
@@ -61,7 +65,7 @@ class EditedModel(nn.Module):
 class _Here(Patch):
     """Edits for the greenlet that makes the call, not for what else its thread does meanwhile."""
 
-    def __init__(self, model: Any, edits: list[Edit], *, measure: bool) -> None:
+    def __init__(self, model: Module, edits: list[Edit], *, measure: bool) -> None:
         super().__init__(model, edits, measure=measure)
         self._green = getcurrent()
 

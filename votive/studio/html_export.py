@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from ..glass.display import Displayable
 from ..glass.parts import find_parts
 from ..glass.session import Session
@@ -60,7 +62,7 @@ def script(path: str) -> str:
     return bundle("notebook.js", path)
 
 
-def save_html(thing: Any, path: Any, view: str | None = None, **args: Any) -> None:
+def save_html(thing: object, path: str | os.PathLike[str], view: str | None = None, **args: Any) -> None:
     """Write a result, or a view of a session, as a page that needs no kernel and no network.
 
     A result is anything of the glass engine that has pictures. `view` names a view of a session;
@@ -92,7 +94,7 @@ def save_html(thing: Any, path: Any, view: str | None = None, **args: Any) -> No
         f.write(page(f"votive: {view}", code + tail, held).encode())
 
 
-def page(title: str, code: str, held: Any) -> str:
+def page(title: str, code: str, held: object) -> str:
     """A page of HTML; nothing in it can become markup or code."""
     # A page ends its script at "</", whatever stands around it.
     said = json.dumps(held, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
@@ -110,7 +112,7 @@ def page(title: str, code: str, held: Any) -> str:
     )
 
 
-def _held(session: Any, view: str, args: dict[str, Any]) -> dict[str, Any]:
+def _held(session: Session, view: str, args: dict[str, Any]) -> dict[str, Any]:
     """All that a view shows of a session, and what can be chosen in it as far as there is space."""
     answers, fixed, values = SessionBackend(session), {}, {}
     if view == "attention" and args:
@@ -134,7 +136,7 @@ def _held(session: Any, view: str, args: dict[str, Any]) -> dict[str, Any]:
     return {"replies": fixed, "chosen": chosen, "values": values}
 
 
-def _choices(session: Any, view: str) -> Iterator[Ask]:
+def _choices(session: Session, view: str) -> Iterator[Ask]:
     """What may be asked for besides, the most likely first."""
     parts = find_parts(session.model)
     layers, positions = len(parts.layers), len(session.tokens)
@@ -162,7 +164,7 @@ def _reply(answers: SessionBackend, do: str, args: dict[str, Any]) -> dict[str, 
     return {"data": header["data"], "blobs": [_embedded(n, b) for n, b in blobs.items()]}
 
 
-def _embedded(name: str, array: Any) -> dict[str, Any]:
+def _embedded(name: str, array: np.ndarray) -> dict[str, Any]:
     data = base64.b64encode(array.tobytes()).decode()
     dtype = protocol._TYPES[array.dtype.name]
     return {"name": name, "dtype": dtype, "shape": list(array.shape), "base64": data}

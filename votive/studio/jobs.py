@@ -7,11 +7,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent
 
 from ..glass.probe import Probe
+
+if TYPE_CHECKING:
+    from ..glass.parts import Parts
+    from ..glass.probe import Frame
+    from .workspace import Workspace
 
 
 class Cancelled(BaseException):
@@ -80,7 +85,7 @@ class Job:
     """One request while it is done: asks whether to go on, tells how far it is."""
 
     def __init__(
-        self, workspace: Any, name: str, tell: Callable[..., None] | None = None, id: int | None = None
+        self, workspace: Workspace, name: str, tell: Callable[..., None] | None = None, id: int | None = None
     ) -> None:
         self.workspace, self.name, self.id = workspace, name, id
         self.doing = "working"
@@ -143,7 +148,7 @@ class Job:
         event = {"job": self.name, "id": self.id, "done": done, "total": total, "text": text}
         self.tell("progress", event)
 
-    def cancellable(self, parts: Any) -> CancelProbe:
+    def cancellable(self, parts: Parts) -> CancelProbe:
         """Inside, a call of the model ends at its next layer when the job is cancelled."""
         return CancelProbe(self, parts)
 
@@ -151,7 +156,7 @@ class Job:
 class CancelProbe(Probe):
     """Looks at each layer whether anybody still waits; a debugger's run is left alone."""
 
-    def __init__(self, job: Job, parts: Any) -> None:
+    def __init__(self, job: Job, parts: Parts) -> None:
         super().__init__(parts.model, only=parts.layers)
         self._job, self._green = job, getcurrent()
         self._numbers = {id(layer): i for i, layer in enumerate(parts.layers)}
@@ -161,7 +166,7 @@ class CancelProbe(Probe):
     def inactive(self) -> bool:
         return getcurrent() is not self._green or super().inactive
 
-    def entered(self, frame: Any) -> None:
+    def entered(self, frame: Frame) -> None:
         self._job.check()
         now, at = time.monotonic(), self._numbers.get(id(frame.subject))
         if at is not None and now - self._told > TELLING:

@@ -9,12 +9,18 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import votive
 
 from ..glass.parts import Parts, find_parts
 from ..io.source import WeightSource
+
+if TYPE_CHECKING:
+    from ..nn import Module
+
 
 DEFAULT = "tales"
 DEMO = "demo"
@@ -23,7 +29,7 @@ DEMO = "demo"
 class Loaded:
     """A model, its tokenizer, and what a page wants to know of them."""
 
-    def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
+    def __init__(self, name: str, model: Module, tokenizer: Any) -> None:
         self.name, self.model, self.tokenizer = name, model, tokenizer
         self.parts: Parts = find_parts(model)
         self._texts: dict[int, str] = {}
@@ -37,7 +43,7 @@ class Loaded:
             self._texts[token] = found
         return found
 
-    def texts(self, tokens: Any) -> list[str]:
+    def texts(self, tokens: Iterable[int]) -> list[str]:
         """Tokens as they stand in a text."""
         return [self.text(int(t)) for t in tokens]
 
@@ -266,7 +272,7 @@ def _load(loading: Loading, place: str) -> Loaded:
 class _Counted(WeightSource):
     """A source that tells how many bytes have been read."""
 
-    def __init__(self, source: Any, loading: Loading) -> None:
+    def __init__(self, source: WeightSource, loading: Loading) -> None:
         self.source, self.loading = source, loading
         self.metadata = source.metadata
         loading.total = float(sum(source.info(n).nbytes for n in source.names()) or 1)
@@ -285,7 +291,7 @@ class _Counted(WeightSource):
         self._count(name)
         return self.source._read(name)
 
-    def _read_as(self, name: str, dtype: Any) -> Any:
+    def _read_as(self, name: str, dtype: votive.dtype) -> Any:
         self._count(name)
         return self.source._read_as(name, dtype)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,13 +16,17 @@ from .jobs import Job
 from .models import Loaded, ModelLibrary
 from .workspace import Workspace, error_json
 
+if TYPE_CHECKING:
+    from ..glass.session import Session
+
+
 Reply = tuple[dict[str, Any], dict[str, Any]]
 
 
 class SessionBackend:
     """SessionBackend the actions of a view for one session."""
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Session) -> None:
         name = getattr(session.model, "name_or_path", "") or type(session.model).__name__
         folder = Path("votive-sessions")
         loaded = Loaded(str(name), session.model, session.tokenizer)
@@ -41,7 +45,7 @@ class SessionBackend:
         return found, {n: np.ascontiguousarray(b) for n, b in (blobs or {}).items()}
 
 
-class Pictures:
+class ResultBackend:
     """SessionBackend what the view of a result asks for: its pictures, and moves of a debugger."""
 
     def __init__(self, thing: Displayable) -> None:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import base64
 import json
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +17,10 @@ from ..glass.debugger import Debugger
 from ..glass.display import Displayable
 from ..glass.heatmap import Heatmap
 from ..glass.table import Table
+
+if TYPE_CHECKING:
+    from ..glass.plots import Figure
+
 
 # Cells of a heat map, rows of a table and names of a chart that are sent.
 CELLS, ROWS, NAMES = 1 << 16, 2000, 2000
@@ -25,7 +30,7 @@ MOVES = ("run", "over", "step", "out", "back")
 PAGE = 8 << 20
 
 
-def figure_json(figure: Any) -> dict[str, Any]:
+def figure_json(figure: Figure) -> dict[str, Any]:
     """A figure as plain values; of a large one less is told, and that is said in its note.
 
     >>> from votive.glass.plots import Bars
@@ -72,17 +77,17 @@ def _heatmap(figure: Heatmap) -> dict[str, Any]:
     }
 
 
-def _marks(marks: Any) -> list[str] | None:
+def _marks(marks: Sequence[str] | None) -> list[str] | None:
     return None if marks is None else [str(m) for m in marks]
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     return value if value is None or isinstance(value, (bool, int)) else str(value)[:500]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -117,7 +122,7 @@ def result_json(thing: Displayable, *, whole: bool = False) -> dict[str, Any]:
     return {"title": type(thing).__name__, "names": names, "pictures": found, "missing": said, "moves": moves}
 
 
-def move_debugger(thing: Any, name: str) -> dict[str, Any]:
+def move_debugger(thing: object, name: str) -> dict[str, Any]:
     """Move a debugger, and tell where it stands then."""
     if not isinstance(thing, Debugger) or name not in MOVES:
         raise ValueError(f"there is no move {name!r} of a {type(thing).__name__}.")

@@ -28,9 +28,10 @@ OPEN, PATIENCE = 256, 10.0
 class _Patient(H11Protocol):
     """HTTP that drops whoever connects and does not ask, or is one too many."""
 
+    _late: asyncio.TimerHandle | None = None
+
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._late: asyncio.TimerHandle | None = None
         self._began = self.loop.time()
         if len(self.connections) > OPEN and not self._freed_slot():
             transport.abort()
@@ -42,7 +43,8 @@ class _Patient(H11Protocol):
 
         Else whoever opens many and says nothing would keep the owner out.
         """
-        silent = [c for c in self.connections if isinstance(c, _Patient) and c is not self and c.cycle is None]
+        open_ = [c for c in self.connections if isinstance(c, _Patient)]
+        silent = [c for c in open_ if c is not self and c.cycle is None]
         if not silent:
             return False
         oldest = min(silent, key=lambda c: c._began)
@@ -50,15 +52,19 @@ class _Patient(H11Protocol):
         self.connections.discard(oldest)
         return True
 
+    def _cancel_timer(self) -> None:
+        timer, self._late = self._late, None
+        if timer is not None:
+            timer.cancel()
+
     def _drop(self) -> None:
         if not self.transport.is_closing() and self.cycle is None:
             self.transport.abort()
 
     def handle_events(self) -> None:
         super().handle_events()
-        if self.cycle is not None and self._late is not None:
-            self._late.cancel()
-            self._late = None
+        if self.cycle is not None:
+            self._cancel_timer()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
@@ -72,15 +78,11 @@ class _Patient(H11Protocol):
             self.transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if getattr(self, "_late", None) is not None:
-            self._late.cancel()
-            self._late = None
+        self._cancel_timer()
         super().connection_lost(exc)
 
     def handle_websocket_upgrade(self, event: Any) -> None:
-        if self._late is not None:
-            self._late.cancel()
-            self._late = None
+        self._cancel_timer()
         super().handle_websocket_upgrade(event)
 
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any
 
 from ..glass.edits import Edit
 from ..glass.module_swap import IDENTITY
 from ..glass.session_sampling import outlook_of
 from . import replay
 
+if TYPE_CHECKING:
+    from ..generation.config import GenerationConfig
+    from ..glass.session_tree import SessionNode
+    from ..tensor import Tensor
+    from .workspace import Workspace
 
-def session_state(workspace: Any) -> dict[str, Any]:
+
+def session_state(workspace: Workspace) -> dict[str, Any]:
     """The whole tree, where it stands, and the settings in force."""
     if not workspace.has_session:
         return {
@@ -29,7 +36,7 @@ def session_state(workspace: Any) -> dict[str, Any]:
         }
     session, loaded = workspace.session, workspace.loaded
     session.outlook()  # what it says of the next token is always shown
-    settings, edits = _Table(), _Table()
+    settings, edits = SharedTable(), SharedTable()
     nodes = [node_json(workspace, n, settings, edits) for n in session.nodes]
     root = session.path()[0]
     chances, entropies = _prompt_chances(workspace, root)
@@ -51,7 +58,7 @@ def session_state(workspace: Any) -> dict[str, Any]:
     }
 
 
-def _prompt_chances(workspace: Any, root: Any) -> Any:
+def _prompt_chances(workspace: Workspace, root: SessionNode) -> Any:
     def make() -> tuple[Any, int]:
         found = replay.next_token_chances(workspace.loaded, root)
         return found, 64 * len(root.tokens)
@@ -59,25 +66,27 @@ def _prompt_chances(workspace: Any, root: Any) -> Any:
     return workspace.cached(("prompt", root.id), make)
 
 
-class _Table:
+class SharedTable:
     """Values that many nodes share, each told once."""
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
         self._at: dict[Any, int] = {}
 
-    def put(self, key: Any, value: Any) -> int:
+    def put(self, key: Hashable, value: Callable[[], Any]) -> int:
         if key not in self._at:
             self._at[key] = len(self.rows)
             self.rows.append(value())
         return self._at[key]
 
 
-def node_json(workspace: Any, node: Any, settings: Any = None, edits: Any = None) -> dict[str, Any]:
+def node_json(
+    workspace: Workspace, node: SessionNode, settings: SharedTable | None = None, edits: SharedTable | None = None
+) -> dict[str, Any]:
     """One node."""
     known = node._outlook
     text = workspace.loaded.text(node.token) if node.token is not None else None
-    fields = {
+    fields: dict[str, Any] = {
         "id": node.id,
         "parent": node.parent_id,
         "token": node.token,
@@ -88,7 +97,7 @@ def node_json(workspace: Any, node: Any, settings: Any = None, edits: Any = None
         "salt": node.salt,
         "variant_of": node.variant_of,
     }
-    if settings is not None:
+    if settings is not None and edits is not None:
         # Configurations are shared by the nodes drawn under them.
         fields["settings"] = settings.put(id(node.settings), lambda: settings_json(node.settings))
         fields["edits"] = edits.put(
@@ -114,19 +123,19 @@ SETTINGS = (
 )
 
 
-def settings_json(config: Any) -> dict[str, Any]:
+def settings_json(config: GenerationConfig) -> dict[str, Any]:
     """The settings that a page knows; they may be given to a session as they are."""
     return {n: v for n in SETTINGS if (v := getattr(config, n)) is not None}
 
 
-def candidates(workspace: Any, ids: Any, chances: Any) -> list[dict[str, Any]]:
+def candidates(workspace: Workspace, ids: Iterable[int], chances: Iterable[float]) -> list[dict[str, Any]]:
     """Tokens with texts and probabilities."""
     return [
         {"id": int(i), "text": workspace.loaded.text(int(i)), "p": float(p)} for i, p in zip(ids, chances, strict=True)
     ]
 
 
-def top_of(workspace: Any, logits: Any, k: int) -> list[dict[str, Any]]:
+def top_of(workspace: Workspace, logits: Tensor, k: int) -> list[dict[str, Any]]:
     """The best tokens of logits (vocabulary,)."""
     found = outlook_of(logits, k, digest=False)
     return candidates(workspace, found.ids, found.probabilities)

@@ -11,7 +11,7 @@ import binascii
 import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,12 @@ import votive
 
 from ..glass.parts import Parts
 from .models import Loaded
+
+if TYPE_CHECKING:
+    from ..models.checkpoint import Checkpoint
+    from ..nn import Module
+    from ..tensor import Tensor
+
 
 # Bytes of a file, seconds of a sound, and samples of a sound before it is resampled.
 LARGEST, LONGEST, SAMPLES = 64 << 20, 30 * 60, 1 << 27
@@ -48,7 +54,7 @@ def whisper_file(place: str) -> Any:
 class SpeechModel(Loaded):
     """A Whisper with its tokenizer."""
 
-    def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
+    def __init__(self, name: str, model: Module, tokenizer: Any) -> None:
         from ..speech import Transcriber
         from ..speech.timing import alignment_heads
 
@@ -120,7 +126,7 @@ def _band_ticks(bands: int) -> list[list[Any]]:
     return [list(pair) for pair in zip(at, names, strict=True)]
 
 
-def load_speech_model(name: str, found: Any) -> SpeechModel:
+def load_speech_model(name: str, found: Checkpoint) -> SpeechModel:
     """A Whisper from what Checkpoint.find found."""
     from .. import models
     from ..speech import from_tiktoken
@@ -165,7 +171,7 @@ class Upload:
 class Sound:
     """A sound as a Whisper takes it, with the mels that it hears."""
 
-    def __init__(self, loaded: SpeechModel, name: str, samples: Any, rate: int, channels: int) -> None:
+    def __init__(self, loaded: SpeechModel, name: str, samples: Tensor, rate: int, channels: int) -> None:
         self.name, self.rate, self.channels = name, rate, channels
         self.samples = samples
         self.mels = loaded.transcriber.mels(samples)

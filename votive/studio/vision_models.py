@@ -9,9 +9,10 @@ from __future__ import annotations
 import base64
 import binascii
 import io
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +22,13 @@ from .. import glass
 from ..glass.parts import Parts, find_parts
 from ..glass.residual_stream import logits_of
 from .models import Loaded
+
+if TYPE_CHECKING:
+    from ..glass import FeatureMaps, GradCam, PatchAttention
+    from ..models.checkpoint import Checkpoint
+    from ..nn import Module
+    from ..tensor import Tensor
+
 
 # Pixels of a picture that is taken from a page, classes that are told, tokens that are read.
 LARGEST, CLASSES, TOKENS = 16 << 20, 10, 64
@@ -50,7 +58,14 @@ def is_vision_model(config: dict[str, Any]) -> bool:
 class VisionModel(Loaded):
     """A model that sees: how pictures are prepared for it, and what its classes are called."""
 
-    def __init__(self, name: str, model: Any, prepare: Any, labels: Any = None, tokenizer: Any = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        model: Module,
+        prepare: Callable[[Any], Tensor],
+        labels: Mapping[Any, str] | None = None,
+        tokenizer: Any = None,
+    ) -> None:
         self.name, self.model, self.tokenizer = name, model, tokenizer
         self.prepare, self.labels = prepare, labels or {}
         try:
@@ -103,9 +118,11 @@ class VisionModel(Loaded):
         return self._info
 
 
-def load_vision_model(name: str, place: str, found: Any = None) -> VisionModel:
+def load_vision_model(name: str, place: str, found: Checkpoint | None = None) -> VisionModel:
     """A model that sees, from a file of weights or from what Checkpoint.find found."""
-    from .. import models
+    from .. import models as model_classes
+
+    models: Any = model_classes  # classes are loaded when they are first asked for
 
     if found is None:
         return _net(name, Path(place))
@@ -123,13 +140,11 @@ def load_vision_model(name: str, place: str, found: Any = None) -> VisionModel:
         return VisionModel(name, reads, prepare, tokenizer=tokenizer)
     architectures = found.config.get("architectures") or []
     if any("ForImageClassification" in a for a in architectures):
-        auto: Any = models.AutoModelForImageClassification
-        model = auto._class_for(kind, architectures).from_checkpoint(found)
+        model = models.AutoModelForImageClassification._class_for(kind, architectures).from_checkpoint(found)
         return VisionModel(name, model, prepare, model.config.id2label)
     if kind in ("clip", "clip_vision_model"):
         return VisionModel(name, models.CLIPVisionModel.from_checkpoint(found), prepare)
-    plain: Any = models.AutoModel
-    return VisionModel(name, plain._class_for(kind, architectures).from_checkpoint(found), prepare)
+    return VisionModel(name, models.AutoModel._class_for(kind, architectures).from_checkpoint(found), prepare)
 
 
 def _net(name: str, path: Path) -> VisionModel:
@@ -183,7 +198,7 @@ class PictureAnalysis:
         ]
 
     @cached_property
-    def attention(self) -> Any:
+    def attention(self) -> PatchAttention | None:
         """Attention over patches; None for a network that has none."""
         try:
             return glass.patch_attention(self.loaded.model, self.pixels, **self.given)
@@ -191,11 +206,11 @@ class PictureAnalysis:
             return None
 
     @cached_property
-    def maps(self) -> Any:
+    def maps(self) -> FeatureMaps:
         """Maps of features of all convolutions."""
         return glass.feature_maps(self.loaded.model, self.pixels, **self.given)
 
-    def cam(self, target: int | None) -> Any:
+    def cam(self, target: int | None) -> GradCam:
         """Where a class is seen."""
         return glass.grad_cam(self.loaded.model, self.pixels, target=target)
 

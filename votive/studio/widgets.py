@@ -6,9 +6,10 @@ In a notebook they ask the kernel. Imported only where anywidget is.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anywidget
 import traitlets
@@ -17,7 +18,12 @@ from ..glass.debugger import Debugger
 from . import protocol, results
 from .bundle import styles
 from .html_export import RESULT, save_html, script, view_path
-from .notebook_backend import Pictures, SessionBackend
+from .notebook_backend import ResultBackend, SessionBackend
+
+if TYPE_CHECKING:
+    from ..glass.display import Displayable
+    from ..glass.session import Session
+
 
 _TAIL = """
 export default {
@@ -28,17 +34,17 @@ export default {
 """
 
 
-class _Widget(anywidget.AnyWidget):  # type: ignore[misc]
+class _Widget(anywidget.AnyWidget):
     """A widget whose messages are requests."""
 
     _css = styles()
     answers: Any = None
 
-    def _begin(self, shown: Any, answers: Any) -> None:
+    def _begin(self, shown: Any, answers: SessionBackend | ResultBackend) -> None:
         self.shown, self.answers = shown, answers
         self.on_msg(self._asked)
 
-    def _asked(self, _: Any, said: Any, buffers: Any) -> None:
+    def _asked(self, _: object, said: object, buffers: object) -> None:
         if not isinstance(said, dict) or not isinstance(said.get("do"), str):
             return
         given = said.get("args")
@@ -56,9 +62,9 @@ class ResultWidget(_Widget):
     _esm = script(RESULT) + _TAIL % ("mountResult", RESULT)
     result = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, thing: Any) -> None:
+    def __init__(self, thing: Displayable) -> None:
         super().__init__(result=results.result_json(thing))
-        self._begin(thing, Pictures(thing))
+        self._begin(thing, ResultBackend(thing))
         if isinstance(thing, Debugger):
             _after_cells(self)
 
@@ -66,7 +72,7 @@ class ResultWidget(_Widget):
         """Show the result as it is now."""
         self.result = results.result_json(self.shown)
 
-    def save_html(self, path: Any) -> None:
+    def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write it as a page that needs no kernel."""
         save_html(self.shown, path)
 
@@ -76,7 +82,7 @@ class SessionWidget(_Widget):
 
     view = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, session: Any, view: str) -> None:
+    def __init__(self, session: Session, view: str) -> None:
         path = view_path(view)
         super().__init__(view=view, _esm=script(path) + _TAIL % ("mountView", path))
         self._begin(session, SessionBackend(session))
@@ -86,7 +92,7 @@ class SessionWidget(_Widget):
         """Show the session as it is now."""
         self.send({"event": "changed"})
 
-    def save_html(self, path: Any, **args: Any) -> None:
+    def save_html(self, path: str | os.PathLike[str], **args: Any) -> None:
         """Write it as a page that needs no kernel."""
         save_html(self.shown, path, self.view, **args)
 
@@ -102,7 +108,7 @@ def _after_cells(widget: Any) -> None:
         return
     known = weakref.ref(widget)
 
-    def ran(*_: Any) -> None:
+    def ran(*_: object) -> None:
         found = known()
         if found is None or found.comm is None:
             with contextlib.suppress(ValueError):

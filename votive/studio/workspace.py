@@ -11,7 +11,7 @@ import re
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +114,7 @@ class Workspace:
         if debugger is not None:
             debugger.close()
 
-    def cached(self, key: Any, make: Callable[[], tuple[Any, int]]) -> Any:
+    def cached(self, key: Hashable, make: Callable[[], tuple[Any, int]]) -> Any:
         """What was computed for a key, or what `make` gives now: a value and its bytes."""
         if key in self.cache:
             self.cache.move_to_end(key)

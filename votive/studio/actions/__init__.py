@@ -6,9 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..arguments import Signature, signature_of
+
+if TYPE_CHECKING:
+    from ..jobs import Job
+
 
 GROUPS = (
     "rebuild",
@@ -76,7 +80,7 @@ class Action:
         """What is done meanwhile, in words."""
         return _DOING.get(self.name) or _DOING.get(self.name.partition(".")[0], "working")
 
-    def run(self, job: Any, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    def run(self, job: Job, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Check the arguments and do it; gives data and blobs."""
         args = self.signature.check(given)
         taken = {p.rstrip("_"): p for p in self.fn.__code__.co_varnames}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -13,12 +13,16 @@ from ..arguments import Bounds, Index
 from ..jobs import Job
 from . import action
 
+if TYPE_CHECKING:
+    from ...glass.session_tree import SessionNode
+
+
 # Bytes of one reply.
 _MOST = 8 << 20
 _SCORES = ("entropy", "previous", "induction")
 
 
-def _maps(job: Job, node: Any) -> replay.Maps:
+def _maps(job: Job, node: SessionNode) -> replay.Maps:
     def make() -> tuple[Any, int]:
         found = replay.Maps(job.workspace.loaded, node)
         return found, found.nbytes()

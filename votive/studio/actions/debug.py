@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import votive
 
@@ -19,6 +19,10 @@ from ..jobs import Job
 from ..session_json import top_of
 from ..workspace import Missing, error_json
 from . import action
+
+if TYPE_CHECKING:
+    from ...glass.probe import Frame
+
 
 Side = Literal["in", "out"]
 
@@ -70,7 +74,7 @@ def _where(job: Job) -> dict[str, Any]:
     return data
 
 
-def _name(frame: Any) -> str:
+def _name(frame: Frame) -> str:
     inner = frame.subject.inner if isinstance(frame.subject, EditedModel) else None
     return frame.name if inner is None else type(inner).__name__
 
@@ -138,10 +142,10 @@ def run(job: Job, until: Address | None = None) -> dict[str, Any]:
     d = _debugger(job)
     wanted = None if until is None else Pattern(until)
 
-    def here(frame: Any) -> bool:
+    def here(frame: Frame) -> bool:
         return job.cancelled or (wanted is not None and wanted.matches(frame.address, frame))
 
-    if until is not None:
+    if wanted is not None:
         modules_for(job.workspace.loaded.model, [wanted])
     d.run(until=here)
     return _moved(job, f"d.run({'' if until is None else repr(until)})")
@@ -206,9 +210,8 @@ def value(
     way, t = _chosen(job, path, side)
     kind = reduce if isinstance(reduce, str) else "absmax" if reduce else None
     data, blobs = windows.window(t, rows, cols, kind)
-    address = str(job.workspace.debugger.address)
-    told_path = ".".join(map(str, way))
-    return {"address": address, "path": told_path, "statistics": windows.statistics_of(t), **data}, blobs
+    address, place = str(_debugger(job).address), ".".join(map(str, way))
+    return {"address": address, "path": place, "statistics": windows.statistics_of(t), **data}, blobs
 
 
 @action("debug.replace", changes=True)

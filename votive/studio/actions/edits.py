@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from ...glass.edits import Edit
 from ...glass.module_swap import IDENTITY, replacement_for
@@ -12,6 +12,11 @@ from ..arguments import Address, BadArgument, Bounds, Index, signature_of
 from ..jobs import Job
 from ..session_json import edit_json, session_state
 from . import action
+
+if TYPE_CHECKING:
+    from ...glass.session_tree import SessionNode
+    from ..workspace import Workspace
+
 
 Indices = Annotated[list[Index], Bounds(1, 10_000)]
 
@@ -31,7 +36,7 @@ def _edit(
 _EDIT = signature_of("edits.set: edit", _edit)
 
 
-def _made(workspace: Any, given: dict[str, Any], kept: list[Edit]) -> Edit:
+def _made(workspace: Workspace, given: dict[str, Any], kept: list[Edit]) -> Edit:
     """An edit as a page tells it; one that is in force already may hold what no page can tell."""
     given = {k: v for k, v in given.items() if v is not None}
     again = next((e for e in kept if edit_json(e) == given), None)
@@ -47,7 +52,7 @@ def _made(workspace: Any, given: dict[str, Any], kept: list[Edit]) -> Edit:
     return Edit(**found)
 
 
-def _skip(workspace: Any, at: str) -> Edit:
+def _skip(workspace: Workspace, at: str) -> Edit:
     """Skip a module; one with a part of a key-value cache must fill that all the same."""
     names = dict(workspace.loaded.model.named_modules())
     if at in names and replacement_for(workspace.loaded.model, at, IDENTITY) is not None:
@@ -55,7 +60,7 @@ def _skip(workspace: Any, at: str) -> Edit:
     return Edit(at, "skip")
 
 
-def _swap(workspace: Any, at: str, other: str) -> Edit:
+def _swap(workspace: Workspace, at: str, other: str) -> Edit:
     names = dict(workspace.loaded.model.named_modules())
     for name in (at, other):
         if (name not in names or not name) and (name is at or name != IDENTITY):
@@ -81,7 +86,7 @@ def _line(edit: Edit) -> str:
     return f"glass.Edit({at!r}, {do!r}{''.join(f', {k}={v!r}' for k, v in fields.items())})"
 
 
-def _listed(workspace: Any) -> dict[str, Any]:
+def _listed(workspace: Workspace) -> dict[str, Any]:
     if not workspace.has_session:
         return {"edits": [], "receipts": []}
     edits, node = workspace.session.edits, workspace.session.node
@@ -93,7 +98,7 @@ def _listed(workspace: Any) -> dict[str, Any]:
     return {"edits": [edit_json(e) for e in edits], "receipts": receipts}
 
 
-def _receipts(workspace: Any, node: Any) -> list[dict[str, Any]]:
+def _receipts(workspace: Workspace, node: SessionNode) -> list[dict[str, Any]]:
     """What each edit in force does while the node's text is read."""
     rows: dict[int, dict[str, Any]] = {}
     order = {id(e): i for i, e in enumerate(workspace.session.edits)}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import replay
 from ..arguments import Index
 from ..jobs import Job
 from . import action
+
+if TYPE_CHECKING:
+    from ..models import Loaded
+
 
 _PARTS = {"attention": ("attn", "attention"), "mlp": ("mlp", "feed_forward", "ffn", "moe")}
 
@@ -44,7 +48,7 @@ def statistics(job: Job, node: Index | None = None) -> dict[str, Any]:
     return {"node": at.id, "rows": rows}
 
 
-def _addresses(loaded: Any) -> dict[str, tuple[int, str]]:
+def _addresses(loaded: Loaded) -> dict[str, tuple[int, str]]:
     """The address of each layer, its attention and its MLP."""
     out: dict[str, tuple[int, str]] = {}
     for i, (name, layer) in enumerate(zip(loaded.parts.names, loaded.parts.layers, strict=True)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
@@ -11,11 +11,18 @@ from ..arguments import Bounds, Index
 from ..jobs import Job
 from . import action
 
+if TYPE_CHECKING:
+    from ...glass.lens import Lens
+    from ...glass.session_tree import SessionNode
+    from ...tensor import Tensor
+    from ..workspace import Workspace
+
+
 # So many candidates of each cell are kept, for hovering.
 _TOP = 20
 
 
-def _lens(job: Job, node: Any, top_k: int, target: int | None) -> Any:
+def _lens(job: Job, node: SessionNode, top_k: int, target: int | None) -> Lens:
     vocab = job.workspace.loaded.info()["vocab"]
     if target is not None and vocab and target >= vocab:
         raise IndexError(f"lens: there is no token {target}; the model has {vocab}.")
@@ -28,7 +35,7 @@ def _lens(job: Job, node: Any, top_k: int, target: int | None) -> Any:
     return job.workspace.cached(("lens", node.id, count, target), make)
 
 
-def _before(job: Job, node: Any, count: int, target: int | None) -> Any:
+def _before(job: Job, node: SessionNode, count: int, target: int | None) -> Any:
     """The lens of the longest text on the way to this node that is kept, and had no edits."""
     above = node.parent
     while above is not None:
@@ -94,9 +101,9 @@ def cell(
     }
 
 
-def _ids(workspace: Any, node: Any) -> str:
+def _ids(workspace: Workspace, node: SessionNode) -> str:
     return f"votive.tensor([session.tokens_of({node.id})])"
 
 
-def _f32(tensor: Any) -> Any:
+def _f32(tensor: Tensor) -> np.ndarray:
     return np.asarray(tensor.cpu().float().numpy(), np.float32)

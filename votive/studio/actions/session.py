@@ -7,7 +7,7 @@ import datetime
 import re
 import warnings
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from ...generation.config import SAMPLING
 from ...glass.session import Session
@@ -16,6 +16,10 @@ from ..arguments import BadArgument, Bounds, Index, Text, signature_of
 from ..jobs import Job
 from ..session_json import candidates, node_json, session_state
 from . import action
+
+if TYPE_CHECKING:
+    from ..workspace import Workspace
+
 
 SUFFIX = ".session"
 Count = Annotated[int, Bounds(1, 100_000)]
@@ -81,7 +85,7 @@ def new(
     return session_state(workspace)
 
 
-def _ids(workspace: Any, text: str) -> list[int]:
+def _ids(workspace: Workspace, text: str) -> list[int]:
     tokenizer = workspace.loaded.tokenizer
     for kind, does in (("vision", "sees"), ("speech", "hears")):
         if workspace.loaded.info().get(kind):
@@ -100,7 +104,7 @@ def _ids(workspace: Any, text: str) -> list[int]:
     return ids
 
 
-def _check_context(workspace: Any, name: str, count: int = 1) -> None:
+def _check_context(workspace: Workspace, name: str, count: int = 1) -> None:
     """Raises where the model cannot read so many tokens more."""
     context, long = workspace.loaded.info()["context"], workspace.session.node.stop
     if context and long + count > context:
@@ -113,7 +117,7 @@ def _check_context(workspace: Any, name: str, count: int = 1) -> None:
 
 
 @contextlib.contextmanager
-def _whole(workspace: Any) -> Iterator[None]:
+def _whole(workspace: Workspace) -> Iterator[None]:
     """Inside, a move that ends in an error is taken back: the page does not know of it."""
     before = workspace.session._at
     try:
@@ -124,7 +128,7 @@ def _whole(workspace: Any) -> Iterator[None]:
         raise
 
 
-def _prompt(session: Any) -> str:
+def _prompt(session: Session) -> str:
     tokens = list(session.path()[0].tokens)
     text = session.decode(tokens)
     return repr(text) if list(session.tokenizer(text).input_ids) == tokens else repr(tokens)
@@ -313,7 +317,7 @@ def diff(job: Job, a: Index, b: Index) -> dict[str, Any]:
     }
 
 
-def path_of(workspace: Any, name: str) -> Any:
+def path_of(workspace: Workspace, name: str) -> Any:
     """Where a session of this name lies; always inside of the studio's folder."""
     if not re.fullmatch(r"[\w.-]{1,80}", name, re.ASCII) or name.startswith("."):
         raise ValueError(
@@ -372,7 +376,7 @@ Name = Annotated[str, Bounds(1, 40)]
 def kept(job: Job) -> dict[str, Any]:
     """The sessions that were kept automatically and belong to no tab, the newest first."""
     autosaves = job.workspace.autosaves
-    return {"on": autosaves.folder is not None, "autosaved": [one.to_json() for one in autosaves.list()]}
+    return {"on": autosaves.folder is not None, "autosaved": [one.to_json() for one in autosaves.orphans()]}
 
 
 @action("session.recover", changes=True)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .. import replay, windows
 from ..arguments import Address, Index, Window
 from ..jobs import Job
 from . import action
 
+if TYPE_CHECKING:
+    from ...glass.session_tree import SessionNode
+    from ...tensor import Tensor
 
-def _value(job: Job, address: str, node: Any) -> Any:
+
+def _value(job: Job, address: str, node: SessionNode) -> Tensor:
     workspace = job.workspace
 
     def make() -> tuple[Any, int]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -11,6 +11,10 @@ from ..jobs import Job
 from ..vision_models import PictureAnalysis, VisionModel, picture_from
 from ..workspace import Missing
 from . import action
+
+if TYPE_CHECKING:
+    from ...tensor import Tensor
+
 
 _KEY = "vision"
 Picture = Annotated[str, Bounds(1, 900_000)]
@@ -24,7 +28,7 @@ def _seen(job: Job) -> PictureAnalysis:
     return found
 
 
-def _f32(x: Any) -> np.ndarray:
+def _f32(x: Tensor) -> np.ndarray:
     found: np.ndarray = x.detach().float().cpu().numpy().astype(np.float32)
     return found
 
