@@ -200,7 +200,7 @@ def test_what_is_there_is_replaced_only_when_asked(run: Run, weights: Path, mode
     ("out", "options", "says"),
     [
         ("w.safetensors", ["--quantize", "q8_0"], "--quantize is for GGUF"),
-        ("w.xyz", [], "means no format"),
+        ("w.xyz", [], "is not a known format"),
         ("w.npz", ["--rename", "oops"], "--rename takes"),
         ("w.npz", ["--rename", "(=x"], "--rename"),
         ("w.bin", [], "needs a Llama"),

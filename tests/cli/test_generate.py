@@ -268,4 +268,4 @@ def test_a_file_that_is_no_text_is_named(run: Run, model: Path, tmp_path: Path) 
     file.write_bytes(b"once\xff")
     code, _, err = run("generate", "--model", model, "--file", file)
     assert code == 1
-    assert "prompt.txt: this is no UTF-8 text, at byte 4" in err
+    assert "prompt.txt: this is not UTF-8 text, at byte 4" in err

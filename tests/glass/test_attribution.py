@@ -112,7 +112,7 @@ def test_a_gemma_norm_scales_by_one_and_its_weight() -> None:
 
 
 def test_what_is_no_norm_is_refused() -> None:
-    with pytest.raises(ValueError, match="held fast"):
+    with pytest.raises(ValueError, match="cannot be frozen"):
         freeze(nn.Tanh(), votive.tensor([[0.1, 1.0, 3.0]]))
 
 

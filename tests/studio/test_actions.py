@@ -53,9 +53,9 @@ def test_the_model_is_described(page: Page) -> None:
 def test_before_a_session_there_is_an_empty_state_and_clear_errors(page: Page) -> None:
     assert page.ask("session.state")["nodes"] == []
     assert page.ask("edits.list") == {"edits": [], "receipts": []}
-    with pytest.raises(Refused, match="Missing: there is no session"):
+    with pytest.raises(Refused, match="Missing: There is no session"):
         page.ask("session.step")
-    with pytest.raises(Refused, match="Missing: nothing is being debugged"):
+    with pytest.raises(Refused, match="Missing: Nothing is being debugged"):
         page.ask("debug.step")
 
 

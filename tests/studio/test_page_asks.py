@@ -147,7 +147,7 @@ def test_writing_ends_where_the_context_of_the_model_does(short: Any) -> None:
             ("session.choose", {"token": 1}),
             ("session.choose", {"text": " fox"}),
         ):
-            with pytest.raises(Refused, match=r"16 in all \(its context length\); take tokens"):
+            with pytest.raises(Refused, match=r"context length is 16\. Undo"):
                 page.ask(do, **args)
         page.ask("session.undo")
         assert page.ask("session.step")["text"] == reply["text"]

@@ -132,7 +132,7 @@ def test_the_end_of_the_context_is_told_and_the_page_goes_on(browser: Any, tmp_p
         assert "12 of 12 tokens" in window.text("#session-line")
         window.click("#step-token")
         window.page.locator(".notice.error").wait_for()
-        assert "its context length" in window.text(".notice.error")
+        assert "context length" in window.text(".notice.error")
         window.click("#undo")
         window.grow(11)
         assert window.faults == []

@@ -191,7 +191,7 @@ def test_what_goes_wrong_is_told_in_the_page(speech: Any) -> None:
     opened(speech, b"no sound", "notes.txt")
     speech.page.locator(trouble).wait_for()
     speech.rest()
-    assert "notes.txt is no sound that soundfile can read" in speech.text(trouble)
+    assert "notes.txt is not a sound file that soundfile can read" in speech.text(trouble)
     opened(speech, b"", "empty.wav")
     speech.until(f"document.querySelector('{trouble}').innerText.includes('empty.wav is empty')")
     speech.page.select_option("#speech-example", "glide")

@@ -122,7 +122,7 @@ class Client(threading.Thread):
         at = self.where
         standing = at["active"] and not at["ended"]
         rules = [
-            (do in RUN and not at["active"], "Missing", r"nothing is being debugged; begin with debug\.start\."),
+            (do in RUN and not at["active"], "Missing", r"Nothing is being debugged; start the debugger first\."),
             (
                 do in ("debug.value", "debug.replace") and at["active"],
                 "LookupError",

@@ -144,7 +144,7 @@ def test_files_of_many_kinds_are_heard(speech_studio: Any) -> None:
 @pytest.mark.parametrize(
     "data,reply",
     [
-        (lambda: b"this is no sound at all", "talk.wav is no sound that soundfile can read"),
+        (lambda: b"this is no sound at all", "talk.wav is not a sound file that soundfile can read"),
         (lambda: FILE[:30], "no sound that soundfile can read"),
         (lambda: written(votive.zeros(1, 0), format="wav"), "holds no sound"),
         (lambda: written(votive.full((1, 9), float("nan")), format="wav"), "not numbers"),
@@ -177,7 +177,7 @@ def test_a_file_that_cannot_be_heard_is_told_and_nothing_is_lost(
         (("speech.transcribe", {"language": "klingon"}), "klingon"),
         (("speech.transcribe", {"language": "fr"}), "not one of this model's"),
         (("speech.transcribe", {"task": "sing"}), "task must be one of"),
-        (("session.new", {"prompt": "a"}), "speech_studio, and is no language model"),
+        (("session.new", {"prompt": "a"}), "is a speech model"),
     ],
 )
 def test_what_cannot_be_done_is_told(speech_studio: Any, asked: tuple[str, dict[str, Any]], reply: str) -> None:
@@ -190,7 +190,7 @@ def test_what_cannot_be_done_is_told(speech_studio: Any, asked: tuple[str, dict[
 
 def test_parts_that_are_wrong_are_refused(speech_studio: Any) -> None:
     with Page(speech_studio) as page:
-        with pytest.raises(Refused, match="Missing: there is no sound yet"):
+        with pytest.raises(Refused, match="Missing: There is no sound yet"):
             page.ask("speech.window")
         page.ask("speech.begin", name="a.wav", size=4)
         with pytest.raises(Refused, match="base64"):
@@ -252,7 +252,7 @@ def test_a_language_is_detected_and_english_written(speech_studio: Any, whisper:
 def test_a_model_of_texts_hears_nothing(tmp_path: Path) -> None:
     with studio(tmp_path) as other, Page(other) as page:
         for name, args in (("listen", {}), ("begin", {"name": "a", "size": 1}), ("state", {})):
-            with pytest.raises(Refused, match="reads texts, and speech_studio nothing; load a Whisper"):
+            with pytest.raises(Refused, match="reads text, not sound; load a Whisper"):
                 page.ask(f"speech.{name}", **args)
 
 

@@ -106,7 +106,7 @@ def test_actions_answer_what_the_glass_engine_says(one: Any, folder: Path) -> No
 
 def test_without_a_picture_there_is_a_drawing(one: Any) -> None:
     with Page(one) as page:
-        with pytest.raises(Refused, match="Missing: there is no picture yet"):
+        with pytest.raises(Refused, match="Missing: There is no picture yet"):
             page.ask("vision.cam")
         assert page.ask("vision.look")["classes"]
 
@@ -123,7 +123,7 @@ def test_without_a_picture_there_is_a_drawing(one: Any) -> None:
         (("vision.attention", {"what": "all"}), "what"),
         (("vision.maps", {"at": "nowhere"}), "no convolution"),
         (("vision.cam", {"target": 7}), "7"),
-        (("session.new", {"prompt": "a"}), "is no language model"),
+        (("session.new", {"prompt": "a"}), "is a vision model"),
     ],
 )
 def test_what_cannot_be_done_is_told_and_nothing_is_lost(
@@ -176,7 +176,7 @@ def test_networks_and_clip_are_opened_too(folder: Path, tmp_path: Path) -> None:
 
 def test_a_model_of_texts_shows_no_pictures(tmp_path: Path) -> None:
     with studio(tmp_path) as other, Page(other) as page:
-        with pytest.raises(Refused, match="reads texts, not pictures"):
+        with pytest.raises(Refused, match="reads text, not pictures"):
             page.ask("vision.look")
 
 

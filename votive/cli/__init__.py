@@ -97,7 +97,7 @@ class Parser(argparse.ArgumentParser):
             # Without their dashes, which all have in common.
             known = {o.lstrip("-"): o for a in self._actions for o in a.option_strings}
             if options[0] in known.values():
-                self.error(f"put {options[0]} behind the command: {self.prog} … {options[0]} …")
+                self.error(f"put {options[0]} after the command: {self.prog} … {options[0]} …")
             near = [known[n] for n in similar(options[0].lstrip("-"), known, 3)]
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
             self.error(f"{name} has no option {options[0]}.{hint}")

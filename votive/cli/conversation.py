@@ -110,7 +110,7 @@ class Conversation:
             )
         ids = list(tokenizer.encode("".join(m["content"] for m in self.messages)))
         if not ids:
-            raise ValueError("there is no text to continue yet.")
+            raise ValueError("there is nothing to continue yet; write something first.")
         return ids
 
     def all_messages(self) -> list[Message]:

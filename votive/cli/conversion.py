@@ -133,7 +133,7 @@ def format_of(out: str, given: str | None) -> str:
         return "folder"
     if path.suffix.lower() not in SUFFIXES:
         known = ", ".join(sorted(SUFFIXES))
-        raise UsageError(f"the ending {path.suffix} means no format; known: {known}, or a folder")
+        raise UsageError(f"{path.suffix} is not a known format; use {known}, or a folder")
     return SUFFIXES[path.suffix.lower()]
 
 

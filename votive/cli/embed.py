@@ -120,7 +120,7 @@ def _from_file(args: argparse.Namespace, place: Path) -> Any:
     pooled = metadata.get(f"{kind}.pooling_type")
     pooling = _POOLING.get(1 if pooled is None else pooled)
     if kind is None or pooling is None:
-        raise ValueError(f"{args.model} is no sentence encoder; give a folder or a GGUF file.")
+        raise ValueError(f"{args.model} is not a sentence encoder; give a folder or a GGUF file.")
     if pooled is None:  # else the file itself says how it makes vectors
         check_kind("embed", args.model, Checkpoint.find(place).config)
     model = AutoModelForTextEncoding.from_pretrained(place, dtype=args.dtype, device=args.device)

@@ -50,7 +50,7 @@ def read_text(path: str) -> str:
     try:
         return Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise _wrong(f"{path}: this is no UTF-8 text, at byte {error.start}; convert it first.") from error
+        raise _wrong(f"{path}: this is not UTF-8 text, at byte {error.start}; convert it first.") from error
 
 
 def read_stdin() -> str:
@@ -60,7 +60,7 @@ def read_stdin() -> str:
     try:
         return checked_text(sys.stdin.read(), "what is piped in")
     except UnicodeDecodeError as error:
-        raise _wrong(f"what is piped in is no UTF-8 text, at byte {error.start}; convert it first.") from error
+        raise _wrong(f"what is piped in is not UTF-8 text, at byte {error.start}; convert it first.") from error
 
 
 def checked_text(text: str, what: str) -> str:
@@ -72,7 +72,7 @@ def checked_text(text: str, what: str) -> str:
     """
     for at, sign in enumerate(text):
         if "\ud800" <= sign <= "\udfff":  # so Python keeps a byte that it cannot read
-            raise _wrong(f"{what} is no UTF-8 text, at character {at}; convert it first.")
+            raise _wrong(f"{what} is not UTF-8 text, at character {at}; convert it first.")
     return text
 
 

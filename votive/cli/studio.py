@@ -50,8 +50,8 @@ def run(args: argparse.Namespace) -> int:
     if not _is_loopback(args.host):
         note(
             args,
-            f"votive: others can reach {args.host}; whoever has the address below can use "
-            "this session, and what is sent is not encrypted",
+            f"votive: other machines can reach {args.host}; anyone with the address below can use "
+            "this studio, and the traffic is not encrypted",
         )
     from ..studio import serve
 

@@ -103,7 +103,7 @@ def run(args: argparse.Namespace) -> int:
         )
     except KeyboardInterrupt:
         if any((out / "training").glob("step-*.safetensors")):
-            note(args, f"stopped; go on with: votive train {text} --out {out} --resume")
+            note(args, f"Stopped; continue with: votive train {text} --out {out} --resume")
         raise
     if args.curve:
         made.history.plot(args.curve, title=text.name)

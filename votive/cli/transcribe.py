@@ -49,7 +49,7 @@ def add(commands: Commands) -> None:
     )
     what.add_argument("--output-dir", metavar="DIR", help="write a file for each sound and format")
     what.add_argument("--json", action="store_true", help="print one JSON document of all files")
-    how = p.add_argument_group("how it is heard")
+    how = p.add_argument_group("how it is transcribed")
     how.add_argument("--beam-size", metavar="N", type=whole(1, 1000), help="search with N beams (greedy)")
     how.add_argument("--best-of", metavar="N", type=whole(1, 1000), help="draw N texts where drawing is needed")
     how.add_argument(
@@ -57,13 +57,18 @@ def add(commands: Commands) -> None:
         metavar="X",
         type=number(0),
         nargs="+",
-        help="tried one after the other while a text is bad (0 0.2 0.4 0.6 0.8 1)",
+        help="tried in turn while a transcript is poor (0 0.2 0.4 0.6 0.8 1)",
     )
     how.add_argument("--prompt", metavar="TEXT", help="names and words to expect")
     how.add_argument(
-        "--no-condition-on-previous-text", dest="condition", action="store_false", help="let each window begin anew"
+        "--no-condition-on-previous-text",
+        dest="condition",
+        action="store_false",
+        help="start each window without the text before it",
     )
-    how.add_argument("--clip", metavar="SECONDS", type=number(0), nargs="+", help="starts and ends to hear (all)")
+    how.add_argument(
+        "--clip", metavar="SECONDS", type=number(0), nargs="+", help="start and end times to transcribe (all)"
+    )
     how.add_argument("--no-speech-threshold", metavar="P", type=number(0, 1), help="(0.6)")
     how.add_argument("--logprob-threshold", metavar="X", type=number(), help="(-1)")
     how.add_argument("--compression-ratio-threshold", metavar="X", type=number(0), help="(2.4)")
@@ -134,7 +139,7 @@ def _targets(args: argparse.Namespace, formats: list[str]) -> dict[tuple[str, st
     folder.mkdir(parents=True, exist_ok=True)
     found = {(n, f): folder / f"{Path(n).stem}.{f}" for n in args.files for f in formats}
     if len(set(found.values())) < len(args.files) * len(formats):
-        raise UsageError("several files bear one name; write them to different --output-dir")
+        raise UsageError("several files have the same name; write them to different --output-dir")
     return found
 
 

@@ -37,7 +37,7 @@ class Address(NamedTuple):
         """
         found = re.fullmatch(r"([^/#]*)(?:#(\d+))?(?:/([^/#]+)(?:#(\d+))?)?", text)
         if found is None:
-            raise ValueError(f"{text!r} is no address such as 'layers.3.mlp' or 'layers.3/add#0'.")
+            raise ValueError(f"{text!r} is not an address such as 'layers.3.mlp' or 'layers.3/add#0'.")
         module, call, op, index = found.groups()
         return cls(module, int(call or 0), op, int(index or 0))
 

@@ -101,7 +101,7 @@ def _index(edit: Edit, axes: Axes, place: Place) -> Index:
         size = axes.shape[dim]
         bad = [i for i in given if not -size <= i < size]
         if bad:
-            raise IndexError(f"Edit: {name} {bad} at {edit.at!r} are outside of 0..{size - 1}.")
+            raise IndexError(f"Edit: {name} {bad} at {edit.at!r} are outside 0..{size - 1}.")
         index[dim] = [i % size for i in given]
     return index
 
@@ -119,7 +119,7 @@ def _positions(edit: Edit, axes: Axes, place: Place) -> list[int | None]:
         at = given if given >= 0 else axes.stop + given
         if at < 0:
             raise IndexError(
-                f"Edit: position {given} at {edit.at!r} is outside of a text of {axes.stop} "
+                f"Edit: position {given} at {edit.at!r} is outside a text of {axes.stop} "
                 f"positions; use {-axes.stop}..{axes.stop - 1}."
             )
         if axes.start <= at < axes.stop:
@@ -240,7 +240,7 @@ def _cast(edit: Edit, new: Tensor, dtype: votive.dtype) -> Tensor:
 
 def _lossy(edit: Edit, new: Tensor, lost: Tensor, dtype: votive.dtype) -> str:
     return (
-        f"Edit: the value {new[lost].flatten()[0].item()} for {edit.at!r} has no place there: the "
+        f"Edit: the value {new[lost].flatten()[0].item()} for {edit.at!r} does not fit there: the "
         f"tensor is {dtype}. Give a value of that type, or edit where the type holds it."
     )
 

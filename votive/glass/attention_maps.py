@@ -144,7 +144,7 @@ def _chosen(what: str, given: int | Iterable[int] | None, size: int) -> list[int
     given = [given] if isinstance(given, int) else [int(i) for i in given]
     bad = [i for i in given if not -size <= i < size]
     if bad:
-        raise IndexError(f"weights: {what} {bad} are outside of 0..{size - 1}.")
+        raise IndexError(f"weights: {what} {bad} are outside 0..{size - 1}.")
     return [i % size for i in given]
 
 

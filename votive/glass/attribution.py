@@ -43,7 +43,7 @@ class Attribution(Plottable):
         """The values (samples,) of a component, or the sum of those whose names begin with it."""
         rows = [i for i, n in enumerate(self.names) if n == name or n.startswith(name + ".")]
         if not rows:
-            raise KeyError(f"{name!r} is no component; there are {', '.join(self.names[:8])}, ….")
+            raise KeyError(f"{name!r} is not a component; there are {', '.join(self.names[:8])}, ….")
         return self.values[rows].sum(0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -228,7 +228,7 @@ def _tokens(what: str, given: object, batch: int, scores: Tensor) -> Tensor:
         raise ValueError(f"logit_attribution: {what} must be 1 or {batch} tokens, got {given!r}.")
     found = found.expand(batch)
     if not bool(((found >= 0) & (found < scores.shape[-1])).all()):
-        raise IndexError(f"logit_attribution: {what} {found.tolist()} is outside of 0..{scores.shape[-1] - 1}.")
+        raise IndexError(f"logit_attribution: {what} {found.tolist()} is outside 0..{scores.shape[-1] - 1}.")
     return found
 
 

@@ -177,7 +177,7 @@ def _halved(t: Tensor) -> Tensor:
     half = t.to(device="cpu", dtype=votive.bfloat16, copy=True)
     if bool((half.isinf() & t.isfinite().to("cpu")).any()):
         raise OverflowError(
-            f"capture: a value of {float(t.abs().max()):.4g} has no place in bfloat16; use "
+            f"capture: a value of {float(t.abs().max()):.4g} does not fit into bfloat16; use "
             "policy='cpu' in place of 'half'."
         )
     return half

@@ -92,7 +92,7 @@ def _live(edit: Edit, since: int) -> TimedEdit:
     if edit.runs is not None:
         raise ValueError(
             f"Session: the edit at {edit.at!r} counts runs, but how often a session runs the model "
-            "is its own business; say positions=."
+            "is up to the session; use positions= instead."
         )
     if edit.positions is not None and any(p < 0 for p in edit.positions):
         raise ValueError(

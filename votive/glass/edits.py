@@ -98,7 +98,7 @@ def _indices(name: str, given: object) -> tuple[int, ...] | None:
         return None
     found = _listed(name, given)
     if not found:
-        raise ValueError(f"Edit: {name} is empty, so that nothing would be changed; use None for all.")
+        raise ValueError(f"Edit: {name} is empty, so nothing would be changed; use None for all.")
     return found
 
 

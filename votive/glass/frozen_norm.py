@@ -63,8 +63,8 @@ def freeze(norm: Module, x: Tensor) -> FrozenNorm:
         rest = float((y - shape * scale).norm())
         if rest > 1e3 * votive.finfo(x.dtype).eps * max(float(y.norm()), 1e-300):
             raise ValueError(
-                f"{type(norm).__name__} is not a scaled vector times weights plus a bias, so that "
-                "it cannot be held fast."
+                f"{type(norm).__name__} is not a scaled vector times weights plus a bias, so "
+                "its scale cannot be frozen."
             )
     return FrozenNorm(scale, weight, bias, centred)
 

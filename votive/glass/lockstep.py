@@ -204,8 +204,8 @@ def _checked(found: Lockstep) -> Lockstep:
     if not found.rows:
         found.close()
         raise LookupError(
-            "lockstep: the two have no address in common; tell with map_b how those of the first "
-            f"are called in the second. Unmatched: {', '.join(found.unmatched[:6]) or 'none'}."
+            "lockstep: the two have no address in common; use map_b to map the names of the first "
+            f"to those of the second. Unmatched: {', '.join(found.unmatched[:6]) or 'none'}."
         )
     return found
 

@@ -158,7 +158,7 @@ def means(model: Module, at: Patterns, batches: Iterable[Any], *, over: str = "s
             probe.mask = _mask(kwargs)
             model(*args, **kwargs)
     if not probe.runs:
-        raise ValueError("means: no batch was given, so that there is nothing to average.")
+        raise ValueError("means: no batch was given, so there is nothing to average.")
     for i, pattern in enumerate(wanted):
         if i not in probe.fired:
             raise no_match(pattern, [n for n, _ in model.named_modules()])

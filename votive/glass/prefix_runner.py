@@ -165,7 +165,7 @@ class PrefixRunner:
                 raise RuntimeError(
                     f"Session: the model's {what} have changed, so what was computed no longer "
                     "holds; call session.forget() to compute it again, or make another session. "
-                    "What shall be changed in a session is said with session.set_edits."
+                    "To change values within a session, use session.set_edits."
                 )
         if self.model.training:
             raise RuntimeError("Session: the model is in training mode; call model.eval().")

@@ -236,7 +236,7 @@ class Session(SessionBase, Displayable):
     def _ranked(self, rank: int) -> int:
         size = self.logits(self.node).shape[0]
         if not 0 <= rank < size:
-            raise IndexError(f"choose: rank={rank} is outside of 0..{size - 1}.")
+            raise IndexError(f"choose: rank={rank} is outside 0..{size - 1}.")
         return self.top(rank + 1)[rank][0]
 
     def _draw(self) -> SessionNode:

@@ -210,7 +210,7 @@ def check_model(model: Module) -> None:
     """Refuse what cannot be continued token by token with a cache."""
     config = getattr(model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
-        raise TypeError("Session: it writes with decoders; this model has an encoder.")
+        raise TypeError("Session: it needs a decoder-only language model; this one has an encoder.")
     if not isinstance(model, votive.nn.Module):
         raise TypeError(f"Session: expected a module, got {type(model).__name__}.")
     taken = inspect.signature(model.forward).parameters
@@ -218,10 +218,9 @@ def check_model(model: Module) -> None:
     open_ended = any(p.kind is p.VAR_KEYWORD for p in taken.values())
     if "past_key_values" in missing or (missing and not open_ended):
         raise TypeError(
-            f"Session: {type(model).__name__} is no language model that writes token by token: "
-            f"its forward takes no {', '.join(missing)}."
+            f"Session: {type(model).__name__} cannot write token by token: its forward takes no {', '.join(missing)}."
         )
     if model.training:
         raise ValueError(
-            "Session: the model is in training mode, where dropout makes every run another one; call model.eval()."
+            "Session: the model is in training mode, where dropout makes every run different; call model.eval()."
         )

@@ -59,7 +59,7 @@ def _check(settings: Mapping[str, Any]) -> None:
     for name in _REFUSED:
         if settings.get(name) not in (None, DEFAULTS.get(name)):
             hint = "give seed= to the session" if name == "seed" else "it writes one text at a time"
-            raise ValueError(f"Session: the setting {name!r} has no meaning here; {hint}.")
+            raise ValueError(f"Session: the setting {name!r} does not apply here; {hint}.")
 
 
 def counter(seed: int, salt: int, position: int) -> bytes:

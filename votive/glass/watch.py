@@ -237,7 +237,7 @@ def watch(
 
     `overflow` is the share of a type's largest number from which a value counts as too large.
     `action` is what happens: "raise" a `BadValue`, "warn" at the first, or only "record" in
-    `findings`. `every` looks at each so manieth run, `backward` at gradients too. Infinities that
+    `findings`. `every` looks at every n-th run only, `backward` at gradients too. Infinities that
     a mask writes are no finding.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(1, 1), votive.nn.ReLU())

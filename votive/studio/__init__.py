@@ -100,7 +100,7 @@ def serve(
         studio.close()
         raise
     studio.library.request()  # it is loaded while the page opens
-    print(f"votive studio: {studio.url}\nCtrl-C ends it.", file=sys.stderr, flush=True)
+    print(f"votive studio: {studio.url}\nPress Ctrl-C to stop.", file=sys.stderr, flush=True)
     if open_browser:
         import threading
         import webbrowser

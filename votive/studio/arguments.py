@@ -17,10 +17,14 @@ class BadArgument(ValueError):
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of a number, or of the length of a text or list."""
+    """Bounds of a number, or of the length of a text or list.
+
+    `message` is what a person at the page reads instead of the argument's name.
+    """
 
     low: float
     high: float
+    message: str = ""
 
 
 # What most actions share.
@@ -142,8 +146,11 @@ def _one_of(name: str, value: object, choices: tuple[Any, ...]) -> Any:
 
 
 def _bounded(name: str, value: Any, bound: Bounds) -> None:
-    if isinstance(value, (str, list)):
-        if not bound.low <= len(value) <= bound.high:
-            raise BadArgument(f"{name} must have {bound.low:,} to {bound.high:,} elements, got {len(value):,}.")
-    elif not bound.low <= value <= bound.high:
-        raise BadArgument(f"{name} must be from {bound.low:,} to {bound.high:,}, got {value:,}.")
+    sized = isinstance(value, (str, list))
+    size = len(value) if sized else value
+    if bound.low <= size <= bound.high:
+        return
+    if bound.message:
+        raise BadArgument(bound.message.format(low=bound.low, high=bound.high, got=size))
+    has = "have {:,} to {:,} elements" if sized else "be from {:,} to {:,}"
+    raise BadArgument(f"{name} must {has.format(bound.low, bound.high)}, got {size:,}.")

@@ -211,7 +211,7 @@ class Autosaver:
             session.save(fresh)
             size = fresh.stat().st_size
             if size > LARGEST:
-                raise ValueError(f"it has {size:,} bytes, and only {LARGEST:,} are kept without being asked")
+                raise ValueError(f"the session has {size:,} bytes, and autosave keeps up to {LARGEST:,}")
             os.replace(fresh, path)
             sync_folder(autosaves.folder)
         finally:
@@ -239,7 +239,4 @@ def _new_name() -> str:
 
 def _warning(error: Exception) -> str:
     cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return (
-        f"This session is not being kept automatically: {cause}. Save it under Sessions, or it is "
-        "lost if the studio ends."
-    )
+    return f"Autosave failed: {cause}. Save it under Sessions, or it is lost if the studio ends."

@@ -191,7 +191,7 @@ class Connection:
             job.cancel()
 
     def _slow_down(self, id: int | None) -> None:
-        message = f"slow down: {REQUESTS_A_SECOND} requests a second are answered."
+        message = f"Slow down: at most {REQUESTS_A_SECOND} requests a second are answered."
         self._put(
             protocol.write({"id": id, "ok": False, "error": {"type": "SlowDown", "message": message, "address": None}})
         )

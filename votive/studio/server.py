@@ -191,8 +191,8 @@ def _bound(host: str, port: int) -> socket.socket:
             text = f"this machine does not know the address {host!r}; leave out --host"
         elif e.errno == errno.EADDRINUSE:
             text = (
-                f"another program uses port {port}, perhaps another studio; choose another with "
-                "--port, or none to take one that is free"
+                f"port {port} is in use, perhaps by another studio; choose another with "
+                "--port, or leave it out to take a free one"
             )
         else:
             text = f"port {port} of {host} cannot be opened ({e.strerror}); leave out --port"

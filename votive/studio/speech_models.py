@@ -151,7 +151,7 @@ class Upload:
 
     def __init__(self, name: str, size: int) -> None:
         if size > LARGEST:
-            raise ValueError(f"{name} has {size / 1e6:,.0f} MB; up to {LARGEST / 1e6:,.0f} MB are taken.")
+            raise ValueError(f"{name} has {size / 1e6:,.0f} MB; files of up to {LARGEST / 1e6:,.0f} MB are accepted.")
         if size < 1:
             raise ValueError(f"{name} is empty.")
         self.name, self.size, self.data = name, size, bytearray()
@@ -223,7 +223,7 @@ def sound_from(loaded: SpeechModel, upload: Upload, check: Callable[[], None] = 
             if blocks.num_frames > min(LONGEST * rate, SAMPLES):
                 raise ValueError(
                     f"{name} lasts {blocks.num_frames / rate / 60:,.0f} minutes; up to "
-                    f"{min(LONGEST, SAMPLES / rate) / 60:,.0f} are heard here. "
+                    f"{min(LONGEST, SAMPLES / rate) / 60:,.0f} are accepted here. "
                     "`votive transcribe` takes any length."
                 )
             # Block by block: of many channels, only their mean is ever held as a whole.
@@ -233,7 +233,7 @@ def sound_from(loaded: SpeechModel, upload: Upload, check: Callable[[], None] = 
                 parts.append(block.mean(0))
     except RuntimeError as e:
         why = str(e).rpartition(": ")[2]
-        raise ValueError(f"{name} is no sound that soundfile can read ({why})") from None
+        raise ValueError(f"{name} is not a sound file that soundfile can read ({why})") from None
     whole = votive.cat(parts) if parts else votive.zeros(0)
     if whole.shape[0] == 0:
         raise ValueError(f"{name} holds no sound.")

@@ -231,7 +231,7 @@ def picture_from(text: str | None) -> Any:
                 raise ValueError(f"vision.look: {file.width} x {file.height} pixels are too many.")
             return ImageOps.exif_transpose(file).convert("RGB")
     except (OSError, SyntaxError) as e:
-        raise ValueError(f"vision.look: this is no picture that pillow can read ({e}).") from None
+        raise ValueError(f"vision.look: this is not an image that pillow can read ({e}).") from None
 
 
 def drawing(size: int = 224) -> np.ndarray:

@@ -67,13 +67,13 @@ class Workspace:
     @property
     def loaded(self) -> Loaded:
         if self.loading is None or self.loading.loaded is None:
-            raise Missing("no model is loaded yet; ask for model.load.")
+            raise Missing("No model is loaded yet; choose one.")
         return self.loading.loaded
 
     @property
     def session(self) -> Session:
         if self._session is None:
-            raise Missing("there is no session yet; begin one with session.new.")
+            raise Missing("There is no session yet; begin with a prompt.")
         return self._session
 
     @session.setter

@@ -30,7 +30,7 @@ Side = Literal["in", "out"]
 def _debugger(job: Job) -> Debugger:
     found = job.workspace.debugger
     if found is None:
-        raise Missing("nothing is being debugged; begin with debug.start.")
+        raise Missing("Nothing is being debugged; start the debugger first.")
     return found
 
 

@@ -46,7 +46,7 @@ def again(
                 workspace.log(job, f"session.set_prompt({_prompt(session)})")
             else:
                 _go(job, made[parent])
-                _check_context(workspace, "session.rebuild")
+                _check_context(workspace)
                 session.choose(token)
                 workspace.log(job, f"session.choose({token})")
             made.append(session.node.id)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 SUFFIX = ".session"
 Count = Annotated[int, Bounds(1, 100_000)]
 Share = Annotated[float, Bounds(0, 1)]
+_GENERATE = "Generate takes {low:,} to {high:,} tokens; you asked for {got:,}."
+_STEP = "Step takes {low:,} to {high:,} tokens; you asked for {got:,}."
 
 
 def _settings(
@@ -87,32 +89,31 @@ def new(
 
 def _ids(workspace: Workspace, text: str) -> list[int]:
     tokenizer = workspace.loaded.tokenizer
-    for kind, does in (("vision", "sees"), ("speech", "hears")):
+    for kind in ("vision", "speech"):
         if workspace.loaded.info().get(kind):
-            raise TypeError(f"session.new: {workspace.loaded.name} {does}, and is no language model.")
+            raise TypeError(f'"{workspace.loaded.name}" is a {kind} model; sessions need a language model.')
     ids = list(tokenizer(text).input_ids)
     if not ids:
         # A text begins where another has ended.
         ends = tokenizer.eos_token_id
         start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else ends
         if start is None:
-            raise ValueError("session: the prompt is empty, and the model has no token to begin.")
+            raise ValueError("The prompt is empty, and this model has no start token; write a prompt.")
         ids = [start]
     context = workspace.loaded.info()["context"]
     if context and len(ids) >= context:
-        raise ValueError(f"session: the prompt has {len(ids)} tokens, but the model reads {context} in all.")
+        raise ValueError(f"The prompt has {len(ids):,} tokens, but the model's context length is {context:,}.")
     return ids
 
 
-def _check_context(workspace: Workspace, name: str, count: int = 1) -> None:
+def _check_context(workspace: Workspace, count: int = 1) -> None:
     """Raises where the model cannot read so many tokens more."""
     context, long = workspace.loaded.info()["context"], workspace.session.node.stop
     if context and long + count > context:
-        more = "" if count == 1 else f", and {count} more were asked for"
+        more = "" if count == 1 else f", and {count:,} more were asked for"
         raise ValueError(
-            f"{name}: the text has {long} tokens{more}, but the model reads {context} in all (its "
-            "context length); take tokens back, go to an earlier one, or begin with a shorter "
-            "prompt."
+            f"The text has {long:,} tokens{more}, but the model's context length is {context:,}. "
+            "Undo, go to an earlier token, or begin with a shorter prompt."
         )
 
 
@@ -159,11 +160,11 @@ def get_state(job: Job) -> dict[str, Any]:
 
 
 @action("session.step", changes=True)
-def step(job: Job, n: Annotated[int, Bounds(1, 1000)] = 1) -> dict[str, Any]:
+def step(job: Job, n: Annotated[int, Bounds(1, 1000, _STEP)] = 1) -> dict[str, Any]:
     """Draw the next token, `n` times."""
     workspace = job.workspace
     made = 0
-    _check_context(workspace, "session.step", n)
+    _check_context(workspace, n)
     with _whole(workspace):
         try:
             for _ in range(n):
@@ -177,11 +178,11 @@ def step(job: Job, n: Annotated[int, Bounds(1, 1000)] = 1) -> dict[str, Any]:
 
 
 @action("session.auto", changes=True)
-def auto(job: Job, max_new_tokens: Annotated[int, Bounds(1, 10_000)] = 64) -> dict[str, Any]:
+def auto(job: Job, max_new_tokens: Annotated[int, Bounds(1, 10_000, _GENERATE)] = 64) -> dict[str, Any]:
     """Step until the text ends; each token is told by an event, and why it ended at the end."""
     workspace, made, ended = job.workspace, 0, "end"
     context = workspace.loaded.info()["context"]
-    _check_context(workspace, "session.auto")
+    _check_context(workspace)
     try:
         for node in workspace.session.auto(max_new_tokens):
             made += 1
@@ -227,7 +228,7 @@ def choose(
         workspace.session.jump(node)
         workspace.log(job, f"session.jump({node})")
     count = 1 if text is None else len(workspace.session._encoded(text, special=False))
-    _check_context(workspace, "session.choose", count)
+    _check_context(workspace, count)
     with _whole(workspace):
         workspace.session.choose(token if text is None else text)
         workspace.log(job, f"session.choose({token if text is None else text!r})")
@@ -321,12 +322,11 @@ def path_of(workspace: Workspace, name: str) -> Any:
     """Where a session of this name lies; always inside of the studio's folder."""
     if not re.fullmatch(r"[\w.-]{1,80}", name, re.ASCII) or name.startswith("."):
         raise ValueError(
-            f"session: {name!r:.100} is no name; use 1 to 80 letters, digits, '_', '-' and '.', "
-            "not beginning with a '.'."
+            f"{name!r:.100} cannot be a name; use 1 to 80 letters, digits, '_', '-' and '.', not starting with a '.'."
         )
     path = workspace.folder / (name if name.endswith(SUFFIX) else f"{name}{SUFFIX}")
     if path.is_symlink() or path.resolve().parent != workspace.folder.resolve():
-        raise ValueError(f"session: {name!r} leads out of the folder.")
+        raise ValueError(f"{name!r} leads out of the folder.")
     return path
 
 
@@ -347,7 +347,7 @@ def opened(job: Job, name: Annotated[str, Bounds(1, 80)]) -> dict[str, Any]:
     workspace = job.workspace
     path = path_of(workspace, name)
     if not path.is_file():
-        raise FileNotFoundError(f"session: there is no {name!r} in the folder.")
+        raise FileNotFoundError(f"There is no session {name!r} in the folder.")
     workspace.session = Session.load(path, workspace.loaded.model, workspace.loaded.tokenizer)
     workspace.log(job, f"session = glass.Session.load({path.name!r}, model, tokenizer)")
     workspace.autosaver.saved()
@@ -385,9 +385,9 @@ def recover(job: Job, name: Name) -> dict[str, Any]:
     workspace = job.workspace
     path = workspace.autosaves.path(name)
     if name in workspace.autosaves.live:
-        raise ValueError("session: this session is open in another tab.")
+        raise ValueError("This session is open in another tab.")
     if not path.is_file():
-        raise FileNotFoundError("session: what was kept is no longer there.")
+        raise FileNotFoundError("That autosaved session is no longer there.")
     workspace.session = Session.load(path, workspace.loaded.model, workspace.loaded.tokenizer)
     workspace.log(job, f"session = glass.Session.load({str(path)!r}, model, tokenizer)")
     if workspace.autosaver.write(workspace.session, workspace.loaded.name):
@@ -399,7 +399,7 @@ def recover(job: Job, name: Name) -> dict[str, Any]:
 def discard(job: Job, name: Name) -> dict[str, Any]:
     """Remove a session that was kept automatically."""
     if name in job.workspace.autosaves.live:
-        raise ValueError("session: this session is open in another tab.")
+        raise ValueError("This session is open in another tab.")
     job.workspace.autosaves.discard(name)
     return kept(job)
 

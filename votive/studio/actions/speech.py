@@ -24,8 +24,8 @@ Part = Annotated[str, Bounds(1, 900_000)]
 def _loaded(job: Job, name: str) -> SpeechModel:
     loaded = job.workspace.loaded
     if not isinstance(loaded, SpeechModel):
-        what = "looks at pictures" if loaded.info().get("vision") else "reads texts"
-        raise TypeError(f"{name}: {loaded.name} {what}, and hears nothing; load a Whisper.")
+        what = "reads pictures" if loaded.info().get("vision") else "reads text"
+        raise TypeError(f'"{loaded.name}" {what}, not sound; load a Whisper model.')
     return loaded
 
 
@@ -33,7 +33,7 @@ def _transcription(job: Job, name: str) -> Transcription:
     _loaded(job, name)
     kept = job.workspace.cache.get(_KEY)
     if kept is None:
-        raise Missing("there is no sound yet; give one with speech.listen.")
+        raise Missing("There is no sound yet; open one first.")
     found: Transcription = kept[0]
     return found
 

@@ -23,7 +23,7 @@ Picture = Annotated[str, Bounds(1, 900_000)]
 def _seen(job: Job) -> PictureAnalysis:
     kept = job.workspace.cache.get(_KEY)
     if kept is None:
-        raise Missing("there is no picture yet; show one with vision.look.")
+        raise Missing("There is no picture yet; open one first.")
     found: PictureAnalysis = kept[0]
     return found
 
@@ -38,7 +38,7 @@ def look(job: Job, image: Picture | None = None) -> Any:
     """Put a picture (base64 of a file, or a drawing) in front of the model; gives its classes."""
     workspace = job.workspace
     if not isinstance(workspace.loaded, VisionModel):
-        raise TypeError(f"vision.look: {workspace.loaded.name} reads texts, not pictures.")
+        raise TypeError(f'"{workspace.loaded.name}" reads text, not pictures.')
     seen = PictureAnalysis(workspace.loaded, picture_from(image))
     workspace.cache.pop(_KEY, None)
     workspace.cached(_KEY, lambda: (seen, 1 << 20))

@@ -83,7 +83,7 @@ export function savedModel(values, fixed = {}, others = {}) {
     save_changes() {}, send() {},
     ask: (action, args) => {
       const found = others[key(action, args)];
-      return found ? Promise.resolve(unpacked(found)) : Promise.reject(new Error("This is a saved page: that is not in it."));
+      return found ? Promise.resolve(unpacked(found)) : Promise.reject(new Error("This saved page does not contain that."));
     },
   };
 }

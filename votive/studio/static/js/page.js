@@ -246,11 +246,11 @@ async function begin() {
 async function restore(pack) {
   try {
     const lost = await writeAgain(model, pack);
-    notice(model, "note", `The server was started anew; the text, with all its branches, was written again.${lost ? ` ${lost} of the edits could not be made again.` : ""}`);
+    notice(model, "note", `The server was restarted; the text, with all its branches, was written again.${lost ? ` ${lost} of the edits could not be made again.` : ""}`);
   } catch (error) {
     if (idle(error)) return;
     model.set("session", null);
-    notice(model, "error", `The server was started anew, and the session could not be made again: ${error.message}`);
+    notice(model, "error", `The server was restarted, and the session could not be made again: ${error.message}`);
   }
 }
 
@@ -283,7 +283,7 @@ document.addEventListener("dragover", (event) => event.preventDefault());
 document.addEventListener("drop", (event) => {
   event.preventDefault();
   const dropped = event.dataTransfer.files[0];
-  if (dropped && !event.target.closest?.("#view-vision")) notice(model, "error", `${model.get("info")?.name ?? "No model"} does not take ${dropped.name}: load a model that hears for a sound, or one that sees for a picture.`);
+  if (dropped && !event.target.closest?.("#view-vision")) notice(model, "error", `${model.get("info")?.name ?? "No model"} cannot open ${dropped.name}: load a speech model for a sound, or a vision model for a picture.`);
 });
 // What a page at another address has sent along.
 let brought = fromHash(location.hash);

@@ -55,7 +55,7 @@ export function keptList(model, { done }) {
   const note = h("p", { class: "dim small" });
   async function fill() {
     const { on, kept } = await ask(model, "session.autosaved", {});
-    note.textContent = on ? "What you do is kept every few seconds, in case the studio ends before you save." : "Automatic keeping is switched off.";
+    note.textContent = on ? "Your work is autosaved every few seconds, in case the studio ends before you save." : "Autosave is off.";
     put(list, kept.map((one) => h("li", { class: "row" },
       h("button", { type: "button", class: "file grow", "data-name": one.name, onclick: async () => { if (await recover(model, one)) done(); } },
         h("span", { class: "grow left" }, title(one, 40)), h("span", { class: "dim num small" }, [one.model, facts(one)].filter(Boolean).join(", "))),

@@ -23,7 +23,7 @@ export function render({ model, el }) {
       await navigator.clipboard.writeText(text);
       notice(model, "done", "Copied.");
     } catch {
-      notice(model, "error", "The browser does not let this page copy; select the text and copy it by hand.");
+      notice(model, "error", "The browser does not allow this page to copy; select the text and copy it by hand.");
     }
   }
 

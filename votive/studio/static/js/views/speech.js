@@ -31,7 +31,7 @@ export function render({ model, el }) {
   const trouble = h("p", { class: "state error", role: "alert", id: "speech-trouble", hidden: true });
   const language = h("select", { id: "speech-language", "aria-label": "Language", title: "If none is named, it is detected in the first window" });
   const task = h("select", { id: "speech-task", "aria-label": "Task" }, h("option", { value: "transcribe" }, "as spoken"), h("option", { value: "translate" }, "in English"));
-  const go = h("button", { type: "button", id: "speech-go", title: "Write what is said (G); again to stop", onclick: () => (running ? running.abort() : transcribe()) });
+  const go = h("button", { type: "button", id: "speech-go", title: "Transcribe (G); press again to stop", onclick: () => (running ? running.abort() : transcribe()) });
   const loud = h("input", { type: "checkbox", id: "speech-aloud", checked: true });
   const before = h("button", { type: "button", class: "small-button", id: "speech-before", "aria-label": "Window before", onclick: () => turn(-1) }, "‹");
   const after = h("button", { type: "button", class: "small-button", id: "speech-after", "aria-label": "Window after", onclick: () => turn(1) }, "›");
@@ -285,7 +285,7 @@ export function render({ model, el }) {
     const none = window < 0 || !state.windows[window].tokens.length;
     if (none || aligned?.window !== window) {
       aligned = null;
-      nothing.textContent = none ? "When the sound is transcribed, each token shows here where it was heard." : "Reading what each token looked at.";
+      nothing.textContent = none ? "Once the sound is transcribed, this shows where each token was heard." : "Reading what each token looked at.";
     }
     nothing.hidden = Boolean(aligned);
     scroll.hidden = fit.hidden = !aligned;
@@ -364,7 +364,7 @@ export function render({ model, el }) {
     language.hidden = task.hidden = !info.languages.length;
     put(layer, h("option", { value: "" }, `Alignment heads (${info.alignment.length})`), several(layers, "Layer"));
     put(head, h("option", { value: "" }, "mean of heads"), several(heads, "Head"));
-    layer.title = info.alignment_known ? "The heads that follow the speech, as the model's files tell" : "The model does not tell which heads follow the speech: these are all of the later half of layers";
+    layer.title = info.alignment_known ? "The heads that follow the speech, according to the model's files" : "The model does not say which heads follow the speech, so these are all heads of the later half of its layers";
     view(null, null);
     mark();
     try {

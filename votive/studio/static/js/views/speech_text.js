@@ -61,7 +61,7 @@ export function speechText({ pick, step, enter }) {
     hear(token) {
       if (token.index === 0) {
         text.querySelectorAll(`[data-start="${token.start}"]`).forEach((old) => old.remove());
-        status.textContent = token.temperature ? `That text was bad; again at temperature ${token.temperature}.` : "Listening…";
+        status.textContent = token.temperature ? `That transcript was poor; trying again at temperature ${token.temperature}.` : "Listening…";
       }
       const at = { "data-start": token.start };
       if (token.time !== null) text.append(h("span", { class: "speech-time num", ...at }, clock(token.time, 1)));
