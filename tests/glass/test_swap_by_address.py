@@ -13,8 +13,7 @@ import votive
 from votive import glass
 from votive.glass import module_swap
 
-from .session_models import model
-from .test_session import PROMPT, start
+from .session_models import PROMPT, model, start
 
 MODEL = model("llama")
 
