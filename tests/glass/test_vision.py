@@ -259,8 +259,8 @@ def test_results_are_drawn_saved_and_told(name: str, tmp_path: Path) -> None:
     found.save_svg(tmp_path / "a.svg")
     found.save_html(tmp_path / "a.html")
     assert "data:image/png;base64" in (tmp_path / "a.svg").read_text()
-    canvas = (tmp_path / "a.html").read_text()
-    assert "pixels" in canvas
+    page = (tmp_path / "a.html").read_text()
+    assert "pixels" in page
     found.save(tmp_path / "b.png")
     assert (tmp_path / "b.png").read_bytes()[1:4] == b"PNG"
 

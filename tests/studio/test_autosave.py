@@ -237,7 +237,7 @@ def test_one_that_is_too_large_does_not_replace_the_last_good_one(
     monkeypatch.setattr(autosave, "LARGEST", 100)
     assert not autosaver.write(session, "demo")
     assert path.read_bytes() == before
-    assert "only 100 are kept" in said[0]
+    assert "keeps up to 100" in said[0]
     assert files(tmp_path) == [path]
     assert not files(tmp_path, ".new")
 

@@ -142,7 +142,7 @@ DRAWN = """() => {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_saved_page_draws_from_a_file_without_network(name: str, offline: Any, tmp_path: Path) -> None:
-    path = tmp_path / "canvas.html"
+    path = tmp_path / "page.html"
     thing = result(name)
     thing.save_html(path)
     text = path.read_text(encoding="utf-8")
@@ -156,9 +156,9 @@ def test_a_saved_page_draws_from_a_file_without_network(name: str, offline: Any,
 
 
 def test_another_picture_is_chosen_in_a_saved_page(offline: Any, tmp_path: Path) -> None:
-    result("Capture").save_html(tmp_path / "canvas.html")
+    result("Capture").save_html(tmp_path / "page.html")
     offline.trouble.clear()
-    offline.goto((tmp_path / "canvas.html").as_uri())
+    offline.goto((tmp_path / "page.html").as_uri())
     offline.wait_for_function(DRAWN)
     offline.select_option("select", "model.layers.1.mlp")
     offline.wait_for_function(DRAWN)
@@ -200,7 +200,7 @@ def test_a_long_list_of_pictures_fits_a_page_and_the_rest_is_counted(monkeypatch
     monkeypatch.setattr(results_json, "PAGE", 20_000)
     said = results_json.result_json(result("Capture"), whole=True)
     assert 1 <= len(said["names"]) < len(result("Capture").pictures())
-    assert re.fullmatch(r"\d+ of \d+ pictures are not in this canvas: it would be too large", said["missing"])
+    assert re.fullmatch(r"\d+ of \d+ pictures are not in this page: it would be too large", said["missing"])
 
 
 def test_a_heat_map_of_one_row_and_of_none_is_drawn() -> None:

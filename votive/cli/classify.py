@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import UsageError, command
-from .inputs import read_text
+from .inputs import check_files, read_text
 from .model_kinds import require_model
 from .model_options import add_model_options, find_model, model_path, use_threads
 from .numbers import whole
@@ -46,9 +46,7 @@ def run(args: argparse.Namespace) -> int:
     from .. import no_grad
 
     require_model("classify", args.model)
-    missing = [p for p in args.images if not Path(p).is_file()]
-    if missing:
-        raise FileNotFoundError(f"{missing[0]}: there is no such file.")
+    check_files(args.images)
     use_threads(args)
     classify, names = _classifier(args)
     rows: list[Any] = []

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import UsageError, command
-from .inputs import checked_text
+from .inputs import check_files, checked_text
 from .model_options import add_model_options, load_model
 from .terminal import is_terminal
 
@@ -76,8 +76,7 @@ def _case(args: argparse.Namespace) -> tuple[Any, tuple[Any, ...], dict[str, Any
 
 
 def _scripted(path: Path) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file.")
+    check_files([str(path)])
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"--script takes a Python file, whose name ends in .py; got {path}")

@@ -45,6 +45,13 @@ def _wrong(text: str) -> Exception:
     return FileFormatError(text)
 
 
+def check_files(paths: Sequence[str]) -> None:
+    """Raise for the first file that is not there, before any work is done."""
+    for path in paths:
+        if not Path(path).is_file():
+            raise FileNotFoundError(f"{path}: there is no such file.")
+
+
 def read_text(path: str) -> str:
     """The text in a file, which must be UTF-8."""
     try:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import command
+from .inputs import check_files
 from .model_kinds import require_model
 from .model_options import add_model_options, find_model, use_threads
 from .numbers import whole
@@ -42,9 +42,7 @@ def run(args: argparse.Namespace) -> int:
     from ..text import Tokenizer
 
     require_model("ocr", args.model)
-    missing = [p for p in args.images if not Path(p).is_file()]
-    if missing:
-        raise FileNotFoundError(f"{missing[0]}: there is no such file.")
+    check_files(args.images)
     use_threads(args)
     place = find_model(args, args.model).path
     model = AutoModelForVision2Seq.from_pretrained(place, dtype=args.dtype, device=args.device)

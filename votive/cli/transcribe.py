@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import UsageError, command
+from .inputs import check_files
 from .model_kinds import require_model
 from .model_options import add_model_options, find_model, use_threads
 from .numbers import number, whole
@@ -88,9 +89,7 @@ def run(args: argparse.Namespace) -> int:
             language_code(args.language)
         except ValueError as error:
             raise UsageError(str(error)) from None
-    missing = [name for name in args.files if not Path(name).is_file()]
-    if missing:
-        raise FileNotFoundError(f"{missing[0]}: there is no such file.")
+    check_files(args.files)
     targets = _targets(args, formats)
     use_threads(args)
     transcriber = Transcriber.from_pretrained(

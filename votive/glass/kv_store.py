@@ -18,6 +18,7 @@ from votive.nn import KVCache
 from ..nn.layers.kv_cache import Pair
 from ..tensor import Tensor
 from .edit_plan import TimedEdit
+from .values import nbytes
 
 
 class Prefix:
@@ -158,8 +159,3 @@ class PrefixStore:
 
     def logit_bytes(self) -> int:
         return sum(p.logits.numel() * 4 for p in self._with_logits if p.logits is not None)
-
-
-def nbytes(packed: Sequence[Any]) -> int:
-    """Bytes of tensors."""
-    return sum(t.numel() * t.element_size() for t in packed)

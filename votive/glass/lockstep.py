@@ -7,7 +7,7 @@ one. What is compared is dropped at once, so two large models need no memory for
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Self
 
@@ -19,6 +19,7 @@ from .capture import Capture
 from .debugger import Debugger
 from .difference import METRICS, Comparison, Difference
 from .display import Displayable
+from .probe import cache_of
 from .text_table import table
 
 
@@ -143,7 +144,10 @@ def lockstep(
             found = _against(left, places, _stored(model_b), mapped, judge, stop)
         else:
             if inputs_b is None:
-                _refuse_caches(inputs, kwargs)
+                if cache_of(inputs, kwargs) is not None:
+                    raise ValueError(
+                        "lockstep: both models would write into the same cache; give a second one with inputs_b."
+                    )
                 inputs_b, kwargs = values.mapped((inputs, kwargs), partial(_fitting, model_b))
             right = opened.enter_context(Debugger(model_b, *inputs_b, ops=ops, **kwargs))
             # By other names, a pattern of the first says nothing about the second.
@@ -254,9 +258,3 @@ def _fitting(model: Module, t: Tensor) -> Tensor:
     if like is None:
         return t
     return t.to(device=like.device, dtype=like.dtype if t.is_floating_point() else None)
-
-
-def _refuse_caches(inputs: Iterable[object], kwargs: dict[str, Any]) -> None:
-    for value in (*inputs, *kwargs.values()):
-        if hasattr(value, "get_seq_length"):
-            raise ValueError("lockstep: both models would write into the same cache; give a second one with inputs_b.")

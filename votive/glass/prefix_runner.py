@@ -17,10 +17,11 @@ from ..nn import Module
 from ..nn.global_hooks import GLOBAL
 from ..tensor import Tensor
 from .edit_plan import TimedEdit
-from .kv_store import Prefix, PrefixStore, SessionCache, nbytes
+from .kv_store import Prefix, PrefixStore, SessionCache
 from .patch import Patch
 from .probe_hub import HUB, around_module
 from .targets import no_match
+from .values import nbytes
 
 _CHANGING = ("around", "forward", "forward_pre")
 

@@ -18,7 +18,7 @@ from .heatmap import Heatmap
 from .labels import TokenNames, token_labels
 from .parts import find_parts, parts_of
 from .plots import Plottable
-from .probe import Frame, Probe
+from .probe import Frame, Probe, cache_of
 from .probe_hub import CHANGES
 from .residual_stream import ids_of, index_in_run, logits_of
 
@@ -122,7 +122,7 @@ def saliency(
         raise ValueError("saliency: give target or metric, not both.")
     if steps < 1:
         raise ValueError(f"saliency: steps must be positive, got {steps}.")
-    if method == "integrated_gradients" and any(hasattr(v, "get_seq_length") for v in (*args, *kwargs.values())):
+    if method == "integrated_gradients" and cache_of(args, kwargs) is not None:
         raise ValueError(
             f"saliency: {method!r} runs the text many times, and each run would fill the cache; "
             "give the whole text, without a cache."

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import weakref
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -92,30 +92,31 @@ def tokenizer_hash(tokenizer: Any) -> str | None:
     return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
 
 
-class _Table:
+class SharedTable:
     """Values that many nodes share, each written once."""
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
-        self._at: dict[Any, int] = {}
+        self._at: dict[Hashable, int] = {}
 
-    def put(self, key: Hashable, value: object) -> int:
+    def put(self, key: Hashable, make: Callable[[], object]) -> int:
+        """The row of a value; it is made when it is not there yet."""
         if key not in self._at:
             self._at[key] = len(self.rows)
-            self.rows.append(value)
+            self.rows.append(make())
         return self._at[key]
 
 
 def save(session: Session, path: str | os.PathLike[str]) -> None:
     """Write a session; edits that hold code are refused."""
-    settings, plans = _Table(), _Table()
+    settings, plans = SharedTable(), SharedTable()
 
     def setting(config: GenerationConfig) -> int:
         fields = config.to_dict()
-        return settings.put(repr(fields), fields)
+        return settings.put(repr(fields), lambda: fields)
 
     def planned(plan: EditPlan) -> int:
-        return plans.put(key_of(plan), plan_to_data(plan))
+        return plans.put(key_of(plan), lambda: plan_to_data(plan))
 
     nodes = [
         {

@@ -17,6 +17,7 @@ from ..tensor import Tensor
 from . import values
 from .address import Pattern
 from .head_sites import HeadSites
+from .probe import cache_of
 from .resumed_run import Recording, Resumed, Site
 from .targets import no_match
 
@@ -199,8 +200,8 @@ def inputs_of(given: object) -> Inputs:
 
 def check_inputs(clean: Inputs, corrupt: Inputs) -> None:
     """Refuse inputs that cannot be patched into one another."""
-    for value in (*corrupt[0], *corrupt[1].values(), *clean[0], *clean[1].values()):
-        if hasattr(value, "get_seq_length"):
+    for inputs in (clean, corrupt):
+        if cache_of(*inputs) is not None:
             raise ValueError("sweep: it runs whole texts; leave the cache out of the inputs.")
     a = [(p, tuple(t.shape)) for p, t in values.tensors(clean)]
     b = [(p, tuple(t.shape)) for p, t in values.tensors(corrupt)]

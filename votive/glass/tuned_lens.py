@@ -19,6 +19,7 @@ from ..optim import Adam
 from ..tensor import Tensor
 from .parts import Parts, parts_of
 from .residual_stream import ResidualStream, Unembed, logits_of, run_stream
+from .sweep_runs import inputs_of
 
 
 class TunedLens(nn.Module):
@@ -149,8 +150,4 @@ def _arguments(batch: object, tokenizer: Any) -> tuple[tuple[Any, ...], dict[str
             raise ValueError("train_tuned_lens: texts need a tokenizer.")
         ids = tokenizer.encode(batch)
         return (votive.tensor([list(getattr(ids, "ids", ids))]),), {}
-    if isinstance(batch, dict):
-        return (), dict(batch)
-    if isinstance(batch, (tuple, list)):
-        return tuple(batch), {}
-    return (batch,), {}
+    return inputs_of(batch)

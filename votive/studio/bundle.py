@@ -60,5 +60,5 @@ def _add(root: Path, path: Path, parts: dict[str, str], above: list[Path]) -> No
 @cache
 def styles() -> str:
     """The style of the page, and that of results."""
-    names = ("style.css", "notebook.css")
+    names = ("theme.css", "style.css", "notebook.css")
     return "\n".join((STATIC / name).read_text(encoding="utf-8") for name in names)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..glass.edits import Edit
 from ..glass.module_swap import IDENTITY
+from ..glass.session_file import SharedTable
 from ..glass.session_sampling import outlook_of
 from . import replay
 
@@ -64,20 +65,6 @@ def _prompt_chances(workspace: Workspace, root: SessionNode) -> Any:
         return found, 64 * len(root.tokens)
 
     return workspace.cached(("prompt", root.id), make)
-
-
-class SharedTable:
-    """Values that many nodes share, each told once."""
-
-    def __init__(self) -> None:
-        self.rows: list[Any] = []
-        self._at: dict[Any, int] = {}
-
-    def put(self, key: Hashable, value: Callable[[], Any]) -> int:
-        if key not in self._at:
-            self._at[key] = len(self.rows)
-            self.rows.append(value())
-        return self._at[key]
 
 
 def node_json(

@@ -3,8 +3,8 @@
  * seconds. As wide and as zoomed as the mels above it. Knows numbers and labels only.
  */
 
-import { throttled, visible } from "../dom.js";
-import { Layers, cut, font } from "./canvas.js";
+import { visible } from "../dom.js";
+import { cut, font, layersFor } from "./canvas.js";
 import { palette, place, sequential } from "./colour.js";
 import { steer, zoomKey } from "./time.js";
 
@@ -15,15 +15,7 @@ export class AlignmentMap {
   constructor(el, scale, { name, pick = () => {}, hover = () => {}, enter = () => {} }) {
     Object.assign(this, { el, scale, pick, hover, enter });
     [this.data, this.rows, this.at] = [null, [0, 0], null];
-    el.tabIndex = 0;
-    el.setAttribute("role", "application");
-    el.setAttribute("aria-roledescription", "heat map");
-    el.setAttribute("aria-label", name);
-    this.layers = new Layers(el, () => {
-      this.image = null;
-      this.draw();
-    });
-    this.later = throttled(() => this.draw());
+    this.layers = layersFor(this, el, "heat map", name);
     scale.on(() => this.later());
     this.listen();
   }
