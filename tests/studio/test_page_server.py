@@ -89,7 +89,7 @@ def test_a_server_with_another_token_is_told_and_joined_with_its_address(browser
             assert "another token" in window.text("#offline-text")
             window.page.fill("#offline-address", "http://example.org/?token=" + OTHER)
             window.click("#offline-go")
-            assert "no address of a studio" in window.text("#offline-fault")
+            assert "not the address of a studio" in window.text("#offline-fault")
             window.page.fill("#offline-address", second.url.replace(OTHER, TOKEN))
             window.click("#offline-go")
             window.until("document.querySelector('#offline-fault').innerText.includes('not take')")

@@ -209,7 +209,7 @@ def test_what_goes_wrong_is_told_in_the_page(speech: Any) -> None:
         base64.b64encode(FILE).decode(),
     )
     named(speech, "dropped.wav")
-    assert "does not take dropped.wav" in speech.text("#notices")
+    assert "cannot open dropped.wav" in speech.text("#notices")
 
 
 def test_a_transcription_is_stopped_in_the_page_and_found_again(speech: Any) -> None:

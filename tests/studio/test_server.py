@@ -194,7 +194,7 @@ def test_a_closed_tab_frees_its_session_after_a_while(tmp_path: Path) -> None:
             page.ask("debug.start")
             page.ask("lens.grid")
             workspace = one.workspaces._workspaces[page.workspace]
-            session, runs = weakref.ref(workspace.session), workspace.runs
+            session, runs = weakref.ref(workspace.session), workspace.cache
         del workspace
         assert until(lambda: len(one.workspaces) == 0)
         assert until(lambda: (gc.collect(), session() is None)[1])
@@ -287,7 +287,7 @@ def test_without_a_model_the_bundled_one_is_taken_or_its_absence_told(
     from votive.models.checkpoint import bundled
 
     monkeypatch.delenv("VOTIVE_STUDIO_DEMO", raising=False)
-    loading = ModelLibrary(tmp_path).want()
+    loading = ModelLibrary(tmp_path).request()
     assert loading.name == DEFAULT
     if DEFAULT in bundled():
         assert isinstance(loading.wait(), Loaded)

@@ -145,10 +145,10 @@ def test_files_of_many_kinds_are_heard(speech_studio: Any) -> None:
     "data,reply",
     [
         (lambda: b"this is no sound at all", "talk.wav is not a sound file that soundfile can read"),
-        (lambda: FILE[:30], "no sound that soundfile can read"),
+        (lambda: FILE[:30], "not a sound file that soundfile can read"),
         (lambda: written(votive.zeros(1, 0), format="wav"), "holds no sound"),
         (lambda: written(votive.full((1, 9), float("nan")), format="wav"), "not numbers"),
-        (lambda: written(votive.zeros(1, LONGEST * 1000 + 1000), 1000), "up to 30 are heard here"),
+        (lambda: written(votive.zeros(1, LONGEST * 1000 + 1000), 1000), "up to 30 are accepted here"),
     ],
 )
 def test_a_file_that_cannot_be_heard_is_told_and_nothing_is_lost(
