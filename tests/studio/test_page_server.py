@@ -117,7 +117,7 @@ def test_the_text_goes_along_to_a_server_at_another_address(browser: Any, tmp_pa
             window.page.wait_for_url(f"http://127.0.0.1:{second.port}/**")
             window.grow(6)
             assert (window.tokens(), tree(window)) == written
-            assert "again=" not in window.page.url
+            assert "rebuild=" not in window.page.url
             window.close()
 
 

@@ -84,7 +84,7 @@ class Conversation:
             shared = min(common_length(self._cache.ids, ids), len(ids) - 1)
             answer.reused_tokens = min(shared, len(self._cache))
         began = time.perf_counter()
-        events = stream(self.loaded.model, self.loaded.tokenizer, ids, **options)
+        events = stream(self.loaded.model, self.loaded.tokenizer, [ids], **options)
         try:
             for event in events:
                 answer.text += event.text

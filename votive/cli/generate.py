@@ -146,7 +146,7 @@ def _generate_one(
     echo = not (args.no_echo or args.chat or loaded.seq2seq)
     extra: dict[str, Any] = {} if draft is None else {"assistant_model": draft}
     began = time.perf_counter()
-    events = stream(loaded.model, loaded.tokenizer, ids, **extra, **options)
+    events = stream(loaded.model, loaded.tokenizer, [ids], **extra, **options)
     if live and echo:
         print(paint(facts["prompt"], "bold"), end="", flush=True)
     first, texts, tokens, event = 0.0, [], [], None

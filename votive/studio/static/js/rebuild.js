@@ -2,6 +2,7 @@
 
 import { take } from "./state.js";
 
+const HASH = "#rebuild=";
 const MOST = 5000; // nodes that a server writes again
 const KEPT = ["do_sample", "temperature", "top_k", "top_p", "min_p", "repetition_penalty"];
 
@@ -43,14 +44,14 @@ export function toHash(pack) {
   const bytes = new TextEncoder().encode(JSON.stringify(pack));
   let text = "";
   for (let i = 0; i < bytes.length; i += 8192) text += String.fromCharCode(...bytes.subarray(i, i + 8192));
-  return `#rebuild=${btoa(text).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")}`;
+  return `${HASH}${btoa(text).replaceAll("+", "-").replaceAll("/", "_").replace(/=+$/, "")}`;
 }
 
 /** What `toHash` was given, or null. */
 export function fromHash(hash) {
-  if (!hash.startsWith("#rebuild=")) return null;
+  if (!hash.startsWith(HASH)) return null;
   try {
-    const text = atob(hash.slice(7).replaceAll("-", "+").replaceAll("_", "/"));
+    const text = atob(hash.slice(HASH.length).replaceAll("-", "+").replaceAll("_", "/"));
     return JSON.parse(new TextDecoder().decode(Uint8Array.from(text, (c) => c.charCodeAt(0))));
   } catch {
     return null;
