@@ -128,7 +128,7 @@ def test_the_end_of_the_context_is_told_and_the_page_goes_on(browser: Any, tmp_p
     with opened(browser, studio) as window:
         window.click("#generate")
         window.grow(12)
-        window.until("document.querySelector('#notices').innerText.includes('as the model reads')")
+        window.until("document.querySelector('#notices').innerText.includes('context length of 12')")
         assert "12 of 12 tokens" in window.text("#session-line")
         window.click("#step-token")
         window.page.locator(".notice.error").wait_for()
