@@ -216,7 +216,7 @@ def test_what_was_not_saved_is_offered_and_recovered(
         assert window.page.locator("#recover").is_hidden()
         # Under Sessions it stays, and goes on from there.
         window.click("#files-button")
-        window.click("#kept .file")
+        window.click("#autosaved .file")
         window.until("!document.querySelector('#sessions').open")
         assert (window.tokens(), tree(window)) == written
         assert "Recovered" in window.text("#notices")
@@ -259,4 +259,4 @@ def test_a_disk_that_is_full_is_a_message_on_the_page(
     with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
         window.click("#step-token")
         window.page.locator(".notice.error").wait_for()
-        assert "not being kept automatically: No space left" in window.text(".notice.error")
+        assert "Autosave failed: No space left" in window.text(".notice.error")

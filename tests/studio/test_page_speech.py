@@ -291,7 +291,7 @@ def test_models_that_write_and_that_hear_take_turns_in_one_page(whisper: Path, b
         }"""
         tab.page.evaluate(drop)
         tab.until("document.querySelector('#notices').innerText.includes('song.wav')")
-        assert "load a model that hears" in tab.text("#notices")
+        assert "load a speech model" in tab.text("#notices")
         tab.click("#model-button")
         tab.page.locator("dialog[open] .file", has_text="ear").click()
         named(tab, "Three notes")
