@@ -15,13 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .numbers import number, whole
 from .terminal import note, print_json
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
-    from . import Commands
 
 
 def add(commands: Commands) -> None:

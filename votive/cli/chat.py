@@ -9,19 +9,15 @@ import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.similar import did_you_mean
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .conversation import Conversation
 from .inputs import checked_text
 from .model_options import add_model_options, load_model, one_model
 from .sampling_options import add_sampling_options, settings
 from .terminal import is_terminal, json_line, note, paint
-
-if TYPE_CHECKING:
-    from . import Commands
-
 
 _HELP = """\
 /help               this page

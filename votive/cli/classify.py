@@ -5,17 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .inputs import check_files, read_text
 from .model_kinds import require_model
 from .model_options import add_model_options, find_model, model_path, use_threads
 from .numbers import whole
 from .terminal import note, print_json, progress
-
-if TYPE_CHECKING:
-    from . import Commands
 
 
 def add(commands: Commands) -> None:

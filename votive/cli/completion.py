@@ -8,13 +8,8 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from . import COMMANDS, command
-
-if TYPE_CHECKING:
-    from . import Commands
-
+from . import COMMANDS, Commands, command
 
 # Arguments that are called so are completed with the names of files.
 _PATHS = {"FILE", "FOLDER", "PATH", "MODEL", "IN", "OUT", "A", "B"}

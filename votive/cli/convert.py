@@ -8,12 +8,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .terminal import note, print_json, progress, size
 
 if TYPE_CHECKING:
     from ..io import WeightSource
-    from . import Commands
 
 
 FORMATS = ("safetensors", "folder", "gguf", "npz", "npy", "llama2c", "torch")

@@ -6,15 +6,12 @@ import argparse
 import importlib.util
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .inputs import check_files, checked_text
 from .model_options import add_model_options, load_model
 from .terminal import is_terminal
-
-if TYPE_CHECKING:
-    from . import Commands
 
 
 def add(commands: Commands) -> None:

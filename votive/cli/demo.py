@@ -7,15 +7,11 @@ from __future__ import annotations
 import argparse
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import votive as vt
 
-from . import command
+from . import Commands, command
 from .numbers import whole
-
-if TYPE_CHECKING:
-    from . import Commands
 
 
 def add(commands: Commands) -> None:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from . import command
+from . import Commands, command
 from .numbers import number as real
 from .terminal import number, paint, print_json, progress, table
 
 if TYPE_CHECKING:
     from ..io import WeightSource
-    from . import Commands
 
 
 TROUBLE = 2  # 1 says that they differ

@@ -5,17 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .inputs import checked_text, read_stdin, read_text
 from .model_kinds import check_kind, require_model
 from .model_options import add_model_options, model_path, use_threads
 from .numbers import whole
 from .terminal import is_terminal, print_json, table, width
-
-if TYPE_CHECKING:
-    from . import Commands
 
 
 def add(commands: Commands) -> None:

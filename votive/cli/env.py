@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import command
+from . import Commands, command
 from .terminal import print_json
-
-if TYPE_CHECKING:
-    from . import Commands
 
 
 def add(commands: Commands) -> None:

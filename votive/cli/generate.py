@@ -7,7 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .inputs import checked_text, read_stdin, read_text
 from .model_options import Loaded, add_model_options, load_model
 from .numbers import number, whole
@@ -16,7 +16,6 @@ from .terminal import is_terminal, json_line, note, paint, print_json
 
 if TYPE_CHECKING:
     from ..nn import Module
-    from . import Commands
 
 
 def add(commands: Commands) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .model_options import one_model
 from .numbers import whole
 from .terminal import number, paint, print_json, progress, size, table, width
@@ -13,7 +13,6 @@ from .terminal import number, paint, print_json, progress, size, table, width
 if TYPE_CHECKING:
     from ..data.tokens import TokenFile
     from ..io import WeightSource
-    from . import Commands
     from .inputs import Found
 
 

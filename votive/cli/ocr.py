@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from . import command
+from . import Commands, command
 from .inputs import check_files
 from .model_kinds import require_model
 from .model_options import add_model_options, find_model, use_threads
 from .numbers import whole
 from .terminal import print_json, progress
-
-if TYPE_CHECKING:
-    from . import Commands
 
 
 def add(commands: Commands) -> None:

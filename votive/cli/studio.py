@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-from typing import TYPE_CHECKING
 
-from . import command
+from . import Commands, command
 from .model_options import one_model
 from .numbers import whole
 from .terminal import note
-
-if TYPE_CHECKING:
-    from . import Commands
 
 
 def add(commands: Commands) -> None:

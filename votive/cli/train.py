@@ -9,14 +9,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .numbers import number, whole
 from .sampling_options import unescaped
 from .terminal import is_terminal, note, print_json, size
 
 if TYPE_CHECKING:
     from ..train import Recipe
-    from . import Commands
 
 
 # Option, setting of the recipe, metavar, type, help.

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .inputs import check_files
 from .model_kinds import require_model
 from .model_options import add_model_options, find_model, use_threads
@@ -16,7 +16,6 @@ from .terminal import note, print_json, progress
 
 if TYPE_CHECKING:
     from ..speech import Segment, Transcriber, Transcript
-    from . import Commands
 
 
 FORMATS = ("txt", "srt", "vtt", "tsv", "json")
