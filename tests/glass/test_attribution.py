@@ -183,7 +183,7 @@ def test_targets_and_positions_are_checked() -> None:
     likeliest = glass.logit_attribution(model, ids)
     with votive.no_grad():
         assert votive.equal(likeliest.target, model(ids).logits[:, -1].argmax(-1))
-    with pytest.raises(KeyError, match="no component"):
+    with pytest.raises(KeyError, match="is not a component"):
         likeliest["model.layers.7"]
 
 

@@ -139,10 +139,10 @@ def digest(tensor: Tensor) -> str:
     return found.hexdigest()
 
 
-def raw(tensor: Tensor) -> Any:
+def raw(tensor: Tensor) -> memoryview:
     """The bytes of a tensor, in the order of its elements."""
     plain = tensor.detach().to("cpu").contiguous()
-    return memoryview(plain.numpy().reshape(-1).view("uint8"))
+    return memoryview(plain.numpy().reshape(-1).view("uint8").data)
 
 
 def plan_to_data(plan: Sequence[TimedEdit]) -> list[dict[str, Any]]:

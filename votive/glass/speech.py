@@ -7,7 +7,8 @@ way of least cost through it gives seconds. Knows no model class.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +62,7 @@ class Mels(Plottable):
         )
 
 
-def mels(sound: object, *, n_mels: int = 80, seconds: float = 0.01) -> Mels:
+def mels(sound: Tensor | Sequence[float] | str | os.PathLike[str], *, n_mels: int = 80, seconds: float = 0.01) -> Mels:
     """Pictures of log-mels: of `input_features` (samples, bands, frames), or of sound at 16 kHz.
 
     Sound is (samples,) or a file. What it becomes for Whisper is what is shown.
@@ -277,7 +278,7 @@ def alignment(
     return Alignment(maps, row, [(int(a), int(b)) for a, b in heads], seconds, keys, start, tokenizer, sample, width)
 
 
-def _spoken(ids: list[int], model: Module) -> int:
+def _spoken(ids: list[int], model: Any) -> int:
     """The first token after those that say how to write, as far as they are known."""
     from ..speech import Vocabulary
 

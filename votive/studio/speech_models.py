@@ -22,7 +22,6 @@ from .models import Loaded
 
 if TYPE_CHECKING:
     from ..models.checkpoint import Checkpoint
-    from ..nn import Module
     from ..tensor import Tensor
 
 
@@ -54,7 +53,7 @@ def whisper_file(place: str) -> Any:
 class SpeechModel(Loaded):
     """A Whisper with its tokenizer."""
 
-    def __init__(self, name: str, model: Module, tokenizer: Any) -> None:
+    def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
         from ..speech import Transcriber
         from ..speech.timing import alignment_heads
 

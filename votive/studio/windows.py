@@ -30,10 +30,10 @@ def matrix(tensor: Tensor) -> np.ndarray:
     x = tensor.detach()
     if x.is_complex():
         x = x.abs()
-    x = x.to(device="cpu", dtype=votive.float32).numpy()
-    if x.ndim == 0:
-        return x.reshape(1, 1)
-    return x.reshape(-1, x.shape[-1]) if x.shape[-1] else x.reshape(-1, 0)
+    array = x.to(device="cpu", dtype=votive.float32).numpy()
+    if array.ndim == 0:
+        return array.reshape(1, 1)
+    return array.reshape(-1, array.shape[-1]) if array.shape[-1] else array.reshape(-1, 0)
 
 
 def bounds(given: list[int] | None, size: int, name: str) -> tuple[int, int]:
