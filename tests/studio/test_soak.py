@@ -144,6 +144,11 @@ class Client(threading.Thread):
                 r"skip: \S+ is an operator; replace its value instead\.",
             ),
             (
+                do == "debug.skip" and standing and at.get("kind") == "module",
+                "ValueError",
+                r"skip: \S+ cannot pass its input on: .*",
+            ),
+            (
                 do == "debug.skip" and at["active"] and at["ended"],
                 "RuntimeError",
                 r"the run has ended; go back to look at it\.",
@@ -159,7 +164,7 @@ class Client(threading.Thread):
                 r"'model\.layers\.1\.mlp' is not called: a module around it is skipped or swapped "
                 r"for another\.",
             ),
-            (do == "session.open", "FileNotFoundError", r"session: there is no 'soak\d-\d+' in the folder\."),
+            (do == "session.open", "FileNotFoundError", r"There is no session 'soak\d-\d+' in the folder\."),
         ]
         for holds, wanted, text in rules:
             if holds and kind == wanted and re.fullmatch(text, said):

@@ -60,7 +60,7 @@ def _run(frame: Frame) -> Any:
     except Exception as e:
         e.add_note(
             f"skip: {frame.address} was run to find out the form of its result, and failed; swap "
-            "in a function that gives what its caller expects."
+            "in a function that returns what its caller expects."
         )
         raise
     finally:
@@ -82,7 +82,6 @@ def _kind(value: object) -> Any:
 def _misfit(frame: Frame, given: Tensor, there: Tensor | None) -> str:
     gives = "no tensor" if there is None else f"{there.dtype} {tuple(there.shape)} first"
     return (
-        f"skip: {frame.address or '(model)'} cannot give its input on, which is {given.dtype} "
-        f"{tuple(given.shape)}: it gives {gives}. Swap in a function that makes of its arguments "
-        "what its caller expects."
+        f"skip: {str(frame.address) or '(model)'} cannot pass its input on: that is {given.dtype} "
+        f"{tuple(given.shape)}, but it gives {gives}. Swap in a function that returns what its caller expects."
     )
