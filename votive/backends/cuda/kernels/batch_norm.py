@@ -22,7 +22,7 @@ from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.pointwise import build
 from ..programs.program import Program, pointer
 from ..programs.reduction import reducer, wide_type
-from ..programs.types import Run, floats, wide
+from ..programs.types import Ints, Run, floats, wide
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -36,14 +36,14 @@ def _mul(a: Any, b: Any) -> Any:
 class Maker:
     """Kernels of formulas over tensors that broadcast to one shape."""
 
-    def __init__(self, shape: tuple[int, ...], wide: dt.dtype, specs: dict[str, Spec]) -> None:
+    def __init__(self, shape: Ints, wide: dt.dtype, specs: dict[str, Spec]) -> None:
         self.shape, self.wide, self.specs = shape, wide, specs
 
     def _roles(self, names: list[str]) -> Any:
         specs = [self.specs[n] for n in names]
         return [(s.dtype, self.wide, None) for s in specs], specs
 
-    def summed(self, name: str, body: Expr, names: list[str], dims: tuple[int, ...], out: dt.dtype, by: float) -> Any:
+    def summed(self, name: str, body: Expr, names: list[str], dims: Ints, out: dt.dtype, by: float) -> Any:
         """`run(out address, addresses)`: the formula added up over dimensions, divided by `by`."""
         roles, specs = self._roles(names)
         finish = Formula("finish", ("x",), apply("div", _X, const(by))) if by != 1 else None
@@ -60,7 +60,7 @@ class Maker:
         return lambda to, *given: program(grid, to, *given, *numbers)
 
 
-def _beside(spec: Spec, shape: tuple[int, ...], at: dict[int, int]) -> Spec:
+def _beside(spec: Spec, shape: Ints, at: dict[int, int]) -> Spec:
     """A vector or table seen with the rank of `shape`: dimension d is its dimension `at[d]`."""
     sizes = tuple(spec.shape[at[d]] if d in at else 1 for d in range(len(shape)))
     steps = tuple(spec.strides[at[d]] if d in at else 0 for d in range(len(shape)))
@@ -154,8 +154,8 @@ def gradients(
     name: str,
     x: Any,
     specs: dict[str, Spec],
-    dims: tuple[int, ...],
-    sums: tuple[int, ...],
+    dims: Ints,
+    sums: Ints,
     eps: float | None,
     n: int,
     by_input: bool,

@@ -7,13 +7,13 @@ from ....core.device import device
 from ...common.slot import Slot
 from ..programs.fill import bits, can_fill, fill_view
 from ..programs.index_space import IndexSpace, word
-from ..programs.types import Run
+from ..programs.types import Ints, Run
 from ..rows import cuda
 from ..runtime.views import View
 
 
 @cuda("_full")
-def full(size: tuple[int, ...], stride: tuple[int, ...], value: Slot, dtype: dt.dtype, device: device) -> Run:
+def full(size: Ints, stride: Ints, value: Slot, dtype: dt.dtype, device: device) -> Run:
     if not can_fill(dtype) or (isinstance(value.spec, complex) and not dtype.is_complex):
         return None
     return lambda outs, value: fill_view(outs[0], value)
@@ -40,5 +40,5 @@ def eye(n: int, m: int, dtype: dt.dtype, device: device) -> Run:
 
 
 @cuda("_empty")
-def empty(size: tuple[int, ...], stride: tuple[int, ...], dtype: dt.dtype, device: device) -> Run:
+def empty(size: Ints, stride: Ints, dtype: dt.dtype, device: device) -> Run:
     return lambda outs: None

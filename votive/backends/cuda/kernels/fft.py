@@ -17,19 +17,19 @@ from ..programs.copy import copy_view
 from ..programs.fill import fill_view, parts
 from ..programs.index_space import window
 from ..programs.pointwise import compile_formula
-from ..programs.types import Run
+from ..programs.types import Ints, Run
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 
 _SCALED = Formula("fft_scale", ("x", "s"), var("x") * var("s"))
 
 
-def _order(ndim: int, dims: tuple[int, ...]) -> tuple[int, ...]:
+def _order(ndim: int, dims: Ints) -> Ints:
     """All dimensions, those of the transform last."""
     return (*(d for d in range(ndim) if d not in dims), *dims)
 
 
-def _permuted(v: View, order: tuple[int, ...]) -> View:
+def _permuted(v: View, order: Ints) -> View:
     spec = v.spec
     shape, strides = ([s[d] for d in order] for s in (spec.shape, spec.strides))
     return View(v.ptr, spec.like(tuple(shape), strides=tuple(strides)), v.storage)
@@ -42,7 +42,7 @@ def _copied(v: View, dtype: dt.dtype | None = None) -> View:
     return made
 
 
-def _placed(spec: Spec, rank: int) -> tuple[int, tuple[tuple[int, ...], int, int]] | None:
+def _placed(spec: Spec, rank: int) -> tuple[int, tuple[Ints, int, int]] | None:
     """(batch, layout) of the last `rank` dimensions as the library reads them, or None."""
     cut = spec.ndim - rank
     sizes, strides = spec.shape[cut:], spec.strides[cut:]
@@ -76,7 +76,7 @@ def _readable(v: View, rank: int) -> bool:
     return not v.ptr % size and _placed(v.spec, rank) is not None
 
 
-def _complex(v: View, dims: tuple[int, ...], direction: int, to: View | None = None) -> View:
+def _complex(v: View, dims: Ints, direction: int, to: View | None = None) -> View:
     """A transform of complex numbers, at most three dimensions at a time; into `to`, if given."""
     first, rest = dims[-fft.RANK :], dims[: -fft.RANK]
     order, rank = _order(v.spec.ndim, first), len(first)
@@ -131,7 +131,7 @@ def _accepts(x: Spec) -> bool:
 
 
 @cuda("_fft_c2c", accepts=_accepts)
-def c2c(x: Slot, dim: tuple[int, ...], power: float, forward: bool) -> Run:
+def c2c(x: Slot, dim: Ints, power: float, forward: bool) -> Run:
     if not dim or not x.numel:
         return lambda outs, x: copy_view(outs[0], x)
     if not fft.library.load():
@@ -150,7 +150,7 @@ def c2c(x: Slot, dim: tuple[int, ...], power: float, forward: bool) -> Run:
 
 
 @cuda("_fft_r2c", accepts=_accepts)
-def r2c(x: Slot, dim: tuple[int, ...], power: float) -> Run:
+def r2c(x: Slot, dim: Ints, power: float) -> Run:
     if x.dtype.is_complex:
         return None
     if not x.numel:
@@ -186,7 +186,7 @@ def r2c(x: Slot, dim: tuple[int, ...], power: float) -> Run:
 
 
 @cuda("_fft_c2r", accepts=_accepts)
-def c2r(x: Slot, dim: tuple[int, ...], power: float, size: int) -> Run:
+def c2r(x: Slot, dim: Ints, power: float, size: int) -> Run:
     if not x.numel:
         return lambda outs, x: zero(outs[0])
     *others, last = dim

@@ -11,7 +11,7 @@ from ...common.windows import places_of
 from ..programs.index_space import IndexSpace, without, word
 from ..programs.layouts import contiguous, contiguous_output
 from ..programs.program import pointer
-from ..programs.types import Run, floats
+from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.views import View
 from .index import reach
@@ -19,9 +19,7 @@ from .pooling import span
 
 
 @cuda("_unfold")
-def unfold(
-    x: Slot, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]
-) -> Run:
+def unfold(x: Slot, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Run:
     if word(x.dtype) is None or not x.numel:
         return None
     n = len(kernel)
@@ -55,14 +53,7 @@ def unfold(
 
 
 @cuda("_fold", accepts=floats)
-def fold(
-    x: Slot,
-    size: tuple[int, ...],
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-) -> Run:
+def fold(x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Run:
     if not x.numel:
         return None
     n = len(size)

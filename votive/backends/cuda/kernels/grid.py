@@ -18,7 +18,7 @@ from ..device import math as m
 from ..programs.copy import copy_view
 from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.program import Program, pointer
-from ..programs.types import Run, floats
+from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 from .index import reach
@@ -226,7 +226,7 @@ class _Plan:
             "BLOCK": block,
         }
 
-    def shared(self, shares: int) -> tuple[tuple[int], tuple[int, ...]]:
+    def shared(self, shares: int) -> tuple[tuple[int], Ints]:
         """The grid, and the numbers of the kernel, when channels are divided into shares."""
         share = -(-self.channels // shares)
         shares = -(-self.channels // share)
@@ -325,7 +325,7 @@ def _affine_back(o, g, places, D, H, W, N: tl.constexpr, ALIGN: tl.constexpr, WI
     tl.store(o + pid, tl.sum(acc, 0).to(o.dtype.element_ty))
 
 
-def _affine_constants(dtype: dt.dtype, size: tuple[int, ...], align: bool) -> tuple[Any, ...]:
+def _affine_constants(dtype: dt.dtype, size: Ints, align: bool) -> tuple[Any, ...]:
     n, places = len(size) - 2, math.prod(size[2:])
     wide = tl.float64 if dtype is dt.float64 else tl.float32
     constants = {"N": n, "ALIGN": align, "WIDE": wide, "BLOCK": min(1024, next_power_of_two(places))}
@@ -334,7 +334,7 @@ def _affine_constants(dtype: dt.dtype, size: tuple[int, ...], align: bool) -> tu
 
 
 @cuda("_affine_grid", accepts=floats)
-def affine_grid(theta: Slot, size: tuple[int, ...], align: bool) -> Run:
+def affine_grid(theta: Slot, size: Ints, align: bool) -> Run:
     _, numbers, constants, number = _affine_constants(theta.dtype, size, align)
     if reach(theta) >= 2**31:
         number = "i64"
@@ -346,7 +346,7 @@ def affine_grid(theta: Slot, size: tuple[int, ...], align: bool) -> Run:
 
 
 @cuda("_affine_grid_transpose", accepts=floats)
-def affine_grid_transpose(g: Slot, size: tuple[int, ...], align: bool) -> Run:
+def affine_grid_transpose(g: Slot, size: Ints, align: bool) -> Run:
     n, numbers, constants, number = _affine_constants(g.dtype, size, align)
     program = Program(_affine_back, [pointer(g.dtype)] * 2 + [number] * len(numbers), constants)
     launch = (size[0] * n * (n + 1),)

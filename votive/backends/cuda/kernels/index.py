@@ -94,6 +94,20 @@ def _index_types(*slots: Any) -> bool:
     return all(s.dtype in (dt.int64, dt.int32) for s in slots)
 
 
+def _reader(name: str, p: IndexSpace, x: Slot, index: Slot, dim: int, fault: int) -> Run:
+    """Elements taken along a dimension: operand 1 of the index space is the index, 2 the source without that step."""
+    shape, steps = lined(x)
+    xs = p.arg("xs", steps[dim])
+    body = [
+        *checked(p, "i", p.load("index", 1), shape[dim]),
+        f"v = tl.load(x + {spot(p, 2, f'i * {xs}')}, mask=inside, other=0)",
+        p.store("v"),
+    ]
+    types = {"o": word(x.dtype), "x": word(x.dtype), "index": pointer(index.dtype), "fault": "*i32"}
+    run = p.kernel(name, types, body)
+    return lambda outs, x, index: run(outs[0].ptr, x.ptr, index.ptr, fault)
+
+
 @cuda("gather")
 def gather(x: Slot, dim: int, index: Slot, sparse_grad: bool) -> Run:
     if word(x.dtype) is None:
@@ -105,16 +119,7 @@ def gather(x: Slot, dim: int, index: Slot, sparse_grad: bool) -> Run:
     (shape, steps), (places, at) = lined(x), lined(index)
     out = lined(x.spec.like(index.shape))[1]
     p = IndexSpace(places, [out, at, without(steps, dim)], reach=reach(x))
-    xs = p.arg("xs", steps[dim])
-    body = [
-        *checked(p, "i", p.load("index", 1), shape[dim]),
-        f"v = tl.load(x + {spot(p, 2, f'i * {xs}')}, mask=inside, other=0)",
-        p.store("v"),
-    ]
-    types = {"o": word(x.dtype), "x": word(x.dtype), "index": pointer(index.dtype), "fault": "*i32"}
-    run = p.kernel("gather", types, body)
-    fault = reported("gather", dim, shape[dim])
-    return lambda outs, x, index: run(outs[0].ptr, x.ptr, index.ptr, fault)
+    return _reader("gather", p, x, index, dim, reported("gather", dim, shape[dim]))
 
 
 @cuda("index_select")
@@ -126,16 +131,7 @@ def index_select(x: Slot, dim: int, index: Slot) -> Run:
     step = index.strides[0] if index.ndim else 1
     at = tuple(step if d == dim else 0 for d in range(len(shape)))
     p = IndexSpace(out.shape, [out.strides, at, without(steps, dim)], reach=reach(x))
-    xs = p.arg("xs", steps[dim])
-    body = [
-        *checked(p, "i", p.load("index", 1), shape[dim]),
-        f"v = tl.load(x + {spot(p, 2, f'i * {xs}')}, mask=inside, other=0)",
-        p.store("v"),
-    ]
-    types = {"o": word(x.dtype), "x": word(x.dtype), "index": pointer(index.dtype), "fault": "*i32"}
-    run = p.kernel("index_select", types, body)
-    fault = reported("index_select", dim, shape[dim], IndexError)
-    return lambda outs, x, index: run(outs[0].ptr, x.ptr, index.ptr, fault)
+    return _reader("index_select", p, x, index, dim, reported("index_select", dim, shape[dim], IndexError))
 
 
 def _along(out: Spec, dim: int, index: Slot, source: Slot | None) -> tuple[IndexSpace, str]:

@@ -8,7 +8,7 @@ from ....core.layout import broadcast_shapes, broadcast_strides
 from ...common.slot import Slot
 from ..programs.index_space import IndexSpace, added, cached_by_spec, word
 from ..programs.program import pointer
-from ..programs.types import Run
+from ..programs.types import Ints, Run
 from ..rows import cuda
 from ..runtime.views import View
 from .index import SUMS, checked, reach, reported, spot, summed
@@ -18,7 +18,7 @@ from .scatter_views import apart, start
 class _Picked:
     """How the shape of what is read or written falls apart into index and kept dimensions."""
 
-    def __init__(self, x: Slot, indices: Any, dims: tuple[int, ...]) -> None:
+    def __init__(self, x: Slot, indices: Any, dims: Ints) -> None:
         self.dims = tuple(dims)
         self.common = broadcast_shapes("indexing", *(i.shape for i in indices))
         self.kept = [d for d in range(len(x.shape)) if d not in self.dims]
@@ -27,11 +27,11 @@ class _Picked:
         sizes = [x.shape[d] for d in self.kept]
         self.shape = (*sizes[: self.lead], *self.common, *sizes[self.lead :])
 
-    def index_strides(self, index: Slot) -> tuple[int, ...]:
+    def index_strides(self, index: Slot) -> Ints:
         inner = broadcast_strides(index.shape, index.strides, self.common)
         return (0,) * self.lead + inner + (0,) * (len(self.kept) - self.lead)
 
-    def kept_strides(self, x: Slot) -> tuple[int, ...]:
+    def kept_strides(self, x: Slot) -> Ints:
         steps = [x.strides[d] for d in self.kept]
         return (*steps[: self.lead], *(0,) * len(self.common), *steps[self.lead :])
 
@@ -46,14 +46,14 @@ class _Picked:
         return lines, " + ".join(terms), " & ".join(good)
 
 
-def _fault(op: str, x: Slot, dims: tuple[int, ...]) -> int:
+def _fault(op: str, x: Slot, dims: Ints) -> int:
     where = ", ".join(map(str, dims))
     sizes = tuple(x.shape[d] for d in dims)
     return reported(op, where, sizes if len(sizes) > 1 else sizes[0], IndexError)  # type: ignore[arg-type]
 
 
 @cuda("_index")
-def index(x: Slot, indices: tuple[Slot, ...], dims: tuple[int, ...]) -> Run:
+def index(x: Slot, indices: tuple[Slot, ...], dims: Ints) -> Run:
     if word(x.dtype) is None:
         return None
     picked = _Picked(x, indices, dims)
@@ -74,7 +74,7 @@ def index(x: Slot, indices: tuple[Slot, ...], dims: tuple[int, ...]) -> Run:
 
 
 @cuda("_index_put", into=True)
-def index_put(x: Slot, indices: tuple[Slot, ...], dims: tuple[int, ...], values: Slot, accumulate: bool) -> Run:
+def index_put(x: Slot, indices: tuple[Slot, ...], dims: Ints, values: Slot, accumulate: bool) -> Run:
     if word(x.dtype) is None or (accumulate and x.dtype not in SUMS):
         return None
     picked = _Picked(x, indices, dims)

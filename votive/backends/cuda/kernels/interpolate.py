@@ -13,7 +13,7 @@ from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.index_space import IndexSpace, without
 from ..programs.program import pointer
-from ..programs.types import Run, floats
+from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.tables import Table
 from ..runtime.views import View, empty
@@ -90,7 +90,7 @@ class _Pass:
         self.kernel(to.ptr, x.ptr, *[t.ptr for t in self._held])
 
 
-def _chain(x: Slot, out: tuple[int, ...], steps: list[Any], plain: bool) -> Any:
+def _chain(x: Slot, out: Ints, steps: list[Any], plain: bool) -> Any:
     """Passes over the dimensions: axis, elements, weights, and the bits of weights that are whole
     numbers. What lies between two passes is kept wide; bytes are rounded, as Pillow does.
     """
@@ -116,7 +116,7 @@ def _chain(x: Slot, out: tuple[int, ...], steps: list[Any], plain: bool) -> Any:
 
 
 @cuda("_resample")
-def resample(x: Slot, size: tuple[int, ...], mode: str, align: bool, smooth: bool, scales: tuple[float, ...]) -> Run:
+def resample(x: Slot, size: Ints, mode: str, align: bool, smooth: bool, scales: tuple[float, ...]) -> Run:
     plain = mode.startswith("nearest")
     if not (floats(x) or x.dtype is dt.uint8):
         return None
@@ -129,9 +129,7 @@ def resample(x: Slot, size: tuple[int, ...], mode: str, align: bool, smooth: boo
 
 
 @cuda("_resample_transpose", accepts=floats)
-def resample_transpose(
-    x: Slot, size: tuple[int, ...], mode: str, align: bool, smooth: bool, scales: tuple[float, ...]
-) -> Run:
+def resample_transpose(x: Slot, size: Ints, mode: str, align: bool, smooth: bool, scales: tuple[float, ...]) -> Run:
     steps = [
         (axis, *transposed_table(index, weight, size[axis]))
         for axis, index, weight in resampling_tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x.dtype))

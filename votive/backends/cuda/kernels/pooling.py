@@ -17,7 +17,7 @@ from ...common.windows import taps_within
 from ..programs.copy import copy_view
 from ..programs.index_space import IndexSpace, added, cached_by_spec, without
 from ..programs.program import pointer
-from ..programs.types import Run, floats
+from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import SUMS, reach, spot, summed
@@ -141,13 +141,7 @@ def _covering(i: int, places: int, k: int, s: int, p_: int, count: Any) -> Box:
 
 @cuda("_avg_pool", accepts=numbers)
 def avg_pool(
-    x: Slot,
-    size: tuple[int, ...],
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    include_pad: bool,
-    divisor: int | None,
+    x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, include_pad: bool, divisor: int | None
 ) -> Run:
     n = len(size)
     boxes = [
@@ -160,13 +154,7 @@ def avg_pool(
 
 @cuda("_avg_pool_transpose", accepts=floats)
 def avg_pool_transpose(
-    x: Slot,
-    size: tuple[int, ...],
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    include_pad: bool,
-    divisor: int | None,
+    x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, include_pad: bool, divisor: int | None
 ) -> Run:
     n = len(size)
     boxes = []
@@ -177,15 +165,7 @@ def avg_pool_transpose(
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
 
 
-def _largest(
-    x: Slot,
-    size: tuple[int, ...],
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-    named: bool,
-) -> Any:
+def _largest(x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, named: bool) -> Any:
     """The largest value of each window; `named`: and its place."""
     n = len(size)
     sizes = x.shape[x.ndim - n :]
@@ -255,26 +235,12 @@ def with_places(find: Any, named: bool = True) -> Any:
 
 
 @cuda("_max_pool", accepts=numbers)
-def max_pool(
-    x: Slot,
-    size: tuple[int, ...],
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-) -> Run:
+def max_pool(x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Run:
     return _largest(x, size, kernel, stride, padding, dilation, True)
 
 
 @cuda("_max_pool_values", accepts=numbers)
-def max_pool_values(
-    x: Slot,
-    size: tuple[int, ...],
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-) -> Run:
+def max_pool_values(x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Run:
     return _largest(x, size, kernel, stride, padding, dilation, False)
 
 
@@ -283,7 +249,7 @@ def _lowest(dtype: dt.dtype) -> int:
 
 
 @cuda("_max_pool_transpose", accepts=numbers)
-def max_pool_transpose(g: Slot, index: Slot, size: tuple[int, ...]) -> Run:
+def max_pool_transpose(g: Slot, index: Slot, size: Ints) -> Run:
     n = len(size)
     first = g.ndim - n
 

@@ -10,7 +10,7 @@ from ..programs.fill import bits, fill_view
 from ..programs.gather import Rule, taken
 from ..programs.index_space import IndexSpace, cached_by_spec, word
 from ..programs.layouts import contiguous, contiguous_output
-from ..programs.types import Run
+from ..programs.types import Ints, Run
 from ..rows import cuda
 from ..runtime.views import View
 from .padding import rules_of
@@ -21,7 +21,7 @@ def _flipped(n: int) -> Rule:
 
 
 @cuda("_flip")
-def flip(x: Slot, dims: tuple[int, ...]) -> Run:
+def flip(x: Slot, dims: Ints) -> Run:
     if word(x.dtype) is None:
         return None
     rules = {d: _flipped(x.shape[d]) for d in dims} if x.ndim else {}
@@ -38,7 +38,7 @@ def _rolled(n: int, shift: int) -> Rule:
 
 
 @cuda("roll")
-def roll(x: Slot, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Run:
+def roll(x: Slot, shifts: Ints, dims: Ints) -> Run:
     if word(x.dtype) is None:
         return None
     if not x.numel:
@@ -62,7 +62,7 @@ def roll(x: Slot, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Run:
 
 
 @cuda("constant_pad_nd")
-def constant_pad_nd(x: Slot, pad: tuple[int, ...], value: Slot) -> Run:
+def constant_pad_nd(x: Slot, pad: Ints, value: Slot) -> Run:
     if word(x.dtype) is None or isinstance(value.spec, complex):
         return None
     if not x.numel:

@@ -18,7 +18,7 @@ from ..programs.copy import copy_view
 from ..programs.layouts import contiguous, row_block, row_stride
 from ..programs.program import TYPE, Program, pointer
 from ..programs.reduction import row_reducer
-from ..programs.types import Run, wide
+from ..programs.types import Ints, Run, wide
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -26,14 +26,14 @@ _X = var("x")
 
 
 @cuda("sum")
-def sum_(x: Slot, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Run:
+def sum_(x: Slot, dim: Ints, keepdim: bool, dtype: dt.dtype) -> Run:
     if dtype is dt.bool_:
         return row_reducer(x, dim, dtype, "any", apply("ne", _X, const(0)))
     return row_reducer(x, dim, dtype, "sum")
 
 
 @cuda("nansum")
-def nansum(x: Slot, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Run:
+def nansum(x: Slot, dim: Ints, keepdim: bool, dtype: dt.dtype) -> Run:
     if not x.dtype.is_floating_point:
         return sum_(x, dim, keepdim, dtype)
     if not dtype.is_floating_point:
@@ -42,7 +42,7 @@ def nansum(x: Slot, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Run
 
 
 @cuda("mean")
-def mean(x: Slot, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Run:
+def mean(x: Slot, dim: Ints, keepdim: bool, dtype: dt.dtype) -> Run:
     if not dtype.is_floating_point:
         return None
     n = _count(x.shape, dim)
@@ -58,17 +58,17 @@ def prod(x: Slot, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Run:
 
 
 @cuda("all")
-def all_(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
+def all_(x: Slot, dim: Ints, keepdim: bool) -> Run:
     return row_reducer(x, dim, dt.bool_, "all", apply("ne", _X, const(0)), compute=dt.int32)
 
 
 @cuda("any")
-def any_(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
+def any_(x: Slot, dim: Ints, keepdim: bool) -> Run:
     return row_reducer(x, dim, dt.bool_, "any", apply("ne", _X, const(0)), compute=dt.int32)
 
 
 @cuda("count_nonzero")
-def count_nonzero(x: Slot, dim: tuple[int, ...]) -> Run:
+def count_nonzero(x: Slot, dim: Ints) -> Run:
     return row_reducer(x, dim, dt.int64, "sum", apply("ne", _X, const(0)))
 
 
@@ -90,7 +90,7 @@ def _logsumexp(o, x, rows, n, sx, WIDE: tl.constexpr, BN: tl.constexpr):
     tl.store(o + row, (m.f_log(whole) + base).to(o.dtype.element_ty))
 
 
-def _of_integers(made: Spec, dim: tuple[int, ...], keepdim: bool) -> Any:
+def _of_integers(made: Spec, dim: Ints, keepdim: bool) -> Any:
     run = logsumexp(Slot(0, made), dim, keepdim)
     if run is None:
         return None
@@ -104,7 +104,7 @@ def _of_integers(made: Spec, dim: tuple[int, ...], keepdim: bool) -> Any:
 
 
 @cuda("logsumexp", accepts=lambda x: x.dtype in TYPE)
-def logsumexp(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
+def logsumexp(x: Slot, dim: Ints, keepdim: bool) -> Run:
     """The reduced dimensions are brought to the end; several are joined by a copy."""
     spec: Spec = x.spec
     if not spec.dtype.is_floating_point:
@@ -137,5 +137,5 @@ def logsumexp(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
     return run
 
 
-def _count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
+def _count(shape: Ints, dims: Ints) -> int:
     return math.prod(shape[d] for d in dims)

@@ -10,7 +10,7 @@ from ....formula import Formula, const, var
 from ....formula.expr import apply
 from ...common.slot import Slot
 from ..programs.reduction import reducer, row_reducer, wide_type
-from ..programs.types import Run, floats
+from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .sort.sorts import MEDIAN, NANMEDIAN, fits, mode, ranked
@@ -18,7 +18,7 @@ from .sort.sorts import MEDIAN, NANMEDIAN, fits, mode, ranked
 _X, _M = var("x"), var("mean")
 
 
-def _spread(x: Slot, dim: tuple[int, ...], correction: float, root: bool) -> Any:
+def _spread(x: Slot, dim: Ints, correction: float, root: bool) -> Any:
     n = math.prod(x.shape[d] for d in dim)
     wide = wide_type(x.dtype)
     mean = x.spec.like(reduced_shape(x.shape, dim, True), dtype=wide)
@@ -53,12 +53,12 @@ def _spread(x: Slot, dim: tuple[int, ...], correction: float, root: bool) -> Any
 
 
 @cuda("_var", accepts=floats)
-def var_(x: Slot, dim: tuple[int, ...], correction: float, keepdim: bool) -> Run:
+def var_(x: Slot, dim: Ints, correction: float, keepdim: bool) -> Run:
     return _spread(x, dim, float(correction), False)
 
 
 @cuda("_std", accepts=floats)
-def std(x: Slot, dim: tuple[int, ...], correction: float, keepdim: bool) -> Run:
+def std(x: Slot, dim: Ints, correction: float, keepdim: bool) -> Run:
     return _spread(x, dim, float(correction), True)
 
 

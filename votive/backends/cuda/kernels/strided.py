@@ -12,15 +12,13 @@ from ..programs.copy import copy_view
 from ..programs.fill import fill_view
 from ..programs.index_space import IndexSpace, added, window, word
 from ..programs.program import TYPE, pointer
-from ..programs.types import Run
+from ..programs.types import Ints, Run
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 
 
 @cuda("_visits")
-def visits(
-    length: int, size: tuple[int, ...], stride: tuple[int, ...], offset: int, dtype: dt.dtype, device: device
-) -> Run:
+def visits(length: int, size: Ints, stride: Ints, offset: int, dtype: dt.dtype, device: device) -> Run:
     if dtype not in TYPE:
         return None
     p = IndexSpace(size, [stride], reach=length)
@@ -50,7 +48,7 @@ def visits(
     return run
 
 
-def _added(x: Slot, stride: tuple[int, ...], offset: int) -> Any:
+def _added(x: Slot, stride: Ints, offset: int) -> Any:
     """Windows that overlap add up."""
     from .index import SUMS, spot, summed
 
@@ -69,7 +67,7 @@ def _added(x: Slot, stride: tuple[int, ...], offset: int) -> Any:
 
 
 @cuda("_into_window")
-def into_window(x: Slot, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Run:
+def into_window(x: Slot, size: Ints, stride: Ints, offset: int) -> Run:
     if word(x.dtype) is None:
         return None
     if has_overlap(x.shape, stride):

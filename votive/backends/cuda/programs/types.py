@@ -13,6 +13,8 @@ from ...common.slot import Slot
 
 # What a kernel row gives: run(outs, *values); None where it refuses.
 Run: TypeAlias = Callable[..., Any] | None
+# Sizes, strides, dimensions.
+Ints: TypeAlias = tuple[int, ...]
 
 FLOATS = frozenset((dt.float32, dt.float64, *dt.HALF))
 

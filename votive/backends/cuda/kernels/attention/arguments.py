@@ -14,6 +14,7 @@ from ...programs.copy import copy_view
 from ...programs.generator_state import shift
 from ...programs.layouts import contiguous
 from ...programs.program import TYPE
+from ...programs.types import Ints
 from ...runtime.views import View, empty
 from ..random.distributions import _word as word
 
@@ -42,7 +43,7 @@ def packed(v: View) -> View:
     return v if s.strides[-1] == 1 or s.shape[-1] == 1 else contiguous(v)
 
 
-def strides_of(slot: Slot | Spec) -> tuple[int, ...]:
+def strides_of(slot: Slot | Spec) -> Ints:
     """Distances by batch, head and position of `packed`: of (batch, heads, positions, features), or
     of (positions, heads, features), which has no batch.
     """
@@ -52,7 +53,7 @@ def strides_of(slot: Slot | Spec) -> tuple[int, ...]:
     return tuple(strides[:3]) if len(strides) == 4 else (0, strides[1], strides[0])
 
 
-def stride_types(strides: tuple[int, ...], lengths: tuple[int, ...]) -> list[str]:
+def stride_types(strides: Ints, lengths: Ints) -> list[str]:
     """Types of (batch, head, position) distances: positions in 32 bits where that reaches, since a
     tile of 64-bit offsets fills the registers.
     """
@@ -70,7 +71,7 @@ def mask_kind(mask: Slot | None) -> tuple[int, str]:
     return (TRUTH if mask.dtype is dt.bool_ else ADDED), "*" + TYPE[mask.dtype]
 
 
-def mask_strides(mask: Slot | None) -> tuple[int, ...]:
+def mask_strides(mask: Slot | None) -> Ints:
     """Distances by batch, head, query and key; 0 where the mask is stretched."""
     if mask is None:
         return (0, 0, 0, 0)
@@ -89,7 +90,7 @@ def precision(dtype: dt.dtype) -> str:
     return "ieee" if dtype is dt.float64 else "tf32x3" if dtype is dt.float32 else "tf32"
 
 
-def even(numbers: tuple[int, ...], first: int) -> tuple[int, ...]:
+def even(numbers: Ints, first: int) -> Ints:
     """Which of the arguments from place `first` on are multiples of 16."""
     return tuple(first + i for i, s in enumerate(numbers) if s % 16 == 0)
 

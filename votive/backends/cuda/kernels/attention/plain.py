@@ -13,6 +13,7 @@ from .....core import dtype as dt
 from .....core.layout import Layout, Spec
 from ....common.slot import Slot
 from ...programs.program import TYPE, Program
+from ...programs.types import Ints
 from ...runtime.views import View, empty
 from .arguments import (
     NOISE_TYPES,
@@ -41,7 +42,7 @@ class Plain:
         k: Slot,
         v: Slot,
         mask: Any,
-        sizes: tuple[int, ...],
+        sizes: Ints,
         p: float,
         causal: bool,
         window: bool,
@@ -80,7 +81,7 @@ class Plain:
         bound = {"maxnreg": 255} if self.double else {}
         return Program(fn, types, {**self.shared, **more}, warps=self.warps, stages=1, **bound)
 
-    def strides(self, *slots: Any) -> tuple[int, ...]:
+    def strides(self, *slots: Any) -> Ints:
         return tuple(s for x in slots for s in strides_of(x))
 
 
@@ -90,7 +91,7 @@ def plain_forward(
     v: Slot,
     mask: Slot | None,
     out: Spec,
-    sizes: tuple[int, ...],
+    sizes: Ints,
     p: float,
     causal: bool,
     scale: float,
@@ -148,7 +149,7 @@ def plain_forward(
     return launch
 
 
-def means_for(c: Plain, g: Slot, y: Slot, sizes: tuple[int, ...]) -> Any:
+def means_for(c: Plain, g: Slot, y: Slot, sizes: Ints) -> Any:
     """means(g, y, g_lse, ends) -> `sum(g y) - g_lse` of each row."""
     B, H, T, _ = sizes
     strides = c.strides(g, y)
@@ -189,7 +190,7 @@ def plain_backward(
     y: Any,
     mask: Any,
     outs: tuple[Any, Any, Any],
-    sizes: tuple[int, ...],
+    sizes: Ints,
     p: float,
     causal: bool,
     window: bool = False,

@@ -16,7 +16,7 @@ from ....common.slot import Slot
 from ...programs.complex_pointwise import pairs_of
 from ...programs.pointwise import compile_formula
 from ...programs.reduction import reducer, row_reducer
-from ...programs.types import Run
+from ...programs.types import Ints, Run
 from ...rows import cuda
 from ...runtime.views import View, empty
 from .. import masked, reduction, vector_norm
@@ -59,7 +59,7 @@ _through("_vector_norm", vector_norm.vector_norm, apply("abs", _X), lambda kind:
 _AWAY = apply("sub", _X, var("k"))
 
 
-def _spread_of(x: Slot, dim: tuple[int, ...], correction: float, root: bool) -> Any:
+def _spread_of(x: Slot, dim: Ints, correction: float, root: bool) -> Any:
     """The squares of both parts' distances from the mean. The first element is subtracted before
     anything is added up: values that lie close together keep their digits.
     """
@@ -110,17 +110,17 @@ def _spread_of(x: Slot, dim: tuple[int, ...], correction: float, root: bool) -> 
 
 
 @cuda("_var", accepts=is_complex, priority=20)
-def variance(x: Slot, dim: tuple[int, ...], correction: float, keepdim: bool) -> Run:
+def variance(x: Slot, dim: Ints, correction: float, keepdim: bool) -> Run:
     return _spread_of(x, dim, correction, False)
 
 
 @cuda("_std", accepts=is_complex, priority=20)
-def deviation(x: Slot, dim: tuple[int, ...], correction: float, keepdim: bool) -> Run:
+def deviation(x: Slot, dim: Ints, correction: float, keepdim: bool) -> Run:
     return _spread_of(x, dim, correction, True)
 
 
 @cuda("logsumexp", accepts=is_complex, priority=20)
-def logsumexp(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
+def logsumexp(x: Slot, dim: Ints, keepdim: bool) -> Run:
     """Shifted by the largest real part, so that no exponential overflows."""
     if not x.numel or not x.ndim:
         return None

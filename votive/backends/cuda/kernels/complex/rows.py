@@ -18,7 +18,7 @@ from ...programs.copy import copy_view
 from ...programs.fill import fill_view
 from ...programs.index_space import window
 from ...programs.layouts import contiguous
-from ...programs.types import Run
+from ...programs.types import Ints, Run
 from ...rows import cuda
 from ...runtime.views import View, empty
 from .. import diagonal, embedding, fold, index, index_put, masked, padding, rearrange, reduction, scatter, strided
@@ -132,7 +132,7 @@ paired(
 
 
 @cuda("roll", accepts=lambda x: x.dtype is dt.complex128, priority=20)
-def roll(x: Slot, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Run:
+def roll(x: Slot, shifts: Ints, dims: Ints) -> Run:
     if not dims:  # the flat tensor
         return None
     run: Any = rearrange.roll(_slot(x, "z"), shifts, dims)
@@ -154,7 +154,7 @@ def _numbered(spec: Spec, value: Any) -> View:
     return made
 
 
-def _spread(v: View, shape: tuple[int, ...]) -> View:
+def _spread(v: View, shape: Ints) -> View:
     """One element everywhere."""
     return View(v.ptr, v.spec.like(shape, strides=(0,) * len(shape)), v.storage)
 
@@ -197,7 +197,7 @@ def index_fill(x: Slot, dim: int, index_: Slot, value: Slot) -> Run:
 
 
 @cuda("constant_pad_nd", accepts=is_complex, priority=20)
-def constant_pad_nd(x: Slot, pad: tuple[int, ...], value: Slot) -> Run:
+def constant_pad_nd(x: Slot, pad: Ints, value: Slot) -> Run:
     """The whole filled, then the part that stays copied into its place."""
 
     def run(outs: list[View], x: View, value: Any) -> None:
@@ -329,19 +329,10 @@ def _planar(fn: Callable[..., Any], x: Slot, *static: Any) -> Any:
 
 
 @cuda("_unfold", accepts=lambda x: x.dtype is dt.complex128, priority=20)
-def unfold(
-    x: Slot, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]
-) -> Run:
+def unfold(x: Slot, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Run:
     return _planar(fold.unfold, x, kernel, stride, padding, dilation)
 
 
 @cuda("_fold", accepts=is_complex, priority=20)
-def fold_(
-    x: Slot,
-    size: tuple[int, ...],
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-) -> Run:
+def fold_(x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Run:
     return _planar(fold.fold, x, size, kernel, stride, padding, dilation)

@@ -19,7 +19,7 @@ from ...programs.layouts import contiguous, next_power_of_two
 from ...programs.lines import shared_program
 from ...programs.program import pointer
 from ...programs.reduction import row_reducer
-from ...programs.types import Run, floats, wide
+from ...programs.types import Ints, Run, floats, wide
 from ...rows import cuda
 from ...runtime import here_count
 from ...runtime.views import View, empty
@@ -28,12 +28,12 @@ from .kernels import convolve, weigh
 BM, BN, BK = 128, 64, 32  # positions, channels, terms of a tile
 
 
-def _three(values: Any, fill: int) -> tuple[int, ...]:
+def _three(values: Any, fill: int) -> Ints:
     """Three dimensions, those that are not there in front."""
     return (fill,) * (3 - len(values)) + tuple(values)
 
 
-def _fits(positions: int, groups: int, far: int, *shapes: tuple[int, ...]) -> bool:
+def _fits(positions: int, groups: int, far: int, *shapes: Ints) -> bool:
     """Whether kernels can do it: only the distance between samples may need 64 bits, and the third
     dimension of a grid ends. What is larger goes to the CPU.
 
@@ -43,14 +43,14 @@ def _fits(positions: int, groups: int, far: int, *shapes: tuple[int, ...]) -> bo
     return small and all(math.prod(s[1:]) < 2**31 for s in shapes)
 
 
-def _far(x: Slot, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]) -> int:
+def _far(x: Slot, stride: Ints, padding: Ints, dilation: Ints) -> int:
     """How far windows over `x` reach, in elements of its memory."""
     strides = contiguous_strides(x.shape) if _near(x) is contiguous else x.strides
     inside = zip(x.shape[2:], strides[2:], padding, strict=True)
     return max(sum((n + 2 * p) * max(abs(step), 1) for n, step, p in inside), *stride, *dilation)
 
 
-def _steps_between(places: Any, stride: tuple[int, ...]) -> tuple[int, ...]:
+def _steps_between(places: Any, stride: Ints) -> Ints:
     """The stride, or 1 where there is one place, which takes no step."""
     return tuple(1 if o == 1 else s for o, s in zip(places, stride, strict=True))
 
@@ -61,7 +61,7 @@ def _near(x: Slot) -> Any:
     return (lambda v: v) if sum(abs(s) * (n - 1) for s, n in inside) < 2**31 else contiguous
 
 
-def _steps(spec: Slot | Spec) -> tuple[int, ...]:
+def _steps(spec: Slot | Spec) -> Ints:
     """Strides of (N, C, depth, height, width)."""
     return (*spec.strides[:2], *_three(spec.strides[2:], 0))
 
@@ -98,10 +98,10 @@ def _forward(
     x: Slot,
     weight: Slot,
     bias: Slot | None,
-    size: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
+    size: Ints,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     groups: int,
     transposed: bool,
 ) -> Any:
@@ -157,13 +157,7 @@ def _forward(
 
 @cuda("_convolution", accepts=floats)
 def convolution(
-    x: Slot,
-    weight: Slot,
-    bias: Slot | None,
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-    groups: int,
+    x: Slot, weight: Slot, bias: Slot | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Run:
     size = tuple(
         (i + 2 * p - d * (k - 1) - 1) // s + 1
@@ -174,27 +168,14 @@ def convolution(
 
 @cuda("_convolution_transpose", accepts=floats)
 def convolution_transpose(
-    x: Slot,
-    weight: Slot,
-    bias: Slot | None,
-    size: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-    groups: int,
+    x: Slot, weight: Slot, bias: Slot | None, size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Run:
     return _forward(x, weight, bias, size, stride, padding, dilation, groups, True)
 
 
 @cuda("_convolution_weight", accepts=floats)
 def convolution_weight(
-    x: Slot,
-    grad: Slot,
-    kernel: tuple[int, ...],
-    stride: tuple[int, ...],
-    padding: tuple[int, ...],
-    dilation: tuple[int, ...],
-    groups: int,
+    x: Slot, grad: Slot, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Run:
     if grad.dtype is not x.dtype or not x.numel or not grad.numel:
         return None

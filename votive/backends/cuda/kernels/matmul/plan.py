@@ -12,6 +12,7 @@ from .....core.layout import Spec
 from ... import precision
 from ...libraries import cublas
 from ...programs.layouts import contiguous
+from ...programs.types import Ints
 from ...runtime.autotune import Autotuned
 from ...runtime.views import View
 from .epilogue import Activation
@@ -107,11 +108,11 @@ class _Batch:
     """How the matrices of a batch are walked: an inner distance, and outer steps one by one."""
 
     count: int
-    inner: tuple[int, ...]  # distances of a, b, out within a call
-    outer: list[tuple[int, ...]]  # offsets of a, b, out, a call each
+    inner: Ints  # distances of a, b, out within a call
+    outer: list[Ints]  # offsets of a, b, out, a call each
 
 
-def _batches(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> _Batch:
+def _batches(shape: Ints, strides: list[Ints]) -> _Batch:
     sizes: list[int] = []
     steps: list[list[int]] = []
     for d, n in enumerate(shape):
@@ -132,7 +133,7 @@ def _batches(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> _Batch:
     return _Batch(sizes[-1], tuple(steps[-1]), outer)
 
 
-def _matrix(spec: Spec, left: bool) -> tuple[tuple[int, ...], tuple[int, ...], int, int, int, int]:
+def _matrix(spec: Spec, left: bool) -> tuple[Ints, Ints, int, int, int, int]:
     """(batch shape, batch strides, rows, cols, row stride, column stride), vectors as matrices."""
     if spec.ndim == 1:
         n, s = spec.shape[0], spec.strides[0]
@@ -141,7 +142,7 @@ def _matrix(spec: Spec, left: bool) -> tuple[tuple[int, ...], tuple[int, ...], i
     return spec.shape[:-2], spec.strides[:-2], rows, cols, row, col
 
 
-def _broadcast(shape: tuple[int, ...], strides: tuple[int, ...], to: tuple[int, ...]) -> tuple[int, ...]:
+def _broadcast(shape: Ints, strides: Ints, to: Ints) -> Ints:
     pad = len(to) - len(shape)
     out = [0] * pad
     for n, s in zip(shape, strides, strict=True):

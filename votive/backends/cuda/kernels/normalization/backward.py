@@ -77,6 +77,16 @@ def _gradients(
 
 
 @triton.jit
+def _terms(g, x, weight, row, i, n, sg, sx, centre, r, WEIGHT: tl.constexpr, WIDE: tl.constexpr):
+    """The incoming gradient, weighted, and the normalised value at some places of a row."""
+    a = tl.load(g + row * sg + i, mask=i < n, other=0.0).to(WIDE)
+    if WEIGHT:
+        a = a * tl.load(weight + i, mask=i < n, other=0.0).to(WIDE)
+    v = (tl.load(x + row * sx + i, mask=i < n, other=0.0).to(WIDE) - centre) * r
+    return a, v
+
+
+@triton.jit
 def _long_by_input(
     by_x,
     by_delta,
@@ -106,20 +116,14 @@ def _long_by_input(
     sums = tl.zeros((BN,), WIDE)
     for start in range(0, n, BN):
         i = start + tl.arange(0, BN)
-        a = tl.load(g + row * sg + i, mask=i < n, other=0.0).to(WIDE)
-        if WEIGHT:
-            a = a * tl.load(weight + i, mask=i < n, other=0.0).to(WIDE)
-        v = (tl.load(x + row * sx + i, mask=i < n, other=0.0).to(WIDE) - centre) * r
+        a, v = _terms(g, x, weight, row, i, n, sg, sx, centre, r, WEIGHT, WIDE)
         products += a * v
         sums += a
     along = tl.sum(products, 0) / n
     middle = tl.sum(sums, 0) / n
     for start in range(0, n, BN):
         i = start + tl.arange(0, BN)
-        a = tl.load(g + row * sg + i, mask=i < n, other=0.0).to(WIDE)
-        if WEIGHT:
-            a = a * tl.load(weight + i, mask=i < n, other=0.0).to(WIDE)
-        v = (tl.load(x + row * sx + i, mask=i < n, other=0.0).to(WIDE) - centre) * r
+        a, v = _terms(g, x, weight, row, i, n, sg, sx, centre, r, WEIGHT, WIDE)
         y = a - v * along
         if CENTRE:
             y = y - middle

@@ -25,7 +25,7 @@ from ...programs.generator_state import philox_state, shift
 from ...programs.layouts import contiguous_output, expanded
 from ...programs.pointwise import compile_formula
 from ...programs.program import TYPE, Program
-from ...programs.types import FLOATS, Run, floats
+from ...programs.types import FLOATS, Ints, Run, floats
 from ...rows import cuda
 from ...runtime.views import View, empty
 
@@ -209,16 +209,14 @@ def uniform(x: Slot, key: Slot, counter: Slot, low: Slot, high: Slot) -> Run:
 
 
 @cuda("_new_uniform")
-def new_uniform(
-    size: tuple[int, ...], dtype: dt.dtype, device: device, key: Slot, counter: Slot, low: Slot, high: Slot
-) -> Run:
+def new_uniform(size: Ints, dtype: dt.dtype, device: device, key: Slot, counter: Slot, low: Slot, high: Slot) -> Run:
     if dtype not in FLOATS:
         return None
     draw = _uniform(_row_major(size, dtype, device))
     return lambda outs, key, counter, low, high: draw(outs[0], key, counter, low, high)
 
 
-def _row_major(size: tuple[int, ...], dtype: dt.dtype, device: device) -> Spec:
+def _row_major(size: Ints, dtype: dt.dtype, device: device) -> Spec:
     return Spec(Layout(tuple(size)), dtype, device)
 
 
@@ -265,9 +263,7 @@ def _role(spec: object, compute: dt.dtype) -> tuple[Any, dt.dtype, None]:
 
 
 @cuda("_new_normal")
-def new_normal(
-    size: tuple[int, ...], dtype: dt.dtype, device: device, key: Slot, counter: Slot, mean: Slot, std: Slot
-) -> Run:
+def new_normal(size: Ints, dtype: dt.dtype, device: device, key: Slot, counter: Slot, mean: Slot, std: Slot) -> Run:
     if dtype not in FLOATS:
         return None
     draw = _normal(_row_major(size, dtype, device), NORMAL)

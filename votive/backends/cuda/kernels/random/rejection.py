@@ -66,6 +66,14 @@ def some(mask):
 
 
 @triton.jit
+def _proposal(key, at, attempt):
+    """(a place under the hat, a height, the distance to the nearer end) of transformed rejection."""
+    first, second = halves(key, at, attempt)
+    c, v = _centred(first, True), _open(second, True)
+    return c, v, 0.5 - tl.abs(c)
+
+
+@triton.jit
 def _poisson_value(key, at, lam, there):
     small = there & (lam < _SEARCHED)
     large = there & (lam >= _SEARCHED) & (lam < float("inf"))
@@ -93,9 +101,7 @@ def _poisson_value(key, at, lam, there):
     live = large
     attempt = tl.zeros((), tl.int64)
     while some(live):
-        first, second = halves(key, at, attempt)
-        c, v = _centred(first, True), _open(second, True)
-        us = 0.5 - tl.abs(c)
+        c, v, us = _proposal(key, at, attempt)
         k = m.f_floor((m.f_div(2 * a, us) + b) * c + lam + 0.43)
         inside = (us >= 0.07) & (v <= squeeze)
         possible = (k >= 0) & (k < float("inf")) & ((us >= 0.013) | (v <= us))
@@ -164,9 +170,7 @@ def _binomial(o, count, prob, moved, key, counter, elements, BLOCK: tl.constexpr
     live = large
     attempt = tl.zeros((), tl.int64)
     while some(live):
-        first, second = halves(key, at, attempt)
-        c, v = _centred(first, True), _open(second, True)
-        us = 0.5 - tl.abs(c)
+        c, v, us = _proposal(key, at, attempt)
         k = m.f_floor((m.f_div(2 * a, us) + b) * c + mean + 0.5)
         possible = (k >= 0) & (k <= n)
         inside = possible & (us >= 0.07) & (v <= squeeze)
