@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..arrays import Args, Ints
 from ..reference.fold import places_of
 from .loader import codes
-from .pooling import floats
-from .rows import OUT, native
+from .pooling import filled_floats
+from .rows import OUT, Slot, native
 
 
 @native("_unfold", "unfold", accepts=lambda x: x.dtype in codes and bool(x.numel))
-def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def unfold(x: Slot, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Args:
     places = places_of(x.shape[2:], kernel, stride, padding, dilation)
     return x, OUT, *stride, *padding, *dilation, *kernel, *places
 
 
-@native("_fold", "fold", accepts=floats)
-def fold(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+@native("_fold", "fold", accepts=filled_floats)
+def fold(x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Args:
     places = places_of(size, kernel, stride, padding, dilation)
     return x, OUT, *stride, *padding, *dilation, *kernel, *places

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ....core.layout import Spec
@@ -64,7 +64,7 @@ def native(
     return register
 
 
-def launch(row: Row, template: list[Any], slots: list[int], specs: list[Any], outs: tuple[Spec, ...]) -> Any:
+def launch(row: Row, template: list[Any], slots: list[int], specs: Sequence[Any], outs: tuple[Spec, ...]) -> Any:
     """The bound kernel, or None when the row refuses these arguments."""
     args = list(template)
     for k, i in enumerate(slots):

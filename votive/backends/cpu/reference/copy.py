@@ -7,13 +7,16 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from ....core.device import device
+from ....core.dtype import dtype
 from ...base import kernel
+from ..arrays import Array, Ints
 
 _E4M3FN = np.dtype(ml_dtypes.float8_e4m3fn)
 _E4M3FN_MAX = float(ml_dtypes.finfo(_E4M3FN).max)
 
 
-def assign(out: Any, x: Any) -> None:
+def assign(out: Array, x: Array) -> None:
     """Write `x` over `out`, converting as torch does where NumPy leaves it open or differs."""
     have, want = x.dtype, out.dtype
     if have != want:
@@ -29,17 +32,17 @@ def assign(out: Any, x: Any) -> None:
 
 
 @kernel("_copy_as", into=True, widen=False)
-def copy_as(x: Any, dtype: Any, stride: Any, out: Any) -> None:
+def copy_as(x: Array, dtype: dtype, stride: Ints, out: Array) -> None:
     assign(out, x)
 
 
 @kernel("copy", into=True, widen=False)
-def copy(x: Any, src: Any, out: Any) -> None:
+def copy(x: Array, src: Array, out: Array) -> None:
     assign(out, src)
 
 
 @kernel("_to_device", widen=False)
-def to_device(x: Any, device: Any, non_blocking: bool) -> Any:
+def to_device(x: Array, device: device, non_blocking: bool) -> Any:
     """Hand the values to another device, or copy them here."""
     from ....core import dtype as dt
     from ....core.layout import Layout, Spec
@@ -54,13 +57,13 @@ def to_device(x: Any, device: Any, non_blocking: bool) -> Any:
 
 
 @kernel("_transfer_", widen=False)
-def transfer(x: Any, src: Any, non_blocking: bool) -> tuple[()]:
+def transfer(x: Array, src: Array, non_blocking: bool) -> tuple[()]:
     assign(x, src)
     return ()
 
 
 @kernel("_pin_memory", widen=False)
-def pin_memory(x: Any) -> Any:
+def pin_memory(x: Array) -> tuple[Any, ...]:
     """The values in memory that the backend of a GPU has page-locked."""
     from ...base import BACKENDS
 
@@ -70,7 +73,7 @@ def pin_memory(x: Any) -> Any:
 
 
 @kernel("_empty_pinned", widen=False)
-def empty_pinned(size: Any, stride: Any, dtype: Any) -> Any:
+def empty_pinned(size: Ints, stride: Ints, dtype: dtype) -> tuple[Any, ...]:
     from ...base import BACKENDS
 
     strides = tuple(s * dtype.itemsize for s in stride)

@@ -6,19 +6,23 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ...base import kernel
+from ..arrays import Array, Ints
 from .padding import collect
 
+_Real = type[np.floating[Any]]
 
-def _scale(size: int, out: int, align: bool, given: float, real: Any) -> Any:
+
+def _scale(size: int, out: int, align: bool, given: float, real: _Real) -> Any:
     """The step between outputs, counted in inputs."""
     if align:
         return real(size - 1) / real(out - 1) if out > 1 else real(0)
     return real(1.0 / given) if given > 0 else real(size) / real(out)
 
 
-def _cubic(distance: Any, a: float) -> Any:
+def _cubic(distance: Array, a: float) -> Any:
     """Keys' kernel: Keys 1981, "Cubic convolution interpolation", equation 4."""
     d = np.abs(distance)
     near = ((a + 2) * d - (a + 3)) * d * d + 1
@@ -36,10 +40,10 @@ _FILTERS: dict[str, tuple[Callable[[Any], Any], int]] = {
 _PLAIN_CUBIC = -0.75
 
 
-def _smooth_table(size: int, out: int, mode: str, scale: Any, real: Any) -> tuple[Any, Any]:
+def _smooth_table(size: int, out: int, mode: str, scale: float, real: _Real) -> tuple[Any, Any]:
     """All inputs within reach of a filter that is stretched by the scale when shrinking."""
     weigh, reach = _FILTERS[mode]
-    stretch = max(scale, real(1))
+    stretch = scale if scale > 1 else real(1)
     centre = scale * (np.arange(out, dtype=real) + real(0.5))
     support = reach * stretch
     first = np.maximum((centre - support + real(0.5)).astype(np.int64), 0)
@@ -52,7 +56,7 @@ def _smooth_table(size: int, out: int, mode: str, scale: Any, real: Any) -> tupl
     return at.clip(0, size - 1), weight.astype(real)
 
 
-def _table(size: int, out: int, mode: str, align: bool, smooth: bool, given: float, real: Any) -> tuple[Any, Any]:
+def _table(size: int, out: int, mode: str, align: bool, smooth: bool, given: float, real: _Real) -> tuple[Any, Any]:
     """(index, weight), each (out, inputs per output), for one dimension."""
     scale = _scale(size, out, align, given, real)
     if smooth:
@@ -78,7 +82,7 @@ def _table(size: int, out: int, mode: str, align: bool, smooth: bool, given: flo
 
 
 def _tables(
-    sizes: Any, outs: Any, mode: str, align: bool, smooth: bool, scales: Any, dtype: Any
+    sizes: Ints, outs: Ints, mode: str, align: bool, smooth: bool, scales: tuple[float, ...], dtype: DTypeLike
 ) -> Iterator[tuple[int, Any, Any]]:
     """(dimension, index, weight), innermost first, without those that stay as they are."""
     real = np.float32 if dtype == np.float32 or mode.startswith("nearest") else np.float64
@@ -95,11 +99,11 @@ def _tables(
         yield axis, *_table(size, out, mode, align, smooth, scale, real)
 
 
-def _along(vector: Any, axis: int) -> Any:
+def _along(vector: Array, axis: int) -> Any:
     return vector.reshape(-1, *(1,) * (-1 - axis))
 
 
-def _fixed_point(index: Any, weight: Any) -> tuple[Any, int]:
+def _fixed_point(index: Array, weight: Array) -> tuple[Any, int]:
     """Weights as 16-bit integers and how many of their bits are fractional, as in Pillow."""
     for k in range(index.shape[1] - 1, 0, -1):
         again = index[:, k] == index[:, k - 1]  # at the borders: add first, then round once
@@ -111,12 +115,12 @@ def _fixed_point(index: Any, weight: Any) -> tuple[Any, int]:
     return np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64), bits
 
 
-def _mix(x: Any, index: Any, weight: Any, axis: int) -> Any:
+def _mix(x: Array, index: Array, weight: Array, axis: int) -> Any:
     return sum(x.take(index[:, k], axis) * _along(weight[:, k], axis) for k in range(index.shape[1]))
 
 
 @kernel("_resample")
-def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
+def resample(x: Array, size: Ints, mode: str, align: bool, smooth: bool, scales: tuple[float, ...]) -> Array:
     for axis, index, weight in _tables(x.shape[2:], size, mode, align, smooth, scales, x.dtype):
         if mode.startswith("nearest"):
             x = x.take(index[:, 0], axis)
@@ -130,7 +134,7 @@ def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: An
 
 
 @kernel("_resample_transpose")
-def resample_transpose(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
+def resample_transpose(x: Array, size: Ints, mode: str, align: bool, smooth: bool, scales: tuple[float, ...]) -> Array:
     for axis, index, weight in _tables(size, x.shape[2:], mode, align, smooth, scales, x.dtype):
         outputs = np.repeat(np.arange(len(index)), index.shape[1])
         parts = x.take(outputs, axis) * _along(weight.reshape(-1).astype(x.dtype), axis)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 
 # Degree of the Padé approximant, and the 1-norm up to which it is exact to rounding in float64.
 # Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3.
@@ -15,7 +16,7 @@ DEGREE = 13
 LIMIT = 5.371920351148152
 
 
-def _rational(a: Any) -> Any:
+def _rational(a: Array) -> Any:
     """p(A) / p(-A), p the numerator of the approximant; even and odd powers are summed apart."""
     weights = [
         math.factorial(2 * DEGREE - j) // (math.factorial(DEGREE - j) * math.factorial(j)) for j in range(DEGREE + 1)
@@ -33,7 +34,7 @@ def _rational(a: Any) -> Any:
 
 
 @kernel("_matrix_exp")
-def matrix_exp(a: Any) -> Any:
+def matrix_exp(a: Array) -> Array:
     n = a.shape[-1]
     if n <= 1 or a.size == 0:
         return np.exp(a)

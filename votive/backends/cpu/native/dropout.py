@@ -1,0 +1,12 @@
+"""Dropout on native kernels."""
+
+from __future__ import annotations
+
+from ..arrays import Args
+from .dtypes import first_float
+from .rows import OUT, Slot, native
+
+
+@native("_dropout", "dropout", accepts=first_float)
+def dropout(x: Slot, key: Slot, counter: Slot, p: float) -> Args:
+    return x, OUT, key, counter, float(p)
