@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.layout import Spec
+from ...common.slot import Slot
 from .loader import codes
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def known(*specs: Spec) -> bool:

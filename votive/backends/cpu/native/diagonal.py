@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...common.slot import Slot
 from .copy import known
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 @native("tril", "triangle", accepts=known)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from .copy import known
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 @native("_embedding", "embedding", accepts=known)

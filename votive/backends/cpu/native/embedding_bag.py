@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
-from .rows import OUT, Slot, native
+from ...common.slot import Slot
+from .rows import OUT, native
 
 _TABLES = (dt.float32, dt.float64, *dt.HALF)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
-from .rows import OUT, Slot, native
+from ...common.slot import Slot
+from .rows import OUT, native
 
 # A row needs room for itself in the nearest caches, once for every lane of a vector.
 _LONGEST = 4096

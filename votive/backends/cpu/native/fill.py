@@ -6,9 +6,10 @@ from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from .copy import known
 from .loader import codes
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def plain(value: Any, dtype: dt.dtype) -> bool:

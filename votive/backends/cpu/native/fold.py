@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..reference.fold import places_of
+from ...common.windows import places_of
 from .loader import codes
 from .pooling import floats
 from .rows import OUT, native

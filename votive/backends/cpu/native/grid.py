@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
+from ...common.grid import MODES, PADDINGS
 from .rows import OUT, OUT1, native
 
 _FLOATS = (dt.float32, dt.float64, *dt.HALF)
-MODES = ("bilinear", "nearest", "bicubic")
-PADDINGS = ("zeros", "border", "reflection")
 
 
 def _accepts(*specs: Any) -> bool:

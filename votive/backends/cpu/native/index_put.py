@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...common.slot import Slot
 from .copy import known
 from .index import SUMS
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 @native("_index", "index", accepts=known)

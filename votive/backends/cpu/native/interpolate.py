@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
-from ..reference.interpolate import _tables
+from ...common.interpolation import resampling_tables
 from .loader import codes
 from .padding import take
 from .pooling import boxes, floats
@@ -24,7 +24,7 @@ def nearest(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any
     if not mode.startswith("nearest"):
         return None
     tables: list[Any] = [None] * x.ndim
-    for axis, index, _ in _tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x)):
+    for axis, index, _ in resampling_tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x)):
         tables[axis] = index[:, 0]
     return take(x, tables)
 
@@ -34,7 +34,7 @@ def nearest_transpose(x: Any, size: Any, mode: str, align: bool, smooth: bool, s
     if not mode.startswith("nearest"):
         return None
     axes = [(np.arange(s), np.arange(s) + 1, None, None) for s in size]
-    for axis, index, _ in _tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x)):
+    for axis, index, _ in resampling_tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x)):
         at, places = index[:, 0], np.arange(size[axis])
         axes[axis] = (np.searchsorted(at, places, "left"), np.searchsorted(at, places, "right"), None, None)
     return boxes(x, axes)
@@ -72,7 +72,7 @@ def _arranged(x: Any, tables: dict[int, Any], sparse: bool) -> Any:
 def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
     tables = {
         axis: (index, weight)
-        for axis, index, weight in _tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x))
+        for axis, index, weight in resampling_tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x))
     }
     return _arranged(x, tables, False)
 
@@ -81,6 +81,6 @@ def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: An
 def resample_transpose(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
     tables = {
         axis: _turned(index, weight, size[axis])
-        for axis, index, weight in _tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x))
+        for axis, index, weight in resampling_tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x))
     }
     return _arranged(x, tables, True)

@@ -7,7 +7,8 @@ from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import has_overlap
-from .rows import OUT, Slot, native
+from ...common.slot import Slot
+from .rows import OUT, native
 
 _TYPES = (dt.float32, dt.float64, dt.complex64, dt.complex128)
 

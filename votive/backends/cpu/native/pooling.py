@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
-from ..reference.pooling import covering, taps_within
+from ...common.windows import taps_within
+from ..reference.pooling import covering
 from .rows import OUT, OUT1, native
 
 _FLOATS = (dt.float32, dt.float64, *dt.HALF)

@@ -10,7 +10,7 @@ from typing import Any
 
 from ....core import dtype as dt
 from ...base import kernel
-from ..reference import sampling, sampling_bounds
+from ...common import sampling_bounds
 from .loader import codes, module
 from .rows import OUT, native
 from .softmax import FLOATS
@@ -97,8 +97,8 @@ if module is not None:
         if out.dtype.kind != "f":
             _integers(out, key, counter, low, span)
             return
-        first = sampling._inside(low, out.dtype, 1)
-        last = sampling._inside(high - 1, out.dtype, -1)
+        first = sampling_bounds.nearest_inside(low, out.dtype, 1)
+        last = sampling_bounds.nearest_inside(high - 1, out.dtype, -1)
         _integers(out, key, counter, low, span, float(first), float(last))
 
     @kernel(

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from .fill import plain
 from .loader import codes
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def _kinds(a: Slot, b: Slot) -> int:

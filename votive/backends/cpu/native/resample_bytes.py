@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
-from ..reference.interpolate import _fixed_point, _tables
+from ...common.interpolation import fixed_point, resampling_tables
 from .rows import OUT, native
 
 
@@ -23,8 +23,8 @@ def resample_bytes(x: Any, size: Any, mode: str, align: bool, smooth: bool, scal
         return None
     arrays: dict[int, list[Any]] = {-2: [None, None], -1: [None, None]}
     bits = {-2: 0, -1: 0}
-    for axis, index, weight in _tables(x.shape[2:], size, mode, align, smooth, scales, np.uint8):
-        fixed, bits[axis] = _fixed_point(index, weight)
+    for axis, index, weight in resampling_tables(x.shape[2:], size, mode, align, smooth, scales, np.uint8):
+        fixed, bits[axis] = fixed_point(index, weight)
         if bits[axis] < 1:
             return None
         # Tap by tap, so that neighbours in memory belong to neighbouring outputs.

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.layout import Spec
+from ...common.slot import Slot
 from .copy import known
 from .index import SUMS, by_index, fits
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def _lined(x: Slot, index: Slot) -> bool:

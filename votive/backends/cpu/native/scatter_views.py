@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.layout import Spec
+from ...common.slot import Slot
 from .copy import known
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def _written(x: Slot, src: Slot, shift: int, steps: tuple[int, ...]) -> Any:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
-from .fold import places_of, taps
+from ...common.windows import places_of
+from .fold import taps
 
 
 def _by_group(x: Any, groups: int) -> Any:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ...common.windows import places_of
 
 Slices = tuple[slice, ...]
 
@@ -39,11 +40,6 @@ def taps(
     for which in np.ndindex(*map(len, per_dim)):
         tap, at, source = zip(*(dim[n] for dim, n in zip(per_dim, which, strict=True)), strict=True)
         yield tap, at, source
-
-
-def places_of(size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[int]:
-    """How many windows fit into each dimension."""
-    return [(i + 2 * p - d * (k - 1) - 1) // s + 1 for i, k, s, p, d in zip(size, kernel, stride, padding, dilation)]
 
 
 @kernel("_unfold", widen=False)

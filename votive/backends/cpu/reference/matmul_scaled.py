@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
-from .copy import assign
+from ...common.assign import assign
 from .matmul import multiply
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
-from .copy import assign
+from ...common.assign import assign
 
 
 @kernel("_arange", into=True, widen=False)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....core.dtype import dtype
 from ...base import kernel
-from .primitives import logaddexp
+from ...common.primitives import logaddexp
 from .reduction import WIDE, cast
 
 

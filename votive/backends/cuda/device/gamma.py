@@ -1,5 +1,5 @@
 """Digamma and its derivatives, and the Hurwitz zeta function they rest on, in float64 whatever the
-type. The formulas are those of `cpu/reference/special_gamma.py`. Knows blocks, not memory.
+type. The formulas are those of `common/special/gamma.py`. Knows blocks, not memory.
 """
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ...cpu.reference.special_approx import BERNOULLI, EULER_GAMMA
-from ...cpu.reference.special_gamma import _DIGAMMA, _MACLAURIN, _STIRLING, _zeta_minus_one
+from ...common.special.approx import BERNOULLI, EULER_GAMMA
+from ...common.special.gamma import _DIGAMMA, _MACLAURIN, _STIRLING, _zeta_minus_one
 from .elementary import f_div, libdevice
 from .source import function, polynomial
 

@@ -1,5 +1,5 @@
 """The regularised incomplete gamma functions P(a, x) and Q(a, x), in float64 whatever the type. The
-methods and their regions are those of `cpu/reference/special_gammainc.py`. Knows no memory.
+methods and their regions are those of `common/special/gammainc.py`. Knows no memory.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ...cpu.reference.special_gammainc import _temme
+from ...common.special.gammainc import _temme
 from .elementary import f_div, libdevice
 from .gamma import any_, lgamma1p, stirling_rest
 from .source import function, polynomial

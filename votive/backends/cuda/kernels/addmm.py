@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.layout import Spec
-from ...cpu.native.rows import Slot
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.layouts import dense
 from ..rows import cuda

@@ -7,7 +7,7 @@ from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import contiguous_strides
-from ...cpu.reference.fold import places_of
+from ...common.windows import places_of
 from ..programs.index_space import Places, without, word
 from ..programs.layouts import dense, written
 from ..programs.program import pointer

@@ -12,7 +12,7 @@ import triton.language as tl
 
 from ....core import determinism
 from ....core import dtype as dt
-from ...cpu.native.grid import MODES, PADDINGS
+from ...common.grid import MODES, PADDINGS
 from ..device import math as m
 from ..programs.copy import copy_view
 from ..programs.layouts import dense, power

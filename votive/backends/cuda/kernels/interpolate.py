@@ -8,7 +8,7 @@ import numpy as np
 
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
-from ...cpu.reference.interpolate import _fixed_point, _tables
+from ...common.interpolation import fixed_point, resampling_tables
 from ..programs.copy import copy_view
 from ..programs.index_space import Places, without
 from ..programs.program import pointer
@@ -119,9 +119,9 @@ def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: An
     plain = mode.startswith("nearest")
     if not (floats(x) or x.dtype is dt.uint8):
         return None
-    tables = list(_tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x.dtype)))
+    tables = list(resampling_tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x.dtype)))
     if x.dtype is dt.uint8 and not plain:
-        steps = [(axis, index, *_fixed_point(index, weight)) for axis, index, weight in tables]
+        steps = [(axis, index, *fixed_point(index, weight)) for axis, index, weight in tables]
         # Weights beyond 2^15 have no fractional bits: pictures of one pixel that is stretched.
         return None if any(s[3] < 1 for s in steps) else _chain(x, (*x.shape[:2], *size), steps, False)
     return _chain(x, (*x.shape[:2], *size), tables, plain)
@@ -131,6 +131,6 @@ def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: An
 def resample_transpose(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
     steps = [
         (axis, *turned(index, weight, size[axis]))
-        for axis, index, weight in _tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x.dtype))
+        for axis, index, weight in resampling_tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x.dtype))
     ]
     return _chain(x, (*x.shape[:2], *size), steps, False)

@@ -8,7 +8,7 @@ from ....core import dtype as dt
 from ....core.layout import Spec
 from ....formula import Formula, const, var, where
 from ....formula.expr import apply
-from ...cpu.native.rows import Slot
+from ...common.slot import Slot
 from ..libraries.cusolver import LETTER, LOWER, UPPER, Batch, P, library, listed, takes
 from ..programs.copy import copy_view
 from ..programs.pointwise import compile_formula

@@ -10,7 +10,7 @@ from ....core import dtype as dt
 from ....core.layout import Layout, Spec
 from ....formula import Formula, const, var, where
 from ....formula.expr import apply, conj
-from ...cpu.native.rows import Slot
+from ...common.slot import Slot
 from ..libraries.cusolver import ints, moved, takes, turned
 from ..programs.copy import copy_view
 from ..programs.pointwise import compile_formula

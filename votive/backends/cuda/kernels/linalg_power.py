@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import numpy as np
 from ....core import dtype as dt
 from ....formula import var, where
 from ....formula.expr import apply
-from ...cpu.reference.linalg_power import DEGREE, LIMIT
+from ...common.matrix_exp import DEGREE, LIMIT, WEIGHTS
 from ..libraries.cusolver import ints, moved, takes
 from ..programs.copy import copy_view
 from ..rows import cuda
@@ -29,18 +28,15 @@ def _solved(a: View, b: View) -> View:
 
 def _rational(a: View) -> View:
     """p(A) / p(-A), p the numerator of the approximant; even and odd powers are summed apart."""
-    weights = [
-        math.factorial(2 * DEGREE - j) // (math.factorial(DEGREE - j) * math.factorial(j)) for j in range(DEGREE + 1)
-    ]
     power = empty(a.spec.like(a.spec.shape))
     identity(power)
     square = product(a, a)
     scaled = _X * _S
-    even, odd = (each(scaled, x=power, s=float(w)) for w in weights[:2])
+    even, odd = (each(scaled, x=power, s=float(w)) for w in WEIGHTS[:2])
     for j in range(2, DEGREE + 1, 2):
         power = product(power, square)
-        even = each(_A + scaled, a=even, x=power, s=float(weights[j]))
-        odd = each(_A + scaled, a=odd, x=power, s=float(weights[j + 1]))
+        even = each(_A + scaled, a=even, x=power, s=float(WEIGHTS[j]))
+        odd = each(_A + scaled, a=odd, x=power, s=float(WEIGHTS[j + 1]))
     odd = product(a, odd)
     return _solved(each(_A - _B, a=even, b=odd), each(_A + _B, a=even, b=odd))
 

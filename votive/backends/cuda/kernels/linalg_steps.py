@@ -17,7 +17,7 @@ from ....core.layout import Spec, broadcast_shapes, broadcast_strides
 from ....formula import Formula, var
 from ....formula.expr import Expr, apply, conj
 from ....formula.expr import conj as conjugate
-from ...cpu.native.rows import Slot
+from ...common.slot import Slot
 from ..libraries.cusolver import fetched, library, turned
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view

@@ -8,7 +8,7 @@ from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import Spec
-from ...cpu.native.rows import Slot
+from ...common.slot import Slot
 from ..libraries import cublas
 from ..programs.layouts import dense
 from ..rows import cuda

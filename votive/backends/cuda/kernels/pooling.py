@@ -12,7 +12,7 @@ import numpy as np
 
 from ....core import dtype as dt
 from ....core.layout import Spec
-from ...cpu.reference.pooling import taps_within
+from ...common.windows import taps_within
 from ..programs.copy import copy_view
 from ..programs.index_space import Places, added, by_spec, without
 from ..programs.program import pointer

@@ -12,7 +12,7 @@ from ....core import dtype as dt
 from ....core.layout import Spec
 from ....formula import const, var
 from ....formula.expr import apply
-from ...cpu.native.rows import Slot
+from ...common.slot import Slot
 from ..device import math as m
 from ..programs.copy import copy_view
 from ..programs.layouts import block, dense, row_stride

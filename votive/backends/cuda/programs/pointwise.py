@@ -11,7 +11,7 @@ from ....core import dtype as dt
 from ....core.layout import Spec, broadcast_strides
 from ....formula import Formula, to_triton
 from ....formula.expr import Expr, walk
-from ...cpu.reference.pointwise import _word
+from ...common.integers import word64
 from ..device import math as device_math
 from ..device.source import function
 from ..runtime import fast_path
@@ -191,7 +191,7 @@ def _value(have: dt.dtype | None, compute: dt.dtype) -> Callable[[Any], Any] | N
             return complex
         if compute.is_floating_point:
             return lambda v: float(v.real if isinstance(v, complex) else v)
-        return lambda v: _signed(_word(int(v)))
+        return lambda v: _signed(word64(int(v)))
     return None
 
 

@@ -158,7 +158,7 @@ def _to_array(to: Any, source: View, non_blocking: bool) -> None:
             source = made
         download(to, source, non_blocking)
         return
-    from ...cpu.reference.copy import assign
+    from ...common.assign import assign
 
     _, array, _ = returned(source, False)
     assign(to, np.broadcast_to(array, to.shape))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...cpu.native.loader import module
+from ...common.native_module import module
 
 
 class _Launcher:

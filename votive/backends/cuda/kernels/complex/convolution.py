@@ -8,7 +8,7 @@ from typing import Any
 
 from .....core.layout import Spec, broadcast_strides
 from .....formula import var
-from ....cpu.native.rows import Slot
+from ....common.slot import Slot
 from ...programs.copy import copy_view
 from ...programs.fill import parts
 from ...programs.index_space import by_spec, window

@@ -8,7 +8,7 @@ from typing import Any
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
 from .....formula import var
-from ....cpu.reference import sampling_bounds as bounds
+from ....common import sampling_bounds as bounds
 from ...programs.complex_pointwise import pairs_of
 from ...rows import cuda
 from ...runtime.views import View

@@ -12,7 +12,7 @@ from .....core import dtype as dt
 from .....core.layout import Spec, reduced_shape
 from .....formula import Formula, const, var, where
 from .....formula.expr import apply
-from ....cpu.native.rows import Slot
+from ....common.slot import Slot
 from ...programs.complex_pointwise import pairs_of
 from ...programs.pointwise import compile_formula
 from ...programs.reduction import reducer, row_reducer

@@ -12,7 +12,7 @@ from typing import Any
 
 from .....core import dtype as dt
 from .....core.layout import Spec
-from ....cpu.native.rows import Slot
+from ....common.slot import Slot
 from ...programs.complex_pointwise import pairs_of
 from ...programs.copy import copy_view
 from ...programs.fill import fill_view

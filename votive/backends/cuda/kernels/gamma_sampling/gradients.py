@@ -12,7 +12,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from ....cpu.reference.gamma_sampling import _nodes
+from ....common.quadrature import nodes
 from ...device import math as m
 from ...programs.layouts import spread, written
 from ...programs.program import Program, pointer
@@ -24,7 +24,7 @@ from ..random.distributions import EXACT
 
 BLOCK = 16  # elements of a program; a tile has a column for each point
 _DROP = tl.constexpr(40.0)  # where the integrand has fallen by exp(-40), the rest is nothing
-_POINTS = 32
+POINTS = 32
 
 
 @triton.jit
@@ -156,8 +156,8 @@ def _beta_grad(o, samples, shapes, totals, nodes, n, BLOCK: tl.constexpr):
 @cache
 def _table(device: int) -> Any:
     """Places and weights of the quadrature on a device."""
-    points = np.concatenate(_nodes())
-    assert len(points) == 2 * _POINTS
+    points = np.concatenate(nodes())
+    assert len(points) == 2 * POINTS
     return Table(points, device)
 
 

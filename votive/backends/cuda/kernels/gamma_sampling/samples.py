@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from .....core import dtype as dt
-from ....cpu.native.rows import Slot
+from ....common.slot import Slot
 from ...device import math as m
 from ...programs.generator_state import drawing
 from ...programs.layouts import power, written

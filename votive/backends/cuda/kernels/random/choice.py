@@ -14,8 +14,8 @@ from .....core import dtype as dt
 from .....core.layout import Layout, Spec
 from .....formula import Formula, var
 from .....formula.expr import apply
-from ....cpu.native.rows import Slot
-from ....cpu.reference import sampling_bounds as bounds
+from ....common import sampling_bounds as bounds
+from ....common.slot import Slot
 from ...device import math as m
 from ...programs.checks import required
 from ...programs.copy import copy_view

@@ -15,7 +15,7 @@ import triton.language as tl
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
 from .....formula import Formula, var
-from ....cpu.reference import sampling_bounds as bounds
+from ....common import sampling_bounds as bounds
 from ...device import math as m
 from ...programs.checks import required
 from ...programs.copy import copy_view

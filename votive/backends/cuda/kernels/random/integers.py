@@ -7,8 +7,8 @@ from typing import Any
 
 from .....core import dtype as dt
 from .....core.layout import Spec
-from ....cpu.reference import sampling_bounds as bounds
-from ....cpu.reference.sampling import _inside
+from ....common import sampling_bounds as bounds
+from ....common.sampling_bounds import nearest_inside
 from ...programs.program import TYPE
 from ...programs.types import FLOATS
 from ...rows import cuda
@@ -25,7 +25,7 @@ def _integers(spec: Spec) -> Any:
         bounds.check_range(low, high, kind)
         first = last = 0.0
         if floating:
-            first, last = (float(_inside(v, kind, d)) for v, d in ((low, 1), (high - 1, -1)))
+            first, last = (float(nearest_inside(v, kind, d)) for v, d in ((low, 1), (high - 1, -1)))
         launch(to, key, counter, first, last, _word(low), _word(high - low))  # type: ignore[arg-type]
 
     return run

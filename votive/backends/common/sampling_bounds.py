@@ -11,8 +11,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ....core.errors import DtypeError, UnsupportedError, fail
-from .sampling_words import FLOATS, digits
+from ...core.errors import DtypeError, UnsupportedError, fail
+
+FLOATS = tuple(np.dtype(t) for t in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64))
 
 
 def _require(condition: bool, text: str) -> None:
@@ -158,3 +159,16 @@ def check_multinomial(weights: np.ndarray[Any, Any], num_samples: int, replaceme
         replacement or bool((positive >= num_samples).all()),
         "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)",
     )
+
+
+def digits(dtype: np.dtype[Any]) -> int:
+    """Significant bits of a floating-point type, the hidden one included."""
+    return int(ml_dtypes.finfo(dtype).nmant) + 1
+
+
+def nearest_inside(value: int, kind: np.dtype[Any], direction: int) -> Any:
+    """`value` in a floating type; where that rounds out of the range, the neighbour within."""
+    near = kind.type(value)
+    if (int(near) - value) * direction >= 0:
+        return near
+    return np.nextafter(near, kind.type(direction * np.inf))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import special
-from .special_polynomial import POLYNOMIALS
+from .special.polynomial import POLYNOMIALS
 
 Array = Any
 
