@@ -37,7 +37,7 @@ class CUDAGraph:
         self._graph = self._exec = 0
         self._pool: Any = None
         self._kept: list[Any] = []
-        self._draws: Any = None
+        self._generator: Any = None
         self._repeats: CUDAGraph | None = None  # whose random numbers this one needs again
 
     def capture_begin(self, pool: Any = None, capture_error_mode: str = "relaxed") -> None:
@@ -62,13 +62,13 @@ class CUDAGraph:
         self._pool = _joined(pool, here)
         self._device = here.device
         _forget_casts()  # a graph makes its own: those of before are gone when autocast ends
-        from ..backends.cuda.programs.generator_state import GraphDraws, Repeated
+        from ..backends.cuda.programs.generator_state import GraphGenerator, RepeatedGenerator
 
-        first = self._repeats and self._repeats._draws
-        self._draws = Repeated(first) if first and first.taken else GraphDraws(here.device)
+        first = self._repeats and self._repeats._generator
+        self._generator = RepeatedGenerator(first) if first and first.taken else GraphGenerator(here.device)
         here.set_pool(self._pool)
         here.begin_capture()
-        here._draws = self._draws
+        here._generator = self._generator
         try:
             rt.runtime.driver.begin_capture(here.stream)
         except BaseException:
@@ -116,7 +116,7 @@ class CUDAGraph:
         if _gone:
             _bury()
         with rt.on(self._device):
-            self._draws.advance()
+            self._generator.advance()
             rt.runtime.driver.launch_graph(self._exec, rt.here.stream)
 
     def pool(self) -> Any:
@@ -152,10 +152,10 @@ class CUDAGraph:
 
     def reset(self) -> None:
         """Forget the graph and let go of its memory."""
-        kept = [self._kept, self._draws]
+        kept = [self._kept, self._generator]
         held = (getattr(self, "_device", 0), self._graph, self._exec, self._pool, kept)
         self._graph = self._exec = 0
-        self._pool, self._kept, self._draws = None, [], None
+        self._pool, self._kept, self._generator = None, [], None
         if held[1] or held[3] is not None:
             _gone.append(held)
             _bury()

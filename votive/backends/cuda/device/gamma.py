@@ -73,9 +73,9 @@ def f_digamma(given):
     positive = _digamma_positive(tl.where(negative, 1 - x, tl.where(small, 1.0, x)))
     # x less its nearest integer is exact, so the cotangent keeps its relative accuracy.
     part = x - libdevice.rint(x)
-    turned = f_div(one * 3.141592653589793, libdevice.tan(part * 3.141592653589793))
-    turned = tl.where(part == 0, float("nan"), turned)
-    y = tl.where(small, near, tl.where(negative, positive - turned, positive))
+    reflection = f_div(one * 3.141592653589793, libdevice.tan(part * 3.141592653589793))
+    reflection = tl.where(part == 0, float("nan"), reflection)
+    y = tl.where(small, near, tl.where(negative, positive - reflection, positive))
     return y.to(given.dtype)
 
 
@@ -97,8 +97,8 @@ def _trigamma(x):
     negative = x < 0
     value = _trigamma_positive(tl.where(negative, 1 - x, x))
     sine = libdevice.sin(3.141592653589793 * (x - libdevice.rint(x)))
-    turned = f_div(tl.zeros_like(x) + 3.141592653589793, sine)
-    return tl.where(negative, turned * turned - value, value)
+    reflection = f_div(tl.zeros_like(x) + 3.141592653589793, sine)
+    return tl.where(negative, reflection * reflection - value, value)
 
 
 def _maclaurin_sum() -> object:

@@ -7,7 +7,7 @@ from typing import Any
 from ....core.layout import Spec
 from ...common.slot import Slot
 from ..programs.copy import copy_view
-from ..programs.layouts import dense
+from ..programs.layouts import contiguous
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .matmul.plan import Planned, stretched
@@ -34,7 +34,7 @@ def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     def run(outs: list[View], x: View, a: View, b: View, beta: Any, alpha: Any) -> None:
         out = outs[0]
         if biased is not None and beta == 1 and alpha == 1:
-            x = dense(x)
+            x = contiguous(x)
             biased(out, a, b, bias=x.ptr)
             return
         beta, alpha = _factor(beta, out.spec), _factor(alpha, out.spec)
@@ -63,7 +63,7 @@ def addbmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     def run(outs: list[View], x: View, a: View, b: View, beta: Any, alpha: Any) -> None:
         line = empty(beside.like(beside.shape))
         copy_view(line, View(a.ptr, beside, a.storage))
-        b = dense(b)
+        b = contiguous(b)
         given = View(line.ptr, left, line.storage), View(b.ptr, right, b.storage)
         product(outs, x, *given, beta, alpha)
 

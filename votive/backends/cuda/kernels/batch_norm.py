@@ -17,7 +17,7 @@ from ....formula import var as variable
 from ....formula.expr import apply
 from ..device import math as m
 from ..programs.copy import copy_view
-from ..programs.layouts import dense, power
+from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.pointwise import build
 from ..programs.program import Program, pointer
 from ..programs.reduction import reducer, wide_type
@@ -295,7 +295,7 @@ def _mover(running: Any, new: Any, variance: bool) -> Any:
     """move(running, new, momentum, count) in place."""
     channels = running.numel
     rows = new.numel // channels if channels else 0
-    block = min(BLOCK, max(power(channels), 16))
+    block = min(BLOCK, max(next_power_of_two(channels), 16))
     constants = {"VARIANCE": variance, "WIDE": wide(running.dtype), "BLOCK": block}
     types = [pointer(running.dtype), pointer(new.dtype), "i32", "i32", "fp64", "fp64", "fp64"]
     program = Program(_move, types, constants, enable_fp_fusion=False)
@@ -303,7 +303,7 @@ def _mover(running: Any, new: Any, variance: bool) -> Any:
     def move(to: View, v: View, momentum: float, count: int) -> None:
         if not rows:
             return
-        made, v = to, dense(v)
+        made, v = to, contiguous(v)
         if not to.spec.contiguous:
             made = empty(to.spec.like(to.spec.shape))
             copy_view(made, to)

@@ -10,8 +10,8 @@ import triton.language as tl
 from ....core import dtype as dt
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
-from ..programs.layouts import dense, written
-from ..programs.lines import Lines, key_of, key_type, ordered, shared
+from ..programs.layouts import contiguous, contiguous_output
+from ..programs.lines import Lines, key_of, key_type, ordered, shared_program
 from ..programs.program import pointer
 from ..rows import cuda
 from ..runtime.views import View, empty
@@ -56,7 +56,7 @@ def isin(x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
         return lambda outs, x, tests: fill_view(outs[0], int(invert))
     kind = _common(x.dtype, tests.dtype)
     order = Order(Lines(1, n), kind, False, n)
-    program = shared(
+    program = shared_program(
         _member,
         ["*u8", pointer(key_type(kind)), pointer(kind), "i64", "i64", "i32"],
         {"INVERT": invert, "BLOCK": BLOCK},
@@ -65,7 +65,7 @@ def isin(x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
 
     def cast(v: View) -> View:
         if v.spec.dtype is kind:
-            return dense(v)
+            return contiguous(v)
         made = empty(v.spec.like(v.spec.shape, dtype=kind))
         copy_view(made, v)
         return made
@@ -75,7 +75,7 @@ def isin(x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
             return
         x, tests = cast(x), cast(tests)
         keys, _ = order(tests, n)
-        with written(outs[0]) as to:
+        with contiguous_output(outs[0]) as to:
             program(grid, to.ptr, keys.ptr, x.ptr, x.spec.numel, n, n.bit_length())
 
     return run

@@ -17,13 +17,13 @@ def to_device(x: Any, device: Any, non_blocking: bool) -> Any:
     if device.type == "cuda":
 
         def across(x: View) -> tuple[Any, ...]:
-            made = transfer.crossed(x, device)
+            made = transfer.to_other_device(x, device)
             return ((made.storage, made, made.spec),)
 
         return Whole(across)
 
     def home(x: View) -> tuple[Any, ...]:
-        return (transfer.returned(x, non_blocking),)
+        return (transfer.to_host_copy(x, non_blocking),)
 
     return Whole(home)
 

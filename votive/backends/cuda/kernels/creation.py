@@ -6,7 +6,7 @@ from typing import Any
 
 from ....core import dtype as dt
 from ..programs.fill import bits, can_fill, fill_view
-from ..programs.index_space import Places, word
+from ..programs.index_space import IndexSpace, word
 from ..rows import cuda
 from ..runtime.views import View
 
@@ -32,7 +32,7 @@ def eye(n: int, m: int, dtype: dt.dtype, device: Any) -> Any:
     if word(dtype) is None:
         return None
     one = bits(1, dtype)
-    p = Places((n, m), [(m, 1)], apart=(0, 1))
+    p = IndexSpace((n, m), [(m, 1)], apart=(0, 1))
     body = [p.store(f"tl.where({p.at(0)} == {p.at(1)}, v, 0).to(o.dtype.element_ty)")]
     run = p.kernel("eye", {"o": word(dtype), "v": "i64"}, body)  # type: ignore[dict-item]
     return lambda outs: run(outs[0].ptr, one)

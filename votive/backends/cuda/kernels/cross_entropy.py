@@ -13,7 +13,7 @@ from ....core import dtype as dt
 from ....core.layout import Layout, Spec
 from ..device import math as m
 from ..programs.copy import copy_view
-from ..programs.layouts import dense, last, power, row_stride, sizes
+from ..programs.layouts import contiguous, last, next_power_of_two, row_stride, sizes
 from ..programs.program import TYPE, Program
 from ..programs.types import FLOATS, wide
 from ..rows import cuda
@@ -197,16 +197,16 @@ class _Rows:
     """Logits as rows of classes."""
 
     def __init__(self, spec: Spec) -> None:
-        self.turned = _by_class(spec)
-        self.rows, self.n = sizes(self.turned)
-        self.direct = row_stride(self.turned) is not None
-        self.stride = row_stride(self.turned) if self.direct else self.n
-        self.block = min(power(max(self.n, 16)), LONGEST)
+        self.permuted = _by_class(spec)
+        self.rows, self.n = sizes(self.permuted)
+        self.direct = row_stride(self.permuted) is not None
+        self.stride = row_stride(self.permuted) if self.direct else self.n
+        self.block = min(next_power_of_two(max(self.n, 16)), LONGEST)
         self.warps = 4 if self.block <= 2048 else 8 if self.block <= 4096 else 16
 
     def view(self, v: View) -> View:
-        v = View(v.ptr, self.turned, v.storage)
-        return v if self.direct else dense(v)
+        v = View(v.ptr, self.permuted, v.storage)
+        return v if self.direct else contiguous(v)
 
 
 def _number(dtype: dt.dtype) -> str:
@@ -250,7 +250,7 @@ def _losses(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float,
 
         def launch(losses: int, weights: int, tops: int, totals: int, x: View, t: View, weight: Any) -> None:
             # Held until the launch: what is let go earlier may be handed out again.
-            x, t = r.view(x), dense(t)
+            x, t = r.view(x), contiguous(t)
             program(
                 (r.rows,),
                 losses,
@@ -386,7 +386,7 @@ def _gradient(
 
     def launch(to: View, g: View, x: Any, t: View, weight: Any, total: Any, kept: Any) -> None:
         made = View(to.ptr, target, to.storage) if straight else empty(target.like(target.shape))
-        g, t, x = dense(g) if each else g, dense(t), None if x is None else r.view(x)
+        g, t, x = contiguous(g) if each else g, contiguous(t), None if x is None else r.view(x)
         program(
             (r.rows,),
             made.ptr,

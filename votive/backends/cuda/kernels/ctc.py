@@ -13,7 +13,7 @@ import triton.language as tl
 from ....core import determinism
 from ....core import dtype as dt
 from ..device import math as m
-from ..programs.layouts import dense, power, written
+from ..programs.layouts import contiguous, contiguous_output, next_power_of_two
 from ..programs.lines import scratch
 from ..programs.program import Program, pointer
 from ..programs.types import floats, wide
@@ -185,7 +185,7 @@ class _Paths:
         self.steps, self.batch, self.classes = x.shape
         self.kind = dt.float64 if x.dtype is dt.float64 else dt.float32
         self.many = targets.shape[-1]
-        self.states = max(power(2 * self.many + 1), 16)
+        self.states = max(next_power_of_two(2 * self.many + 1), 16)
         self.warps = 4 if self.states <= 1024 else 16
         self.fixed = {"PADDED": targets.ndim == 2, "WIDE": wide(self.kind), "BS": self.states}
         given = [pointer(v.dtype) for v in (x, targets, frames, labels)]
@@ -213,8 +213,8 @@ def ctc_loss(x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_in
     forward = p.program(_forward, [pointer(x.dtype), pointer(p.kind)], ZERO=zero_infinity)
 
     def run(outs: list[View], *given: View) -> None:
-        x, targets, frames, labels = map(dense, given)
-        with written(outs[0]) as loss:
+        x, targets, frames, labels = map(contiguous, given)
+        with contiguous_output(outs[0]) as loss:
             ptrs = (loss, p.row(x), x, targets, frames, labels)
             forward((p.batch,), *[v.ptr for v in ptrs], p.fault, *p.numbers)
 
@@ -236,7 +236,7 @@ def ctc_loss_backward(g: Any, x: Any, targets: Any, frames: Any, labels: Any, bl
 
     def run(outs: list[View], *values: View) -> None:
         determinism.alert("ctc_loss_backward")
-        g, x, targets, frames, labels = map(dense, values)
+        g, x, targets, frames, labels = map(contiguous, values)
         loss, alpha = scratch(x.spec, p.batch, p.kind), p.row(x)
         beta = scratch(x.spec, p.batch * 2 * (p.states + 2), p.kind)
         given = empty(x.spec.like(x.spec.shape, dtype=p.kind))
@@ -245,7 +245,7 @@ def ctc_loss_backward(g: Any, x: Any, targets: Any, frames: Any, labels: Any, bl
         forward((p.batch,), loss.ptr, alpha.ptr, *ptrs, p.fault, *p.numbers)
         first = (given.ptr, loss.ptr, alpha.ptr, beta.ptr)
         backward((p.batch,), *first, *ptrs, p.fault, *p.numbers)
-        with written(outs[0]) as to:
+        with contiguous_output(outs[0]) as to:
             grid = (-(-total // BLOCK),)
             more = (to.ptr, g.ptr, given.ptr, loss.ptr, x.ptr, frames.ptr)
             finish(grid, *more, p.batch, p.classes, total)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.layout import Spec
-from ..programs.index_space import Places, by_spec, word
+from ..programs.index_space import IndexSpace, cached_by_spec, word
 from ..rows import cuda
 from ..runtime.views import View
 
@@ -16,7 +16,7 @@ def _triangle(x: Any, diagonal: int, lower: bool) -> Any:
     rows, columns = x.ndim - 2, x.ndim - 1
 
     def build(out: Spec) -> Any:
-        p = Places(out.shape, [out.strides, x.strides], apart=(rows, columns))
+        p = IndexSpace(out.shape, [out.strides, x.strides], apart=(rows, columns))
         sign = "<=" if lower else ">="
         body = [
             f"keep = inside & ({p.at(columns)} - {p.at(rows)} {sign} diagonal)",
@@ -26,7 +26,7 @@ def _triangle(x: Any, diagonal: int, lower: bool) -> Any:
         types = {"o": word(x.dtype), "x": word(x.dtype), "diagonal": "i32"}
         return p.kernel("tril" if lower else "triu", types, body)  # type: ignore[arg-type]
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
     far = max(min(diagonal, 2**31 - 1), 1 - 2**31)
 
     def run(outs: list[View], x: View) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
-from ..programs.layouts import dense
+from ..programs.layouts import contiguous
 from ..rows import cuda
 from ..runtime.views import View
 from .random.distributions import DROPOUT, sampler, threshold
@@ -21,7 +21,7 @@ def dropout(x: Any, key: Any, counter: Any, p: float) -> Any:
     least = threshold(1 - p)
 
     def run(outs: list[View], x: View, key: int, counter: int) -> None:
-        x = dense(x)
+        x = contiguous(x)
         launch(outs[0], key, counter, scale, 0.0, least, 0.0, x.ptr)
 
     return run

@@ -10,8 +10,8 @@ import triton
 import triton.language as tl
 
 from ....core import dtype as dt
-from ..programs.layouts import dense, power
-from ..programs.lines import cut, key_type, lines, ordered, scratch, shared, sought
+from ..programs.layouts import contiguous, next_power_of_two
+from ..programs.lines import cut, key_type, lines, ordered, scratch, shared_program, sought
 from ..programs.program import pointer
 from ..programs.reduction import row_reducer
 from ..rows import cuda
@@ -128,8 +128,8 @@ def _picked(x: Any, dim: int | None, largest: bool, values: bool, places: bool) 
         return None
     if not ln.rows:
         return lambda outs, x: None
-    bn = min(TILE, max(power(ln.n), 16))
-    bm = max(1, min(TILE // bn, power(ln.rows), 64))
+    bn = min(TILE, max(next_power_of_two(ln.n), 16))
+    bm = max(1, min(TILE // bn, next_power_of_two(ln.rows), 64))
     parts = 1
     if ln.rows < here_count() and ln.n > 2 * PART:
         parts = min(-(-ln.n // PART), 4 * here_count() // ln.rows, 1024)
@@ -141,17 +141,17 @@ def _picked(x: Any, dim: int | None, largest: bool, values: bool, places: bool) 
     # A part begins at a multiple of 16, so that lines are read in wide pieces.
     even = (6, 7) if ln.even(spec, dim or 0) and part % 16 == 0 else ()
     fixed = {**flags, "KEYS": parts > 1, "HIGHEST": highest, "BM": bm, "BN": bn}
-    first = shared(_pick, types, fixed, even)
-    second = shared(
+    first = shared_program(_pick, types, fixed, even)
+    second = shared_program(
         _join,
         [kind, "*i64", key, "*i64", kind, "i32", "i64", "i32"],
-        {"VALUES": values, "PLACES": places, "HIGHEST": highest, "BN": power(parts)},
+        {"VALUES": values, "PLACES": places, "HIGHEST": highest, "BN": next_power_of_two(parts)},
     )
     grid = (-(-ln.rows // bm), parts)
 
     def run(outs: list[View], x: View) -> None:
         if flat:
-            x = dense(x)
+            x = contiguous(x)
             x = View(x.ptr, spec, x.storage)
         v, stride = ln.of(x, dim or 0)
         to = outs[0].ptr if values else v.ptr

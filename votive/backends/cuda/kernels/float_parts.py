@@ -7,7 +7,7 @@ from typing import Any
 from ....core import dtype as dt
 from ....core.layout import Spec, broadcast_strides
 from ..programs.copy import copy_view
-from ..programs.index_space import Places, by_spec
+from ..programs.index_space import IndexSpace, cached_by_spec
 from ..programs.program import pointer
 from ..programs.types import floats
 from ..rows import cuda
@@ -23,7 +23,7 @@ def frexp(x: Any) -> Any:
     # digits of the mantissa, the exponent's mask, the exponent of numbers from 1/2 to 1
     shift, mask, half = (52, 0x7FF, 1022) if long else (23, 0xFF, 126)
     out, exponents = x.spec.dense_like(), x.spec.dense_like(dt.int32)
-    p = Places(x.shape, [out.strides, exponents.strides, x.strides])
+    p = IndexSpace(x.shape, [out.strides, exponents.strides, x.strides])
     small, scale, up = (2.0**-1000, 2.0**100, 100) if long else (2.0**-100, 2.0**64, 64)
     run = p.kernel(
         "frexp",
@@ -50,7 +50,7 @@ def nextafter(a: Any, b: Any) -> Any:
         whole, _ = _BITS[out.dtype.itemsize]
         kind = pointer(out.dtype)
         steps = [broadcast_strides(v.shape, v.strides, out.shape) for v in (a, b)]
-        p = Places(out.shape, [out.strides, *steps])
+        p = IndexSpace(out.shape, [out.strides, *steps])
         top = f"((r * 0 + n * 0 + 1).to({whole}) << {8 * out.dtype.itemsize - 1})"
         wide = "tl.float64" if out.dtype is dt.float64 else "tl.float32"
         return p.kernel(
@@ -72,7 +72,7 @@ def nextafter(a: Any, b: Any) -> Any:
             ],
         )
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def cast(v: View, kind: dt.dtype) -> View:
         if v.spec.dtype is kind:

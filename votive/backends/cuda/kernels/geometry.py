@@ -11,8 +11,8 @@ import triton.language as tl
 from ....core import dtype as dt
 from ....core.layout import Spec, broadcast_strides
 from ..device import math as m
-from ..programs.index_space import Places, by_spec, without
-from ..programs.layouts import spread, written
+from ..programs.index_space import IndexSpace, cached_by_spec, without
+from ..programs.layouts import contiguous_output, expanded
 from ..programs.program import TYPE, Program, pointer
 from ..programs.types import floats, wide
 from ..rows import cuda
@@ -30,7 +30,7 @@ def cross(a: Any, b: Any, dim: int) -> Any:
     def build(out: Spec) -> Any:
         sa, sb = (broadcast_strides(v.shape, v.strides, out.shape) for v in (a, b))
         steps = [out.strides, without(sa, dim), without(sb, dim)]
-        p = Places(out.shape, steps, apart=(dim,), reach=max(reach(a), reach(b)))
+        p = IndexSpace(out.shape, steps, apart=(dim,), reach=max(reach(a), reach(b)))
         pa, pb = p.arg("pa", sa[dim]), p.arg("pb", sb[dim])
         i = p.at(dim)
         lines = [f"i = {i} + r * 0 + n * 0", "j = (i + 1) % 3", "k = (i + 2) % 3"]
@@ -42,7 +42,7 @@ def cross(a: Any, b: Any, dim: int) -> Any:
         types = {"o": pointer(a.dtype), "a": pointer(a.dtype), "b": pointer(a.dtype)}
         return p.kernel("cross", types, lines)
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
     return lambda outs, a, b: find(outs[0].spec)(outs[0].ptr, a.ptr, b.ptr)
 
 
@@ -93,9 +93,9 @@ def cdist(x1: Any, x2: Any, p: float, product: bool) -> Any:
         if not spec.numel:
             return
         lead = spec.shape[:-2]
-        a, b = spread(x1, (*lead, rows, size)), spread(x2, (*lead, columns, size))
+        a, b = expanded(x1, (*lead, rows, size)), expanded(x2, (*lead, columns, size))
         grid = (-(-columns // TILE) * -(-rows // TILE) * math.prod(lead),)
-        with written(outs[0]) as to:
+        with contiguous_output(outs[0]) as to:
             program(grid, to.ptr, a.ptr, b.ptr, rows, columns, size, power)
 
     return run

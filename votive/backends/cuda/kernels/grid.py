@@ -15,7 +15,7 @@ from ....core import dtype as dt
 from ...common.grid import MODES, PADDINGS
 from ..device import math as m
 from ..programs.copy import copy_view
-from ..programs.layouts import dense, power
+from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.program import Program, pointer
 from ..programs.types import floats
 from ..rows import cuda
@@ -264,7 +264,7 @@ def grid_sample_backward(
     def run(outs: list[View], g: View, x: View, grid: View) -> None:
         if by_input:
             determinism.alert("grid_sample_backward")
-        back, g = outs[0], dense(g)
+        back, g = outs[0], contiguous(g)
         if by_input:
             if total is not x.spec.dtype:
                 back = empty(x.spec.like(x.spec.shape, total))
@@ -323,7 +323,7 @@ def _affine_back(o, g, places, D, H, W, N: tl.constexpr, ALIGN: tl.constexpr, WI
 def _affine_constants(dtype: dt.dtype, size: Any, align: bool) -> tuple[Any, ...]:
     n, places = len(size) - 2, math.prod(size[2:])
     wide = tl.float64 if dtype is dt.float64 else tl.float32
-    constants = {"N": n, "ALIGN": align, "WIDE": wide, "BLOCK": min(1024, power(places))}
+    constants = {"N": n, "ALIGN": align, "WIDE": wide, "BLOCK": min(1024, next_power_of_two(places))}
     number = "i64" if size[0] * places * n >= 2**31 - 2**20 else "i32"
     return n, (places, *(size[2:] if n == 3 else (1, *size[2:]))), constants, number
 
@@ -345,4 +345,4 @@ def affine_grid_transpose(g: Any, size: Any, align: bool) -> Any:
     n, numbers, constants, number = _affine_constants(g.dtype, size, align)
     program = Program(_affine_back, [pointer(g.dtype)] * 2 + [number] * len(numbers), constants)
     launch = (size[0] * n * (n + 1),)
-    return lambda outs, g: program(launch, outs[0].ptr, dense(g).ptr, *numbers)
+    return lambda outs, g: program(launch, outs[0].ptr, contiguous(g).ptr, *numbers)

@@ -8,7 +8,7 @@ from typing import Any
 from ....core.layout import Layout, Spec
 from ....formula.expr import apply
 from ..programs.copy import copy_view
-from ..programs.layouts import dense
+from ..programs.layouts import contiguous
 from ..programs.reduction import wide_type
 from ..programs.types import floats
 from ..rows import cuda
@@ -51,7 +51,7 @@ def group_norm(x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
     finished = make.mapped("group_norm", body, ["x", "mean", "spread", *extra], shaped.spec)
 
     def run(outs: list[View], x: View, weight: Any = None, bias: Any = None) -> None:
-        x = dense(x)
+        x = contiguous(x)
         m, v, r = empty(stat), empty(stat), empty(stat)
         mean(m.ptr, x.ptr)
         spread(v.ptr, x.ptr, m.ptr)
@@ -94,7 +94,7 @@ def group_norm_backward(
     go = gradients("group_norm_backward", x, specs, (2, 3), (0, 3), None, n, by_input, by_affine, False)
 
     def run(outs: list[View], g: View, x: View, mean: View, rstd: View, weight: Any = None) -> None:
-        g, x = dense(g), dense(x)
+        g, x = contiguous(g), contiguous(x)
         values = {"g": g.ptr, "x": x.ptr, "mean": mean.ptr, "spread": rstd.ptr}
         if weight is not None:
             values["weight"] = weight.ptr

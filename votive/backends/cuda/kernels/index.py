@@ -10,8 +10,8 @@ from ....core import dtype as dt
 from ....core.layout import Spec
 from ..programs.copy import copy_view
 from ..programs.fill import bits
-from ..programs.index_space import Places, added, by_spec, without, word
-from ..programs.layouts import dense, written
+from ..programs.index_space import IndexSpace, added, cached_by_spec, without, word
+from ..programs.layouts import contiguous
 from ..programs.program import pointer
 from ..rows import cuda
 from ..runtime.faults import faults
@@ -38,7 +38,7 @@ def lined(x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (x.shape, x.strides) if x.ndim else ((1,), (1,))
 
 
-def checked(p: Places, name: str, text: str, size: int, below: bool = False) -> list[str]:
+def checked(p: IndexSpace, name: str, text: str, size: int, below: bool = False) -> list[str]:
     """Lines that load an index, report it when it is out of range, and make it harmless."""
     n = p.arg(f"{name}_size", size)
     low = f"-{n}" if below else "0"
@@ -59,7 +59,7 @@ def reported(op: str, dim: int, size: int, kind: type[Exception] = RuntimeError)
     return faults.place(kind, text)
 
 
-def spot(p: Places, k: int, *extra: str) -> str:
+def spot(p: IndexSpace, k: int, *extra: str) -> str:
     """Operand k's place with further terms, as wide as the tile."""
     parts = [t for t in (p.offsets[k], *extra) if t]
     return "(" + " + ".join([*parts, "r * 0", "n * 0"]) + ")"
@@ -102,7 +102,7 @@ def gather(x: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
         return None
     (shape, steps), (places, at) = lined(x), lined(index)
     out = lined(x.spec.like(index.shape))[1]
-    p = Places(places, [out, at, without(steps, dim)], reach=reach(x))
+    p = IndexSpace(places, [out, at, without(steps, dim)], reach=reach(x))
     xs = p.arg("xs", steps[dim])
     body = [
         *checked(p, "i", p.load("index", 1), shape[dim]),
@@ -123,7 +123,7 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
     out = x.spec.like((*shape[:dim], index.numel, *shape[dim + 1 :]))
     step = index.strides[0] if index.ndim else 1
     at = tuple(step if d == dim else 0 for d in range(len(shape)))
-    p = Places(out.shape, [out.strides, at, without(steps, dim)], reach=reach(x))
+    p = IndexSpace(out.shape, [out.strides, at, without(steps, dim)], reach=reach(x))
     xs = p.arg("xs", steps[dim])
     body = [
         *checked(p, "i", p.load("index", 1), shape[dim]),
@@ -136,14 +136,14 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
     return lambda outs, x, index: run(outs[0].ptr, x.ptr, index.ptr, fault)
 
 
-def _along(out: Spec, dim: int, index: Any, source: Any) -> tuple[Places, str]:
+def _along(out: Spec, dim: int, index: Any, source: Any) -> tuple[IndexSpace, str]:
     """Places of the slices that a vector names, and the text of where they are in `out`."""
     shape, steps = lined(out)
     sizes = (*shape[:dim], index.numel, *shape[dim + 1 :])
     step = index.strides[0] if index.ndim else 1
     at = tuple(step if d == dim else 0 for d in range(len(shape)))
     given = source.strides if source is not None and source.ndim else (0,) * len(shape)
-    p = Places(sizes, [without(steps, dim), at, given], reach=reach(out), order=2)
+    p = IndexSpace(sizes, [without(steps, dim), at, given], reach=reach(out), order=2)
     return p, spot(p, 0, f"i * {p.arg('os', steps[dim])}")
 
 
@@ -174,7 +174,7 @@ def index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> Any:
             ],
         )
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def run(outs: list[View], x: View, index: View, source: View, alpha: Any) -> None:
         source = apart(source, outs[0])
@@ -202,7 +202,7 @@ def _writer(name: str, x: Any, dim: int, index: Any, source: Any, below: bool) -
             ],
         )
 
-    return by_spec(build)
+    return cached_by_spec(build)
 
 
 @cuda("index_copy", into=True)
@@ -246,7 +246,7 @@ def take(x: Any, index: Any) -> Any:
     if word(x.dtype) is None:
         return None
     out = x.spec.like(index.shape)
-    p = Places(index.shape, [out.strides, index.strides], reach=x.numel)
+    p = IndexSpace(index.shape, [out.strides, index.strides], reach=x.numel)
     body = [
         *checked(p, "i", p.load("index", 1), x.numel, True),
         f"v = tl.load(x + {spot(p, 1)} * 0 + i, mask=inside, other=0)",
@@ -257,7 +257,7 @@ def take(x: Any, index: Any) -> Any:
     fault = _flat_fault("take", x.numel)
 
     def launch(outs: list[View], x: View, index: View) -> None:
-        x = dense(x)
+        x = contiguous(x)
         run(outs[0].ptr, x.ptr, index.ptr, fault)
 
     return launch
@@ -273,7 +273,7 @@ def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
         return None
     total = SUMS[x.dtype] if accumulate else x.dtype
     # Index and source are read in row-major order, whatever their shapes.
-    p = Places((index.numel,), [(1,), (1,)], reach=x.numel)
+    p = IndexSpace((index.numel,), [(1,), (1,)], reach=x.numel)
     kind = pointer(total) if accumulate else word(x.dtype)
     given = pointer(source.dtype) if accumulate else word(x.dtype)
     types = {"o": kind, "source": given, "index": pointer(index.dtype), "fault": "*i32"}
@@ -285,7 +285,7 @@ def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
     fault = _flat_fault("put", x.numel)
 
     def run(outs: list[View], x: View, index: View, source: View) -> None:
-        source, index = dense(apart(source, outs[0])), dense(index)
+        source, index = contiguous(apart(source, outs[0])), contiguous(index)
         flat = empty(outs[0].spec.like(outs[0].spec.shape)) if not outs[0].spec.contiguous else outs[0]
         if accumulate:
             with summed(flat, x) as to:
@@ -297,6 +297,3 @@ def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
             copy_view(outs[0], flat)
 
     return run
-
-
-__all__ = ["SUMS", "checked", "lined", "reach", "reported", "spot", "summed", "written"]

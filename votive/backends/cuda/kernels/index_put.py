@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.layout import broadcast_shapes, broadcast_strides
-from ..programs.index_space import Places, added, by_spec, word
+from ..programs.index_space import IndexSpace, added, cached_by_spec, word
 from ..programs.program import pointer
 from ..rows import cuda
 from ..runtime.views import View
@@ -33,7 +33,7 @@ class _Picked:
         steps = [x.strides[d] for d in self.kept]
         return (*steps[: self.lead], *(0,) * len(self.common), *steps[self.lead :])
 
-    def found(self, p: Places, x: Any, first: int) -> tuple[list[str], str, str]:
+    def found(self, p: IndexSpace, x: Any, first: int) -> tuple[list[str], str, str]:
         """Lines that load the indices; the text of the place in `x`; that of all being in range."""
         lines, terms, good = [], [], []
         for k, d in enumerate(self.dims):
@@ -57,7 +57,7 @@ def index(x: Any, indices: Any, dims: Any) -> Any:
     picked = _Picked(x, indices, dims)
     out = x.spec.like(picked.shape)
     at = [picked.index_strides(i) for i in indices]
-    p = Places(picked.shape, [out.strides, picked.kept_strides(x), *at], reach=reach(x))
+    p = IndexSpace(picked.shape, [out.strides, picked.kept_strides(x), *at], reach=reach(x))
     lines, place, _ = picked.found(p, x, 2)
     types = {"o": word(x.dtype), "x": word(x.dtype), "fault": "*i32"}
     types |= {f"index{k}": pointer(i.dtype) for k, i in enumerate(indices)}
@@ -84,7 +84,7 @@ def index_put(x: Any, indices: Any, dims: Any, values: Any, accumulate: bool) ->
         out, given = key
         source = broadcast_strides(given.shape, given.strides, picked.shape)
         steps = [picked.kept_strides(out), source, *at]
-        p = Places(picked.shape, steps, reach=reach(out), order=1)
+        p = IndexSpace(picked.shape, steps, reach=reach(out), order=1)
         lines, place, good = picked.found(p, out, 2)
         kind = pointer(total) if accumulate else word(x.dtype)  # type: ignore[arg-type]
         have = pointer(given.dtype) if accumulate else word(x.dtype)
@@ -98,7 +98,7 @@ def index_put(x: Any, indices: Any, dims: Any, values: Any, accumulate: bool) ->
         )
         return p.kernel("index_put", types, [*lines, *how])  # type: ignore[arg-type]
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def run(outs: list[View], x: View, indices: list[View], values: View) -> None:
         values = apart(values, outs[0])

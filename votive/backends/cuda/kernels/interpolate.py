@@ -10,7 +10,7 @@ from ....core import dtype as dt
 from ....core.layout import Layout, Spec
 from ...common.interpolation import fixed_point, resampling_tables
 from ..programs.copy import copy_view
-from ..programs.index_space import Places, without
+from ..programs.index_space import IndexSpace, without
 from ..programs.program import pointer
 from ..programs.types import floats
 from ..rows import cuda
@@ -24,7 +24,7 @@ def _kind(dtype: dt.dtype) -> Any:
     return np.float32 if dtype in dt.HALF else dtype.np
 
 
-def turned(index: Any, weight: Any, size: int) -> tuple[Any, Any]:
+def transposed_table(index: Any, weight: Any, size: int) -> tuple[Any, Any]:
     """The transpose of a table: for each input the outputs it is part of, with their weights."""
     inputs, outputs = index.reshape(-1), np.repeat(np.arange(len(index)), index.shape[1])
     parts = weight.reshape(-1)
@@ -54,7 +54,7 @@ class _Pass:
         )
         self._held: list[Table] = []
         steps = [out.strides, without(source.strides, d)]
-        p = Places(out.shape, steps, apart=(d,), reach=reach(source))
+        p = IndexSpace(out.shape, steps, apart=(d,), reach=reach(source))
         step, most = p.arg("xs", source.strides[d]), p.arg("most", index.shape[1])
         kind = "fp64" if source.dtype is dt.float64 else "i32" if bits else "fp32"
         wide = {"fp64": "tl.float64", "fp32": "tl.float32", "i32": "tl.int32"}[kind]
@@ -130,7 +130,7 @@ def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: An
 @cuda("_resample_transpose", accepts=floats)
 def resample_transpose(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
     steps = [
-        (axis, *turned(index, weight, size[axis]))
+        (axis, *transposed_table(index, weight, size[axis]))
         for axis, index, weight in resampling_tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x.dtype))
     ]
     return _chain(x, (*x.shape[:2], *size), steps, False)

@@ -15,7 +15,7 @@ import triton.language as tl
 
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
-from ..programs.layouts import power
+from ..programs.layouts import next_power_of_two
 from ..programs.program import Program, pointer
 from ..programs.types import floats
 from ..rows import cuda
@@ -164,7 +164,7 @@ def lfilter(x: Any, a: Any, b: Any, reverse: bool) -> Any:
     )
     if cut:
         answers = Program(_answers, ["*fp64", kind, "i32", "i32", "i32", "i64", "i64"], {"BLOCK": BLOCK})
-        states = Program(_states, ["*fp64"] * 3 + ["i32"] * 5, {"P": max(power(past), 2)}, warps=1)
+        states = Program(_states, ["*fp64"] * 3 + ["i32"] * 5, {"P": max(next_power_of_two(past), 2)}, warps=1)
     by_a, by_b = a.strides, b.strides
     blocks = lambda n: (-(-n // BLOCK),)
 
@@ -252,7 +252,9 @@ def lag_products(g: Any, x: Any, taps: int, reverse: bool) -> Any:
         ["*fp64", pointer(g.dtype), pointer(x.dtype), *["i32"] * 5, *["i64"] * 6],
         {"REVERSE": reverse, "BLOCK": BLOCK},
     )
-    sums = Program(_sums, [pointer(x.dtype), "*fp64", "i32", "i64", "i64", "i32"], {"P": power(parts)}, warps=1)
+    sums = Program(
+        _sums, [pointer(x.dtype), "*fp64", "i32", "i64", "i64", "i32"], {"P": next_power_of_two(parts)}, warps=1
+    )
     numbers = (batch, time, channels, taps, parts, *g.strides, *x.strides)
 
     def run(outs: list[View], g: View, x: View) -> None:

@@ -63,10 +63,10 @@ def _not_numbers(spec: Spec) -> Any:
     roles = [(dt.int32, dt.int64, None), (dt.int64, dt.int64, None)]
     mark = compile_formula(formula, ["i", "c"], roles, [info, counts], info, empty)[1]
 
-    def run(factors: View, told: View) -> None:
+    def run(factors: View, info: View) -> None:
         found = empty(counts)
         count([found], View(factors.ptr, pivots, factors.storage))
-        mark([told, found], told)
+        mark([info, found], info)
 
     return run
 

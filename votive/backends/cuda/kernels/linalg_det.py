@@ -11,7 +11,7 @@ from ....core.layout import Layout, Spec
 from ....formula import Formula, const, var, where
 from ....formula.expr import apply, conj
 from ...common.slot import Slot
-from ..libraries.cusolver import ints, moved, takes, turned
+from ..libraries.cusolver import ints, moved, takes, transposed
 from ..programs.copy import copy_view
 from ..programs.pointwise import compile_formula
 from ..programs.reduction import reducer
@@ -156,12 +156,12 @@ def cofactor(a: Any) -> Any:
         rest = across(reduced(_products, others, False, s.spec.dtype))
         phase = each(_A * _B, a=determinant(u), b=determinant(vh))
         scaled = each((conj(_X) if u.spec.dtype.is_complex else _X) * _S * _A, x=u, s=rest, a=phase)
-        return product(scaled, turned(adjoint_of(vh)))
+        return product(scaled, transposed(adjoint_of(vh)))
 
     def run(outs: list[View], a: View) -> None:
         inverse, info = empty(a.spec.like(a.spec.shape)), ints(a.spec, *a.spec.shape[:-2])
         called(linalg_solve.inv, [inverse, info], a, static=())
-        result = each(_X * _A, x=turned(inverse), a=determinant(a))
+        result = each(_X * _A, x=transposed(inverse), a=determinant(a))
         # With less than half of the digits right the two do not fit together any more.
         norms = largest_column(a), largest_column(inverse)
         with np.errstate(all="ignore"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..libraries.cusolver import LETTER, LOWER, UPPER, Batch, P, copied, ints, library, takes, turned
+from ..libraries.cusolver import LETTER, LOWER, UPPER, Batch, P, copied, ints, library, takes, transposed
 from ..programs.copy import copy_view
 from ..rows import cuda
 from ..runtime.views import View
@@ -40,6 +40,6 @@ def eigh(a: Any, uplo: str, vectors: bool) -> Any:
         require_converged("linalg.eigh", info)
         if vectors:
             turn(b.view)
-            copy_view(found, turned(b.view))
+            copy_view(found, transposed(b.view))
 
     return run

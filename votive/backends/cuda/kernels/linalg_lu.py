@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 
 from ....core import dtype as dt
-from ..libraries.cusolver import LETTER, TOGETHER, Batch, P, copied, ints, library, listed, takes, turned
+from ..libraries.cusolver import LETTER, TOGETHER, Batch, P, copied, ints, library, listed, takes, transposed
 from ..programs.copy import copy_view
 from ..programs.program import Program
 from ..rows import cuda
@@ -28,7 +28,7 @@ def in_columns(a: View) -> View:
     Row-major memory would be factored as it is, for the transpose: but rounding then hides that
     two rows are alike, and a singular matrix has no zero pivot.
     """
-    return copied(turned(a))
+    return copied(transposed(a))
 
 
 def factored(a: View, pivots: View, info: View, shown: bool = False) -> None:
@@ -90,7 +90,7 @@ def lu_factor(a: Any) -> Any:
         lu, pivots, info = outs
         columns = in_columns(a)
         factored(columns, pivots, info, shown=True)
-        copy_view(lu, turned(columns))
+        copy_view(lu, transposed(columns))
 
     return run
 

@@ -17,7 +17,7 @@ from ..libraries.cusolver import (
     ints,
     library,
     takes,
-    turned,
+    transposed,
 )
 from ..programs.copy import copy_view
 from ..programs.index_space import window
@@ -59,9 +59,9 @@ def geqrf(a: Any) -> Any:
         return None
 
     def run(outs: list[View], a: View) -> None:
-        columns = copied(turned(a))
+        columns = copied(transposed(a))
         reflectors(columns, outs[1])
-        copy_view(outs[0], turned(columns))
+        copy_view(outs[0], transposed(columns))
 
     return run
 
@@ -83,9 +83,9 @@ def qr(a: Any, mode: str) -> Any:
 
     def run(outs: list[View], a: View) -> None:
         q, r = outs
-        columns, tau = copied(turned(a)), empty(a.spec.like((math.prod(batch), k)))
+        columns, tau = copied(transposed(a)), empty(a.spec.like((math.prod(batch), k)))
         reflectors(columns, tau)
-        copy_view(r, _rows(turned(columns), wide))
+        copy_view(r, _rows(transposed(columns), wide))
         clean(r)
         if mode == "r":
             return
@@ -96,7 +96,7 @@ def qr(a: Any, mode: str) -> Any:
         work, size = library.work(name, a.spec, m, wide, k, b.at(0), m, P(tau.ptr))
         for i in range(b.count):
             library.solve(name, m, wide, k, b.at(i), m, P(tau.ptr + i * k * item), P(work.ptr), size, P(info.ptr))
-        copy_view(q, turned(vectors))
+        copy_view(q, transposed(vectors))
 
     return run
 
@@ -114,7 +114,7 @@ def reflect(v: Any, tau: Any, x: Any, back: bool) -> Any:
 
     def run(outs: list[View], v: View, tau: View, x: View) -> None:
         # The first k vectors, in columns: rows of the transposes.
-        b, c = Batch(copied(_rows(turned(v), k))), Batch(copied(turned(x)))
+        b, c = Batch(copied(_rows(transposed(v), k))), Batch(copied(transposed(x)))
         if not tau.spec.contiguous:
             tau = copied(tau)
         info, item = ints(x.spec, 1), x.spec.dtype.itemsize
@@ -122,6 +122,6 @@ def reflect(v: Any, tau: Any, x: Any, back: bool) -> Any:
         work, size = library.work(name, x.spec, *how, b.at(0), m, P(tau.ptr), c.at(0), m)
         for i in range(c.count):
             library.solve(name, *how, b.at(i), m, P(tau.ptr + i * k * item), c.at(i), m, P(work.ptr), size, P(info.ptr))
-        copy_view(outs[0], turned(c.view))
+        copy_view(outs[0], transposed(c.view))
 
     return run

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..libraries.cusolver import PLAIN, TRANSPOSED, ints, takes, turned
+from ..libraries.cusolver import PLAIN, TRANSPOSED, ints, takes, transposed
 from ..programs.copy import copy_view
 from ..rows import cuda
 from ..runtime.views import View
@@ -46,6 +46,6 @@ def solve(a: Any, b: Any) -> Any:
         x = in_columns(stretched(b, out.spec))
         which = offsets(lu.spec, tuple(out.spec.shape[:-2])) // (n * n * lu.spec.dtype.itemsize)
         substituted(lu, pivots, x, PLAIN, which)
-        copy_view(out, turned(x))
+        copy_view(out, transposed(x))
 
     return run

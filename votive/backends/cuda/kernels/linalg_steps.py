@@ -18,7 +18,7 @@ from ....formula import Formula, var
 from ....formula.expr import Expr, apply, conj
 from ....formula.expr import conj as conjugate
 from ...common.slot import Slot
-from ..libraries.cusolver import fetched, library, turned
+from ..libraries.cusolver import fetched, library, transposed
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
 from ..programs.pointwise import compile_formula
@@ -110,13 +110,13 @@ def cast(v: View, dtype: dt.dtype) -> View:
 
 def adjoint_of(v: View) -> View:
     """The adjoint: conjugates, if there are any, in memory of their own."""
-    return turned(each(conj(_X), x=v) if v.spec.dtype.is_complex else v)
+    return transposed(each(conj(_X), x=v) if v.spec.dtype.is_complex else v)
 
 
 def largest_column(a: View) -> np.ndarray[Any, Any]:
     """The 1-norms of matrices, on the host."""
     real = a.spec.dtype.to_real()
-    sizes = each(apply("abs", _X), real, x=turned(a))
+    sizes = each(apply("abs", _X), real, x=transposed(a))
     return fetched(reduced(reduction.sum_, sizes, False, real)).max(axis=-1)  # type: ignore[no-any-return]
 
 

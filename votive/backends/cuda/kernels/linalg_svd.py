@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..libraries.cusolver import LETTER, Batch, P, copied, ints, library, takes, turned
+from ..libraries.cusolver import LETTER, Batch, P, copied, ints, library, takes, transposed
 from ..programs.copy import copy_view
 from ..rows import cuda
 from ..runtime.views import View, empty
@@ -63,15 +63,15 @@ def svd(a: Any, full: bool, vectors: bool) -> Any:
         u, s, vh = outs
         if not vectors:
             # The library wants room for vectors even if it leaves it alone.
-            vh, u_turned = empty(a.spec.like((*batch, k, n))), empty(a.spec.like((*batch, k, m)))
-            info = singular(copied(a), s, vh, u_turned, False, False)
+            vh, u_transposed = empty(a.spec.like((*batch, k, n))), empty(a.spec.like((*batch, k, m)))
+            info = singular(copied(a), s, vh, u_transposed, False, False)
         else:
-            u_turned = empty(mine)
-            info = singular(copied(a), s, vh, u_turned, full, True)
+            u_transposed = empty(mine)
+            info = singular(copied(a), s, vh, u_transposed, full, True)
         require_converged("linalg.svd", info, s)
         if vectors:
-            turn(u_turned)
-            copy_view(u, turned(u_turned))
+            turn(u_transposed)
+            copy_view(u, transposed(u_transposed))
 
     return run
 

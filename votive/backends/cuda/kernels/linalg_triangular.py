@@ -61,7 +61,7 @@ def solve_in(x: View, a: View, upper: bool, unit: bool, adjoint: bool = False) -
     if not spec.numel:
         return
     lead = _leading(a.spec)
-    other = None if lead is not None else _leading_turned(a.spec)
+    other = None if lead is not None else _leading_transposed(a.spec)
     if lead is None and other is None:
         a = copied(a)
         lead = n
@@ -87,7 +87,7 @@ def solve_in(x: View, a: View, upper: bool, unit: bool, adjoint: bool = False) -
     library.multiply(f"{letter}trsmBatched", *how, P(left.ptr), lda, P(right.ptr), k, len(places))
 
 
-def _leading_turned(spec: Spec) -> int | None:
+def _leading_transposed(spec: Spec) -> int | None:
     """The distance of columns in column-major matrices, or None."""
     swapped = (*spec.shape[:-2], spec.shape[-1], spec.shape[-2])
     strides = (*spec.strides[:-2], spec.strides[-1], spec.strides[-2])

@@ -14,8 +14,8 @@ from ....core import dtype as dt
 from ....core.errors import fail
 from ....core.layout import Layout, Spec
 from ..programs.index_space import word
-from ..programs.layouts import dense, written
-from ..programs.lines import scratch, shared
+from ..programs.layouts import contiguous, contiguous_output
+from ..programs.lines import scratch, shared_program
 from ..programs.program import pointer
 from ..rows import cuda
 from ..runtime.views import View, empty, to_device, to_host
@@ -70,7 +70,7 @@ def counted(mask: View) -> tuple[View, int]:
     """(how many true values lie before each block, how many there are); waits for the device."""
     n = mask.spec.numel
     blocks = max(-(-n // BLOCK), 1)
-    program = shared(_count, ["*i32", pointer(mask.spec.dtype), "i64"], {"BLOCK": BLOCK})
+    program = shared_program(_count, ["*i32", pointer(mask.spec.dtype), "i64"], {"BLOCK": BLOCK})
     counts = scratch(mask.spec, blocks, dt.int32)
     program((blocks,), counts.ptr, mask.ptr, n)
     host = np.empty(blocks, np.int32)
@@ -90,10 +90,10 @@ def masked_select(x: Any, mask: Any) -> Any:
     if word(x.dtype) is None:
         return None
     kind = word(x.dtype)
-    program = shared(_select, [kind, kind, "*u8", "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
+    program = shared_program(_select, [kind, kind, "*u8", "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
 
     def run(outs: Any, x: View, mask: View) -> list[View]:
-        mask, x = dense(mask), dense(x)
+        mask, x = contiguous(mask), contiguous(x)
         starts, count = counted(mask)
         made = empty(Spec(Layout((count,)), x.spec.dtype, x.spec.device))
         if count:
@@ -113,14 +113,14 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     if word(x.dtype) is None:
         return None
     kind = word(x.dtype)
-    program = shared(_scatter, [kind, "*u8", kind, "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
+    program = shared_program(_scatter, [kind, "*u8", kind, "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
 
     def run(outs: list[View], x: View, mask: View, source: View) -> None:
-        mask = dense(mask)
+        mask = contiguous(mask)
         starts, count = counted(mask)
         if source.spec.numel < count:
             too_few(source.spec.numel, count)
-        source = dense(apart(source, outs[0]))
+        source = contiguous(apart(source, outs[0]))
         start(outs[0], x)
         if not count:
             return
@@ -128,8 +128,8 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
         if outs[0].spec.contiguous:
             program(_grid(n), outs[0].ptr, mask.ptr, source.ptr, starts.ptr, n)
             return
-        begun = dense(outs[0])
-        with written(outs[0]) as to:
+        begun = contiguous(outs[0])
+        with contiguous_output(outs[0]) as to:
             from ..programs.copy import copy_view
 
             copy_view(to, begun)
@@ -142,10 +142,10 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 def nonzero(x: Any) -> Any:
     if x.dtype.is_complex:
         return None
-    program = shared(_places, ["*i64", pointer(x.dtype), "*i64", "i64", "i64", "i64", "i64"], {"BLOCK": BLOCK})
+    program = shared_program(_places, ["*i64", pointer(x.dtype), "*i64", "i64", "i64", "i64", "i64"], {"BLOCK": BLOCK})
 
     def run(outs: Any, x: View) -> list[View]:
-        x = dense(x)
+        x = contiguous(x)
         starts, count = counted(x)
         shape, n = x.spec.shape, x.spec.numel
         made = empty(Spec(Layout((len(shape), count)), dt.int64, x.spec.device))

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..programs.layouts import dense
+from ..programs.layouts import contiguous
 from ..rows import cuda
 from ..runtime.views import View
 from .addmm import started
-from .matmul.plan import Activated, turned
+from .matmul.plan import Activated, transposed
 from .matmul.products import is_row, takes
 
 
@@ -18,11 +18,11 @@ from .matmul.products import is_row, takes
 def linear_activated(x: Any, weight: Any, bias: Any, activation: str) -> Any:
     if weight.ndim != 2 or not is_row(bias, weight.shape[0]):
         return None
-    right = turned(weight.spec)
+    right = transposed(weight.spec)
     plan = Activated(x.spec, right, _out(x, right), None if bias is None else bias.dtype, activation)
 
     def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
-        bias = None if bias is None else dense(bias)
+        bias = None if bias is None else contiguous(bias)
         w = View(weight.ptr, right, weight.storage)
         plan(outs[0], x, w, bias=0 if bias is None else bias.ptr)
 
@@ -45,7 +45,7 @@ def addmm_activated(x: Any, a: Any, b: Any, beta: Any, alpha: Any, activation: s
 
     def run(outs: list[View], x: View, a: View, b: View, beta: Any, alpha: Any) -> None:
         if biased is not None and beta == 1 and alpha == 1:
-            x = dense(x)
+            x = contiguous(x)
             biased(outs[0], a, b, bias=x.ptr)
             return
         started(x, outs[0], beta)

@@ -10,7 +10,7 @@ from ....core.layout import Spec, contiguous_strides
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
 from ..programs.gather import Rule, taken
-from ..programs.index_space import Places, added, by_spec, without, word
+from ..programs.index_space import IndexSpace, added, cached_by_spec, without, word
 from ..programs.program import pointer
 from ..rows import cuda
 from ..runtime.views import View, empty
@@ -20,7 +20,7 @@ def _source(size: int, before: int, after: int, mode: str) -> Rule:
     """Where a padded position's value comes from."""
     first, last = max(-before, 0), size - max(-after, 0)
 
-    def rule(p: Places, d: int, c: str) -> str:
+    def rule(p: IndexSpace, d: int, c: str) -> str:
         top, b = p.arg(f"top{d}", size - 1), p.arg(f"before{d}", before)
         at = f"({c} - {b})"
         if mode == "constant":
@@ -61,7 +61,7 @@ def pad(x: Any, pad: Any, mode: str) -> Any:
     if 0 in _padded(x.shape, pad):
         return lambda outs, x: None
     rules = rules_of(x.shape, pad, mode)
-    find = by_spec(lambda s: taken(f"pad_{mode}", x, s.shape, s.strides, rules))
+    find = cached_by_spec(lambda s: taken(f"pad_{mode}", x, s.shape, s.strides, rules))
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
 
 
@@ -75,7 +75,7 @@ def pad_transpose(x: Any, size: Any, pad: Any, mode: str) -> Any:
     strides = contiguous_strides(shape)
     rules = rules_of(shape, pad, mode)
     dims = tuple(rules)
-    p = Places(x.shape, [x.strides, without(strides, *dims)], apart=dims, reach=math.prod(shape))
+    p = IndexSpace(x.shape, [x.strides, without(strides, *dims)], apart=dims, reach=math.prod(shape))
     parts = []
     for d, rule in rules.items():
         p.add(f"c{d} = {rule(p, d, p.at(d))}")

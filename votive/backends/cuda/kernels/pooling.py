@@ -14,7 +14,7 @@ from ....core import dtype as dt
 from ....core.layout import Spec
 from ...common.windows import taps_within
 from ..programs.copy import copy_view
-from ..programs.index_space import Places, added, by_spec, without
+from ..programs.index_space import IndexSpace, added, cached_by_spec, without
 from ..programs.program import pointer
 from ..programs.types import floats
 from ..rows import cuda
@@ -37,10 +37,10 @@ class Box:
     these make.
     """
 
-    low: Callable[[Places, str, str], str]
-    high: Callable[[Places, str, str], str]
+    low: Callable[[IndexSpace, str, str], str]
+    high: Callable[[IndexSpace, str, str], str]
     most: int
-    count: Callable[[Places, str, str], str] | None = None
+    count: Callable[[IndexSpace, str, str], str] | None = None
     far: int = 0
 
 
@@ -54,7 +54,7 @@ def boxed(name: str, x: Any, n: int, boxes: list[Box], divisor: float | None, fr
     far = max(reach(x), *(box.far for box in boxes))
 
     def build(out: Spec) -> Any:
-        p = Places(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=far)
+        p = IndexSpace(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=far)
         lines = [f"acc = (r * 0 + n * 0).to({wide})"]
         for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
             at, tag = p.at(d), f"d{k}"
@@ -88,7 +88,7 @@ def boxed(name: str, x: Any, n: int, boxes: list[Box], divisor: float | None, fr
         lines.append(p.store("acc.to(o.dtype.element_ty)"))
         return p.kernel(name, {"o": pointer(out.dtype), "x": pointer(x.dtype)}, lines)
 
-    return by_spec(build)
+    return cached_by_spec(build)
 
 
 def span(i: int, o: int, k: int, s: int, p: int, d: int = 1) -> int:
@@ -99,20 +99,20 @@ def span(i: int, o: int, k: int, s: int, p: int, d: int = 1) -> int:
 def _window(i: int, o: int, k: int, s: int, p_: int, include_pad: bool) -> Box:
     """The boxes of an average over windows."""
 
-    def start(p: Places, o: str, t: str) -> str:
+    def start(p: IndexSpace, o: str, t: str) -> str:
         return f"({o} * {p.arg(f'{t}_s', s)} - {p.arg(f'{t}_p', p_)})"
 
-    def low(p: Places, o: str, t: str) -> str:
+    def low(p: IndexSpace, o: str, t: str) -> str:
         return f"tl.maximum({start(p, o, t)}, 0)"
 
-    def end(p: Places, o: str, t: str) -> str:
+    def end(p: IndexSpace, o: str, t: str) -> str:
         room = p.arg(f"{t}_room", i + p_)
         return f"tl.minimum({start(p, o, t)} + {p.arg(f'{t}_k', k)}, {room})"
 
-    def high(p: Places, o: str, t: str) -> str:
+    def high(p: IndexSpace, o: str, t: str) -> str:
         return f"tl.minimum({end(p, o, t)}, {p.arg(f'{t}_i', i)})"
 
-    def count(p: Places, o: str, t: str) -> str:
+    def count(p: IndexSpace, o: str, t: str) -> str:
         if include_pad:
             return f"({end(p, o, t)} - {start(p, o, t)})"
         return f"({high(p, o, t)} - {low(p, o, t)})"
@@ -123,14 +123,14 @@ def _window(i: int, o: int, k: int, s: int, p_: int, include_pad: bool) -> Box:
 def _covering(i: int, places: int, k: int, s: int, p_: int, count: Any) -> Box:
     """Which windows hold an element: those that start no later, and end after it."""
 
-    def low(p: Places, e: str, t: str) -> str:
+    def low(p: IndexSpace, e: str, t: str) -> str:
         step = p.arg(f"{t}_s", s)
         back = p.arg(f"{t}_back", k - 1 - p_) if k - 1 - p_ >= 0 else f"-{p.arg(f'{t}_ahead', p_ - k + 1)}"
         return (
             f"tl.maximum(({e} - ({back}) + {step} - 1) // {step}, 0)" if s > 1 else (f"tl.maximum({e} - ({back}), 0)")
         )
 
-    def high(p: Places, e: str, t: str) -> str:
+    def high(p: IndexSpace, e: str, t: str) -> str:
         step = p.arg(f"{t}_s", s)
         last = f"({e} + {p.arg(f'{t}_p', p_)}) // {step} + 1"
         return f"tl.minimum({last}, {p.arg(f'{t}_o', places)})"
@@ -178,7 +178,7 @@ def _largest(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation
 
     def build(out: Spec) -> Any:
         strides = [out.strides, without(x.strides, *dims)]
-        p = Places(out.shape, strides, apart=dims, reach=far)
+        p = IndexSpace(out.shape, strides, apart=dims, reach=far)
         lines = [f"best = tl.full((BM, BN), {low}, {kind})", "at = r * 0 + n * 0 - 1"]
         pad, good, offset, flat = "", "inside", p.offsets[1] or "0", "0"
         for k, d in enumerate(dims):
@@ -211,7 +211,7 @@ def _largest(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation
             lines.append(p.store("at.to(tl.int64)", pointer="places"))
         return p.kernel("max_pool", types, lines)
 
-    return with_places(by_spec(build), named)
+    return with_places(cached_by_spec(build), named)
 
 
 def with_places(find: Any, named: bool = True) -> Any:
@@ -249,7 +249,7 @@ def max_pool_transpose(g: Any, index: Any, size: Any) -> Any:
 
     def build(out: Spec) -> Any:
         kept = (*out.strides[:first], *(0,) * n)
-        p = Places(g.shape, [kept, index.strides, g.strides], reach=reach(out), order=2)
+        p = IndexSpace(g.shape, [kept, index.strides, g.strides], reach=reach(out), order=2)
         lines, rest = [f"i = {p.load('index', 1)}.to(tl.int64)"], "i"
         terms = []
         for d in range(n - 1, -1, -1):
@@ -266,7 +266,7 @@ def max_pool_transpose(g: Any, index: Any, size: Any) -> Any:
         types = {"o": pointer(SUMS[g.dtype]), "g": pointer(g.dtype), "index": pointer(index.dtype)}
         return p.kernel("put_back", types, lines)
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def run(outs: list[View], g: View, index: View) -> None:
         with summed(outs[0], None) as to:

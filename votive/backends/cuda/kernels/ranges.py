@@ -9,7 +9,7 @@ import numpy as np
 
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
-from ..programs.index_space import Places
+from ..programs.index_space import IndexSpace
 from ..programs.program import TYPE, pointer
 from ..rows import cuda
 from ..runtime.views import empty, to_device
@@ -29,7 +29,7 @@ def arange(start: Any, step: Any, size: int, dtype: dt.dtype, device: Any) -> An
     if dtype not in TYPE or any(isinstance(v.spec, complex) for v in (start, step)):
         return None
     kind = ("i64", int) if dtype.category == dt.INT else ("fp64", float)
-    p = Places((size,), [(1,)], apart=(0,))
+    p = IndexSpace((size,), [(1,)], apart=(0,))
     y = "y = start + n.to(tl.int64) * step" if kind[0] == "i64" else ("y = start + n.to(tl.float64) * step")
     body = [y, *_stored(dtype), p.store("y.to(o.dtype.element_ty)")]
     run = p.kernel("arange", {"o": pointer(dtype), "start": kind[0], "step": kind[0]}, body)
@@ -37,7 +37,7 @@ def arange(start: Any, step: Any, size: int, dtype: dt.dtype, device: Any) -> An
 
 
 def _spaced(name: str, steps: int, dtype: dt.dtype, power: list[str], types: dict[str, str]) -> Any:
-    p = Places((steps,), [(1,)], apart=(0,))
+    p = IndexSpace((steps,), [(1,)], apart=(0,))
     # Counted from the nearer end, so that both are exact.
     body = [
         "i = n.to(tl.float64)",
@@ -102,7 +102,7 @@ def choose(n: int, r: int, with_replacement: bool, device: Any) -> Any:
             among = n - c + left - 2 if with_replacement else n - c - 1
             ways[c, left] = math.comb(among, left - 1)
     count = math.comb(n + r - 1, r) if with_replacement else math.comb(n, r)
-    p = Places((count if n else 0,), [(r,)], apart=(0,), reach=count * r)
+    p = IndexSpace((count if n else 0,), [(r,)], apart=(0,), reach=count * r)
     width, steps = p.arg("width", r + 1), p.arg("steps", n + r)
     again = "0" if with_replacement else "1"
     run = p.kernel(

@@ -15,7 +15,7 @@ from ....formula.expr import apply
 from ...common.slot import Slot
 from ..device import math as m
 from ..programs.copy import copy_view
-from ..programs.layouts import block, dense, row_stride
+from ..programs.layouts import contiguous, row_block, row_stride
 from ..programs.program import TYPE, Program, pointer
 from ..programs.reduction import row_reducer
 from ..programs.types import wide
@@ -112,15 +112,15 @@ def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     kept = [d for d in range(spec.ndim) if d not in dim]
     order = [*kept, *dim]
     shape = tuple(spec.shape[d] for d in order)
-    turned = spec.like(shape, strides=tuple(spec.strides[d] for d in order))
+    permuted = spec.like(shape, strides=tuple(spec.strides[d] for d in order))
     rows = math.prod(spec.shape[d] for d in kept)
     n = math.prod(spec.shape[d] for d in dim)
     if not rows or not n:
         return None
-    flat = row_stride(turned, len(dim))
-    source = turned if flat is not None else turned.like(shape)
+    flat = row_stride(permuted, len(dim))
+    source = permuted if flat is not None else permuted.like(shape)
     distance = row_stride(source, len(dim))
-    bn, warps = block(n, 4096)
+    bn, warps = row_block(n, 4096)
     program = Program(
         _logsumexp,
         [pointer(spec.dtype), pointer(spec.dtype), "i32", "i32", "i64"],
@@ -129,9 +129,9 @@ def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     )
 
     def run(outs: list[View], x: View) -> None:
-        v = View(x.ptr, turned, x.storage)
+        v = View(x.ptr, permuted, x.storage)
         if flat is None:
-            v = dense(v)
+            v = contiguous(v)
         program((rows,), outs[0].ptr, v.ptr, rows, n, distance)
 
     return run

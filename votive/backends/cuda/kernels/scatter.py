@@ -9,7 +9,7 @@ from ....core import dtype as dt
 from ....core.layout import Spec
 from ..programs.copy import copy_view
 from ..programs.fill import bits
-from ..programs.index_space import Places, added, by_spec, without, word
+from ..programs.index_space import IndexSpace, added, cached_by_spec, without, word
 from ..programs.lines import key_type, ordered
 from ..programs.pointwise import _TL
 from ..programs.program import TYPE, pointer
@@ -23,12 +23,12 @@ def _usable(index: Any) -> bool:
     return index.dtype in (dt.int64, dt.int32) or not index.numel
 
 
-def _places(out: Spec, dim: int, index: Any, src: Any) -> tuple[Places, str]:
+def _places(out: Spec, dim: int, index: Any, src: Any) -> tuple[IndexSpace, str]:
     """Places of the index, and the text of where each writes in `out`."""
     steps = lined(out)[1]
     shape, at = lined(index)
     given = lined(src)[1] if src is not None else (0,) * len(shape)
-    p = Places(shape, [without(steps, dim), at, given], reach=reach(out), order=2)
+    p = IndexSpace(shape, [without(steps, dim), at, given], reach=reach(out), order=2)
     return p, spot(p, 0, f"i * {p.arg('os', steps[dim])}")
 
 
@@ -57,7 +57,7 @@ def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
             ],
         )
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def run(outs: list[View], x: View, index: View, src: Any) -> None:
         if tensor:
@@ -88,7 +88,7 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
             [*checked(p, "i", p.load("index", 1), size), *added(place, p.load("src", 2), "inside & (i_bad == 0)")],
         )
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def run(outs: list[View], x: View, index: View, src: View) -> None:
         src = apart(src, outs[0])
@@ -113,7 +113,7 @@ def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: b
     lowest = -(2**63) if key is dt.int64 else -(2**31)
     keys = x.spec.like(x.shape, dtype=key)
     kind = pointer(x.dtype)
-    p = Places(x.shape, [keys.strides, x.strides])
+    p = IndexSpace(x.shape, [keys.strides, x.strides])
     none = f"tl.full((BM, BN), {lowest}, {_TL[TYPE[key]]})"
     begin = p.kernel(
         "scatter_keys",
@@ -139,7 +139,7 @@ def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: b
         )
 
     def writing(out: Spec) -> Any:
-        w = Places(out.shape, [out.strides, keys.strides, x.strides])
+        w = IndexSpace(out.shape, [out.strides, keys.strides, x.strides])
         back = f"m.value_of(k, {_TL[TYPE[x.dtype]]}, {largest})"
         types = {"o": kind, "keys": pointer(key), "x": kind}
         return w.kernel(
@@ -152,7 +152,7 @@ def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: b
             ],
         )
 
-    reads, writes = by_spec(reading), by_spec(writing)
+    reads, writes = cached_by_spec(reading), cached_by_spec(writing)
 
     def run(outs: list[View], x: View, index: View, src: View) -> None:
         made = empty(keys)
@@ -221,7 +221,7 @@ def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool) -> Any:
             ],
         )
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def run(outs: list[View], x: View, index: View, src: View) -> None:
         if kind.is_floating_point:

@@ -10,7 +10,7 @@ import triton.language as tl
 from ....core.layout import Spec
 from ..device import math as m
 from ..programs.copy import copy_view
-from ..programs.layouts import block, dense, last, power, row_stride, sizes
+from ..programs.layouts import contiguous, last, next_power_of_two, row_block, row_stride, sizes
 from ..programs.program import Program, pointer
 from ..programs.types import floats, wide
 from ..rows import cuda
@@ -99,8 +99,8 @@ def _forward(x: Spec, out: Spec, log: bool) -> Any:
     types = [pointer(out.dtype), pointer(x.dtype), "i32", "i32", "i64", "i64"]
     fixed = {"LOG": log, "WIDE": wide(x.dtype)}
     if n <= WHOLE:
-        bn, warps = block(n, WHOLE)
-        bm = max(1, min(1024 // bn, power(rows)))
+        bn, warps = row_block(n, WHOLE)
+        bm = max(1, min(1024 // bn, next_power_of_two(rows)))
         program = Program(_softmax, types, {**fixed, "BM": bm, "BN": bn}, warps=warps)
         grid = (-(-rows // bm),)
     else:
@@ -120,21 +120,21 @@ def _rows(x: Any, dim: int, launch: Any, *extra: Any) -> Any:
         spec = spec.like((1,))
     out = spec.dense_like()
     views = [spec, *(e.spec if e.ndim else e.spec.like((1,)) for e in extra)]
-    turned = [last(s, dim) for s in views]
+    permuted = [last(s, dim) for s in views]
     target = last(out, dim)
-    direct = row_stride(target) is not None and all(row_stride(t) is not None for t in turned)
+    direct = row_stride(target) is not None and all(row_stride(t) is not None for t in permuted)
     if direct:
-        go = launch(turned, target)
+        go = launch(permuted, target)
 
         def run(outs: list[View], *values: View) -> None:
             go(View(outs[0].ptr, target, None), *values[: len(views)])
 
         return run
-    packed = [t.like(t.shape) for t in turned]
+    packed = [t.like(t.shape) for t in permuted]
     go = launch(packed, target.like(target.shape))
 
     def run_packed(outs: list[View], *values: View) -> None:
-        moved = [dense(View(v.ptr, t, v.storage)) for v, t in zip(values, turned, strict=False)]
+        moved = [contiguous(View(v.ptr, t, v.storage)) for v, t in zip(values, permuted, strict=False)]
         made = empty(target.like(target.shape))
         go(made, *moved)
         copy_view(View(outs[0].ptr, target, outs[0].storage), made)
@@ -155,8 +155,8 @@ def log_softmax(x: Any, dim: int) -> Any:
 def _gradient(specs: list[Spec], out: Spec, log: bool) -> Any:
     y, g = specs
     rows, n = sizes(y)
-    bn, warps = block(n, 8192)
-    bm = max(1, min(1024 // bn, power(rows)))
+    bn, warps = row_block(n, 8192)
+    bm = max(1, min(1024 // bn, next_power_of_two(rows)))
     strides = [row_stride(s) for s in (out, g, y)]
     types = [pointer(out.dtype), pointer(g.dtype), pointer(y.dtype), "i32", "i32", "i64", "i64", "i64"]
     program = Program(_backward, types, {"LOG": log, "WIDE": wide(y.dtype), "BM": bm, "BN": bn}, warps=warps)

@@ -8,7 +8,7 @@ from ....core import dtype as dt
 from ....core.layout import Layout, Spec, has_overlap
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
-from ..programs.index_space import Places, added, window, word
+from ..programs.index_space import IndexSpace, added, window, word
 from ..programs.program import TYPE, pointer
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
@@ -18,7 +18,7 @@ from ..runtime.views import View, empty, zero
 def visits(length: int, size: Any, stride: Any, offset: int, dtype: dt.dtype, device: Any) -> Any:
     if dtype not in TYPE:
         return None
-    p = Places(size, [stride], reach=length)
+    p = IndexSpace(size, [stride], reach=length)
     shift = p.arg("offset", offset)
     count = p.kernel(
         "visits",
@@ -28,7 +28,7 @@ def visits(length: int, size: Any, stride: Any, offset: int, dtype: dt.dtype, de
             "tl.atomic_add(o + at, 1, mask=inside, sem='relaxed')",
         ],
     )
-    flat = Places((length,), [(1,)])
+    flat = IndexSpace((length,), [(1,)])
     finish = flat.kernel(
         "visited",
         {"o": pointer(dtype), "x": "*i32"},
@@ -52,7 +52,7 @@ def _added(x: Any, stride: Any, offset: int) -> Any:
     if x.dtype not in SUMS:
         return None
     kind = SUMS[x.dtype]
-    p = Places(x.shape, [stride, x.strides], order=1)
+    p = IndexSpace(x.shape, [stride, x.strides], order=1)
     types = {"o": pointer(kind), "x": pointer(x.dtype)}
     add = p.kernel("add_window", types, added(spot(p, 0), p.load("x", 1)))
 

@@ -9,7 +9,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from ..programs.layouts import dense, power
+from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.program import TYPE, Program
 from ..rows import cuda
 from ..runtime.faults import faults
@@ -36,7 +36,9 @@ def _check(fault, ends, N, total, most, BN: tl.constexpr):
 def _checking(ends: Any, total: int, name: str) -> Any:
     """check(ends, longest): sequences lie one after another inside of the positions."""
     N = ends.shape[0] - 1
-    program = Program(_check, ["*i32", "*" + TYPE[ends.dtype], "i32", "i64", "i64"], {"BN": power(max(N, 16))})
+    program = Program(
+        _check, ["*i32", "*" + TYPE[ends.dtype], "i32", "i64", "i64"], {"BN": next_power_of_two(max(N, 16))}
+    )
     fault = faults.place(
         ValueError,
         f"varlen_attn: cu_seq_{name} must begin at 0, never fall, end within {total} positions and "
@@ -46,7 +48,7 @@ def _checking(ends: Any, total: int, name: str) -> Any:
 
 
 def _addresses(*given: Any) -> tuple[Any, ...]:
-    return tuple(None if x is None else dense(x) for x in given)
+    return tuple(None if x is None else contiguous(x) for x in given)
 
 
 @cuda("_varlen_attention", accepts=takes)
@@ -145,13 +147,13 @@ def varlen_attention_backward(
             launch(
                 made,
                 packed(g),
-                dense(g_lse),
+                contiguous(g_lse),
                 packed(q),
                 packed(k),
                 packed(v),
                 0,
                 packed(out),
-                dense(lse),
+                contiguous(lse),
                 tuple(x.ptr for x in where),
                 STILL,
                 max(right, 0),

@@ -20,7 +20,7 @@ from ....core.errors import CudaError
 from .. import runtime as rt
 from ..runtime import fast_path
 from ..runtime.autotune import WORTH_TIMING, fastest
-from ..runtime.faults import told_at_once
+from ..runtime.faults import check_at_once
 
 _TYPE = {
     dt.float32: 0,
@@ -322,7 +322,7 @@ class Product(fast_path.Product):  # type: ignore[misc]
         if code:
             self._failed(code)
         if rt.SYNC:
-            told_at_once()
+            check_at_once()
 
     def _failed(self, code: int) -> None:
         check(code, "cublasLtMatmul")

@@ -10,7 +10,7 @@ import numpy as np
 from ....core import dtype as dt
 from ....core.layout import Spec
 from .. import runtime as rt
-from ..programs.index_space import Places, by_spec, word
+from ..programs.index_space import IndexSpace, cached_by_spec, word
 from ..runtime.views import View
 
 
@@ -39,12 +39,12 @@ def _converted(value: Any, dtype: dt.dtype) -> int:
 
 def filler(spec: Spec) -> Any:
     """`fill(address, bits)` for memory of a layout."""
-    p = Places(spec.shape, [spec.strides])
+    p = IndexSpace(spec.shape, [spec.strides])
     types = {"o": word(spec.dtype), "v": "i64"}
     return p.kernel("fill", types, [p.store("v.to(o.dtype.element_ty)")])  # type: ignore[arg-type]
 
 
-_fillers = by_spec(filler)
+_fillers = cached_by_spec(filler)
 
 
 def fill_view(to: View, value: Any) -> None:

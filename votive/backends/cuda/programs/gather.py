@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..programs.index_space import Places, without, word
+from ..programs.index_space import IndexSpace, without, word
 
-Rule = Callable[[Places, int, str], str]
+Rule = Callable[[IndexSpace, int, str], str]
 
 
 def taken(
@@ -20,7 +20,7 @@ def taken(
     the source have a value that the kernel is given.
     """
     dims = tuple(rules)
-    p = Places(
+    p = IndexSpace(
         shape,
         [strides, without(x.strides, *dims)],
         apart=dims,

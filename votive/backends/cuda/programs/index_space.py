@@ -29,7 +29,7 @@ def word(dtype: dt.dtype) -> str | None:
     return None if found is None else {1: "*u8", 2: "*i16", 4: "*i32", 8: "*i64"}[found.itemsize]
 
 
-class Places:
+class IndexSpace:
     """The text that finds places. `strides`: per operand; that of `order` decides the order of
     visits, so that it is read or written in whole lines.
 
@@ -49,7 +49,7 @@ class Places:
         self.params: list[str] = []
         self.values: list[int] = []
         self.lines: list[str] = []
-        sizes, steps, names = _joined(shape, strides, apart, order)
+        sizes, steps, names = _merged(shape, strides, apart, order)
         self._name = dict(names)
         far = [sum(abs(s) * (n - 1) for s, n in zip(st, sizes, strict=True)) for st in steps]
         self.wide = max([self.numel, reach, *far]) >= 2**31 - 2**20
@@ -180,7 +180,7 @@ class _Nothing(Bound):
 _NOTHING = _Nothing()
 
 
-def _joined(
+def _merged(
     shape: Sequence[int], strides: Sequence[Sequence[int]], apart: Collection[int], order: int
 ) -> tuple[list[int], list[list[int]], list[tuple[int, int]]]:
     dims = [d for d in range(len(shape)) if shape[d] != 1]
@@ -225,7 +225,7 @@ def window(v: View, shape: Sequence[int], strides: Sequence[int], offset: int) -
     return View(v.ptr + offset * spec.dtype.itemsize, spec, v.storage)
 
 
-def by_spec(build: Any) -> Any:
+def cached_by_spec(build: Any) -> Any:
     """`build(spec)` of the memory that is written, remembered: in place it may be any layout."""
     made: dict[Spec, Any] = {}
 

@@ -12,7 +12,7 @@ from ....core import dtype as dt
 from ....core.layout import Layout, Spec
 from ..device.math import key_of, sought
 from ..runtime.views import View, empty
-from .layouts import dense, last, row_stride
+from .layouts import contiguous, last, row_stride
 from .program import Program
 
 # Triton's integers in which elements are compared.
@@ -46,7 +46,7 @@ class Lines:
         stride = row_stride(spec)
         if stride is not None:
             return moved, stride
-        return dense(moved), self.n
+        return contiguous(moved), self.n
 
     def even(self, spec: Spec, dim: int) -> bool:
         """Whether all lines begin at multiples of 16."""
@@ -78,7 +78,9 @@ def _shared(
     return made
 
 
-def shared(fn: Any, types: list[str], constants: dict[str, Any], even: tuple[int, ...] = (), **options: Any) -> Program:
+def shared_program(
+    fn: Any, types: list[str], constants: dict[str, Any], even: tuple[int, ...] = (), **options: Any
+) -> Program:
     """A program that other plans with the same types and constants use too. `even`: which of its
     numbers are multiples of 16.
     """
@@ -90,4 +92,4 @@ def scratch(like: Spec, count: int, dtype: dt.dtype) -> View:
     return empty(Spec(Layout((count,)), dtype, like.device))
 
 
-__all__ = ["Lines", "cut", "key_of", "key_type", "lines", "ordered", "scratch", "shared", "sought"]
+__all__ = ["Lines", "cut", "key_of", "key_type", "lines", "ordered", "scratch", "shared_program", "sought"]

@@ -16,10 +16,10 @@ def merged(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[list
     """
     dims = [d for d in range(len(shape)) if shape[d] != 1]
     dims.sort(key=lambda d: -strides[0][d])
-    return joined(shape, dims, strides)
+    return merge_neighbours(shape, dims, strides)
 
 
-def joined(
+def merge_neighbours(
     shape: tuple[int, ...], dims: list[int], strides: list[tuple[int, ...]]
 ) -> tuple[list[int], list[list[int]]]:
     """Sizes and strides of some dimensions in order, neighbours joined where all operands agree."""
@@ -90,9 +90,9 @@ class Shape:
             dense = [d for d in range(last) if s[d] == 1 and sizes[d] > 1]
             if dense and s[last] not in (0, 1):
                 other = dense[0]
-        turned = any(s[other] == 1 and s[last] not in (0, 1) for s in strides[1:])
+        transposed = any(s[other] == 1 and s[last] not in (0, 1) for s in strides[1:])
         wide = 1 << (sizes[last] - 1).bit_length()
-        if turned:
+        if transposed:
             bn, bm = 32, self.block // 32
         else:
             bn = min(self.block, wide)

@@ -173,20 +173,20 @@ class Here(threading.local):
         fast_path.say(self.device, self.stream, self.pool)
         self.kept: list[Any] = []
         self._workspace: Block | None = None
-        self._draws: Any = None
+        self._generator: Any = None
 
     def end_capture(self) -> list[Any]:
         """Launches run again; gives what the graph must keep alive."""
         self.capturing = False
         self.private = {}
         self._refresh()
-        if self._draws is not None:
-            self._draws.end()
+        if self._generator is not None:
+            self._generator.end()
         return self.kept
 
-    def draws(self) -> Any:
-        """The random draws of the graph being captured."""
-        return self._draws
+    def generator(self) -> Any:
+        """The generator state of the graph being captured."""
+        return self._generator
 
     def workspace(self) -> Block:
         """Scratch memory of the graph being captured."""

@@ -167,7 +167,7 @@ class Pool:
                 insort(self.merged[block.segment.small], block)
         self.bins = {}
         for small, free in self.merged.items():
-            joined: list[Block] = []
+            combined: list[Block] = []
             gone: set[int] = set()
             for block in sorted(free, key=lambda b: b.ptr):
                 if id(block) in gone:
@@ -179,9 +179,9 @@ class Pool:
                     block.after = other.after
                     if other.after is not None:
                         other.after.before = block
-                joined.append(block)
-            joined.sort()
-            self.merged[small] = joined
+                combined.append(block)
+            combined.sort()
+            self.merged[small] = combined
 
     def release(self) -> int:
         """Give whole free segments back to the driver; says how many bytes."""

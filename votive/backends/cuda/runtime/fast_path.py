@@ -36,7 +36,7 @@ class _Product:
     def _general(self, left: int, right: int, out: int, **how: Any) -> None:
         raise NotImplementedError
 
-    def _arrange(self, *told: Any) -> None:
+    def _arrange(self, *settings: Any) -> None:
         """What the library is told with every call."""
 
     def _settle(self, *way: Any) -> None:

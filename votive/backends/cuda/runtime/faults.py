@@ -67,7 +67,7 @@ class _Faults:
 faults = _Faults()
 
 
-def told_at_once() -> None:
+def check_at_once() -> None:
     """Wait for what was launched and raise what it found, for VOTIVE_CUDA_SYNC. A launch that is
     recorded does not run yet.
     """

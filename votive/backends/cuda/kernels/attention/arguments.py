@@ -10,7 +10,7 @@ from typing import Any
 from .....core import dtype as dt
 from ...programs.copy import copy_view
 from ...programs.generator_state import shift
-from ...programs.layouts import dense
+from ...programs.layouts import contiguous
 from ...programs.program import TYPE
 from ...runtime.views import View, empty
 from ..random.distributions import _word as word
@@ -37,7 +37,7 @@ def fits(D: int, E: int, dtype: dt.dtype) -> bool:
 def packed(v: View) -> View:
     """Features side by side: a copy where they are not."""
     s = v.spec
-    return v if s.strides[-1] == 1 or s.shape[-1] == 1 else dense(v)
+    return v if s.strides[-1] == 1 or s.shape[-1] == 1 else contiguous(v)
 
 
 def strides_of(slot: Any) -> tuple[int, ...]:

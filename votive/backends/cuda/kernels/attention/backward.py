@@ -8,7 +8,7 @@ from typing import Any
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
-from ...programs.layouts import dense, power
+from ...programs.layouts import contiguous, next_power_of_two
 from ...programs.program import TYPE, Program
 from ...rows import cuda
 from ...runtime.views import View, empty
@@ -57,7 +57,7 @@ def backward(
     B, H, T, S = sizes
     KH, D, E = k.shape[1], q.shape[-1], v.shape[-1]
     G = H // max(KH, 1)
-    bd, be = power(max(D, 16)), power(max(E, 16))
+    bd, be = next_power_of_two(max(D, 16)), next_power_of_two(max(E, 16))
     kind, mask_type = mask_kind(mask)
     noise = noise_kind(p, S)
     fixed = {
@@ -238,7 +238,7 @@ def attention_backward(
         offset: int,
     ) -> None:
         q, k, v, g, out = packed(q), packed(k), packed(v), packed(g), packed(out)
-        g_lse, lse = dense(g_lse), dense(lse)
+        g_lse, lse = contiguous(g_lse), contiguous(lse)
         drawn = noise(seed, counter)
         at = 0 if mask is None else mask.ptr
         made = [room(x) for x in outs[:3]]

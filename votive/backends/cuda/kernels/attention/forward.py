@@ -10,7 +10,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from ...programs.layouts import power
+from ...programs.layouts import next_power_of_two
 from ...programs.program import TYPE, Program
 from ...rows import cuda
 from ...runtime.views import View
@@ -200,11 +200,11 @@ def forward(
     """
     B, H, T, S = sizes
     D, E, G = q.shape[-1], v.shape[-1], H // max(k.shape[1], 1)
-    wide, be = power(max(D, 16)), power(max(E, 16))
+    wide, be = next_power_of_two(max(D, 16)), next_power_of_two(max(E, 16))
     kind, mask_type = mask_kind(mask)
     noise = noise_kind(p, S)
     bm, bn, warps, stages, more = tile(FORWARD, q.dtype, max(wide, be), kind, noise)
-    bm = min(bm, max(16, power(T)))
+    bm = min(bm, max(16, next_power_of_two(T)))
     strides: tuple[int, ...] = (*strides_of(out), *strides_of(q), *strides_of(k), *strides_of(v))
     lengths = [x.shape[0 if ends else 2] for x in (q, q, k, v)]
     types = ["*" + TYPE[q.dtype], "*fp32", *("*" + TYPE[x.dtype] for x in (q, k, v)), mask_type]

@@ -11,7 +11,7 @@ from .....formula import var
 from ....common.slot import Slot
 from ...programs.copy import copy_view
 from ...programs.fill import parts
-from ...programs.index_space import by_spec, window
+from ...programs.index_space import cached_by_spec, window
 from ...rows import cuda
 from ...runtime.views import View, empty
 from ..convolution import convolve as convolution
@@ -42,7 +42,7 @@ def _four(fn: Any, x: Any, y: Any, *static: Any) -> Any:
         half = out.like(out.shape, dtype=out.dtype.to_real())
         return half, _real(_A - _B, half), _real(_A + _B, half)
 
-    find = by_spec(joins)
+    find = cached_by_spec(joins)
 
     def run(out: View, x: View, y: View) -> None:
         half, less, more = find(out.spec)
@@ -70,7 +70,7 @@ def _biased(fn: Any, x: Any, weight: Any, bias: Any, *static: Any) -> Any:
         strides = (0, bias.strides[0], *(0,) * (out.ndim - 2))
         return elementwise(_A + _B, "ab", [out, out.like(out.shape, strides=strides)], out)
 
-    find = by_spec(adding)
+    find = cached_by_spec(adding)
 
     def launch(outs: list[View], x: View, weight: View, bias: Any = None) -> None:
         run(outs[0], x, weight)

@@ -16,7 +16,7 @@ from ...programs.pointwise import compile_formula
 from ...rows import cuda
 from ...runtime.views import View, empty, zero
 from ..matmul.kernels import Plain, Side
-from ..matmul.plan import Planned, stretched, turned
+from ..matmul.plan import Planned, stretched, transposed
 
 
 def _part(s: Side) -> Side:
@@ -69,7 +69,7 @@ def elementwise(body: Any, names: str, specs: list[Any], out: Spec) -> Any:
 def linear(x: Any, weight: Any, bias: Any) -> Any:
     if not x.numel or not weight.numel:
         return None
-    right = turned(weight.spec)
+    right = transposed(weight.spec)
     plan = Planned(x.spec, right, x.spec)
     lead = x.shape[:-1]
     out = x.spec.like(lead if weight.ndim == 1 else (*lead, weight.shape[0]))

@@ -17,7 +17,7 @@ from ...programs.complex_pointwise import pairs_of
 from ...programs.copy import copy_view
 from ...programs.fill import fill_view
 from ...programs.index_space import window
-from ...programs.layouts import dense
+from ...programs.layouts import contiguous
 from ...rows import cuda
 from ...runtime.views import View, empty
 from .. import diagonal, embedding, fold, index, index_put, masked, padding, rearrange, reduction, scatter, strided
@@ -221,7 +221,7 @@ def take(x: Any, index: Any) -> Any:
     run = index_put.index(flat, (index,), (0,))
 
     def launch(outs: list[View], x: View, index: View) -> None:
-        x = dense(x)
+        x = contiguous(x)
         to = View(outs[0].ptr, pairs_of(outs[0].spec), outs[0].storage)
         run([to], View(x.ptr, flat.spec, x.storage), [index])
 
@@ -238,7 +238,7 @@ def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
     run = index_put.index_put(Slot(0, flat), (Slot(1, places),), (0,), Slot(2, given), accumulate)
 
     def launch(outs: list[View], x: View, index: View, source: View) -> None:
-        x, source, index = dense(x), dense(source), dense(index)
+        x, source, index = contiguous(x), contiguous(source), contiguous(index)
         to = View(outs[0].ptr, flat, outs[0].storage)
         values = View(source.ptr, given, source.storage)
         where = View(index.ptr, places, index.storage)
@@ -264,7 +264,7 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
     flat = x.spec.like((x.numel, 2), dtype=dt.float64)
 
     def launch(outs: list[View], x: View, mask: View, source: View) -> None:
-        mask, source = dense(mask), dense(source)
+        mask, source = contiguous(mask), contiguous(source)
         line = View(mask.ptr, mask.spec.like((mask.spec.numel,)), mask.storage)
         (where,) = masked.nonzero(Slot(0, line.spec))(None, line)
         count = where.spec.numel
@@ -288,7 +288,7 @@ def rows_of(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: boo
     run = embedding.embedding(Slot(0, wide), indices, padding_idx, scale_grad_by_freq)
 
     def launch(outs: list[View], weight: View, indices: View) -> None:
-        weight = dense(weight)
+        weight = contiguous(weight)
         run(outs, View(weight.ptr, wide, weight.storage), indices)
 
     return run and launch
@@ -301,7 +301,7 @@ def rows_back(g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_f
     run = embedding.embedding_backward(Slot(0, wide), indices, rows, padding_idx, scale_grad_by_freq)
 
     def launch(outs: list[View], g: View, indices: View) -> None:
-        g, out = dense(g), outs[0]
+        g, out = contiguous(g), outs[0]
         to = out.spec.like((rows, 2 * columns), dtype=wide.dtype)
         run([View(out.ptr, to, out.storage)], View(g.ptr, wide, g.storage), indices)
 

@@ -54,12 +54,12 @@ def _running(x: Any, dim: int, dtype: dt.dtype, body: Expr) -> Any:
     if not x.numel or not dtype.is_complex:
         return None
     p = _Passes(x.spec.like(dtype=dtype), dim)
-    joined = p.planned(body, "ab")
+    combined = p.planned(body, "ab")
 
     def run(outs: list[View], x: View) -> None:
         now = empty(p.spec)
         copy_view(now, x)
-        for step, join in zip(p.steps, joined, strict=True):
+        for step, join in zip(p.steps, combined, strict=True):
             following = empty(p.spec)
             copy_view(following, now)
             join(list(p.pair(now, step)), p.pair(following, step)[0])

@@ -14,8 +14,8 @@ from .....core import dtype as dt
 from .....core.layout import Layout, Spec, contiguous_strides
 from ... import precision
 from ...programs.copy import copy_view
-from ...programs.layouts import dense, power
-from ...programs.lines import shared
+from ...programs.layouts import contiguous, next_power_of_two
+from ...programs.lines import shared_program
 from ...programs.program import pointer
 from ...programs.reduction import row_reducer
 from ...programs.types import floats, wide
@@ -44,7 +44,7 @@ def _fits(positions: int, groups: int, far: int, *shapes: Any) -> bool:
 
 def _far(x: Any, stride: Any, padding: Any, dilation: Any) -> int:
     """How far windows over `x` reach, in elements of its memory."""
-    strides = contiguous_strides(x.shape) if _near(x) is dense else x.strides
+    strides = contiguous_strides(x.shape) if _near(x) is contiguous else x.strides
     inside = zip(x.shape[2:], strides[2:], padding, strict=True)
     return max(sum((n + 2 * p) * max(abs(step), 1) for n, step, p in inside), *stride, *dilation)
 
@@ -57,7 +57,7 @@ def _steps_between(places: Any, stride: Any) -> tuple[int, ...]:
 def _near(x: Any) -> Any:
     """What brings the elements of a sample together if they lie further apart than 32 bits tell."""
     inside = zip(x.strides[1:], x.shape[1:], strict=True)
-    return (lambda v: v) if sum(abs(s) * (n - 1) for s, n in inside) < 2**31 else dense
+    return (lambda v: v) if sum(abs(s) * (n - 1) for s, n in inside) < 2**31 else contiguous
 
 
 def _steps(spec: Any) -> tuple[int, ...]:
@@ -74,9 +74,9 @@ def _tile(dtype: dt.dtype, rows: int, columns: int, terms: int) -> dict[str, Any
         "PRECISION": "tf32" if half or precision.matmul.allow_tf32 else "ieee",
         "DOT": not double,
         "WIDE": wide(dtype),
-        "BM": max(16, min(bm, power(rows))),
-        "BN": max(16, min(bn, power(columns))),
-        "BK": max(16, min(bk, power(terms))),
+        "BM": max(16, min(bm, next_power_of_two(rows))),
+        "BN": max(16, min(bn, next_power_of_two(columns))),
+        "BK": max(16, min(bk, next_power_of_two(terms))),
     }
 
 
@@ -119,7 +119,7 @@ def _forward(
         return None
     steps = ["i64", *["i32"] * 4] * 2
     warps = 8 if fixed["BM"] * fixed["BN"] >= 8192 else 4
-    program = shared(convolve, [kind] * 4 + ["i32"] * 21 + steps, fixed, warps=warps)
+    program = shared_program(convolve, [kind] * 4 + ["i32"] * 21 + steps, fixed, warps=warps)
     seen, laid = _laid(weight, groups, transposed)
     numbers = (
         rows,
@@ -139,7 +139,7 @@ def _forward(
     def run(outs: list[View], x: View, weight: View, bias: Any = None) -> None:
         w = empty(laid)
         copy_view(w, View(weight.ptr, seen, weight.storage))
-        x, bias = near(x), w if bias is None else dense(bias)
+        x, bias = near(x), w if bias is None else contiguous(bias)
         steps = (*_steps(x.spec), *_steps(outs[0].spec))
         program(grid, outs[0].ptr, x.ptr, w.ptr, bias.ptr, *numbers, *steps)
 
@@ -180,7 +180,7 @@ def convolution_weight(x: Any, grad: Any, kernel: Any, stride: Any, padding: Any
     if not _fits(positions, groups * parts, far, x.shape, grad.shape):
         return None
     total = dt.float64 if x.dtype is dt.float64 else dt.float32
-    program = shared(
+    program = shared_program(
         weigh,
         [pointer(total)] + [pointer(x.dtype)] * 2 + ["i32"] * 21 + ["i64", *["i32"] * 4] * 2 + ["i32", "i32"],
         fixed,
@@ -207,17 +207,17 @@ def convolution_weight(x: Any, grad: Any, kernel: Any, stride: Any, padding: Any
     # Terms come out as (channel out, tap, channel in); weights are (out, in, tap).
     shape = (groups * row, channels, *kernel)
     inner = [channels * math.prod(kernel[d + 1 :]) for d in range(len(kernel))]
-    turned = Spec(Layout(shape, (columns, 1, *inner)), total, device)
+    permuted = Spec(Layout(shape, (columns, 1, *inner)), total, device)
 
     def run(outs: list[View], x: View, grad: View) -> None:
         sums, x, grad = empty(made), near(x), near_grad(grad)
         steps = (*_steps(x.spec), *_steps(grad.spec))
         program(grid, sums.ptr, x.ptr, grad.ptr, *numbers, *steps, part, groups)
         if join is not None:
-            joined = empty(flat)
-            join([joined], sums)
-            sums = joined
-        copy_view(outs[0], View(sums.ptr, turned, sums.storage))
+            summed = empty(flat)
+            join([summed], sums)
+            sums = summed
+        copy_view(outs[0], View(sums.ptr, permuted, sums.storage))
 
     return run
 

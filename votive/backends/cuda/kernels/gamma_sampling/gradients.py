@@ -14,7 +14,7 @@ import triton.language as tl
 
 from ....common.quadrature import nodes
 from ...device import math as m
-from ...programs.layouts import spread, written
+from ...programs.layouts import contiguous_output, expanded
 from ...programs.program import Program, pointer
 from ...programs.types import floats
 from ...rows import cuda
@@ -172,8 +172,8 @@ def _graded(fn: Any, out: Any, given: tuple[Any, ...]) -> Any:
         if not n:
             return
         shape = outs[0].spec.shape
-        views = [spread(v, shape) for v in given]
-        with written(outs[0]) as to:
+        views = [expanded(v, shape) for v in given]
+        with contiguous_output(outs[0]) as to:
             program(grid, to.ptr, *[v.ptr for v in views], table, n)
 
     return run

@@ -11,8 +11,8 @@ import triton.language as tl
 from .....core import dtype as dt
 from ....common.slot import Slot
 from ...device import math as m
-from ...programs.generator_state import drawing
-from ...programs.layouts import power, written
+from ...programs.generator_state import philox_state
+from ...programs.layouts import contiguous_output, next_power_of_two
 from ...programs.lines import scratch
 from ...programs.program import Program, pointer
 from ...programs.types import floats
@@ -55,7 +55,7 @@ def _gamma(o, shapes, moved, key, counter, n, least, LOGS: tl.constexpr, BLOCK: 
     alpha = tl.load(shapes + i, mask=there, other=1.0).to(tl.float64)
     regular = there & (alpha > 0) & (alpha < float("inf"))
     safe = tl.where(regular, alpha, 1.0)
-    key, counter = drawing(key, counter, moved)
+    key, counter = philox_state(key, counter, moved)
     value, carry = _log_gamma_number(key, 2 * i + counter, safe, regular)
     below = m.f_div(m.f_log(carry), safe)
     odd = tl.where(alpha >= 0, alpha, float("nan"))
@@ -110,7 +110,7 @@ def dirichlet(alpha: Any, key: Any, counter: Any) -> Any:
     row = alpha.spec.like(alpha.shape, dtype=dt.float64)
     launch = rejecting(_gamma, Slot(0, row), [alpha], LOGS=True)
     types = [pointer(alpha.dtype), "*fp64", "i64", "fp64", "fp64"]
-    shares = Program(_shares, types, {"BN": min(max(power(n), 16), 1024)}, **EXACT)
+    shares = Program(_shares, types, {"BN": min(max(next_power_of_two(n), 16), 1024)}, **EXACT)
     kind = ml_dtypes.finfo(alpha.dtype.np)
     low, high = float(kind.smallest_normal), 1 - float(kind.epsneg)
     least = float(ml_dtypes.finfo(dt.float64.np).smallest_normal)
@@ -121,7 +121,7 @@ def dirichlet(alpha: Any, key: Any, counter: Any) -> Any:
         logs = scratch(row, row.numel, dt.float64)
         logs = View(logs.ptr, row, logs.storage)
         launch(logs, [alpha], key, counter, least)
-        with written(outs[0]) as to:
+        with contiguous_output(outs[0]) as to:
             shares((rows,), to.ptr, logs.ptr, n, low, high)
 
     return run

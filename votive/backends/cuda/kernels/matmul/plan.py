@@ -11,8 +11,8 @@ from .....core import dtype as dt
 from .....core.layout import Spec
 from ... import precision
 from ...libraries import cublas
-from ...programs.layouts import dense
-from ...runtime.autotune import Ways
+from ...programs.layouts import contiguous
+from ...runtime.autotune import Autotuned
 from ...runtime.views import View
 from .epilogue import Activation
 from .kernels import FewRows, Plain, Side, Whole
@@ -211,9 +211,9 @@ class Planned:
             self.product(b.ptr, a.ptr, out.ptr, **how)
             return
         if self.copies[0]:
-            a = dense(a)
+            a = contiguous(a)
         if self.copies[1]:
-            b = dense(b)
+            b = contiguous(b)
         add = how.pop("add", 0)
         for i, j, k in self.outer:
             self.engine(a.ptr + i, b.ptr + j, out.ptr + k, add=add + k if add else 0, **how)
@@ -232,17 +232,17 @@ class Activated:
     """A product and the activation of its sums: as one call, or as two when that is faster."""
 
     def __init__(self, a: Spec, b: Spec, out: Spec, bias: dt.dtype | None, activation: str, add: bool = False) -> None:
-        joined = Planned(a, b, out, bias, add, activation)
-        ways: list[Any] = [] if joined.engine is None else [joined]
-        if joined.engine is None or isinstance(joined.engine, Library):
+        fused = Planned(a, b, out, bias, add, activation)
+        candidates: list[Any] = [] if fused.engine is None else [fused]
+        if fused.engine is None or isinstance(fused.engine, Library):
             self.plain = Planned(a, b, out, bias, add)
             self.pass_ = Activation(out.dtype, out.numel, activation)
-            ways.append(self._apart)
+            candidates.append(self._apart)
         rows = None if add or b.ndim != 2 else rows_of(a)
         for tile in [] if rows is None else tiles(rows, b):
-            ways.append(_passing(Tiles(rows, b, tile, activation, back=False, keep=False, bias=bias)))
+            candidates.append(_passing(Tiles(rows, b, tile, activation, back=False, keep=False, bias=bias)))
         # What is added lies where the result goes: a second run would add to the first one's.
-        self.run = Ways(ways[:1] if add else ways, joined.work)
+        self.run = Autotuned(candidates[:1] if add else candidates, fused.work)
 
     def _apart(self, out: View, a: View, b: View, **how: Any) -> None:
         self.plain(out, a, b, **how)
@@ -259,7 +259,7 @@ def _passing(product: Tiles) -> Any:
     return by_tiles
 
 
-def turned(spec: Spec) -> Spec:
+def transposed(spec: Spec) -> Spec:
     """A weight as the right operand: features in, features out."""
     if spec.ndim == 1:
         return spec

@@ -8,11 +8,11 @@ from typing import Any
 
 from .....core import dtype as dt
 from ...programs.copy import copy_view
-from ...programs.layouts import dense
+from ...programs.layouts import contiguous
 from ...programs.program import TYPE
 from ...rows import cuda
 from ...runtime.views import View, zero
-from .plan import Planned, stretched, turned
+from .plan import Planned, stretched, transposed
 
 __all__ = ["takes"]
 
@@ -43,11 +43,11 @@ def linear(x: Any, weight: Any, bias: Any) -> Any:
         return _added(x, weight, bias)
     if not x.numel or not weight.numel:
         return _nothing(bias is not None)
-    right = turned(weight.spec)
+    right = transposed(weight.spec)
     plan = Planned(x.spec, right, x.spec, None if bias is None else bias.dtype)
 
     def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
-        bias = None if bias is None else dense(bias)
+        bias = None if bias is None else contiguous(bias)
         plan(outs[0], x, View(weight.ptr, right, weight.storage), bias=0 if bias is None else bias.ptr)
 
     return run
@@ -67,7 +67,7 @@ def _nothing(biased: bool) -> Any:
 
 def _added(x: Any, weight: Any, bias: Any) -> Any:
     """A weight that is a vector, or a bias of any shape that broadcasts."""
-    right = turned(weight.spec)
+    right = transposed(weight.spec)
     if not x.numel or not weight.numel:
         return _nothing(bias is not None)
     plan = Planned(x.spec, right, x.spec, add=bias is not None)

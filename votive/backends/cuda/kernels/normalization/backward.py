@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from .....core.layout import Layout, Spec
-from ...programs.layouts import block, dense, power, row_stride, sizes, written
+from ...programs.layouts import contiguous, contiguous_output, next_power_of_two, row_block, row_stride, sizes
 from ...programs.program import TYPE, Program
 from ...programs.types import floats, wide
 from ...rows import cuda
@@ -230,9 +230,9 @@ def backward(
     also: dict[str, Any] = {"SKIP": skip is not None, "DELTA": by_delta is not None}
     whole = n <= WHOLE
     if whole:
-        bn, warps = block(n)
+        bn, warps = row_block(n)
         warps = max(warps, 4) if bn > 256 else warps
-        bm = max(1, min(ELEMENTS // bn, power(rows)))
+        bm = max(1, min(ELEMENTS // bn, next_power_of_two(rows)))
         parts, each = _parts(rows, bm, max(2, min(PROGRAMS, 8192 // bn)) * here_count())
         all_of_it = Program(
             _gradients,
@@ -272,17 +272,17 @@ def backward(
         weight: Any,
     ) -> None:
         g, skip, x = (
-            v if v is None or d is not None else dense(v) for v, d in zip((g, skip, x), distances, strict=True)
+            v if v is None or d is not None else contiguous(v) for v, d in zip((g, skip, x), distances, strict=True)
         )
-        weight = None if weight is None else dense(weight)
+        weight = None if weight is None else contiguous(weight)
         m = mean.ptr if centre else rstd.ptr
         w = b = None
         if by_w:
             w = empty(partial) if parts > 1 else to_w
             b = (empty(partial) if parts > 1 else to_b) if centre else w
         with ExitStack() as open_:
-            to = None if to is None else open_.enter_context(written(to))
-            to_delta = None if to_delta is None else open_.enter_context(written(to_delta))
+            to = None if to is None else open_.enter_context(contiguous_output(to))
+            to_delta = None if to_delta is None else open_.enter_context(contiguous_output(to_delta))
             read = g.ptr, at(skip), x.ptr, m, rstd.ptr, at(weight)
             if whole:
                 all_of_it((parts,), at(to), at(to_delta), at(w), at(b), *read, rows, n, sg, ss, sx, each)

@@ -10,7 +10,7 @@ import triton.language as tl
 
 from .....core.layout import Spec
 from ...device import math as m
-from ...programs.layouts import block, dense, power, row_stride, sizes, written
+from ...programs.layouts import contiguous, contiguous_output, next_power_of_two, row_block, row_stride, sizes
 from ...programs.program import TYPE, Program
 from ...programs.types import floats, wide
 from ...rows import cuda
@@ -176,8 +176,8 @@ def forward(
         "WIDE": W,
     }
     if n <= LONGEST:
-        bn, warps = block(n)
-        bm = max(1, min(1024 // bn, power(rows)))
+        bn, warps = row_block(n)
+        bm = max(1, min(1024 // bn, next_power_of_two(rows)))
         program = Program(_norm, types, {**fixed, "BM": bm, "BN": bn}, warps=warps)
         grid = (-(-rows // bm),)
     else:
@@ -192,13 +192,13 @@ def forward(
         if plain:
             program(grid, o.ptr, mean, rstd, at(total), x.ptr, at(delta), at(weight), at(bias), rows, n, sx, sd, eps)
             return
-        x = x if distance is not None else dense(x)
+        x = x if distance is not None else contiguous(x)
         if delta is not None and apart is None:
-            delta = dense(delta)
+            delta = contiguous(delta)
         # Held until the launch: a copy that is let go may be written over.
-        weight = None if weight is None else dense(weight)
-        bias = None if bias is None else dense(bias)
-        with written(o) as to, nullcontext() if total is None else written(total) as kept:
+        weight = None if weight is None else contiguous(weight)
+        bias = None if bias is None else contiguous(bias)
+        with contiguous_output(o) as to, nullcontext() if total is None else contiguous_output(total) as kept:
             program(grid, to.ptr, mean, rstd, at(kept), x.ptr, at(delta), at(weight), at(bias), rows, n, sx, sd, eps)
 
     return launch

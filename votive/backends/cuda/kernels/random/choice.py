@@ -19,8 +19,8 @@ from ....common.slot import Slot
 from ...device import math as m
 from ...programs.checks import required
 from ...programs.copy import copy_view
-from ...programs.generator_state import drawing, shift
-from ...programs.layouts import dense, written
+from ...programs.generator_state import philox_state, shift
+from ...programs.layouts import contiguous, contiguous_output
 from ...programs.lines import Lines, scratch
 from ...programs.pointwise import compile_formula
 from ...programs.program import TYPE, Program, pointer
@@ -43,7 +43,7 @@ _BAD = "probability tensor contains either `inf`, `nan` or element < 0"
 @triton.jit
 def long_words(key, counter, moved, i):
     """The 64 random bits of each element of a draw: half a counter."""
-    key, counter = drawing(key, counter, moved)
+    key, counter = philox_state(key, counter, moved)
     at = counter + i // 2
     low = (at & 0xFFFFFFFF).to(tl.uint32)
     high = ((at >> 32) & 0xFFFFFFFF).to(tl.uint32)
@@ -164,7 +164,7 @@ def _permutation(n: int, dtype: dt.dtype, device: Any) -> Any:
         made = empty(spec)
         keys(grid, made.ptr, shift(), _word(key), _word(counter), n)
         words = radix(made, n)
-        with written(to) as o:
+        with contiguous_output(to) as o:
             settle(grid, o.ptr, words.ptr, made.ptr, n)
 
     return draw_sorted
@@ -203,7 +203,7 @@ def multinomial(x: Any, key: Any, counter: Any, num_samples: int, replacement: b
 
     def run(outs: list[View], x: View, key: int, counter: int) -> None:
         check(x)
-        run_(outs[0], dense(x), _word(key), _word(counter))
+        run_(outs[0], contiguous(x), _word(key), _word(counter))
 
     return run
 

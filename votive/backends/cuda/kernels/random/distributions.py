@@ -19,8 +19,8 @@ from ....common import sampling_bounds as bounds
 from ...device import math as m
 from ...programs.checks import required
 from ...programs.copy import copy_view
-from ...programs.generator_state import drawing, shift
-from ...programs.layouts import spread, written
+from ...programs.generator_state import philox_state, shift
+from ...programs.layouts import contiguous_output, expanded
 from ...programs.pointwise import compile_formula
 from ...programs.program import TYPE, Program
 from ...programs.types import FLOATS, floats
@@ -36,7 +36,7 @@ EXACT = {"enable_fp_fusion": False}
 @triton.jit
 def words(key, counter, moved, WIDE: tl.constexpr, BC: tl.constexpr):
     """The words of BC counters in order: 4 BC of 32 bits, or 2 BC of 64."""
-    key, counter = drawing(key, counter, moved)
+    key, counter = philox_state(key, counter, moved)
     at = tl.program_id(0).to(tl.int64) * BC + tl.arange(0, BC) + counter
     low = (at & 0xFFFFFFFF).to(tl.uint32)
     high = ((at >> 32) & 0xFFFFFFFF).to(tl.uint32)
@@ -167,7 +167,7 @@ def sampler(kind: int, spec: Spec, wide: bool, source: dt.dtype | None = None) -
     def launch(to: View, key: int, counter: int, p: float, q: float, r: int, t: float, x: int = 0) -> None:
         if not n:
             return
-        with written(to) as rows:
+        with contiguous_output(to) as rows:
             program(grid, rows.ptr, x or rows.ptr, shift(), _word(key), _word(counter), n, p, q, r, t)
 
     return launch
@@ -310,7 +310,7 @@ def _bernoulli_each(x: Any, p: Any) -> Any:
 
     def run(outs: list[View], x: View, key: int, counter: int, p: View) -> None:
         check(p)
-        each = spread(p, x.spec.shape)
+        each = expanded(p, x.spec.shape)
         launch(outs[0], key, counter, 0.0, 0.0, 0, 0.0, each.ptr)
 
     return run

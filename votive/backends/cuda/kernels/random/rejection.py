@@ -12,8 +12,8 @@ import triton.language as tl
 
 from ...device import math as m
 from ...programs.checks import required
-from ...programs.generator_state import drawing, shift
-from ...programs.layouts import spread, written
+from ...programs.generator_state import philox_state, shift
+from ...programs.layouts import contiguous_output, expanded
 from ...programs.program import Program, pointer
 from ...programs.types import floats
 from ...rows import cuda
@@ -110,7 +110,7 @@ def _poisson(o, rate, moved, key, counter, n, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = i < n
     lam = tl.load(rate + i, mask=there, other=0.0).to(tl.float64)
-    key, counter = drawing(key, counter, moved)
+    key, counter = philox_state(key, counter, moved)
     y = _poisson_value(key, i + counter, lam, there)
     tl.store(o + i, y.to(o.dtype.element_ty), mask=there)
 
@@ -119,7 +119,7 @@ def _poisson(o, rate, moved, key, counter, n, BLOCK: tl.constexpr):
 def _binomial(o, count, prob, moved, key, counter, elements, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = i < elements
-    key, counter = drawing(key, counter, moved)
+    key, counter = philox_state(key, counter, moved)
     at = i + counter
     n = tl.load(count + i, mask=there, other=0.0).to(tl.float64)
     n = tl.where(n != n, n, tl.maximum(m.f_floor(n), 0.0))
@@ -189,8 +189,8 @@ def rejecting(fn: Any, x: Any, given: list[Any], **constants: Any) -> Any:
     def launch(to: View, parameters: list[View], key: int, counter: int, *more: float) -> None:
         if not n:
             return
-        with written(to) as rows:
-            ptrs = [spread(p, to.spec.shape) for p in parameters]
+        with contiguous_output(to) as rows:
+            ptrs = [expanded(p, to.spec.shape) for p in parameters]
             numbers = (shift(), _word(key), _word(counter), n, *more)
             program(grid, rows.ptr, *[p.ptr for p in ptrs], *numbers)
 

@@ -14,9 +14,9 @@ from .....core import dtype as dt
 from ...programs.copy import copy_view
 from ...programs.fill import bits, fill_view
 from ...programs.gather import taken
-from ...programs.index_space import by_spec, word
-from ...programs.layouts import along, power, row_stride
-from ...programs.lines import Lines, cut, key_type, lines, ordered, scratch, shared, sought
+from ...programs.index_space import cached_by_spec, word
+from ...programs.layouts import next_power_of_two, row_stride, view_with_dim_last
+from ...programs.lines import Lines, cut, key_type, lines, ordered, scratch, shared_program, sought
 from ...programs.program import TYPE, Program, pointer
 from ...programs.types import floats
 from ...rows import cuda
@@ -185,12 +185,12 @@ class _Scan:
         # Numbers 8 and 11: results lie dense, so lines begin where they are long multiples of 16.
         self._even = (8, 9, 11) if ln.n % 16 == 0 and even else (11,)
         # Pairs take twice the registers.
-        small = max(16, min(BLOCK if kind < EXTREME else BLOCK // 4, power(ln.n)))
+        small = max(16, min(BLOCK if kind < EXTREME else BLOCK // 4, next_power_of_two(ln.n)))
         self.whole = self._program(STORE=True, BEGUN=self.parts > 1, STATES=False, BN=small)
         if self.parts > 1:
             self.summed = self._program(STORE=False, BEGUN=False, STATES=False, BN=small)
-            few = max(16, min(BLOCK, power(self.parts)))
-            self.joined = self._program(STORE=True, BEGUN=False, STATES=True, BN=few)
+            few = max(16, min(BLOCK, next_power_of_two(self.parts)))
+            self.combined = self._program(STORE=True, BEGUN=False, STATES=True, BN=few)
 
     def _program(self, **flags: Any) -> Program:
         out, x, gain = self._types
@@ -202,7 +202,7 @@ class _Scan:
         types = [*first, s, t, s, t, "i64", "i64", "i64", "i64", "i64"]
         even = () if flags["STATES"] else self._even
         warps = 8 if flags["BN"] >= 4096 else 4
-        return shared(_scan, types, {**self._flags, **flags}, even, warps=warps)
+        return shared_program(_scan, types, {**self._flags, **flags}, even, warps=warps)
 
     def __call__(self, o: int, places: int, x: View, sx: int, gain: View, sg: int) -> None:
         if self.once is not None:
@@ -219,7 +219,7 @@ class _Scan:
         self.summed(grid, o, places, *ptrs, s.ptr, t.ptr, s.ptr, t.ptr, *numbers)
         count = (parts, parts, parts, parts, 1)
         states = s2.ptr, t2.ptr, s.ptr, t.ptr
-        self.joined((ln.rows, 1), *states, s.ptr, t.ptr, s.ptr, t.ptr, *count)
+        self.combined((ln.rows, 1), *states, s.ptr, t.ptr, s.ptr, t.ptr, *count)
         self.whole(grid, o, places, *ptrs, s2.ptr, t2.ptr, s.ptr, t.ptr, *numbers)
 
 
@@ -227,7 +227,7 @@ def lined_up(outs: list[View], dim: int, run: Any) -> None:
     """Call `run` with memory for lines that lie dense; what it writes ends up in `outs`."""
     made = []
     for v in outs:
-        moved = along(v, dim) if v.spec.ndim else v
+        moved = view_with_dim_last(v, dim) if v.spec.ndim else v
         if not moved.spec.ndim or row_stride(moved.spec) == moved.spec.shape[-1]:
             made.append((moved, moved))
         else:
@@ -326,6 +326,6 @@ def shift(x: Any, dim: int, by: int, fill: Any) -> Any:
     if not x.ndim:
         return lambda outs, x: fill_view(outs[0], fill)
     rules = {dim: lambda p, d, c: f"{c} - {p.arg('by', by)}"}
-    find = by_spec(lambda s: taken("shift", x, s.shape, s.strides, rules, fill=True))
+    find = cached_by_spec(lambda s: taken("shift", x, s.shape, s.strides, rules, fill=True))
     value = bits(fill, x.dtype)
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr, value)

@@ -14,8 +14,8 @@ import triton
 import triton.language as tl
 
 from .....core import dtype as dt
-from ...programs.layouts import power
-from ...programs.lines import Lines, key_of, key_type, lines, ordered, scratch, shared
+from ...programs.layouts import next_power_of_two
+from ...programs.lines import Lines, key_of, key_type, lines, ordered, scratch, shared_program
 from ...programs.program import pointer
 from ...rows import cuda
 from ...runtime.views import View
@@ -184,7 +184,7 @@ def _rounds(n: int, first: int) -> list[tuple[int, int, int, int]]:
     cut where only the first few of a line are wanted.
     """
     rounds = []
-    run, m, keep = RUN, n, max(power(first), RUN)
+    run, m, keep = RUN, n, max(next_power_of_two(first), RUN)
     while run < m:
         run2 = min(2 * run, keep)
         # Whole pairs keep run2 each; a run without partner, and a short pair, what they have.
@@ -220,10 +220,12 @@ class Order:
             return
         k = pointer(self.key)
         self.blocks = -(-ln.n // RUN)
-        self._runs = shared(
+        self._runs = shared_program(
             _runs, [k, "*i32", pointer(dtype), "i32", "i64", "i32"], {"DESCENDING": descending, "RUN": RUN}
         )
-        self._merge = shared(_merge, [k, "*i32", k, "*i32", "i64", "i32", "i32", "i32", "i32", "i32"], {"BLOCK": BLOCK})
+        self._merge = shared_program(
+            _merge, [k, "*i32", k, "*i32", "i64", "i32", "i32", "i32", "i32", "i32"], {"BLOCK": BLOCK}
+        )
         self.rounds = _rounds(ln.n, first)
         self.m = self.rounds[-1][1] if self.rounds else ln.n
 
@@ -260,7 +262,7 @@ def _first(x: Any, dim: int, descending: bool, count: int) -> Any:
         return sort_
     order = Order(ln, x.dtype, descending, count)
     kind = pointer(x.dtype)
-    collect = shared(_collect, [kind, "*i64", kind, "*i32", "i64", "i32", "i32", "i64"], {"BLOCK": BLOCK})
+    collect = shared_program(_collect, [kind, "*i64", kind, "*i32", "i64", "i32", "i32", "i64"], {"BLOCK": BLOCK})
     total = ln.rows * count
 
     def run(outs: list[View], x: View) -> None:
@@ -303,7 +305,7 @@ def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
     # Integers have no NaN: nothing lies above their largest key.
     nan = 2**63 - 1 if order.key is dt.int64 else 2**31 - 1
     floating = x.dtype.is_floating_point
-    pick = shared(
+    pick = shared_program(
         _ranked,
         [t, "*i64", t, pointer(order.key), "*i32", "i64", "i32", "i64", "i32", "i32"],
         {"KIND": kind if floating else KTH, "NAN": nan, "PLACES": dim is not None, "BLOCK": 128},
@@ -313,9 +315,9 @@ def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
 
     def run(outs: list[View], x: View) -> None:
         if dim is None:
-            from ...programs.layouts import dense
+            from ...programs.layouts import contiguous
 
-            x = dense(x)
+            x = contiguous(x)
             x = View(x.ptr, flat, x.storage)
         v, stride = ln.of(x, dim or 0)
         keys, places = order(v, stride)
@@ -332,8 +334,8 @@ def mode(x: Any, dim: int) -> Any:
     if not ln.rows:
         return None
     order = Order(ln, x.dtype, False, ln.n, keys=False)
-    kind, block = pointer(x.dtype), max(16, min(BLOCK, power(ln.n)))
-    pick = shared(_mode, [kind, "*i64", kind, "*i32", "i32", "i64"], {"BLOCK": block})
+    kind, block = pointer(x.dtype), max(16, min(BLOCK, next_power_of_two(ln.n)))
+    pick = shared_program(_mode, [kind, "*i64", kind, "*i32", "i32", "i64"], {"BLOCK": block})
 
     def run(outs: list[View], x: View) -> None:
         v, stride = ln.of(x, dim)

@@ -13,8 +13,8 @@ import triton.language as tl
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
 from ...programs.copy import copy_view
-from ...programs.layouts import dense, last
-from ...programs.lines import Lines, scratch, shared
+from ...programs.layouts import contiguous, last
+from ...programs.lines import Lines, scratch, shared_program
 from ...programs.program import pointer
 from ...rows import cuda
 from ...runtime.views import View, empty, to_device, to_host
@@ -109,17 +109,17 @@ def _by_rows(x: Any, dim: int, consecutive: bool) -> Any:
     spec = last(x.spec, dim) if x.ndim else x.spec.like((1,))
     order_ = (spec.ndim - 1, *range(spec.ndim - 1))
     shape = tuple(spec.shape[d] for d in order_)
-    turned = spec.like(shape, strides=tuple(spec.strides[d] for d in order_))
+    permuted = spec.like(shape, strides=tuple(spec.strides[d] for d in order_))
     n, columns = shape[0], x.numel // shape[0]
     ln, kind, fixed = Lines(1, n), pointer(x.dtype), {"BLOCK": BLOCK}
     flags = {"SORTED": not consecutive, **fixed}
     order = Order(ln, x.dtype, False, n, keys=False)
-    column = shared(_column, [kind, kind, "*i32", "i64", "i64", "i64"], fixed)
-    reorder = shared(_reorder, ["*i32", "*i32", "*i32", "i64"], fixed)
-    differ = shared(_differ, ["*u8", kind, "*i32", "i64", "i64"], flags)
-    write = shared(_write, ["*u8", "*i64", "*i64", "*u8", "*i32", "*u8", "*i64", "i64"], flags)
-    take = shared(_take, [kind, kind, "*i32", "*i64", "i64", "i64"], flags)
-    tally = shared(_counts, ["*i64", "*i64", "i64", "i64"], fixed)
+    column = shared_program(_column, [kind, kind, "*i32", "i64", "i64", "i64"], fixed)
+    reorder = shared_program(_reorder, ["*i32", "*i32", "*i32", "i64"], fixed)
+    differ = shared_program(_differ, ["*u8", kind, "*i32", "i64", "i64"], flags)
+    write = shared_program(_write, ["*u8", "*i64", "*i64", "*u8", "*i32", "*u8", "*i64", "i64"], flags)
+    take = shared_program(_take, [kind, kind, "*i32", "*i64", "i64", "i64"], flags)
+    tally = shared_program(_counts, ["*i64", "*i64", "i64", "i64"], fixed)
     running = _Scan(SUM, ln, dt.uint8, dt.uint8, dt.int64, dt.int64)
     grid = (-(-n // BLOCK),)
     begin = np.arange(n, dtype=np.int32)
@@ -136,7 +136,7 @@ def _by_rows(x: Any, dim: int, consecutive: bool) -> Any:
         return places
 
     def run(outs: Any, x: View) -> list[View]:
-        v = dense(View(x.ptr, turned, x.storage))
+        v = contiguous(View(x.ptr, permuted, x.storage))
         places = scratch(v.spec, 1, dt.int32) if consecutive else sorted_rows(v)
         marks, ends = scratch(v.spec, n, dt.uint8), scratch(v.spec, n, dt.int64)
         differ(grid, marks.ptr, v.ptr, places.ptr, n, columns)
@@ -147,7 +147,7 @@ def _by_rows(x: Any, dim: int, consecutive: bool) -> Any:
         pointers = (spare, inverse, starts, marks, places, marks, ends)
         write(grid, *[p.ptr for p in pointers], n)
         tally((-(-count // BLOCK),), counts.ptr, starts.ptr, count, n)
-        found = empty(turned.like((count, *shape[1:])))
+        found = empty(permuted.like((count, *shape[1:])))
         total = count * columns
         pointers = (found, v, places, starts)
         take((-(-total // BLOCK),), *[p.ptr for p in pointers], total, columns)
@@ -196,14 +196,14 @@ def unique(x: Any, dim: int | None, consecutive: bool) -> Any:
     order = None if consecutive else Order(ln, x.dtype, False, n, keys=False)
     kind = pointer(x.dtype)
     fixed = {"SORTED": not consecutive, "BLOCK": BLOCK}
-    mark = shared(_marks, ["*u8", kind, "*i32", "i64"], fixed)
-    write = shared(_write, [kind, "*i64", "*i64", kind, "*i32", "*u8", "*i64", "i64"], fixed)
-    tally = shared(_counts, ["*i64", "*i64", "i64", "i64"], {"BLOCK": BLOCK})
+    mark = shared_program(_marks, ["*u8", kind, "*i32", "i64"], fixed)
+    write = shared_program(_write, [kind, "*i64", "*i64", kind, "*i32", "*u8", "*i64", "i64"], fixed)
+    tally = shared_program(_counts, ["*i64", "*i64", "i64", "i64"], {"BLOCK": BLOCK})
     running = _Scan(SUM, ln, dt.uint8, dt.uint8, dt.int64, dt.int64)
     grid = (-(-n // BLOCK),)
 
     def run(outs: Any, x: View) -> list[View]:
-        x = dense(x)
+        x = contiguous(x)
         places = scratch(x.spec, 1, dt.int32)
         if order is not None:
             _, places = order(x, n)
