@@ -146,7 +146,7 @@ class Stream:
     def priority_range() -> tuple[int, int]:
         """(least, greatest) priority of the current device's streams."""
         _here()
-        return rt.runtime.driver.priorities()  # type: ignore[no-any-return]
+        return rt.runtime.driver.priorities()
 
     @property
     def priority(self) -> int:

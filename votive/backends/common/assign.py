@@ -7,8 +7,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+_finfo: Any = ml_dtypes.finfo
 _E4M3FN = np.dtype(ml_dtypes.float8_e4m3fn)
-_E4M3FN_MAX = float(ml_dtypes.finfo(_E4M3FN).max)
+_E4M3FN_MAX = float(_finfo(_E4M3FN).max)
 
 
 def assign(out: Any, x: Any) -> None:

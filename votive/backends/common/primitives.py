@@ -153,7 +153,7 @@ def logaddexp(a: Array, b: Array) -> Array:
     a, b = np.broadcast_arrays(a, b)
     if a.dtype.kind == "c":
         top = np.where(a.real >= b.real, a, b)
-        low = np.where(a.real >= b.real, b, a)
+        low: Any = np.where(a.real >= b.real, b, a)
         both = np.isinf(a.real) & (a == b)
         out = np.where(both, a, top + log1p(np.exp(low - top)))
         # -inf beside a NaN would otherwise vanish under the exponential.

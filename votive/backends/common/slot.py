@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core import dtype as dt
 from ...core.layout import Spec
 
 
 class Slot:
     """A runtime argument while a launch is planned: its spec is known, its value comes later."""
+
+    # Of a tensor; a number's slot has its type as `spec`, and no more.
+    spec: Spec
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: dt.dtype
+    ndim: int
+    numel: int
+    contiguous: bool
 
     __slots__ = ("contiguous", "dtype", "index", "ndim", "numel", "shape", "spec", "strides")
 

@@ -4,6 +4,8 @@ type. The formulas are those of `common/special/gamma.py`. Knows blocks, not mem
 
 from __future__ import annotations
 
+from typing import Any
+
 import triton
 import triton.language as tl
 
@@ -111,7 +113,7 @@ def _maclaurin_sum() -> object:
     return function(source, "maclaurin", div=f_div)
 
 
-_maclaurin = _maclaurin_sum()
+_maclaurin: Any = _maclaurin_sum()
 
 
 @triton.jit

@@ -4,6 +4,8 @@ methods and their regions are those of `common/special/gammainc.py`. Knows no me
 
 from __future__ import annotations
 
+from typing import Any
+
 import triton
 import triton.language as tl
 
@@ -23,7 +25,7 @@ def _temme_sum() -> object:
     return function(f"@triton.jit\ndef temme_sum(eta, inverse):\n{body}", "temme_sum", **_ROWS)
 
 
-_sum_of_rows = _temme_sum()
+_sum_of_rows: Any = _temme_sum()
 
 
 @triton.jit

@@ -8,10 +8,11 @@ import numpy as np
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.index_space import IndexSpace, cached_by_spec, without
 from ..programs.program import pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import reach
@@ -33,7 +34,7 @@ def _range(size: int, places: int) -> Box:
 
 
 @cuda("_adaptive_avg_pool", accepts=floats)
-def adaptive_avg_pool(x: Any, size: Any) -> Any:
+def adaptive_avg_pool(x: Slot, size: tuple[int, ...]) -> Run:
     if not x.numel or 0 in size:
         empty = 0 in (*x.shape[: x.ndim - len(size)], *size)
         return (lambda outs, x: None) if empty else None
@@ -44,7 +45,7 @@ def adaptive_avg_pool(x: Any, size: Any) -> Any:
 
 
 @cuda("_adaptive_avg_pool_transpose", accepts=floats)
-def adaptive_avg_pool_transpose(x: Any, size: Any) -> Any:
+def adaptive_avg_pool_transpose(x: Slot, size: tuple[int, ...]) -> Run:
     if not x.numel or 0 in size:
         empty = 0 in (*x.shape[: x.ndim - len(size)], *size)
         return (lambda outs, x: None) if empty else None
@@ -64,7 +65,7 @@ def adaptive_avg_pool_transpose(x: Any, size: Any) -> Any:
 
 
 @cuda("_adaptive_max_pool", accepts=floats)
-def adaptive_max_pool(x: Any, size: Any) -> Any:
+def adaptive_max_pool(x: Slot, size: tuple[int, ...]) -> Run:
     if not x.numel or 0 in size:
         empty = 0 in (*x.shape[: x.ndim - len(size)], *size)
         return (lambda outs, x: None) if empty else None
@@ -104,7 +105,7 @@ def adaptive_max_pool(x: Any, size: Any) -> Any:
 
 
 @cuda("_fractional_max_pool", accepts=lambda x, samples: floats(x) and floats(samples))
-def fractional_max_pool(x: Any, size: Any, kernel: Any, samples: Any) -> Any:
+def fractional_max_pool(x: Slot, size: tuple[int, ...], kernel: tuple[int, ...], samples: Slot) -> Run:
     """Windows begin evenly spaced, shifted by each sample, the last one at the end."""
     if not x.numel or 0 in size:
         return None

@@ -8,6 +8,7 @@ from ....core.layout import Spec
 from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.layouts import contiguous
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .matmul.plan import Planned, stretched
@@ -25,7 +26,7 @@ def _factor(value: Any, spec: Spec) -> Any:
 
 
 @cuda("_addmm", accepts=takes)
-def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def addmm(x: Slot, a: Slot, b: Slot, beta: Slot, alpha: Slot) -> Run:
     plan = Planned(a.spec, b.spec, a.spec, add=True)
     # A row that is added as it is is a bias.
     row = a.ndim > 1 and b.ndim > 1 and x.ndim == 1 and is_row(x, b.shape[-1])
@@ -45,7 +46,7 @@ def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 
 
 @cuda("_addbmm")
-def addbmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def addbmm(x: Slot, a: Slot, b: Slot, beta: Slot, alpha: Slot) -> Run:
     """The sum over the batch is a product of longer matrices: (rows, batch x inner) by (batch x
     inner, columns).
     """

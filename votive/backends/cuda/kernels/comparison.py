@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
 from ..programs.layouts import contiguous, contiguous_output
 from ..programs.lines import Lines, key_of, key_type, ordered, shared_program
 from ..programs.program import pointer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .sort.sorts import Order
@@ -50,7 +50,7 @@ def _common(a: dt.dtype, b: dt.dtype) -> dt.dtype:
 
 
 @cuda("_isin", accepts=lambda x, tests: ordered(x) and ordered(tests) and tests.numel < 2**31)
-def isin(x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
+def isin(x: Slot, tests: Slot, assume_unique: bool, invert: bool) -> Run:
     n = tests.numel
     if not n:
         return lambda outs, x, tests: fill_view(outs[0], int(invert))

@@ -11,11 +11,12 @@ import triton.language as tl
 
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..device import math as m
 from ..programs.copy import copy_view
 from ..programs.layouts import contiguous, last, next_power_of_two, row_stride, sizes
 from ..programs.program import TYPE, Program
-from ..programs.types import FLOATS, wide
+from ..programs.types import FLOATS, Run, wide
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View, empty
@@ -184,7 +185,7 @@ def _backward(
         tl.store(o + row * so + i, y.to(o.dtype.element_ty), mask=i < n)
 
 
-def _accepts(*specs: Any) -> bool:
+def _accepts(*specs: Spec) -> bool:
     return all(s.dtype in FLOATS or s.dtype in (dt.int64, dt.uint8) for s in specs)
 
 
@@ -199,8 +200,9 @@ class _Rows:
     def __init__(self, spec: Spec) -> None:
         self.permuted = _by_class(spec)
         self.rows, self.n = sizes(self.permuted)
-        self.direct = row_stride(self.permuted) is not None
-        self.stride = row_stride(self.permuted) if self.direct else self.n
+        stride = row_stride(self.permuted)
+        self.direct = stride is not None
+        self.stride = self.n if stride is None else stride
         self.block = min(next_power_of_two(max(self.n, 16)), LONGEST)
         self.warps = 4 if self.block <= 2048 else 8 if self.block <= 4096 else 16
 
@@ -213,7 +215,7 @@ def _number(dtype: dt.dtype) -> str:
     return "fp64" if dtype is dt.float64 else "fp32"
 
 
-def _losses(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float, softmax: bool) -> Any:
+def _losses(op: str, x: Slot, t: Slot, weight: Slot | None, ignore: int, smoothing: float, softmax: bool) -> Any:
     """launch(losses, weights, tops, totals, x, t, weight) or None."""
     if not x.numel or (weight is not None and not weight.contiguous):
         return None
@@ -248,7 +250,7 @@ def _losses(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float,
         program = Program(_forward, [losses, *types[1:]], fixed, warps=r.warps)
         program.divisible = tuple(k for k, v in ((8, r.n), (9, r.stride)) if v % 16 == 0)
 
-        def launch(losses: int, weights: int, tops: int, totals: int, x: View, t: View, weight: Any) -> None:
+        def launch(losses: int, weights: int, tops: int, totals: int, x: View, t: View, weight: View | None) -> None:
             # Held until the launch: what is let go earlier may be handed out again.
             x, t = r.view(x), contiguous(t)
             program(
@@ -272,7 +274,7 @@ def _losses(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float,
     return r, number, make
 
 
-def _each(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: dt.dtype, softmax: bool) -> Any:
+def _each(op: str, x: Slot, t: Any, weight: Any, ignore: int, smoothing: float, dtype: dt.dtype, softmax: bool) -> Any:
     found = _losses(op, x, t, weight, ignore, smoothing, softmax)
     if found is None or dtype not in FLOATS:
         return None
@@ -289,16 +291,16 @@ def _each(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float, d
 
 
 @cuda("_nll", accepts=_accepts)
-def nll(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: Any) -> Any:
+def nll(x: Slot, t: Slot, weight: Slot | None, ignore: int, smoothing: float, dtype: dt.dtype) -> Run:
     return _each("nll_loss", x, t, weight, ignore, smoothing, dtype, False)
 
 
 @cuda("_cross_entropy", accepts=_accepts)
-def cross_entropy(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: Any) -> Any:
+def cross_entropy(x: Slot, t: Slot, weight: Slot | None, ignore: int, smoothing: float, dtype: dt.dtype) -> Run:
     return _each("cross_entropy", x, t, weight, ignore, smoothing, dtype, True)
 
 
-def _reduced(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool, softmax: bool) -> Any:
+def _reduced(op: str, x: Slot, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool, softmax: bool) -> Any:
     found = _losses(op, x, t, weight, ignore, smoothing, softmax)
     if found is None:
         return None
@@ -324,20 +326,20 @@ def _reduced(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float
 
 
 @cuda("_nll_reduced", accepts=_accepts)
-def nll_reduced(x: Any, t: Any, weight: Any, ignore: int, mean: bool) -> Any:
+def nll_reduced(x: Slot, t: Slot, weight: Slot | None, ignore: int, mean: bool) -> Run:
     return _reduced("nll_loss", x, t, weight, ignore, 0.0, mean, False)
 
 
 @cuda("_cross_entropy_reduced", accepts=_accepts)
-def cross_entropy_reduced(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool) -> Any:
+def cross_entropy_reduced(x: Slot, t: Slot, weight: Slot | None, ignore: int, smoothing: float, mean: bool) -> Run:
     return _reduced("cross_entropy", x, t, weight, ignore, smoothing, mean, True)
 
 
 def _gradient(
     x: Spec,
-    g: Any,
-    t: Any,
-    weight: Any,
+    g: Slot,
+    t: Slot,
+    weight: Slot | None,
     ignore: int,
     smoothing: float,
     *,
@@ -352,8 +354,8 @@ def _gradient(
         return None
     r = _Rows(x)
     target = _by_class(out)
-    straight = row_stride(target) is not None
-    so = row_stride(target) if straight else r.n
+    stride = row_stride(target)
+    straight, so = stride is not None, r.n if stride is None else stride
     number = _number(x.dtype)
     types = [
         "*" + TYPE[out.dtype],
@@ -384,7 +386,9 @@ def _gradient(
     program.divisible = tuple(k for k, v in ((8, r.n), (9, so), (10, r.stride)) if v % 16 == 0)
     step = r.rows * (8 if number == "fp64" else 4)
 
-    def launch(to: View, g: View, x: Any, t: View, weight: Any, total: Any, kept: Any) -> None:
+    def launch(
+        to: View, g: View, x: View | None, t: View, weight: View | None, total: View | None, kept: View | None
+    ) -> None:
         made = View(to.ptr, target, to.storage) if straight else empty(target.like(target.shape))
         g, t, x = contiguous(g) if each else g, contiguous(t), None if x is None else r.view(x)
         program(
@@ -410,7 +414,7 @@ def _gradient(
 
 
 @cuda("_cross_entropy_backward", accepts=_accepts)
-def cross_entropy_backward(g: Any, x: Any, t: Any, weight: Any, ignore: int, smoothing: float) -> Any:
+def cross_entropy_backward(g: Slot, x: Slot, t: Slot, weight: Slot | None, ignore: int, smoothing: float) -> Run:
     go = _gradient(
         x.spec,
         g,
@@ -431,8 +435,8 @@ def cross_entropy_backward(g: Any, x: Any, t: Any, weight: Any, ignore: int, smo
 
 @cuda("_cross_entropy_reduced_backward", accepts=_accepts)
 def cross_entropy_reduced_backward(
-    g: Any, x: Any, t: Any, weight: Any, total: Any, kept: Any, ignore: int, smoothing: float, mean: bool
-) -> Any:
+    g: Slot, x: Slot, t: Slot, weight: Slot | None, total: Slot, kept: Slot, ignore: int, smoothing: float, mean: bool
+) -> Run:
     go = _gradient(
         x.spec,
         g,
@@ -452,7 +456,9 @@ def cross_entropy_reduced_backward(
 
 
 @cuda("_nll_backward", accepts=_accepts)
-def nll_backward(g: Any, t: Any, weight: Any, ignore: int, smoothing: float, size: Any, dtype: Any) -> Any:
+def nll_backward(
+    g: Slot, t: Slot, weight: Slot | None, ignore: int, smoothing: float, size: tuple[int, ...], dtype: dt.dtype
+) -> Run:
     if dtype not in FLOATS:
         return None
     x = Spec(Layout(tuple(size)), dtype, g.spec.device)
@@ -462,8 +468,8 @@ def nll_backward(g: Any, t: Any, weight: Any, ignore: int, smoothing: float, siz
 
 @cuda("_nll_reduced_backward", accepts=_accepts)
 def nll_reduced_backward(
-    g: Any, total: Any, t: Any, weight: Any, ignore: int, mean: bool, size: Any, dtype: Any
-) -> Any:
+    g: Slot, total: Slot, t: Slot, weight: Slot | None, ignore: int, mean: bool, size: tuple[int, ...], dtype: dt.dtype
+) -> Run:
     if dtype not in FLOATS:
         return None
     x = Spec(Layout(tuple(size)), dtype, g.spec.device)

@@ -10,11 +10,12 @@ import triton.language as tl
 from ....core import determinism
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..device import math as m
 from ..programs.copy import copy_view
 from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.program import Program, pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 
@@ -85,7 +86,7 @@ def _survive(o, covered, n, words, so, W: tl.constexpr, ROWS: tl.constexpr):
 
 
 @cuda("_survivors", accepts=lambda boxes, group: floats(boxes))
-def survivors(boxes: Any, group: Any, iou_threshold: float) -> Any:
+def survivors(boxes: Slot, group: Slot, iou_threshold: float) -> Run:
     n = boxes.shape[0]
     if not n:
         return lambda outs, boxes, group: None
@@ -165,7 +166,7 @@ def _argmax(
 
 
 @cuda("_region_argmax", accepts=lambda x, *edges: floats(x))
-def region_argmax(x: Any, image: Any, top: Any, bottom: Any, left: Any, right: Any) -> Any:
+def region_argmax(x: Slot, image: Slot, top: Slot, bottom: Slot, left: Slot, right: Slot) -> Run:
     regions, channels, rows, columns = image.shape[0], x.shape[1], top.shape[1], left.shape[1]
     if not regions * channels * rows * columns:
         return lambda outs, *values: None
@@ -254,7 +255,7 @@ def _region(
 
 
 def _regions(
-    dtype: dt.dtype, inner: dt.dtype, image: Any, by_row: Any, by_column: Any, channels: int, back: bool
+    dtype: dt.dtype, inner: dt.dtype, image: Slot, by_row: Slot, by_column: Slot, channels: int, back: bool
 ) -> Any:
     """`go(bins, features, strides of features, image, by_row, by_column)` in either direction."""
     regions, rows, H = by_row.shape
@@ -296,12 +297,12 @@ def _regions(
     return go
 
 
-def _with_floats(x: Any, image: Any, by_row: Any, by_column: Any) -> bool:
+def _with_floats(x: Spec, image: Spec, by_row: Spec, by_column: Spec) -> bool:
     return floats(x, by_row, by_column)
 
 
 @cuda("_region_sums", accepts=_with_floats)
-def region_sums(x: Any, image: Any, by_row: Any, by_column: Any) -> Any:
+def region_sums(x: Slot, image: Slot, by_row: Slot, by_column: Slot) -> Run:
     if not x.shape[1] * image.shape[0] * by_row.shape[1] * by_column.shape[1]:
         return lambda outs, *values: None
     go = _regions(x.dtype, x.dtype, image, by_row, by_column, x.shape[1], False)
@@ -309,7 +310,7 @@ def region_sums(x: Any, image: Any, by_row: Any, by_column: Any) -> Any:
 
 
 @cuda("_region_sums_transpose", accepts=_with_floats)
-def region_sums_transpose(g: Any, image: Any, by_row: Any, by_column: Any, batch: int) -> Any:
+def region_sums_transpose(g: Slot, image: Slot, by_row: Slot, by_column: Slot, batch: int) -> Run:
     if not g.numel:
         return lambda outs, *values: zero(outs[0])
     total = dt.float64 if dt.float64 in (g.dtype, by_row.dtype) else dt.float32

@@ -10,12 +10,13 @@ import triton.language as tl
 from ....core import determinism
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..programs.fill import fill_view
 from ..programs.index_space import IndexSpace, added, cached_by_spec, word
 from ..programs.layouts import contiguous, contiguous_output, next_power_of_two
 from ..programs.lines import Lines, key_type
 from ..programs.program import Program, pointer
-from ..programs.types import wide
+from ..programs.types import Run, wide
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import SUMS, checked, reach, reported, spot, summed
@@ -23,7 +24,7 @@ from .sort.sorts import Order
 
 
 @cuda("_embedding")
-def embedding(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+def embedding(weight: Slot, indices: Slot, padding_idx: int, scale_grad_by_freq: bool) -> Run:
     if word(weight.dtype) is None:
         return None
     shape = (*indices.shape, weight.shape[1])
@@ -37,12 +38,12 @@ def embedding(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: b
     ]
     kind = word(weight.dtype)
     types = {"o": kind, "x": kind, "index": pointer(indices.dtype), "fault": "*i32"}
-    run = p.kernel("embedding", types, body)  # type: ignore[arg-type]
+    run = p.kernel("embedding", types, body)
     fault = reported("embedding", 0, weight.shape[0], IndexError)
     return lambda outs, weight, indices: run(outs[0].ptr, weight.ptr, indices.ptr, fault)
 
 
-def _counter(indices: Any) -> Any:
+def _counter(indices: Slot) -> Any:
     """`count(counts, indices)`: how often each row is named."""
     p = IndexSpace(indices.shape, [indices.strides])
     return p.kernel(
@@ -79,7 +80,7 @@ def _rows_in_order(
     tl.store(to, total.to(o.dtype.element_ty), mask=(c < columns) & first)
 
 
-def _in_order(g: Any, indices: Any, padding: int, by_frequency: bool) -> Any:
+def _in_order(g: Slot, indices: Slot, padding: int, by_frequency: bool) -> Any:
     """add(out, g, indices): equal indices are brought together by sorting, which keeps their order,
     and each row of the table is written once.
     """
@@ -103,7 +104,7 @@ def _in_order(g: Any, indices: Any, padding: int, by_frequency: bool) -> Any:
 
 
 @cuda("_embedding_backward")
-def embedding_backward(g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+def embedding_backward(g: Slot, indices: Slot, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Run:
     if g.dtype not in SUMS or not g.dtype.is_floating_point:
         return None
     kind = SUMS[g.dtype]

@@ -6,10 +6,11 @@ from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import Spec, broadcast_strides
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.index_space import IndexSpace, cached_by_spec
 from ..programs.program import pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -17,7 +18,7 @@ _BITS = {2: ("tl.int16", "*i16"), 4: ("tl.int32", "*i32"), 8: ("tl.int64", "*i64
 
 
 @cuda("_frexp", accepts=floats)
-def frexp(x: Any) -> Any:
+def frexp(x: Slot) -> Run:
     long = x.dtype is dt.float64
     wide, whole = ("tl.float64", "tl.int64") if long else ("tl.float32", "tl.int32")
     # digits of the mantissa, the exponent's mask, the exponent of numbers from 1/2 to 1
@@ -45,7 +46,7 @@ def frexp(x: Any) -> Any:
 
 
 @cuda("nextafter", accepts=floats, into=True)
-def nextafter(a: Any, b: Any) -> Any:
+def nextafter(a: Slot, b: Slot) -> Run:
     def build(out: Spec) -> Any:
         whole, _ = _BITS[out.dtype.itemsize]
         kind = pointer(out.dtype)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import contiguous_strides
+from ...common.slot import Slot
 from ...common.windows import places_of
 from ..programs.index_space import IndexSpace, without, word
 from ..programs.layouts import contiguous, contiguous_output
 from ..programs.program import pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View
 from .index import reach
@@ -19,7 +19,9 @@ from .pooling import span
 
 
 @cuda("_unfold")
-def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def unfold(
+    x: Slot, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]
+) -> Run:
     if word(x.dtype) is None or not x.numel:
         return None
     n = len(kernel)
@@ -42,10 +44,7 @@ def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any
     run = p.kernel(
         "unfold",
         {"o": kind, "x": kind},
-        [  # type: ignore[dict-item]
-            f"v = tl.load(x + ({offset} + r * 0 + n * 0), mask={good}, other=0)",
-            p.store("v"),
-        ],
+        [f"v = tl.load(x + ({offset} + r * 0 + n * 0), mask={good}, other=0)", p.store("v")],
     )
 
     def launch(outs: list[View], x: View) -> None:
@@ -56,7 +55,14 @@ def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any
 
 
 @cuda("_fold", accepts=floats)
-def fold(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def fold(
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Run:
     if not x.numel:
         return None
     n = len(size)

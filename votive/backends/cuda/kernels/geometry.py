@@ -10,11 +10,12 @@ import triton.language as tl
 
 from ....core import dtype as dt
 from ....core.layout import Spec, broadcast_strides
+from ...common.slot import Slot
 from ..device import math as m
 from ..programs.index_space import IndexSpace, cached_by_spec, without
 from ..programs.layouts import contiguous_output, expanded
 from ..programs.program import TYPE, Program, pointer
-from ..programs.types import floats, wide
+from ..programs.types import Run, floats, wide
 from ..rows import cuda
 from ..runtime.views import View
 from .index import reach
@@ -24,7 +25,7 @@ ZERO, ONE, TWO, MOST, OTHER = range(5)
 
 
 @cuda("_cross", accepts=lambda a, b: a.dtype in TYPE and b.dtype is a.dtype)
-def cross(a: Any, b: Any, dim: int) -> Any:
+def cross(a: Slot, b: Slot, dim: int) -> Run:
     kind = "tl.float32" if a.dtype in dt.HALF else "o.dtype.element_ty"
 
     def build(out: Spec) -> Any:
@@ -79,7 +80,7 @@ def _cdist(o, x1, x2, rows, columns, size, p, KIND: tl.constexpr, WIDE: tl.const
 
 
 @cuda("_cdist", accepts=floats)
-def cdist(x1: Any, x2: Any, p: float, product: bool) -> Any:
+def cdist(x1: Slot, x2: Slot, p: float, product: bool) -> Run:
     """Differences are formed in any case: more exact than products, and no larger memory."""
     rows, columns, size = x1.shape[-2], x2.shape[-2], x1.shape[-1]
     kind = {0.0: ZERO, 1.0: ONE, 2.0: TWO, math.inf: MOST}.get(p, OTHER)

@@ -13,11 +13,12 @@ import triton.language as tl
 from ....core import determinism
 from ....core import dtype as dt
 from ...common.grid import MODES, PADDINGS
+from ...common.slot import Slot
 from ..device import math as m
 from ..programs.copy import copy_view
 from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.program import Program, pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 from .index import reach
@@ -200,7 +201,7 @@ def _backward(
 class _Plan:
     """The numbers and constants of a way to sample, and its grid."""
 
-    def __init__(self, x: Any, grid: Any, mode: str, padding: str, align: bool) -> None:
+    def __init__(self, x: Slot, grid: Slot, mode: str, padding: str, align: bool) -> None:
         deep = x.ndim == 5
         self.places, self.channels = math.prod(grid.shape[1:-1]), x.shape[1]
         block = SMALL if mode == "bicubic" else BLOCK
@@ -233,7 +234,7 @@ class _Plan:
 
 
 @cuda("_grid_sample", accepts=floats)
-def grid_sample(x: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
+def grid_sample(x: Slot, grid: Slot, mode: str, padding: str, align: bool) -> Run:
     if not x.numel or not grid.numel:
         return lambda outs, x, grid: None
     plan = _Plan(x, grid, mode, padding, align)
@@ -249,10 +250,10 @@ def grid_sample(x: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
 
 @cuda("_grid_sample_backward", accepts=floats)
 def grid_sample_backward(
-    g: Any, x: Any, grid: Any, mode: str, padding: str, align: bool, by_input: bool, by_grid: bool
-) -> Any:
+    g: Slot, x: Slot, grid: Slot, mode: str, padding: str, align: bool, by_input: bool, by_grid: bool
+) -> Run:
     if not x.numel or not grid.numel:
-        return lambda outs, *values: [zero(o) for o in outs]
+        return lambda outs, *values: list(map(zero, outs))
     plan = _Plan(x, grid, mode, padding, align)
     # Sums over channels belong to one program.
     launch, numbers = plan.shared(1 if by_grid else plan.enough())
@@ -320,7 +321,7 @@ def _affine_back(o, g, places, D, H, W, N: tl.constexpr, ALIGN: tl.constexpr, WI
     tl.store(o + pid, tl.sum(acc, 0).to(o.dtype.element_ty))
 
 
-def _affine_constants(dtype: dt.dtype, size: Any, align: bool) -> tuple[Any, ...]:
+def _affine_constants(dtype: dt.dtype, size: tuple[int, ...], align: bool) -> tuple[Any, ...]:
     n, places = len(size) - 2, math.prod(size[2:])
     wide = tl.float64 if dtype is dt.float64 else tl.float32
     constants = {"N": n, "ALIGN": align, "WIDE": wide, "BLOCK": min(1024, next_power_of_two(places))}
@@ -329,7 +330,7 @@ def _affine_constants(dtype: dt.dtype, size: Any, align: bool) -> tuple[Any, ...
 
 
 @cuda("_affine_grid", accepts=floats)
-def affine_grid(theta: Any, size: Any, align: bool) -> Any:
+def affine_grid(theta: Slot, size: tuple[int, ...], align: bool) -> Run:
     _, numbers, constants, number = _affine_constants(theta.dtype, size, align)
     if reach(theta) >= 2**31:
         number = "i64"
@@ -341,7 +342,7 @@ def affine_grid(theta: Any, size: Any, align: bool) -> Any:
 
 
 @cuda("_affine_grid_transpose", accepts=floats)
-def affine_grid_transpose(g: Any, size: Any, align: bool) -> Any:
+def affine_grid_transpose(g: Slot, size: tuple[int, ...], align: bool) -> Run:
     n, numbers, constants, number = _affine_constants(g.dtype, size, align)
     program = Program(_affine_back, [pointer(g.dtype)] * 2 + [number] * len(numbers), constants)
     launch = (size[0] * n * (n + 1),)

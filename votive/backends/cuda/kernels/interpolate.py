@@ -9,10 +9,11 @@ import numpy as np
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
 from ...common.interpolation import fixed_point, resampling_tables
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.index_space import IndexSpace, without
 from ..programs.program import pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.tables import Table
 from ..runtime.views import View, empty
@@ -44,7 +45,7 @@ class _Pass:
     """One dimension resized: each result is a sum of inputs that a table names."""
 
     def __init__(
-        self, name: str, source: Spec, out: Spec, axis: int, index: Any, weight: Any, plain: bool, bits: int = 0
+        self, name: str, source: Spec, out: Spec, axis: int, index: Slot, weight: Any, plain: bool, bits: int = 0
     ) -> None:
         self.out = out
         d = len(out.shape) + axis
@@ -89,7 +90,7 @@ class _Pass:
         self.kernel(to.ptr, x.ptr, *[t.ptr for t in self._held])
 
 
-def _chain(x: Any, out: tuple[int, ...], steps: list[Any], plain: bool) -> Any:
+def _chain(x: Slot, out: tuple[int, ...], steps: list[Any], plain: bool) -> Any:
     """Passes over the dimensions: axis, elements, weights, and the bits of weights that are whole
     numbers. What lies between two passes is kept wide; bytes are rounded, as Pillow does.
     """
@@ -115,7 +116,7 @@ def _chain(x: Any, out: tuple[int, ...], steps: list[Any], plain: bool) -> Any:
 
 
 @cuda("_resample")
-def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
+def resample(x: Slot, size: tuple[int, ...], mode: str, align: bool, smooth: bool, scales: tuple[float, ...]) -> Run:
     plain = mode.startswith("nearest")
     if not (floats(x) or x.dtype is dt.uint8):
         return None
@@ -128,7 +129,9 @@ def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: An
 
 
 @cuda("_resample_transpose", accepts=floats)
-def resample_transpose(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
+def resample_transpose(
+    x: Slot, size: tuple[int, ...], mode: str, align: bool, smooth: bool, scales: tuple[float, ...]
+) -> Run:
     steps = [
         (axis, *transposed_table(index, weight, size[axis]))
         for axis, index, weight in resampling_tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x.dtype))

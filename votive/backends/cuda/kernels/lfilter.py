@@ -8,16 +8,15 @@ carries rounding on, so all of it is float64.
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..programs.layouts import next_power_of_two
 from ..programs.program import Program, pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -145,7 +144,7 @@ def _wide(n: int, like: Spec) -> View:
 
 
 @cuda("_lfilter", accepts=floats)
-def lfilter(x: Any, a: Any, b: Any, reverse: bool) -> Any:
+def lfilter(x: Slot, a: Slot, b: Slot, reverse: bool) -> Run:
     if not x.numel:
         return lambda outs, x, a, b: None
     (batch, channels, time), order = x.shape, a.shape[1]
@@ -242,7 +241,7 @@ def _sums(o, parts, n, so, sk, taps, P: tl.constexpr):
 
 
 @cuda("_lag_products", accepts=floats)
-def lag_products(g: Any, x: Any, taps: int, reverse: bool) -> Any:
+def lag_products(g: Slot, x: Slot, taps: int, reverse: bool) -> Run:
     batch, channels, time = x.shape
     if not channels * taps:
         return lambda outs, g, x: None

@@ -13,6 +13,7 @@ from ..libraries.cusolver import LETTER, LOWER, UPPER, Batch, P, library, listed
 from ..programs.copy import copy_view
 from ..programs.pointwise import compile_formula
 from ..programs.reduction import row_reducer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from . import diagonal
@@ -23,7 +24,7 @@ _I, _C = var("i"), var("c")
 
 
 @cuda("_cholesky", accepts=takes)
-def cholesky(x: Any, upper: bool) -> Any:
+def cholesky(x: Slot, upper: bool) -> Run:
     if not ready(x):
         return None
     n, letter = x.shape[-1], LETTER[x.dtype]
@@ -78,7 +79,7 @@ def _through(x: View, factor: View, upper: bool) -> None:
 
 
 @cuda("_cholesky_solve", accepts=takes)
-def cholesky_solve(b: Any, factor: Any, upper: bool) -> Any:
+def cholesky_solve(b: Slot, factor: Slot, upper: bool) -> Run:
     if not library.load():
         return None
 
@@ -90,7 +91,7 @@ def cholesky_solve(b: Any, factor: Any, upper: bool) -> Any:
 
 
 @cuda("_cholesky_inverse", accepts=takes)
-def cholesky_inverse(factor: Any, upper: bool) -> Any:
+def cholesky_inverse(factor: Slot, upper: bool) -> Run:
     if not library.load():
         return None
 

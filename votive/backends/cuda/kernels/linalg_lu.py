@@ -13,9 +13,11 @@ import triton
 import triton.language as tl
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from ..libraries.cusolver import LETTER, TOGETHER, Batch, P, copied, ints, library, listed, takes, transposed
 from ..programs.copy import copy_view
 from ..programs.program import Program
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View
@@ -82,7 +84,7 @@ def substituted(lu: View, pivots: View, x: View, trans: int, which: np.ndarray[A
 
 
 @cuda("_lu_factor", accepts=takes)
-def lu_factor(a: Any) -> Any:
+def lu_factor(a: Slot) -> Run:
     if not ready(a):
         return None
 
@@ -116,7 +118,7 @@ MOST_ROWS = 8192
 
 
 @cuda("_row_order", accepts=lambda pivots: pivots.dtype is dt.int32)
-def row_order(pivots: Any, rows: int) -> Any:
+def row_order(pivots: Slot, rows: int) -> Run:
     *batch, k = pivots.shape
     count = math.prod(batch)
     if not count or not rows or rows > MOST_ROWS:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....core import dtype as dt
 from ....formula import var, where
 from ....formula.expr import apply
 from ...common.matrix_exp import DEGREE, LIMIT, WEIGHTS
+from ...common.slot import Slot
 from ..libraries.cusolver import ints, moved, takes
 from ..programs.copy import copy_view
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from . import linalg_solve
@@ -42,7 +42,7 @@ def _rational(a: View) -> View:
 
 
 @cuda("_matrix_exp", accepts=lambda a: takes(a) or a.dtype in dt.HALF)
-def matrix_exp(a: Any) -> Any:
+def matrix_exp(a: Slot) -> Run:
     if not ready(a):
         return None
     # Squaring doubles relative errors again and again, so narrow types are widened meanwhile.

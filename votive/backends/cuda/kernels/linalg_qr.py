@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from ....core import dtype as dt
+from ...common.slot import Slot
 from ..libraries.cusolver import (
     ADJOINT,
     LEFT,
@@ -21,13 +22,14 @@ from ..libraries.cusolver import (
 )
 from ..programs.copy import copy_view
 from ..programs.index_space import window
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from . import diagonal
 from .linalg_steps import parted, ready
 
 
-def _kind(dtype: Any) -> tuple[str, str]:
+def _kind(dtype: dt.dtype) -> tuple[str, str]:
     """The letter of a type, and the prefix of its orthogonal (unitary) matrices."""
     return LETTER[dtype], "un" if dtype.is_complex else "or"
 
@@ -54,7 +56,7 @@ def reflectors(columns: View, tau: View) -> None:
 
 
 @cuda("_geqrf", accepts=takes)
-def geqrf(a: Any) -> Any:
+def geqrf(a: Slot) -> Run:
     if not ready(a):
         return None
 
@@ -72,7 +74,7 @@ def _rows(v: View, n: int) -> View:
 
 
 @cuda("_qr", accepts=takes)
-def qr(a: Any, mode: str) -> Any:
+def qr(a: Slot, mode: str) -> Run:
     if not ready(a):
         return None
     *batch, m, n = a.shape
@@ -102,7 +104,7 @@ def qr(a: Any, mode: str) -> Any:
 
 
 @cuda("_reflect", accepts=takes)
-def reflect(v: Any, tau: Any, x: Any, back: bool) -> Any:
+def reflect(v: Slot, tau: Slot, x: Slot, back: bool) -> Run:
     if x.numel and not tau.shape[-1] and tau.shape[:-1] == x.shape[:-2]:  # no reflection at all
         return lambda outs, v, tau, x: copy_view(outs[0], x)
     if not ready(v, tau, x) or v.shape[:-2] != x.shape[:-2] or tau.shape[:-1] != x.shape[:-2]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....core.layout import Spec, broadcast_strides
+from ...common.slot import Slot
 from ..libraries.cusolver import (
     ADJOINT,
     LETTER,
@@ -28,11 +29,12 @@ from ..libraries.cusolver import (
     takes,
 )
 from ..programs.copy import copy_view
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 from .linalg_steps import stretched
 
-_ONE = {"S": c.c_float * 2, "D": c.c_double * 2, "C": c.c_float * 2, "Z": c.c_double * 2}
+_ONE: dict[str, Any] = {"S": c.c_float * 2, "D": c.c_double * 2, "C": c.c_float * 2, "Z": c.c_double * 2}
 
 
 def _leading(spec: Spec) -> int | None:
@@ -95,7 +97,7 @@ def _leading_transposed(spec: Spec) -> int | None:
 
 
 @cuda("_solve_triangular", accepts=takes)
-def solve_triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
+def solve_triangular(a: Slot, b: Slot, upper: bool, unit: bool) -> Run:
     if not library.load():
         return None
 

@@ -4,8 +4,6 @@ launch writes to memory of that size.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import triton
 import triton.language as tl
@@ -13,10 +11,12 @@ import triton.language as tl
 from ....core import dtype as dt
 from ....core.errors import fail
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..programs.index_space import word
 from ..programs.layouts import contiguous, contiguous_output
 from ..programs.lines import scratch, shared_program
 from ..programs.program import pointer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty, to_device, to_host
 from .scatter_views import apart, start
@@ -86,13 +86,13 @@ def _grid(n: int) -> tuple[int, ...]:
 
 
 @cuda("_masked_select")
-def masked_select(x: Any, mask: Any) -> Any:
+def masked_select(x: Slot, mask: Slot) -> Run:
     if word(x.dtype) is None:
         return None
     kind = word(x.dtype)
     program = shared_program(_select, [kind, kind, "*u8", "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
 
-    def run(outs: Any, x: View, mask: View) -> list[View]:
+    def run(outs: list[View], x: View, mask: View) -> list[View]:
         mask, x = contiguous(mask), contiguous(x)
         starts, count = counted(mask)
         made = empty(Spec(Layout((count,)), x.spec.dtype, x.spec.device))
@@ -109,7 +109,7 @@ def too_few(have: int, count: int) -> None:
 
 
 @cuda("_masked_scatter", into=True)
-def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+def masked_scatter(x: Slot, mask: Slot, source: Slot) -> Run:
     if word(x.dtype) is None:
         return None
     kind = word(x.dtype)
@@ -139,12 +139,12 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 
 
 @cuda("_nonzero")
-def nonzero(x: Any) -> Any:
+def nonzero(x: Slot) -> Run:
     if x.dtype.is_complex:
         return None
     program = shared_program(_places, ["*i64", pointer(x.dtype), "*i64", "i64", "i64", "i64", "i64"], {"BLOCK": BLOCK})
 
-    def run(outs: Any, x: View) -> list[View]:
+    def run(outs: list[View], x: View) -> list[View]:
         x = contiguous(x)
         starts, count = counted(x)
         shape, n = x.spec.shape, x.spec.numel

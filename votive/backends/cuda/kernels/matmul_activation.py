@@ -6,7 +6,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....core.layout import Spec
+from ...common.slot import Slot
 from ..programs.layouts import contiguous
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 from .addmm import started
@@ -15,13 +18,13 @@ from .matmul.products import is_row, takes
 
 
 @cuda("_linear_activated", accepts=takes)
-def linear_activated(x: Any, weight: Any, bias: Any, activation: str) -> Any:
+def linear_activated(x: Slot, weight: Slot, bias: Slot | None, activation: str) -> Run:
     if weight.ndim != 2 or not is_row(bias, weight.shape[0]):
         return None
     right = transposed(weight.spec)
     plan = Activated(x.spec, right, _out(x, right), None if bias is None else bias.dtype, activation)
 
-    def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
+    def run(outs: list[View], x: View, weight: View, bias: View | None) -> None:
         bias = None if bias is None else contiguous(bias)
         w = View(weight.ptr, right, weight.storage)
         plan(outs[0], x, w, bias=0 if bias is None else bias.ptr)
@@ -29,13 +32,13 @@ def linear_activated(x: Any, weight: Any, bias: Any, activation: str) -> Any:
     return run
 
 
-def _out(x: Any, right: Any) -> Any:
+def _out(x: Slot, right: Spec) -> Any:
     """The spec of the product of a tensor's last dimension and a matrix."""
     return x.spec.like((*x.shape[:-1], right.shape[1]))
 
 
 @cuda("_addmm_activated", accepts=takes)
-def addmm_activated(x: Any, a: Any, b: Any, beta: Any, alpha: Any, activation: str) -> Any:
+def addmm_activated(x: Slot, a: Slot, b: Slot, beta: Slot, alpha: Slot, activation: str) -> Run:
     if a.ndim != 2 or b.ndim != 2:
         return None
     out = a.spec.like((a.shape[0], b.shape[1]))

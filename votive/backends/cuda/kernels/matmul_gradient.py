@@ -11,6 +11,7 @@ from ....core.layout import Spec
 from ...common.slot import Slot
 from ..libraries import cublas
 from ..programs.layouts import contiguous
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.autotune import Autotuned
 from ..runtime.views import View, empty, zero
@@ -24,7 +25,8 @@ from .matmul.tiles import Tiles, tiles
 
 def side(spec: Spec) -> Side:
     """A matrix as an operand."""
-    return Side(spec.dtype, *spec.shape, *spec.strides, 0)
+    (rows, cols), (row, col) = spec.shape, spec.strides
+    return Side(spec.dtype, rows, cols, row, col, 0)
 
 
 def library(a: Spec, b: Spec, out: Spec, **options: Any) -> Library | None:
@@ -38,7 +40,7 @@ def library(a: Spec, b: Spec, out: Spec, **options: Any) -> Library | None:
 
 
 @cuda("_linear_gradients", accepts=takes)
-def linear_gradients(grad: Any, x: Any, swapped: bool) -> Any:
+def linear_gradients(grad: Slot, x: Slot, swapped: bool) -> Run:
     if not grad.numel:
         return _zeros
     if not x.numel:  # no weights, but biases
@@ -65,7 +67,7 @@ def linear_gradients(grad: Any, x: Any, swapped: bool) -> Any:
 class _Apart:
     """A product, and a sum beside it."""
 
-    def __init__(self, left: Spec, right: Spec, out: Spec, grad: Any, swapped: bool) -> None:
+    def __init__(self, left: Spec, right: Spec, out: Spec, grad: Slot, swapped: bool) -> None:
         self.left, self.right, self.out, self.swapped = left, right, out, swapped
         self.plan = Planned(left, right, out)
         self.sums = reduction.sum_(Slot(0, grad.spec), (0,), False, grad.dtype)
@@ -84,7 +86,7 @@ def _zeros(outs: list[View], *given: Any) -> None:
 
 
 @cuda("_linear_slope", accepts=takes)
-def linear_slope(grad: Any, weight: Any, kept: Any, activation: str) -> Any:
+def linear_slope(grad: Slot, weight: Slot, kept: Slot, activation: str) -> Run:
     if not grad.shape[0] or not kept.numel:
         return _zeros
     out = kept.spec.like(kept.shape)

@@ -8,8 +8,10 @@ from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..libraries import cublas
 from ..programs.layouts import contiguous
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.autotune import Autotuned
 from ..runtime.views import View
@@ -21,7 +23,7 @@ from .matmul_gradient import library
 
 
 @cuda("_feed_forward", accepts=takes)
-def feed_forward(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, activation: str) -> Any:
+def feed_forward(x: Slot, w1: Slot, b1: Slot | None, w2: Slot, b2: Slot | None, activation: str) -> Run:
     if w1.ndim != 2 or w2.ndim != 2 or not x.dtype.is_floating_point:
         return None
     if not is_row(b1, w1.shape[0]) or not is_row(b2, w2.shape[0]) or not w1.numel or not w2.numel:
@@ -31,7 +33,7 @@ def feed_forward(x: Any, w1: Any, b1: Any, w2: Any, b2: Any, activation: str) ->
     inner = _first(x.spec, first, hidden, None if b1 is None else b1.dtype, activation)
     outer = Planned(hidden, second, hidden, None if b2 is None else b2.dtype)
 
-    def run(outs: list[View], x: View, w1: View, b1: Any, w2: View, b2: Any) -> None:
+    def run(outs: list[View], x: View, w1: View, b1: View | None, w2: View, b2: View | None) -> None:
         y, before, after = outs
         b1, b2 = (None if b is None else contiguous(b) for b in (b1, b2))
         inner(before, after, x, View(w1.ptr, first, w1.storage), 0 if b1 is None else b1.ptr)
@@ -55,8 +57,9 @@ def _first(x: Spec, w: Spec, hidden: Spec, bias: dt.dtype | None, activation: st
 
     candidates: list[Any] = [apart]
     rows = rows_of(x)
-    for tile in [] if rows is None else tiles(rows, w):
-        candidates.append(_passing(Tiles(rows, w, tile, activation, back=False, bias=bias)))
+    if rows is not None:
+        for tile in tiles(rows, w):
+            candidates.append(_passing(Tiles(rows, w, tile, activation, back=False, bias=bias)))
     if activation == "gelu_tanh" and hidden.dtype in dt.HALF and rows is not None:
         cols = hidden.shape[-1]
         product = library(

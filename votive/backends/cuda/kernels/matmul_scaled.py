@@ -11,11 +11,13 @@ import triton.language as tl
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from .. import runtime as rt
 from ..libraries import cublas
 from ..programs.copy import copy_view
 from ..programs.layouts import contiguous
 from ..programs.program import TYPE, Program
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.autotune import Autotuned
 from ..runtime.views import View, empty, zero
@@ -165,8 +167,15 @@ def _work(a: Spec, b: Spec) -> int:
 
 @cuda("_scaled_product")
 def scaled_product(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any, scale_result: Any, dtype: dt.dtype, fast: bool
-) -> Any:
+    a: Slot,
+    b: Slot,
+    scale_a: Slot,
+    scale_b: Slot,
+    bias: Slot | None,
+    scale_result: Slot | None,
+    dtype: dt.dtype,
+    fast: bool,
+) -> Run:
     if not a.shape[0] or not b.shape[1]:
         return lambda outs, *given: None
     by_rows = scale_a.numel > 1 or scale_b.numel > 1
@@ -214,7 +223,7 @@ def _scaled_by_library(a: Spec, b: Spec, by_rows: bool, bias: dt.dtype | None, o
     if made is None:
         return None
 
-    def run(outs: list[View], a: View, b: View, sa: View, sb: View, bias: Any, sr: Any) -> None:
+    def run(outs: list[View], a: View, b: View, sa: View, sb: View, bias: View | None, sr: View | None) -> None:
         a, b = _moved(a, left), _moved(b, right)
         sa, sb = _aligned(sa), _aligned(sb)
         # In columns: the right operand comes first.
@@ -232,9 +241,9 @@ def _scaled_by_library(a: Spec, b: Spec, by_rows: bool, bias: dt.dtype | None, o
 
 
 @cuda("_whole_product")
-def whole_product(a: Any, b: Any) -> Any:
+def whole_product(a: Slot, b: Slot) -> Run:
     if not a.numel or not b.numel:
-        return lambda outs, a, b: outs[0].spec.numel and zero(outs[0])
+        return lambda outs, a, b: zero(outs[0])
     out = a.spec.like((a.shape[0], b.shape[1]), dtype=dt.int32)
     if a.dtype is dt.uint8:  # tensor cores multiply only what is alike
         whole = Whole(side(a.spec), side(b.spec), side(out), 1, False, False, "")

@@ -12,17 +12,18 @@ import numpy as np
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ...common.windows import taps_within
 from ..programs.copy import copy_view
 from ..programs.index_space import IndexSpace, added, cached_by_spec, without
 from ..programs.program import pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import SUMS, reach, spot, summed
 
 
-def numbers(*specs: Any) -> bool:
+def numbers(*specs: Spec) -> bool:
     """Floats or integers."""
     return specs[0].dtype in SUMS and specs[0].dtype is not dt.bool_
 
@@ -44,7 +45,7 @@ class Box:
     far: int = 0
 
 
-def boxed(name: str, x: Any, n: int, boxes: list[Box], divisor: float | None, from_source: bool) -> Any:
+def boxed(name: str, x: Slot, n: int, boxes: list[Box], divisor: float | None, from_source: bool) -> Any:
     """`find(spec of the result)(out, x)`: sums over boxes of the last n dimensions, divided."""
     whole = not x.dtype.is_floating_point
     wide = "tl.int64" if whole else "tl.float64" if x.dtype is dt.float64 else "tl.float32"
@@ -139,7 +140,15 @@ def _covering(i: int, places: int, k: int, s: int, p_: int, count: Any) -> Box:
 
 
 @cuda("_avg_pool", accepts=numbers)
-def avg_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any) -> Any:
+def avg_pool(
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    include_pad: bool,
+    divisor: int | None,
+) -> Run:
     n = len(size)
     boxes = [
         _window(i, o, k, s, p, include_pad)
@@ -151,8 +160,14 @@ def avg_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_
 
 @cuda("_avg_pool_transpose", accepts=floats)
 def avg_pool_transpose(
-    x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any
-) -> Any:
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    include_pad: bool,
+    divisor: int | None,
+) -> Run:
     n = len(size)
     boxes = []
     for i, o, k, s, p in zip(size, x.shape[-n:], kernel, stride, padding, strict=True):
@@ -162,7 +177,15 @@ def avg_pool_transpose(
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
 
 
-def _largest(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, named: bool) -> Any:
+def _largest(
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    named: bool,
+) -> Any:
     """The largest value of each window; `named`: and its place."""
     n = len(size)
     sizes = x.shape[x.ndim - n :]
@@ -229,12 +252,26 @@ def with_places(find: Any, named: bool = True) -> Any:
 
 
 @cuda("_max_pool", accepts=numbers)
-def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def max_pool(
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Run:
     return _largest(x, size, kernel, stride, padding, dilation, True)
 
 
 @cuda("_max_pool_values", accepts=numbers)
-def max_pool_values(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def max_pool_values(
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Run:
     return _largest(x, size, kernel, stride, padding, dilation, False)
 
 
@@ -243,7 +280,7 @@ def _lowest(dtype: dt.dtype) -> int:
 
 
 @cuda("_max_pool_transpose", accepts=numbers)
-def max_pool_transpose(g: Any, index: Any, size: Any) -> Any:
+def max_pool_transpose(g: Slot, index: Slot, size: tuple[int, ...]) -> Run:
     n = len(size)
     first = g.ndim - n
 

@@ -8,11 +8,14 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
+from ....core.device import device
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..programs.index_space import IndexSpace
 from ..programs.program import TYPE, pointer
+from ..programs.types import Run
 from ..rows import cuda
-from ..runtime.views import empty, to_device
+from ..runtime.views import View, empty, to_device
 
 
 def _stored(dtype: dt.dtype) -> list[str]:
@@ -25,7 +28,7 @@ def _stored(dtype: dt.dtype) -> list[str]:
 
 
 @cuda("_arange")
-def arange(start: Any, step: Any, size: int, dtype: dt.dtype, device: Any) -> Any:
+def arange(start: Slot, step: Slot, size: int, dtype: dt.dtype, device: device) -> Run:
     if dtype not in TYPE or any(isinstance(v.spec, complex) for v in (start, step)):
         return None
     kind = ("i64", int) if dtype.category == dt.INT else ("fp64", float)
@@ -61,7 +64,7 @@ def _ends(start: Any, end: Any, steps: int, dtype: dt.dtype) -> tuple[float, ...
 
 
 @cuda("_linspace")
-def linspace(start: Any, end: Any, steps: int, dtype: dt.dtype, device: Any) -> Any:
+def linspace(start: Slot, end: Slot, steps: int, dtype: dt.dtype, device: device) -> Run:
     if dtype not in TYPE or any(isinstance(v.spec, complex) for v in (start, end)):
         return None
     run = _spaced("linspace", steps, dtype, [], {})
@@ -69,13 +72,13 @@ def linspace(start: Any, end: Any, steps: int, dtype: dt.dtype, device: Any) -> 
 
 
 @cuda("_logspace")
-def logspace(start: Any, end: Any, steps: int, base: Any, dtype: dt.dtype, device: Any) -> Any:
+def logspace(start: Slot, end: Slot, steps: int, base: float, dtype: dt.dtype, device: device) -> Run:
     if dtype not in TYPE or any(isinstance(v.spec, complex) for v in (start, end)):
         return None
     power = ["y = m.f_pow(base + y * 0, y)"]
     run = _spaced("logspace", steps, dtype, power, {"base": "fp64"})
 
-    def launch(outs: Any, start: Any, end: Any, *rest: Any) -> None:
+    def launch(outs: list[View], start: Any, end: Any, *rest: Any) -> None:
         b = rest[0] if rest else base
         run(outs[0].ptr, *_ends(start, end, steps, dtype), float(b))
 
@@ -83,8 +86,8 @@ def logspace(start: Any, end: Any, steps: int, base: Any, dtype: dt.dtype, devic
 
 
 @cuda("_triangle")
-def triangle(row: int, col: int, offset: int, lower: bool, dtype: dt.dtype, device: Any) -> Any:
-    def run(outs: Any) -> None:
+def triangle(row: int, col: int, offset: int, lower: bool, dtype: dt.dtype, device: device) -> Run:
+    def run(outs: list[View]) -> None:
         # Known on the host already: made there and copied.
         made = np.tril_indices(row, offset, col) if lower else np.triu_indices(row, offset, col)
         to_device(outs[0].ptr, np.array(made, dtype.np))
@@ -93,7 +96,7 @@ def triangle(row: int, col: int, offset: int, lower: bool, dtype: dt.dtype, devi
 
 
 @cuda("_choose")
-def choose(n: int, r: int, with_replacement: bool, device: Any) -> Any:
+def choose(n: int, r: int, with_replacement: bool, device: device) -> Run:
     """Row k counts down: for each candidate, how many combinations begin with it."""
     # ways[c][left]: how to choose the rest once c is taken as the first of `left`.
     ways = np.zeros((n + 1, r + 1), np.int64)
@@ -124,7 +127,7 @@ def choose(n: int, r: int, with_replacement: bool, device: Any) -> Any:
         ],
     )
 
-    def launch(outs: Any) -> None:
+    def launch(outs: list[View]) -> None:
         if outs[0].spec.numel:
             table = empty(Spec(Layout(ways.shape), dt.int64, outs[0].spec.device))
             to_device(table.ptr, ways)

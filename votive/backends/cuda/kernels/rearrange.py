@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..programs.fill import bits, fill_view
 from ..programs.gather import Rule, taken
 from ..programs.index_space import IndexSpace, cached_by_spec, word
 from ..programs.layouts import contiguous, contiguous_output
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 from .padding import rules_of
@@ -19,7 +21,7 @@ def _flipped(n: int) -> Rule:
 
 
 @cuda("_flip")
-def flip(x: Any, dims: Any) -> Any:
+def flip(x: Slot, dims: tuple[int, ...]) -> Run:
     if word(x.dtype) is None:
         return None
     rules = {d: _flipped(x.shape[d]) for d in dims} if x.ndim else {}
@@ -36,7 +38,7 @@ def _rolled(n: int, shift: int) -> Rule:
 
 
 @cuda("roll")
-def roll(x: Any, shifts: Any, dims: Any) -> Any:
+def roll(x: Slot, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Run:
     if word(x.dtype) is None:
         return None
     if not x.numel:
@@ -60,7 +62,7 @@ def roll(x: Any, shifts: Any, dims: Any) -> Any:
 
 
 @cuda("constant_pad_nd")
-def constant_pad_nd(x: Any, pad: Any, value: Any) -> Any:
+def constant_pad_nd(x: Slot, pad: tuple[int, ...], value: Slot) -> Run:
     if word(x.dtype) is None or isinstance(value.spec, complex):
         return None
     if not x.numel:

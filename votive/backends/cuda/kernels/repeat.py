@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import triton
 import triton.language as tl
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from ..programs.layouts import contiguous
 from ..programs.lines import Lines, scratch, shared_program
 from ..programs.program import pointer
 from ..programs.reduction import row_reducer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, to_host
 from .scan.scans import SUM, _Scan
@@ -36,7 +36,7 @@ def _which(o, ends, total, n, steps, BLOCK: tl.constexpr):
 
 
 @cuda("_interleave_indices")
-def interleave_indices(repeats: Any, output_size: int | None) -> Any:
+def interleave_indices(repeats: Slot, output_size: int | None) -> Run:
     n = repeats.numel
     if not n:
         return None
@@ -44,7 +44,7 @@ def interleave_indices(repeats: Any, output_size: int | None) -> Any:
     least = row_reducer(repeats, (0,), dt.int64, "min")
     which = shared_program(_which, [pointer(repeats.dtype), "*i64", "i64", "i64", "i32"], {"BLOCK": BLOCK})
 
-    def run(outs: Any, given: View) -> list[View]:
+    def run(outs: list[View], given: View) -> list[View]:
         repeats = contiguous(given)
         ends = scratch(repeats.spec, n + 1, dt.int64)
         scan(ends.ptr, ends.ptr, repeats, n, repeats, n)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....core import dtype as dt
 from ....core.layout import Spec
 from ....core.promotion import promote_types
+from ...common.slot import Slot
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 from .normalization.backward import backward
@@ -13,7 +16,16 @@ from .normalization.forward import forward
 
 
 @cuda("_add_norm")
-def add_norm(x: Any, delta: Any, weight: Any, bias: Any, dims: int, eps: float, centre: bool, dtype: Any) -> Any:
+def add_norm(
+    x: Slot,
+    delta: Slot,
+    weight: Slot | None,
+    bias: Slot | None,
+    dims: int,
+    eps: float,
+    centre: bool,
+    dtype: dt.dtype | None,
+) -> Run:
     total: Spec = x.spec.like(x.shape, dtype=promote_types(x.dtype, delta.dtype))
     normed = total if dtype is None else total.like(x.shape, dtype=dtype)
     launch = forward(x, delta, weight, bias, (normed, total), dims, float(eps), centre)
@@ -28,8 +40,16 @@ def add_norm(x: Any, delta: Any, weight: Any, bias: Any, dims: int, eps: float, 
 
 @cuda("_add_norm_backward")
 def add_norm_backward(
-    g: Any, by_sum: Any, total: Any, mean: Any, rstd: Any, weight: Any, dims: int, delta: Any, by_affine: bool
-) -> Any:
+    g: Slot,
+    by_sum: Slot | None,
+    total: Slot,
+    mean: Slot | None,
+    rstd: Slot,
+    weight: Slot | None,
+    dims: int,
+    delta: dt.dtype,
+    by_affine: bool,
+) -> Run:
     narrow = None if delta is total.dtype else total.spec.like(total.shape, dtype=delta)
     run = backward(g, by_sum, total, mean, rstd, weight, dims, total.spec, narrow, by_affine)
     if run is None:

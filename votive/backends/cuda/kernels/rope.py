@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.layouts import next_power_of_two
 from ..programs.program import TYPE, Program
-from ..programs.types import floats, wide
+from ..programs.types import Run, floats, wide
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -60,7 +59,7 @@ def _four(spec: Spec) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
 
 
 @cuda("_rope", accepts=floats)
-def rope(x: Any, cos: Any, sin: Any, offset: Any, interleaved: bool) -> Any:
+def rope(x: Slot, cos: Slot, sin: Slot, offset: Slot, interleaved: bool) -> Run:
     out = x.spec.dense_like()
     found, tables = _four(x.spec), [_four(s.spec) for s in (cos, sin)]
     # Features side by side; another order is copied to in the end.

@@ -7,19 +7,21 @@ from typing import Any
 from ....core import determinism
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.fill import bits
 from ..programs.index_space import IndexSpace, added, cached_by_spec, without, word
 from ..programs.lines import key_type, ordered
 from ..programs.pointwise import _TL
 from ..programs.program import TYPE, pointer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import SUMS, checked, lined, reach, reported, spot, summed
 from .scatter_views import apart, start
 
 
-def _usable(index: Any) -> bool:
+def _usable(index: Slot) -> bool:
     return index.dtype in (dt.int64, dt.int32) or not index.numel
 
 
@@ -33,7 +35,7 @@ def _places(out: Spec, dim: int, index: Any, src: Any) -> tuple[IndexSpace, str]
 
 
 @cuda("_scatter", into=True)
-def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
+def scatter(x: Slot, dim: int, index: Slot, src: Slot) -> Run:
     tensor = isinstance(src.spec, Spec)
     if word(x.dtype) is None or not _usable(index):
         return None
@@ -51,15 +53,12 @@ def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
         return p.kernel(
             "scatter",
             types,
-            [  # type: ignore[arg-type]
-                *checked(p, "i", p.load("index", 1), size),
-                f"tl.store(o + {place}, {value}, mask=inside & (i_bad == 0))",
-            ],
+            [*checked(p, "i", p.load("index", 1), size), f"tl.store(o + {place}, {value}, mask=inside & (i_bad == 0))"],
         )
 
     find = cached_by_spec(build)
 
-    def run(outs: list[View], x: View, index: View, src: Any) -> None:
+    def run(outs: list[View], x: View, index: View, src: View) -> None:
         if tensor:
             src = apart(src, outs[0])
         start(outs[0], x)
@@ -72,7 +71,7 @@ def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
 
 
 @cuda("scatter_add", into=True)
-def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
+def scatter_add(x: Slot, dim: int, index: Slot, src: Slot) -> Run:
     if x.dtype not in SUMS or not _usable(index):
         return None
     kind = SUMS[x.dtype]
@@ -100,7 +99,7 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
 
 
 @cuda("_scatter_extremum", into=True)
-def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: bool) -> Any:
+def scatter_extremum(x: Slot, dim: int, index: Slot, src: Slot, reduce: str, own: bool) -> Run:
     """The largest or smallest of what falls on a place: as integers in the same order, of which
     hardware keeps the largest. `own`: what is there takes part.
     """
@@ -181,7 +180,7 @@ _PRODUCTS = {
 
 
 @cuda("_scatter_prod", into=True)
-def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool) -> Any:
+def scatter_prod(x: Slot, dim: int, index: Slot, src: Slot, own: bool) -> Run:
     """`own`: what is there takes part."""
     if x.dtype not in _PRODUCTS or not _usable(index) or src.dtype is not x.dtype:
         return None
@@ -241,5 +240,5 @@ def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool) -> Any:
 
 
 @cuda("_first_order")
-def first_order(x: Any) -> Any:
+def first_order(x: Slot) -> Run:
     return lambda outs, x: copy_view(outs[0], x)

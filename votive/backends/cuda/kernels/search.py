@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 from ....core import dtype as dt
 from ....core.errors import fail
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..cpu_fallback import fetch
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
@@ -17,6 +16,7 @@ from ..programs.index_space import IndexSpace
 from ..programs.layouts import contiguous
 from ..programs.lines import ordered, shared_program
 from ..programs.program import pointer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View, empty
@@ -72,7 +72,7 @@ def _search(
 
 
 @cuda("_searchsorted", accepts=lambda *specs: all(map(ordered, specs)))
-def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: dt.dtype) -> Any:
+def searchsorted(bounds: Slot, x: Slot, sorter: Slot | None, right: bool, dtype: dt.dtype) -> Run:
     if bounds.dtype in _INTS and x.dtype in _INTS:
         wide = tl.int64
     else:
@@ -105,7 +105,7 @@ def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: dt.dtype)
 
 
 @cuda("_histc", accepts=lambda x: x.dtype in (*_NARROW, dt.float64))
-def histc(x: Any, bins: int, low: float, high: float) -> Any:
+def histc(x: Slot, bins: int, low: float, high: float) -> Run:
     wide = "fp64" if x.dtype is dt.float64 else "fp32"
     p = IndexSpace(x.shape, [x.strides])
     b = p.arg("bins", bins)
@@ -134,7 +134,7 @@ def histc(x: Any, bins: int, low: float, high: float) -> Any:
 
 
 @cuda("_histogram", accepts=lambda x, *rest: x.dtype in (*_NARROW, dt.float64))
-def histogram(x: Any, edges: Any, weight: Any) -> Any:
+def histogram(x: Slot, edges: tuple[Slot, ...], weight: Slot | None) -> Run:
     """Every point finds its bin along each dimension by search, and adds to the bin of them all."""
     n = x.shape[0]
     wide = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
@@ -186,7 +186,7 @@ def histogram(x: Any, edges: Any, weight: Any) -> Any:
 
 
 @cuda("_bincount", accepts=lambda x, *weights: x.dtype in _INTS)
-def bincount(x: Any, weights: Any, minlength: int) -> Any:
+def bincount(x: Slot, weights: Slot | None, minlength: int) -> Run:
     from ..programs.reduction import row_reducer
 
     if weights is not None and weights.dtype not in (dt.float32, dt.float64, *_INTS, *dt.HALF):
@@ -210,7 +210,7 @@ def bincount(x: Any, weights: Any, minlength: int) -> Any:
     )
     result = None if weights is None else weights.dtype
 
-    def run(outs: Any, x: View, weights: View | None = None) -> list[View]:
+    def run(outs: list[View], x: View, weights: View | None = None) -> list[View]:
         def made(count: int, dtype: dt.dtype) -> View:
             return empty(Spec(Layout((count,)), dtype, x.spec.device))
 

@@ -7,6 +7,7 @@ before it. Every program of such a kernel calls `wait_for_last`: whoever comes n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import triton
@@ -36,7 +37,7 @@ class _Dependent(Program):
     dependent = True
 
 
-def dependent(fn: Any, types: list[str], constants: dict[str, Any], **options: Any) -> Program:
+def dependent(fn: Callable[..., Any], types: list[str], constants: dict[str, Any], **options: Any) -> Program:
     """A program of a kernel with a constant DEPENDENT, started early where the GPU can do that."""
     can = not rt.runtime.driver.emulated and rt.runtime.property(rt.here.device).major >= 9
     return (_Dependent if can else Program)(fn, types, {**constants, "DEPENDENT": can}, **options)

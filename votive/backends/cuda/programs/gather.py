@@ -7,13 +7,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ....core.layout import Spec
+from ...common.slot import Slot
 from ..programs.index_space import IndexSpace, without, word
 
 Rule = Callable[[IndexSpace, int, str], str]
 
 
 def taken(
-    name: str, x: Any, shape: tuple[int, ...], strides: tuple[int, ...], rules: dict[int, Rule], fill: bool = False
+    name: str,
+    x: Slot | Spec,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    rules: dict[int, Rule],
+    fill: bool = False,
 ) -> Any:
     """`run(out address, source address)`: a result of a layout, taken from a source of the same
     rank. `rules`: per dimension the text of the source's coordinate. `fill`: coordinates outside of
@@ -43,4 +50,4 @@ def taken(
         types["value"] = "i64"
     else:
         read.append("v = tl.load(at, mask=inside, other=0)")
-    return p.kernel(name, types, [*read, p.store("v")])  # type: ignore[arg-type]
+    return p.kernel(name, types, [*read, p.store("v")])

@@ -8,7 +8,7 @@ row numbers are divided, so that the work per element is an addition.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ....core import determinism
@@ -131,18 +131,18 @@ class IndexSpace:
         offset = " + ".join(p for p in (self.offsets[k], extra) if p)
         return f"tl.store({pointer} + ({offset or '0'} + r * 0 + n * 0), {value}, mask=inside)"
 
-    def kernel(self, name: str, types: dict[str, str], body: Sequence[str]) -> Bound:
+    def kernel(self, name: str, types: Mapping[str, str | None], body: Sequence[str]) -> Bound:
         """The kernel that does `body` everywhere. `types`: its pointers and numbers by name."""
         if not self.numel:
             return _NOTHING
         args = [*types, *self.params, *(f"{c}: tl.constexpr" for c in self.constants)]
         source = f"@triton.jit\ndef {name}({', '.join(args)}):\n"
         source += "".join(f"    {line}\n" for line in (*self.lines, *body))
-        kinds = [*types.values()] + ["i64" if self.wide else "i32"] * len(self.params)
+        kinds = [t for t in types.values() if t is not None] + ["i64" if self.wide else "i32"] * len(self.params)
         program = Program(jit(source, name), kinds, self.constants)
         first = len(types)
         program.divisible = tuple(first + i for i, v in enumerate(self.values) if v % 16 == 0)
-        loose = types.get("o", "")[:3] == "*fp" and any("atomic_add" in line for line in body)
+        loose = (types.get("o") or "")[:3] == "*fp" and any("atomic_add" in line for line in body)
         bound = Unordered if loose else Bound
         return bound(program, tuple(self.values), self.grid)
 

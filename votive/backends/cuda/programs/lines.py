@@ -4,12 +4,14 @@ dimension. Knows no operators.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..device.math import key_of, sought
 from ..runtime.views import View, empty
 from .layouts import contiguous, last, row_stride
@@ -22,7 +24,7 @@ ORDERED = frozenset(
 )
 
 
-def ordered(x: Any) -> bool:
+def ordered(x: Slot | Spec) -> bool:
     """Whether elements of this dtype can be compared here."""
     return x.dtype in ORDERED
 
@@ -54,7 +56,7 @@ class Lines:
         return (self.n if stride is None else stride) % 16 == 0
 
 
-def lines(x: Any, dim: int) -> Lines:
+def lines(x: Slot | Spec, dim: int) -> Lines:
     """The lines of a tensor; a 0-d one is a line of one element."""
     if x.ndim == 0:
         return Lines(1, 1)
@@ -71,7 +73,7 @@ def cut(n: int, parts: int) -> tuple[int, int]:
 
 @cache
 def _shared(
-    fn: Any, types: tuple[str, ...], constants: tuple[Any, ...], even: tuple[int, ...], options: Any
+    fn: Callable[..., Any], types: tuple[str, ...], constants: tuple[Any, ...], even: tuple[int, ...], options: Any
 ) -> Program:
     made = Program(fn, types, dict(constants), **dict(options))
     made.divisible = even
@@ -79,7 +81,7 @@ def _shared(
 
 
 def shared_program(
-    fn: Any, types: list[str], constants: dict[str, Any], even: tuple[int, ...] = (), **options: Any
+    fn: Callable[..., Any], types: list[str], constants: dict[str, Any], even: tuple[int, ...] = (), **options: Any
 ) -> Program:
     """A program that other plans with the same types and constants use too. `even`: which of its
     numbers are multiples of 16.

@@ -175,7 +175,7 @@ def number_of(compute: dt.dtype) -> str:
     return "fp64" if compute is dt.float64 else "fp32"
 
 
-def _complemented(body: Any) -> Any:
+def _complemented(body: Expr) -> Any:
     """The formula on truth values, where the complement is the negation."""
     if not body.args:
         return body
@@ -272,7 +272,7 @@ def _with_loose(
     def read(values: Any) -> list[Any]:
         values = list(values)
         for i in loose:
-            values[i] = values[i].item() if inputs[i] is None else lifted(values[i], inputs[i])
+            values[i] = values[i].item() if (spec := inputs[i]) is None else lifted(values[i], spec)
         return values
 
     return lambda *values: compute(*read(values)), lambda values, to: into(read(values), to)

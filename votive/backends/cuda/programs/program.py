@@ -53,9 +53,9 @@ _FLOAT, _WORD, _DOUBLE, _LONG = (struct.Struct(f) for f in ("<f", "<I", "<d", "<
 def _single(v: float) -> int:
     """The bits of a float32; numbers beyond become infinities, as a conversion would make them."""
     try:
-        return _WORD.unpack(_FLOAT.pack(v))[0]  # type: ignore[no-any-return]
+        return _WORD.unpack(_FLOAT.pack(v))[0]
     except OverflowError:
-        return _WORD.unpack(_FLOAT.pack(float(np.float32(v))))[0]  # type: ignore[no-any-return]
+        return _WORD.unpack(_FLOAT.pack(float(np.float32(v))))[0]
 
 
 _ENCODE: dict[str, Callable[[Any], int]] = {"fp32": _single, "fp64": lambda v: _LONG.unpack(_DOUBLE.pack(v))[0]}
@@ -64,7 +64,7 @@ _ENCODE: dict[str, Callable[[Any], int]] = {"fp32": _single, "fp64": lambda v: _
 _KIND = {"fp32": "f", "fp64": "d"}
 
 
-class Program(Launcher):
+class Program(Launcher):  # type: ignore[misc]  # the native one, or its stand-in
     """A Triton function with its constants fixed. `program(grid, *arguments)` launches it on the
     current stream.
 
@@ -130,7 +130,7 @@ class Program(Launcher):
                 args[i] = encode(args[i])  # type: ignore[index]
         with self._lock:  # another thread may launch the same program
             buffer = self._buffer
-            buffer[: len(args)] = args
+            buffer[: len(args)] = args  # type: ignore[call-overload]  # ctypes takes any sequence
             here = rt.here
             if loaded.scratch:
                 buffer[len(args)] = loaded.workspace(grid)

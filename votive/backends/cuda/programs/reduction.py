@@ -11,7 +11,8 @@ from typing import Any
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec, broadcast_strides
 from ....formula import Formula, const, to_triton, var
-from ....formula.expr import apply
+from ....formula.expr import Expr, apply
+from ...common.slot import Slot
 from ..programs.pointwise import _TL, _load, can, jit, number_of
 from ..programs.program import TYPE, Program
 from ..programs.tiles import merge_neighbours
@@ -264,11 +265,11 @@ def wide_type(dtype: dt.dtype) -> dt.dtype:
 
 
 def row_reducer(
-    x: Any,
+    x: Slot,
     dims: tuple[int, ...],
     out: dt.dtype,
     kind: str,
-    body: Any = _X,
+    body: Expr = _X,
     finish: Any = None,
     compute: dt.dtype | None = None,
 ) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
-from ....core.device import cpu
+from ....core.device import cpu, device
 from ....core.layout import Layout, Spec
 from .. import runtime as rt
 from ..runtime.pinned import PinnedStorage, used
@@ -20,7 +20,7 @@ from ..runtime.views import View, empty, to_device, to_host, wait
 from .copy import copy_view
 
 
-def spec_of(array: Any, device: Any = cpu) -> Spec:
+def spec_of(array: np.ndarray, device: device = cpu) -> Spec:
     """The spec of an array."""
     kind = dt.from_numpy(array.dtype)
     layout = Layout(array.shape, tuple(s // kind.itemsize for s in array.strides))
@@ -147,7 +147,7 @@ def _whole(spec: Spec) -> bool:
     return spec.dense_like() is spec
 
 
-def _to_array(to: Any, source: View, non_blocking: bool) -> None:
+def _to_array(to: np.ndarray, source: View, non_blocking: bool) -> None:
     wanted = spec_of(to, source.spec.device)
     if not wanted.numel:
         return

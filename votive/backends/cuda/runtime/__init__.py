@@ -12,7 +12,8 @@ from typing import Any
 from ....core import device as core_device
 from ....core.errors import CudaError
 from . import fast_path
-from .allocator import Allocator, Block, Pool
+from .allocator import Allocator, Pool
+from .blocks import Block
 
 SYNC = os.environ.get("VOTIVE_CUDA_SYNC", "") not in ("", "0")
 
@@ -242,7 +243,7 @@ def begin() -> Here:
                 fast_path.launching(0 if SYNC else runtime.driver.launch_address)
                 here = Here()
                 core_device.current_cuda = lambda: here.device
-    return here  # type: ignore[no-any-return]
+    return here
 
 
 def waiting() -> None:
@@ -260,4 +261,4 @@ def here_count() -> int:
 
 def allocate(nbytes: int) -> Block:
     """Device memory on this thread's device and stream."""
-    return here.pool.take(nbytes)  # type: ignore[no-any-return]
+    return here.pool.take(nbytes)

@@ -130,7 +130,7 @@ class Pool:
 
     def _fit(self, size: int) -> Block | None:
         free = self.merged[size <= SMALL]
-        at = bisect_left(free, _Size(size))  # type: ignore[arg-type]
+        at = bisect_left(free, _Size(size))  # type: ignore[call-overload]  # blocks compare with sizes
         if at == len(free):
             return None
         # Cutting a large block for a middling request leaves pieces nobody asks for.
@@ -273,10 +273,10 @@ class Allocator:
                 pool.put(block)
             pool.parked = []
             for segment in pool.segments:
-                block = segment.first
-                while block is not None:
-                    block.pool = home
-                    block = block.after
+                part: Block | None = segment.first
+                while part is not None:
+                    part.pool = home
+                    part = part.after
             pool.merge()
             home.segments += pool.segments
             for small, free in pool.merged.items():

@@ -11,6 +11,7 @@ import triton.language as tl
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
+from ....common.slot import Slot
 from ...programs.dependent_launch import dependent, launch_dependents, wait_for_previous
 from ...programs.layouts import next_power_of_two
 from ...programs.program import TYPE, Program
@@ -133,7 +134,7 @@ def _join(
     tl.store(lse + (b * KH * G + h) * T + t, end)
 
 
-def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> Any:
+def few_queries(q: Slot, k: Slot, v: Slot, mask: Slot | None, is_causal: bool, scale: float) -> Any:
     """The run for this case, or None when there are many queries."""
     from .forward import FEW
 
@@ -184,7 +185,9 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
     ends = Spec(Layout((B * KH * parts * br, 2)), dt.float32, q.spec.device)
     to = strides_of(out)
 
-    def run(outs: list[View], q: View, k: View, v: View, mask: Any, seed: Any, counter: Any, offset: int) -> None:
+    def run(
+        outs: list[View], q: View, k: View, v: View, mask: View | None, seed: Any, counter: Any, offset: int
+    ) -> None:
         q, k, v = packed(q), packed(k), packed(v)
         a, s, made = empty(acc), empty(ends), room(outs[0])
         program(

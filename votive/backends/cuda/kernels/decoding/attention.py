@@ -8,17 +8,18 @@ head are split among programs; whoever of them ends last joins what all have fou
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import triton
 import triton.language as tl
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
+from ....common.slot import Slot
 from ...device import math as m
 from ...programs.dependent_launch import dependent, launch_dependents, wait_for_previous
 from ...programs.layouts import next_power_of_two
 from ...programs.program import TYPE
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime import here_count
 from ...runtime.views import View, empty
@@ -179,19 +180,19 @@ def _attend_kept(
 
 @cuda("_turn_and_attend")
 def turn_and_attend(
-    qkv: Any,
-    q_norm: Any,
-    k_norm: Any,
+    qkv: Slot,
+    q_norm: Slot | None,
+    k_norm: Slot | None,
     eps: float,
-    cos: Any,
-    sin: Any,
-    keys: Any,
-    values: Any,
-    position: Any,
-    counts: Any,
+    cos: Slot,
+    sin: Slot,
+    keys: Slot,
+    values: Slot,
+    position: Slot,
+    counts: Slot,
     heads: int,
     scale: float,
-) -> Any:
+) -> Run:
     batch, shared, length, width = keys.shape
     whole = cos.ndim == 2 and 2 * cos.shape[1] == width and cos.strides[1] == sin.strides[1] == 1
     group = heads // shared
@@ -254,8 +255,8 @@ def turn_and_attend(
     def run(
         outs: list[View],
         qkv: View,
-        qn: Any,
-        kn: Any,
+        qn: View | None,
+        kn: View | None,
         cos: View,
         sin: View,
         keys: View,

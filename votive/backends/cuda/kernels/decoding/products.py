@@ -10,10 +10,12 @@ import triton
 import triton.language as tl
 
 from .....core import dtype as dt
+from ....common.slot import Slot
 from ...device import math as m
 from ...programs.dependent_launch import dependent, launch_dependents, wait_for_previous
 from ...programs.layouts import next_power_of_two
 from ...programs.program import TYPE
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View
 
@@ -123,7 +125,7 @@ def same(*slots: Any) -> bool:
 
 
 @cuda("_norm_linear")
-def norm_linear(x: Any, norm: Any, eps: float, weights: Any, gated: bool) -> Any:
+def norm_linear(x: Slot, norm: Slot, eps: float, weights: tuple[Slot, ...], gated: bool) -> Run:
     k = x.shape[-1]
     rows = x.numel // k if k else 0
     sizes = [w.shape[0] for w in weights]
@@ -153,7 +155,7 @@ def norm_linear(x: Any, norm: Any, eps: float, weights: Any, gated: bool) -> Any
 
 
 @cuda("_linear_add")
-def linear_add(x: Any, weight: Any, residual: Any) -> Any:
+def linear_add(x: Slot, weight: Slot, residual: Slot) -> Run:
     n, k = weight.shape
     rows = x.numel // k if k else 0
     if not same(x, weight, residual) or not 1 <= rows <= FEW or residual.numel != rows * n:

@@ -5,6 +5,7 @@ the density bends, 32 points a piece. All in float64.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -13,10 +14,11 @@ import triton
 import triton.language as tl
 
 from ....common.quadrature import nodes
+from ....common.slot import Slot
 from ...device import math as m
 from ...programs.layouts import contiguous_output, expanded
 from ...programs.program import Program, pointer
-from ...programs.types import floats
+from ...programs.types import Run, floats
 from ...rows import cuda
 from ...runtime.tables import Table
 from ...runtime.views import View
@@ -161,7 +163,7 @@ def _table(device: int) -> Any:
     return Table(points, device)
 
 
-def _graded(fn: Any, out: Any, given: tuple[Any, ...]) -> Any:
+def _graded(fn: Callable[..., Any], out: Slot, given: tuple[Any, ...]) -> Any:
     n = out.numel
     types = [pointer(out.dtype), *(pointer(g.dtype) for g in given), "*fp64", "i64"]
     program = Program(fn, types, {"BLOCK": BLOCK}, warps=8, **EXACT)
@@ -180,10 +182,10 @@ def _graded(fn: Any, out: Any, given: tuple[Any, ...]) -> Any:
 
 
 @cuda("_standard_gamma_grad", accepts=floats)
-def standard_gamma_grad(alpha: Any, x: Any) -> Any:
+def standard_gamma_grad(alpha: Slot, x: Slot) -> Run:
     return _graded(_gamma_grad, x, (alpha, x))
 
 
 @cuda("_dirichlet_grad", accepts=floats)
-def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
+def dirichlet_grad(x: Slot, alpha: Slot, total: Slot) -> Run:
     return _graded(_beta_grad, x, (x, alpha, total))

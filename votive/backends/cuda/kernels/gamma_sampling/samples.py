@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 import triton
 import triton.language as tl
@@ -15,7 +13,7 @@ from ...programs.generator_state import philox_state
 from ...programs.layouts import contiguous_output, next_power_of_two
 from ...programs.lines import scratch
 from ...programs.program import Program, pointer
-from ...programs.types import floats
+from ...programs.types import Run, floats
 from ...rows import cuda
 from ...runtime.views import View
 from ..random.distributions import EXACT, _open
@@ -97,14 +95,14 @@ def _shares(o, logs, n, low, high, BN: tl.constexpr):
 
 
 @cuda("_gamma", accepts=floats)
-def gamma(alpha: Any, key: Any, counter: Any) -> Any:
+def gamma(alpha: Slot, key: Slot, counter: Slot) -> Run:
     launch = rejecting(_gamma, alpha, [alpha], LOGS=False)
     least = float(ml_dtypes.finfo(alpha.dtype.np).smallest_normal)
     return lambda outs, alpha, key, counter: launch(outs[0], [alpha], key, counter, least)
 
 
 @cuda("_dirichlet", accepts=floats)
-def dirichlet(alpha: Any, key: Any, counter: Any) -> Any:
+def dirichlet(alpha: Slot, key: Slot, counter: Slot) -> Run:
     n = alpha.shape[-1]
     rows = alpha.numel // n if n else 0
     row = alpha.spec.like(alpha.shape, dtype=dt.float64)

@@ -137,7 +137,8 @@ def _matrix(spec: Spec, left: bool) -> tuple[tuple[int, ...], tuple[int, ...], i
     if spec.ndim == 1:
         n, s = spec.shape[0], spec.strides[0]
         return ((), (), 1, n, n, s) if left else ((), (), n, 1, s, 1)
-    return spec.shape[:-2], spec.strides[:-2], *spec.shape[-2:], *spec.strides[-2:]
+    (rows, cols), (row, col) = spec.shape[-2:], spec.strides[-2:]
+    return spec.shape[:-2], spec.strides[:-2], rows, cols, row, col
 
 
 def _broadcast(shape: tuple[int, ...], strides: tuple[int, ...], to: tuple[int, ...]) -> tuple[int, ...]:
@@ -164,13 +165,13 @@ class Planned:
             if not unit(Side(a.dtype, rows, cols, row, col, 0)):
                 specs[which] = specs[which].like(specs[which].shape)
                 self.copies[which] = True
-        found = self._plan(*specs, out)
+        found = self._plan(specs[0], specs[1], out)
         if len(found[3].outer) > OUTER:
             for which in (0, 1):
                 if specs[which].ndim > 2 and not specs[which].contiguous:
                     specs[which] = specs[which].like(specs[which].shape)
                     self.copies[which] = True
-            found = self._plan(*specs, out)
+            found = self._plan(specs[0], specs[1], out)
         left, right, result, batch = found
         item, to = a.dtype.itemsize, out.dtype.itemsize
         self.outer = [(i * item, j * item, k * to) for i, j, k in batch.outer]
@@ -239,8 +240,10 @@ class Activated:
             self.pass_ = Activation(out.dtype, out.numel, activation)
             candidates.append(self._apart)
         rows = None if add or b.ndim != 2 else rows_of(a)
-        for tile in [] if rows is None else tiles(rows, b):
-            candidates.append(_passing(Tiles(rows, b, tile, activation, back=False, keep=False, bias=bias)))
+        if rows is not None:
+            for tile in tiles(rows, b):
+                made = Tiles(rows, b, tile, activation, back=False, keep=False, bias=bias)
+                candidates.append(_passing(made))
         # What is added lies where the result goes: a second run would add to the first one's.
         self.run = Autotuned(candidates[:1] if add else candidates, fused.work)
 

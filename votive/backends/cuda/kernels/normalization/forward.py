@@ -9,10 +9,11 @@ import triton
 import triton.language as tl
 
 from .....core.layout import Spec
+from ....common.slot import Slot
 from ...device import math as m
 from ...programs.layouts import contiguous, contiguous_output, next_power_of_two, row_block, row_stride, sizes
 from ...programs.program import TYPE, Program
-from ...programs.types import floats, wide
+from ...programs.types import Run, floats, wide
 from ...rows import cuda
 from ...runtime.views import View
 
@@ -129,7 +130,7 @@ LONGEST = 16384  # rows that a program keeps whole
 BYTES = "*i8"  # stands for an address that the kernel does not use
 
 
-def kind(slot: Any) -> str:
+def kind(slot: Slot | None) -> str:
     """The type of an argument's address."""
     return BYTES if slot is None else "*" + TYPE[slot.dtype]
 
@@ -140,7 +141,7 @@ def at(v: View | None) -> int:
 
 
 def forward(
-    x: Any, delta: Any, weight: Any, bias: Any, outs: tuple[Spec, Spec], dims: int, eps: float, centre: bool
+    x: Slot, delta: Slot | None, weight: Any, bias: Any, outs: tuple[Spec, Spec], dims: int, eps: float, centre: bool
 ) -> Any:
     """What launches a norm of x, or of x + delta; `outs`: the result's spec and the sum's."""
     spec: Spec = x.spec
@@ -205,7 +206,7 @@ def forward(
 
 
 @cuda("_layer_norm", accepts=floats)
-def layer_norm(x: Any, weight: Any, bias: Any, dims: int, eps: float) -> Any:
+def layer_norm(x: Slot, weight: Slot | None, bias: Slot | None, dims: int, eps: float) -> Run:
     launch = forward(x, None, weight, bias, (x.spec, x.spec), dims, float(eps), True)
     if launch is None:
         return None
@@ -217,7 +218,7 @@ def layer_norm(x: Any, weight: Any, bias: Any, dims: int, eps: float) -> Any:
 
 
 @cuda("_rms_norm", accepts=floats)
-def rms_norm(x: Any, weight: Any, dims: int, eps: float) -> Any:
+def rms_norm(x: Slot, weight: Slot | None, dims: int, eps: float) -> Run:
     launch = forward(x, None, weight, None, (x.spec, x.spec), dims, float(eps), False)
     if launch is None:
         return None

@@ -5,12 +5,14 @@ sums and products are read only once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import triton
 import triton.language as tl
 
 from .....core import dtype as dt
+from ....common.slot import Slot
 from ...programs.copy import copy_view
 from ...programs.fill import bits, fill_view
 from ...programs.gather import taken
@@ -18,7 +20,7 @@ from ...programs.index_space import cached_by_spec, word
 from ...programs.layouts import next_power_of_two, row_stride, view_with_dim_last
 from ...programs.lines import Lines, cut, key_type, lines, ordered, scratch, shared_program, sought
 from ...programs.program import TYPE, Program, pointer
-from ...programs.types import floats
+from ...programs.types import Run, floats
 from ...rows import cuda
 from ...runtime import here_count
 from ...runtime.views import View, empty
@@ -223,7 +225,7 @@ class _Scan:
         self.whole(grid, o, places, *ptrs, s2.ptr, t2.ptr, s.ptr, t.ptr, *numbers)
 
 
-def lined_up(outs: list[View], dim: int, run: Any) -> None:
+def lined_up(outs: list[View], dim: int, run: Callable[..., Any]) -> None:
     """Call `run` with memory for lines that lie dense; what it writes ends up in `outs`."""
     made = []
     for v in outs:
@@ -238,7 +240,7 @@ def lined_up(outs: list[View], dim: int, run: Any) -> None:
             copy_view(moved, to)
 
 
-def _running(x: Any, dim: int, dtype: dt.dtype, kind: int) -> Any:
+def _running(x: Slot, dim: int, dtype: dt.dtype, kind: int) -> Any:
     if x.dtype not in TYPE or dtype not in TYPE:
         return None
     if dtype.is_floating_point:
@@ -262,21 +264,21 @@ def _running(x: Any, dim: int, dtype: dt.dtype, kind: int) -> Any:
 
 
 @cuda("cumsum")
-def cumsum(x: Any, dim: int, dtype: dt.dtype) -> Any:
+def cumsum(x: Slot, dim: int, dtype: dt.dtype) -> Run:
     return _running(x, dim, dtype, SUM)
 
 
 @cuda("cumprod")
-def cumprod(x: Any, dim: int, dtype: dt.dtype) -> Any:
+def cumprod(x: Slot, dim: int, dtype: dt.dtype) -> Run:
     return _running(x, dim, dtype, PRODUCT)
 
 
 @cuda("logcumsumexp", accepts=floats)
-def logcumsumexp(x: Any, dim: int) -> Any:
+def logcumsumexp(x: Slot, dim: int) -> Run:
     return _running(x, dim, x.dtype, LOGSUMEXP)
 
 
-def _extreme(x: Any, dim: int, largest: bool) -> Any:
+def _extreme(x: Slot, dim: int, largest: bool) -> Any:
     ln = lines(x, dim)
     if not ln.rows:
         return lambda outs, x: None
@@ -291,17 +293,17 @@ def _extreme(x: Any, dim: int, largest: bool) -> Any:
 
 
 @cuda("_cummax", accepts=ordered)
-def cummax(x: Any, dim: int) -> Any:
+def cummax(x: Slot, dim: int) -> Run:
     return _extreme(x, dim, True)
 
 
 @cuda("_cummin", accepts=ordered)
-def cummin(x: Any, dim: int) -> Any:
+def cummin(x: Slot, dim: int) -> Run:
     return _extreme(x, dim, False)
 
 
 @cuda("_recurrence", accepts=floats)
-def recurrence(gain: Any, x: Any, dim: int, reverse: bool) -> Any:
+def recurrence(gain: Slot, x: Slot, dim: int, reverse: bool) -> Run:
     if gain.shape != x.shape or gain.dtype is not x.dtype:
         return None
     ln = lines(x, dim)
@@ -320,7 +322,7 @@ def recurrence(gain: Any, x: Any, dim: int, reverse: bool) -> Any:
 
 
 @cuda("_shift")
-def shift(x: Any, dim: int, by: int, fill: Any) -> Any:
+def shift(x: Slot, dim: int, by: int, fill: Any) -> Run:
     if word(x.dtype) is None or isinstance(fill, complex):
         return None
     if not x.ndim:

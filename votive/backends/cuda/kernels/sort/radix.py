@@ -8,6 +8,8 @@ Knows lines, no operators.
 
 from __future__ import annotations
 
+from typing import Any
+
 import triton
 import triton.language as tl
 
@@ -338,7 +340,7 @@ class Radix:
         def program(p: int) -> Program:
             last = p == self.passes - 1
             flags = {"FRESH": p == 0 and not skip, "SKIP": skip, "OUT": out if last else WORDS, "LAST": last}
-            few = {} if last else {"maxnreg": REGISTERS}
+            few: dict[str, Any] = {} if last else {"maxnreg": REGISTERS}
             constants = {**fixed, **flags, **sizes}
             return shared_program(_pass, types, constants, warps=THREADS // 32, **few)
 

@@ -14,9 +14,12 @@ import triton
 import triton.language as tl
 
 from .....core import dtype as dt
+from .....core.layout import Spec
+from ....common.slot import Slot
 from ...programs.layouts import next_power_of_two
 from ...programs.lines import Lines, key_of, key_type, lines, ordered, scratch, shared_program
 from ...programs.program import pointer
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View
 from ..scan.scans import lined_up
@@ -27,7 +30,7 @@ BLOCK = 512
 LAUNCH, MERGE = 4.0, 40.0  # microseconds: a launch, and merging a round of 2**20 elements
 
 
-def fits(x: Any) -> bool:
+def fits(x: Spec) -> bool:
     """Whether elements can be ordered, and places counted in 32 bits."""
     return ordered(x) and x.numel < 2**31
 
@@ -248,7 +251,7 @@ class Order:
         return keys, places
 
 
-def _first(x: Any, dim: int, descending: bool, count: int) -> Any:
+def _first(x: Slot, dim: int, descending: bool, count: int) -> Any:
     ln = lines(x, dim)
     if not ln.rows or not count:
         return lambda outs, x: None
@@ -280,19 +283,19 @@ def _first(x: Any, dim: int, descending: bool, count: int) -> Any:
 
 
 @cuda("_sort", accepts=fits)
-def sort(x: Any, dim: int, descending: bool) -> Any:
+def sort(x: Slot, dim: int, descending: bool) -> Run:
     return _first(x, dim, descending, x.shape[dim] if x.ndim else 1)
 
 
 @cuda("_topk", accepts=fits)
-def topk(x: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
+def topk(x: Slot, k: int, dim: int, largest: bool, sorted: bool) -> Run:
     return _first(x, dim, largest, k)
 
 
 KTH, MEDIAN, NANMEDIAN = range(3)
 
 
-def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
+def ranked(x: Slot, dim: int | None, kind: int, k: int = 0) -> Any:
     """The element of a rank in each line, or in the whole tensor, and its place."""
     flat = x.spec.like((x.numel,)) if dim is None else x.spec
     ln = lines(flat, dim or 0)
@@ -328,7 +331,7 @@ def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
     return run
 
 
-def mode(x: Any, dim: int) -> Any:
+def mode(x: Slot, dim: int) -> Any:
     """The most frequent value of each line, and its place."""
     ln = lines(x, dim)
     if not ln.rows:
@@ -346,5 +349,5 @@ def mode(x: Any, dim: int) -> Any:
 
 
 @cuda("_kthvalue", accepts=fits)
-def kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
+def kthvalue(x: Slot, k: int, dim: int, keepdim: bool) -> Run:
     return ranked(x, dim, KTH, k - 1)
