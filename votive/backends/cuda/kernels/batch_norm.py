@@ -110,7 +110,7 @@ def batch_norm(x: Slot, weight: Slot | None, bias: Slot | None, eps: float) -> R
     names = ["x", "mean", "spread", *extra]
     kept: dict[Spec, Any] = {}
 
-    def run(outs: list[View], x: View, weight: Any = None, bias: Any = None) -> None:
+    def run(outs: list[View], x: View, weight: View | None = None, bias: View | None = None) -> None:
         out = outs[0]
         if out.spec not in kept:
             kept[out.spec] = make.mapped("batch_norm", body, names, out.spec)

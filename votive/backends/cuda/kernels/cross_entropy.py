@@ -283,7 +283,7 @@ def _each(op: str, x: Slot, t: Any, weight: Any, ignore: int, smoothing: float, 
     spare = Spec(Layout((3, r.rows)), dt.float64 if number == "fp64" else dt.float32, x.spec.device)
     step = r.rows * (8 if number == "fp64" else 4)
 
-    def run(outs: list[View], x: View, t: View, weight: Any) -> None:
+    def run(outs: list[View], x: View, t: View, weight: View | None) -> None:
         s = empty(spare)
         launch(outs[0].ptr, s.ptr, s.ptr + step, s.ptr + 2 * step, x, t, weight)
 
@@ -316,7 +316,7 @@ def _reduced(op: str, x: Slot, t: Any, weight: Any, ignore: int, smoothing: floa
     spare = Spec(Layout((4, r.rows)), kind, x.spec.device)
     step = r.rows * kind.itemsize
 
-    def run(outs: list[View], x: View, t: View, weight: Any) -> None:
+    def run(outs: list[View], x: View, t: View, weight: View | None) -> None:
         s = empty(spare)
         kept = outs[2].ptr if softmax else s.ptr + 2 * step
         launch(s.ptr, s.ptr + step, kept, kept + step, x, t, weight)

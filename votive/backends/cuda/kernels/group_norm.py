@@ -51,7 +51,7 @@ def group_norm(x: Slot, weight: Slot | None, bias: Slot | None, groups: int, eps
     body, extra = normal(_VAR, weight, bias)
     finished = make.mapped("group_norm", body, ["x", "mean", "spread", *extra], shaped.spec)
 
-    def run(outs: list[View], x: View, weight: Any = None, bias: Any = None) -> None:
+    def run(outs: list[View], x: View, weight: View | None = None, bias: View | None = None) -> None:
         x = contiguous(x)
         m, v, r = empty(stat), empty(stat), empty(stat)
         mean(m.ptr, x.ptr)

@@ -183,7 +183,7 @@ def scaled_product(
     left, right = _along(a.spec, b.spec)
     own = Bytes(left, right, dtype, scaled=True, by_rows=by_rows, bias=kind, result=scale_result is not None, fast=fast)
 
-    def apart(outs: list[View], a: View, b: View, sa: View, sb: View, bias: Any, sr: Any) -> None:
+    def apart(outs: list[View], a: View, b: View, sa: View, sb: View, bias: View | None, sr: Any) -> None:
         a, b = _moved(a, left), _moved(b, right)
         places = (0 if v is None else v.ptr for v in (sa, sb, bias, sr))
         own(a.ptr, b.ptr, outs[0].ptr, *places)
@@ -194,7 +194,7 @@ def scaled_product(
         candidates.insert(0, fused)
     choose = Autotuned(candidates, _work(a.spec, b.spec))
 
-    def run(outs: list[View], a: View, b: View, sa: View, sb: View, bias: Any, sr: Any) -> None:
+    def run(outs: list[View], a: View, b: View, sa: View, sb: View, bias: View | None, sr: Any) -> None:
         choose(outs, a, b, sa, sb, None if bias is None else contiguous(bias), sr)
 
     return run

@@ -32,7 +32,7 @@ def add_norm(
     if launch is None:
         return None
 
-    def run(outs: list[View], x: View, delta: View, weight: Any, bias: Any) -> None:
+    def run(outs: list[View], x: View, delta: View, weight: View | None, bias: View | None) -> None:
         launch(outs[0], outs[2].ptr, outs[3].ptr, outs[1], x, delta, weight, bias)
 
     return run
@@ -55,7 +55,9 @@ def add_norm_backward(
     if run is None:
         return None
 
-    def both(outs: list[View], g: View, by_sum: Any, total: View, mean: Any, rstd: View, weight: Any) -> None:
+    def both(
+        outs: list[View], g: View, by_sum: Any, total: View, mean: View | None, rstd: View, weight: View | None
+    ) -> None:
         second = None if narrow is None else outs[1]
         run(outs[0], second, outs[2], outs[3], g, by_sum, total, mean, rstd, weight)
 

@@ -76,7 +76,7 @@ def _biased(fn: Callable[..., Any], x: Any, weight: Any, bias: Slot | None, *sta
 
     find = cached_by_spec(adding)
 
-    def launch(outs: list[View], x: View, weight: View, bias: Any = None) -> None:
+    def launch(outs: list[View], x: View, weight: View, bias: View | None = None) -> None:
         run(outs[0], x, weight)
         if bias is not None:
             find(outs[0].spec)([outs[0], bias], outs[0])

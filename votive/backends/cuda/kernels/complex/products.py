@@ -78,7 +78,7 @@ def linear(x: Slot, weight: Slot, bias: Slot | None) -> Run:
     out = x.spec.like(lead if weight.ndim == 1 else (*lead, weight.shape[0]))
     add = None if bias is None else elementwise(_X + _P, "xp", [bias.spec, out], out)
 
-    def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
+    def run(outs: list[View], x: View, weight: View, bias: View | None) -> None:
         plan(outs[0], x, View(weight.ptr, right, weight.storage))
         if add is not None:
             add([bias, outs[0]], outs[0])

@@ -33,7 +33,7 @@ def _normal(spec: Spec) -> Any:
     draw = random._normal(pairs_of(spec), random.NORMAL)
     moved = elementwise(_X + _M, "xm", [spec, None], spec)
 
-    def run(to: View, key: int, counter: int, mean: Any, std: Any) -> None:
+    def run(to: View, key: int, counter: int, mean: View | None, std: Any) -> None:
         bounds.check_normal(std)
         whole = isinstance(mean, complex)
         # The variance of a complex number is shared by its parts.

@@ -45,7 +45,7 @@ def linear(x: Slot, weight: Slot, bias: Slot | None) -> Run:
     if weight.ndim != 2 or not is_row(bias, weight.shape[0]):
         return _added(x, weight, bias)
     if not x.numel or not weight.numel:
-        return _nothing(bias is not None)
+        return _nothing
     right = transposed(weight.spec)
     plan = Planned(x.spec, right, x.spec, None if bias is None else bias.dtype)
 
@@ -56,26 +56,22 @@ def linear(x: Slot, weight: Slot, bias: Slot | None) -> Run:
     return run
 
 
-def _nothing(biased: bool) -> Any:
+def _nothing(outs: list[View], x: View, weight: View, bias: View | None) -> None:
     """Sums of nothing."""
-
-    def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
-        if biased:
-            copy_view(outs[0], stretched(bias, outs[0].spec))
-        elif outs[0].spec.numel:
-            zero(outs[0])
-
-    return run
+    if bias is not None:
+        copy_view(outs[0], stretched(bias, outs[0].spec))
+    else:
+        zero(outs[0])
 
 
 def _added(x: Slot, weight: Slot, bias: Any) -> Any:
     """A weight that is a vector, or a bias of any shape that broadcasts."""
     right = transposed(weight.spec)
     if not x.numel or not weight.numel:
-        return _nothing(bias is not None)
+        return _nothing
     plan = Planned(x.spec, right, x.spec, add=bias is not None)
 
-    def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
+    def run(outs: list[View], x: View, weight: View, bias: View | None) -> None:
         out, w = outs[0], View(weight.ptr, right, weight.storage)
         if bias is None:
             plan(out, x, w)

@@ -270,7 +270,7 @@ def backward(
         x: View,
         mean: View,
         rstd: View,
-        weight: Any,
+        weight: View | None,
     ) -> None:
         g, skip, x = (
             v if v is None or d is not None else contiguous(v) for v, d in zip((g, skip, x), distances, strict=True)

@@ -211,7 +211,7 @@ def layer_norm(x: Slot, weight: Slot | None, bias: Slot | None, dims: int, eps: 
     if launch is None:
         return None
 
-    def run(outs: list[View], x: View, weight: Any, bias: Any) -> None:
+    def run(outs: list[View], x: View, weight: View | None, bias: View | None) -> None:
         launch(outs[0], outs[1].ptr, outs[2].ptr, None, x, None, weight, bias)
 
     return run

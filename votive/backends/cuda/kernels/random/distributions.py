@@ -251,7 +251,7 @@ def _normal_each(x: Slot, mean: Slot, std: Slot) -> Any:
     text = "normal expects all elements of std >= 0.0"
     check = required(std, "v < 0", text) if isinstance(std.spec, Spec) else bounds.check_normal
 
-    def run(outs: list[View], x: View, key: int, counter: int, mean: Any, std: Any) -> None:
+    def run(outs: list[View], x: View, key: int, counter: int, mean: View | None, std: Any) -> None:
         check(std)
         made = empty(row)
         draw(made, key, counter, 0.0, 1.0)
