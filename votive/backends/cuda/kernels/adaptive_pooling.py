@@ -16,7 +16,7 @@ from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import reach
-from .pooling import Box, boxed, with_places
+from .pooling import Box, boxed, largest, with_places
 
 
 def _range(size: int, places: int) -> Box:
@@ -89,15 +89,7 @@ def adaptive_max_pool(x: Slot, size: tuple[int, ...]) -> Run:
             good += f" & (c{k} < high{k})"
             offset += f" + c{k} * {p.arg(f'xs{k}', x.strides[d])}"
             flat = f"({flat}) * {p.arg(f'size{k}', sizes[k])} + c{k}"
-        lines += [
-            f"{pad}good = {good}",
-            f"{pad}v = tl.load(x + ({offset} + r * 0 + n * 0), mask=good, other=0).to({kind})",
-            f"{pad}better = good & ((v > best) | (v != v) | (at < 0))",
-            f"{pad}best = tl.where(better, v, best)",
-            f"{pad}at = tl.where(better, {flat}, at)",
-            p.store("best.to(o.dtype.element_ty)"),
-            p.store("at.to(tl.int64)", pointer="places"),
-        ]
+        lines += largest(p, pad, good, offset, flat, kind)
         types = {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype)}
         return p.kernel("adaptive_max_pool", types, lines)
 

@@ -109,11 +109,10 @@ def _coordinate(grid, at, step, inside, WIDE: tl.constexpr):
 
 
 @triton.jit
-def _sample(
-    o, x, grid, places, channels, share, shares, D, H, W, GH, GW,
-    xn, xc, xd, xh, xw, gn, gd, gh, gw, gl, DEEP: tl.constexpr, T: tl.constexpr, MODE: tl.constexpr,
-    PAD: tl.constexpr, ALIGN: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+def _positions(
+    grid, places, share, shares, GH, GW, gn, gd, gh, gw, gl, DEEP: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
+):
+    """(sample, first channel, places of a block, which are there, their coordinates) of a program."""
     pid = tl.program_id(0)
     blocks = tl.cdiv(places, BLOCK)
     n, first = pid // (blocks * shares), pid // blocks % shares * share
@@ -124,6 +123,18 @@ def _sample(
     cx = _coordinate(grid, at, 0, inside, WIDE)
     cy = _coordinate(grid, at, gl, inside, WIDE)
     cz = _coordinate(grid, at, 2 * gl, inside, WIDE) if DEEP else cx
+    return n, first, p, inside, cx, cy, cz
+
+
+@triton.jit
+def _sample(
+    o, x, grid, places, channels, share, shares, D, H, W, GH, GW,
+    xn, xc, xd, xh, xw, gn, gd, gh, gw, gl, DEEP: tl.constexpr, T: tl.constexpr, MODE: tl.constexpr,
+    PAD: tl.constexpr, ALIGN: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    n, first, p, inside, cx, cy, cz = _positions(
+        grid, places, share, shares, GH, GW, gn, gd, gh, gw, gl, DEEP, WIDE, BLOCK
+    )
 
     for c in range(first, tl.minimum(first + share, channels)):
         y = tl.zeros((BLOCK,), WIDE)
@@ -150,16 +161,9 @@ def _backward(
     PAD: tl.constexpr, ALIGN: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
     BY_INPUT: tl.constexpr, BY_GRID: tl.constexpr,
 ):  # fmt: skip
-    pid = tl.program_id(0)
-    blocks = tl.cdiv(places, BLOCK)
-    n, first = pid // (blocks * shares), pid // blocks % shares * share
-    n = n.to(gn.dtype)
-    p = pid % blocks * BLOCK + tl.arange(0, BLOCK)
-    inside = p < places
-    at = n * gn + p // GW // GH * gd + p // GW % GH * gh + p % GW * gw
-    cx = _coordinate(grid, at, 0, inside, WIDE)
-    cy = _coordinate(grid, at, gl, inside, WIDE)
-    cz = _coordinate(grid, at, 2 * gl, inside, WIDE) if DEEP else cx
+    n, first, p, inside, cx, cy, cz = _positions(
+        grid, places, share, shares, GH, GW, gn, gd, gh, gw, gl, DEEP, WIDE, BLOCK
+    )
 
     sx = tl.zeros((BLOCK,), WIDE)
     sy = tl.zeros((BLOCK,), WIDE)

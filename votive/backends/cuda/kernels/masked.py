@@ -33,36 +33,32 @@ def _count(counts, mask, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _select(out, x, mask, starts, n, BLOCK: tl.constexpr):
+def _chosen(mask, starts, n, BLOCK: tl.constexpr):
+    """(the places of a block, which of them are true, the number of each true one)."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     true = tl.load(mask + i, mask=i < n, other=0) != 0
     one = tl.where(true, 1, 0)
 
     at = tl.load(starts + tl.program_id(0)) + tl.cumsum(one, 0) - one
+    return i, true, at
 
+
+@triton.jit
+def _select(out, x, mask, starts, n, BLOCK: tl.constexpr):
+    i, true, at = _chosen(mask, starts, n, BLOCK)
     tl.store(out + at, tl.load(x + i, mask=true, other=0), mask=true)
 
 
 @triton.jit
 def _scatter(out, mask, source, starts, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    true = tl.load(mask + i, mask=i < n, other=0) != 0
-    one = tl.where(true, 1, 0)
-
-    at = tl.load(starts + tl.program_id(0)) + tl.cumsum(one, 0) - one
-
+    i, true, at = _chosen(mask, starts, n, BLOCK)
     tl.store(out + i, tl.load(source + at, mask=true, other=0), mask=true)
 
 
 @triton.jit
 def _places(out, mask, starts, n, count, inner, size, BLOCK: tl.constexpr):
     # The coordinate of one dimension: how often `inner` fits into the place, modulo its size.
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    true = tl.load(mask + i, mask=i < n, other=0) != 0
-    one = tl.where(true, 1, 0)
-
-    at = tl.load(starts + tl.program_id(0)) + tl.cumsum(one, 0) - one
-
+    i, true, at = _chosen(mask, starts, n, BLOCK)
     tl.store(out + at, i // inner % size, mask=true)
 
 

@@ -220,21 +220,24 @@ def _largest(
             good += f" & (c{k} >= 0) & (c{k} < {size_})"
             offset += f" + c{k} * {p.arg(f'xs{k}', x.strides[d])}"
             flat = f"({flat}) * {size_} + c{k}"
-        lines += [
-            f"{pad}good = {good}",
-            f"{pad}v = tl.load(x + ({offset} + r * 0 + n * 0), mask=good, other=0).to({kind})",
-            # Among equals the first counts, among NaN the last.
-            f"{pad}better = good & ((v > best) | (v != v) | (at < 0))",
-            f"{pad}best = tl.where(better, v, best)",
-            f"{pad}at = tl.where(better, {flat}, at)",
-            p.store("best.to(o.dtype.element_ty)"),
-        ]
-        types = {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype)}
-        if named:
-            lines.append(p.store("at.to(tl.int64)", pointer="places"))
-        return p.kernel("max_pool", types, lines)
+        lines += largest(p, pad, good, offset, flat, kind, named)
+        return p.kernel("max_pool", {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype)}, lines)
 
     return with_places(cached_by_spec(build), named)
+
+
+def largest(p: IndexSpace, pad: str, good: str, offset: str, flat: str, kind: str, named: bool = True) -> list[str]:
+    """Lines inside loops over a box that keep the largest value and its place, and lines that store them."""
+    lines = [
+        f"{pad}good = {good}",
+        f"{pad}v = tl.load(x + ({offset} + r * 0 + n * 0), mask=good, other=0).to({kind})",
+        # Among equals the first counts, among NaN the last.
+        f"{pad}better = good & ((v > best) | (v != v) | (at < 0))",
+        f"{pad}best = tl.where(better, v, best)",
+        f"{pad}at = tl.where(better, {flat}, at)",
+        p.store("best.to(o.dtype.element_ty)"),
+    ]
+    return [*lines, p.store("at.to(tl.int64)", pointer="places")] if named else lines
 
 
 def with_places(find: Any, named: bool = True) -> Any:

@@ -17,6 +17,7 @@ from ....core.layout import Spec
 from ..runtime.views import View
 from .pointwise import jit
 from .program import Program
+from .tiles import merge_neighbours
 
 TILE = 1024  # elements of a tile
 # Elements are moved as integers of their size: one kernel serves all dtypes of a width.
@@ -49,7 +50,10 @@ class IndexSpace:
         self.params: list[str] = []
         self.values: list[int] = []
         self.lines: list[str] = []
-        sizes, steps, names = _merged(shape, strides, apart, order)
+        dims = [d for d in range(len(shape)) if shape[d] != 1]
+        if strides:
+            dims.sort(key=lambda d: -strides[order][d])
+        sizes, steps, names = merge_neighbours(shape, dims, strides, apart)
         self._name = dict(names)
         far = [sum(abs(s) * (n - 1) for s, n in zip(st, sizes, strict=True)) for st in steps]
         self.wide = max([self.numel, reach, *far]) >= 2**31 - 2**20
@@ -178,31 +182,6 @@ class _Nothing(Bound):
 
 
 _NOTHING = _Nothing()
-
-
-def _merged(
-    shape: Sequence[int], strides: Sequence[Sequence[int]], apart: Collection[int], order: int
-) -> tuple[list[int], list[list[int]], list[tuple[int, int]]]:
-    dims = [d for d in range(len(shape)) if shape[d] != 1]
-    if strides:
-        dims.sort(key=lambda d: -strides[order][d])
-    sizes: list[int] = []
-    out: list[list[int]] = [[] for _ in strides]
-    names: list[tuple[int, int]] = []
-    open_ = False  # whether the last dimension may be joined with the next
-    for d in dims:
-        if open_ and d not in apart and all(o[-1] == s[d] * shape[d] for o, s in zip(out, strides, strict=True)):
-            sizes[-1] *= shape[d]
-            for o, s in zip(out, strides, strict=True):
-                o[-1] = s[d]
-        else:
-            sizes.append(shape[d])
-            for o, s in zip(out, strides, strict=True):
-                o.append(s[d])
-            if d in apart:
-                names.append((d, len(sizes) - 1))
-        open_ = d not in apart
-    return sizes, out, names
 
 
 def added(place: str, value: str, mask: str = "inside") -> list[str]:

@@ -49,8 +49,8 @@ class Walk:
         gone = [d for d in dims if shape[d] != 1]
         first = strides[0]
         gone.sort(key=lambda d: -first[d])
-        self.kept, self.kept_strides = merge_neighbours(shape, kept, strides)
-        self.gone, self.gone_strides = merge_neighbours(shape, gone, strides)
+        self.kept, self.kept_strides, _ = merge_neighbours(shape, kept, strides)
+        self.gone, self.gone_strides, _ = merge_neighbours(shape, gone, strides)
         self.rows, self.terms = math.prod(self.kept), math.prod(self.gone)
         along = bool(self.gone) and any(s[-1] == 1 for s in self.gone_strides)
         across = bool(self.kept) and any(s[-1] == 1 for s in self.kept_strides) and not along

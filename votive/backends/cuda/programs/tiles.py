@@ -4,6 +4,8 @@ index arithmetic serve all layouts. Knows layouts and text, not formulas.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 BLOCK = 1024
 FEW = 128  # elements of a block of special functions: they fill the registers with their own numbers
 
@@ -16,17 +18,21 @@ def merged(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[list
     """
     dims = [d for d in range(len(shape)) if shape[d] != 1]
     dims.sort(key=lambda d: -strides[0][d])
-    return merge_neighbours(shape, dims, strides)
+    return merge_neighbours(shape, dims, strides)[:2]
 
 
 def merge_neighbours(
-    shape: tuple[int, ...], dims: list[int], strides: list[tuple[int, ...]]
-) -> tuple[list[int], list[list[int]]]:
-    """Sizes and strides of some dimensions in order, neighbours joined where all operands agree."""
+    shape: Sequence[int], dims: Sequence[int], strides: Sequence[Sequence[int]], apart: Collection[int] = ()
+) -> tuple[list[int], list[list[int]], list[tuple[int, int]]]:
+    """Sizes and strides of some dimensions in order, neighbours joined where all operands agree; those that stay
+    `apart` with their new numbers.
+    """
     sizes: list[int] = []
     out: list[list[int]] = [[] for _ in strides]
+    names: list[tuple[int, int]] = []
+    open_ = False  # whether the last dimension may be joined with the next
     for d in dims:
-        if sizes and all(o[-1] == s[d] * shape[d] for o, s in zip(out, strides, strict=True)):
+        if open_ and d not in apart and all(o[-1] == s[d] * shape[d] for o, s in zip(out, strides, strict=True)):
             sizes[-1] *= shape[d]
             for o, s in zip(out, strides, strict=True):
                 o[-1] = s[d]
@@ -34,7 +40,10 @@ def merge_neighbours(
             sizes.append(shape[d])
             for o, s in zip(out, strides, strict=True):
                 o.append(s[d])
-    return sizes, out
+            if d in apart:
+                names.append((d, len(sizes) - 1))
+        open_ = d not in apart
+    return sizes, out, names
 
 
 class Shape:
