@@ -57,11 +57,12 @@ def layer_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def imports(path: Path) -> list[str]:
-    """First package part of everything a module imports from votive."""
+def imported(path: Path) -> list[str]:
+    """Everything that a module imports from votive, as dotted paths below the package; a name that is taken from a
+    module counts as the module with the name behind it.
+    """
     parts = path.relative_to(ROOT).with_suffix("").parts
-    package = parts if path.name == "__init__.py" else parts[:-1]
-    package = package[:-1] if path.name == "__init__.py" else package
+    package = parts[:-1]
     found: list[str] = []
     tree = ast.parse(path.read_text())
     # What is imported for type checkers only does not run.
@@ -76,17 +77,22 @@ def imports(path: Path) -> list[str]:
         if id(node) in only_types:
             continue
         if isinstance(node, ast.ImportFrom):
+            module = (node.module or "").split(".") if node.module else []
             if node.level:
-                base = package[: len(package) - node.level + 1]
-                full = [*base, *(node.module or "").split(".")] if node.module else list(base)
-                names = [full] if full else [[a.name] for a in node.names]
-                found += [n[0] for n in names if n]
-            elif (node.module or "").split(".")[0] == "votive":
-                rest = (node.module or "").split(".")[1:]
-                found += [rest[0]] if rest else [a.name for a in node.names]
+                base = [*package[: len(package) - node.level + 1], *module]
+            elif module[0] == "votive":
+                base = module[1:]
+            else:
+                continue
+            found += [".".join([*base, a.name]) for a in node.names]
         elif isinstance(node, ast.Import):
-            found += [a.name.split(".")[1] for a in node.names if a.name.startswith("votive.")]
+            found += [a.name.removeprefix("votive.") for a in node.names if a.name.startswith("votive.")]
     return found
+
+
+def imports(path: Path) -> list[str]:
+    """First package part of everything a module imports from votive."""
+    return [name.split(".")[0] for name in imported(path)]
 
 
 MODULES = sorted(p for p in ROOT.rglob("*.py"))
@@ -117,6 +123,40 @@ def test_models_import_generation_and_never_the_other_way_round(path: Path) -> N
     assert set(imports(path)) & beside <= BESIDE[here], f"{path.name} (package {here})"
 
 
+# What files of a folder inside a package may not import: devices do not know each other, and on the GPU kernels are
+# written in programs, which are written in functions of the device.
+APART = {
+    "backends/common": ["backends.base", "backends.cpu", "backends.cuda", "backends.trace"],
+    "backends/cpu": ["backends.cuda"],
+    "backends/cuda": ["backends.cpu"],
+    "backends/cuda/runtime": [f"backends.cuda.{n}" for n in ("device", "programs", "libraries", "kernels", "rows")],
+    "backends/cuda/device": [f"backends.cuda.{n}" for n in ("runtime", "programs", "libraries", "kernels", "rows")],
+    "backends/cuda/programs": [f"backends.cuda.{n}" for n in ("libraries", "kernels", "rows")],
+    "backends/cuda/libraries": [f"backends.cuda.{n}" for n in ("kernels", "rows")],
+    "backends/cuda/emulated": [f"backends.cuda.{n}" for n in ("device", "programs", "libraries", "kernels", "rows")],
+}
+# Who asks whether the GPU is emulated.
+EMULATING = {"runtime/__init__.py", "programs/program.py", "device/elementary.py"}
+
+
+@pytest.mark.parametrize("folder", APART)
+def test_folders_inside_a_package_import_only_what_they_may(folder: str) -> None:
+    for path in sorted((ROOT / folder).rglob("*.py")):
+        for name in imported(path):
+            for other in APART[folder]:
+                assert f"{name}.".startswith(f"{other}.") is False, f"{path.relative_to(ROOT)} imports {name}"
+
+
+def test_only_three_files_know_that_a_gpu_may_be_emulated() -> None:
+    inside = ROOT / "backends" / "cuda"
+    users = {
+        str(p.relative_to(inside))
+        for p in inside.rglob("*.py")
+        if p.parent.name != "emulated" and any(n.startswith("backends.cuda.emulated") for n in imported(p))
+    }
+    assert users == EMULATING
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(ROOT)))
 def test_no_module_imports_torch_or_scipy(path: Path) -> None:
     for node in ast.walk(ast.parse(path.read_text())):
@@ -143,6 +183,38 @@ def test_every_structured_operator_has_a_reference_kernel_of_the_same_stem(name:
     stem = Path(OPS[name].defined_at[0]).stem
     files = {Path(inspect.unwrap(r.fn).__code__.co_filename).stem for r in rows}
     assert stem in files, f"{name} is declared in ops/{stem}.py, its kernels in {sorted(files)}"
+
+
+def declared(folder: Path, decorator: str) -> list[tuple[str, str]]:
+    """(operator, family) of the rows that a folder's files declare; a family is a file or a folder of several."""
+    found = []
+    for path in sorted(folder.rglob("*.py")):
+        family = path.relative_to(folder).with_suffix("").parts[0]
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == decorator:
+                if node.args and isinstance(node.args[0], ast.Constant):
+                    found.append((str(node.args[0].value), family))
+    return found
+
+
+CUDA_ROWS = declared(ROOT / "backends" / "cuda" / "kernels", "cuda")
+NATIVE_ROWS = declared(ROOT / "backends" / "cpu" / "native", "native")
+
+
+@pytest.mark.parametrize(
+    ("device", "rows"),
+    [
+        pytest.param("cuda", CUDA_ROWS, id="cuda"),
+        pytest.param("native", NATIVE_ROWS, id="native"),
+    ],
+)
+def test_every_kernel_has_the_stem_of_its_declaration(device: str, rows: list[tuple[str, str]]) -> None:
+    assert len(rows) > 100
+    for op, family in rows:
+        stem = Path(OPS[op].defined_at[0]).stem
+        # Triton has no complex numbers: rows that split them into pairs stand together.
+        allowed = {stem, "complex"} if device == "cuda" else {stem}
+        assert family in allowed, f"{op} is declared in ops/{stem}.py, its {device} kernel stands in {family}"
 
 
 def test_every_kernel_row_serves_a_declared_operator() -> None:

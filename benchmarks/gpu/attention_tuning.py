@@ -97,7 +97,7 @@ def compile_share(mine: int, of: int) -> None:
 
     import votive as vt
     from votive.backends.base import TABLE
-    from votive.backends.cpu.native.rows import Slot
+    from votive.backends.common.slot import Slot
     from votive.backends.cuda import kernels
     from votive.backends.cuda import runtime as rt
     from votive.backends.cuda.emulated import driver as emulated

@@ -128,19 +128,19 @@ def _told() -> None:
     """Print the times of all ways whenever a product chooses one."""
     from votive.backends.cuda.runtime import autotune
 
-    choose = autotune.Ways._choose
+    choose = autotune.Autotuned._choose
 
     def tell(self: Any, args: Any, how: Any) -> None:
         choose(self, args, how)
-        if len(self.ways) > 1 and self.times:
-            names = [getattr(w, "__qualname__", type(w).__name__) for w in self.ways]
+        if len(self.candidates) > 1 and self.times:
+            names = [getattr(w, "__qualname__", type(w).__name__) for w in self.candidates]
             each = ", ".join(
                 f"{n} {'refused' if math.isinf(t) else f'{1000 * t:.1f} us'}"
                 for n, t in zip(names, self.times, strict=True)
             )
             print(f"  ways: {each}", flush=True)
 
-    autotune.Ways._choose = tell  # type: ignore[method-assign]
+    autotune.Autotuned._choose = tell  # type: ignore[method-assign]
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 import votive
 from tests.nn.changes import CHANGES, LOOKS
-from tests.nn.test_plain import llama
+from tests.nn.test_fast_path import llama
 from votive import nn
 from votive.generation.graphs import GraphStepper
 from votive.generation.stepping import DecoderStepper
@@ -62,7 +62,7 @@ def _agree(got: list[Any], want: list[Any]) -> None:
         np.testing.assert_allclose(one, other, rtol=2e-4, atol=2e-5)
 
 
-# Emulated launches take seconds: `tests/nn/test_plain.py` asks of all ways whether they are seen.
+# Emulated launches take seconds: `tests/nn/test_fast_path.py` asks of all ways whether they are seen.
 @pytest.mark.parametrize("way", SOME if EMULATED else WAYS)
 def test_steps_of_a_changed_model_are_those_of_its_modules(way):
     found = []

@@ -43,11 +43,11 @@ def way(request: Any, monkeypatch: Any) -> int:
 
     def run(self: Any, *args: Any, **how: Any) -> None:
         try:
-            self.ways[request.param](*args, **how)
+            self.candidates[request.param](*args, **how)
         except CudaError:  # the library has no such product
-            self.ways[-1](*args, **how)
+            self.candidates[-1](*args, **how)
 
-    monkeypatch.setattr(autotune.Ways, "__call__", run)
+    monkeypatch.setattr(autotune.Autotuned, "__call__", run)
     for name in JOINED:
         OPS[name].forget()
     return int(request.param)
@@ -248,13 +248,13 @@ def test_large_products_choose_among_ways_and_stay_right(monkeypatch: Any) -> No
     from votive.backends.cuda.runtime import autotune
 
     chosen = []
-    choose = autotune.Ways._choose
+    choose = autotune.Autotuned._choose
 
     def noted(self: Any, args: Any, how: Any) -> None:
         choose(self, args, how)
-        chosen.append((len(self.ways), self.ways.index(self.best)))
+        chosen.append((len(self.candidates), self.candidates.index(self.best)))
 
-    monkeypatch.setattr(autotune.Ways, "_choose", noted)
+    monkeypatch.setattr(autotune.Autotuned, "_choose", noted)
     for name in JOINED:
         OPS[name].forget()
     x, w1, b1 = (made(*s, dtype=vt.bfloat16, grad=True) for s in ((4096, 128), (2048, 128), (2048,)))

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import votive
+from votive.backends.common.primitives import FUNCTIONS
 from votive.backends.cpu.reference.pointwise import function_of
-from votive.backends.cpu.reference.primitives import FUNCTIONS
 from votive.formula import Expr, Formula, apply, const, derivative, to_cpp, to_text, to_triton, var, where
 from votive.formula.derivative import PAIR_RULES, RULES
 from votive.formula.expr import substitute, walk

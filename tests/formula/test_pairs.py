@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from votive.backends.cpu.reference.primitives import FUNCTIONS
+from votive.backends.common.primitives import FUNCTIONS
 from votive.formula import Expr, apply, const, to_numpy, to_triton, var
 from votive.formula.pairs import NoPair, parts
 

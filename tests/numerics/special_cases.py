@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from votive.backends.cpu.reference import special
+from votive.backends.common import special
 
 Array = np.ndarray[Any, Any]
 INF, NAN = math.inf, math.nan

@@ -19,8 +19,8 @@ from tests.numerics.special_cases import (
     rounded,
     run,
 )
-from votive.backends.cpu.reference import special
-from votive.backends.cpu.reference.special_approx import BLOCK
+from votive.backends.common import special
+from votive.backends.common.special.approx import BLOCK
 
 Array = np.ndarray[Any, Any]
 GOLDEN_ROWS = [(name, *row) for name, rows in GOLDEN.items() for row in rows]

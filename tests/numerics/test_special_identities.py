@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from votive.backends.cpu.reference import special
+from votive.backends.common import special
 
 Array = np.ndarray[Any, Any]
 Sides = tuple[Array, Array, float]

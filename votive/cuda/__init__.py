@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from ..core import device as _device
+from ..core.device import DeviceLike
 from ..core.errors import CudaError, OutOfMemoryError
 
 _HOME = {
@@ -125,7 +126,7 @@ def _here() -> Any:
     return here
 
 
-def _index(device: Any = None) -> int:
+def _index(device: DeviceLike = None) -> int:
     """The number of a device that was given in any of the usual ways."""
     here = _here()
     if device is None:

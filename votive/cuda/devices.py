@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..backends.cuda import runtime as rt
+from ..core.device import DeviceLike
 from . import _here, _index, is_available
 
 
@@ -17,7 +18,7 @@ def current_device() -> int:
     return int(_here().device)
 
 
-def set_device(device: Any) -> None:
+def set_device(device: DeviceLike) -> None:
     """Let "cuda" mean another GPU in this thread; a negative number changes nothing.
 
     >>> if votive.cuda.is_available():
@@ -36,7 +37,7 @@ class device:
     ...         assert votive.cuda.current_device() == 0
     """
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: DeviceLike) -> None:
         self.index = None if device is None else _index(device)
 
     def __enter__(self) -> None:
@@ -56,11 +57,11 @@ class device_of(device):
     ...     y = votive.ones(2)
     """
 
-    def __init__(self, obj: Any) -> None:
-        super().__init__(obj.device if getattr(obj, "is_cuda", False) else None)
+    def __init__(self, obj: object) -> None:
+        super().__init__(getattr(obj, "device", None) if getattr(obj, "is_cuda", False) else None)
 
 
-def get_device_properties(device: Any = None) -> Any:
+def get_device_properties(device: DeviceLike = None) -> Any:
     """Name, memory, multiprocessors and limits of a GPU.
 
     >>> if votive.cuda.is_available():
@@ -72,7 +73,7 @@ def get_device_properties(device: Any = None) -> Any:
     return rt.runtime.property(index)
 
 
-def get_device_name(device: Any = None) -> str:
+def get_device_name(device: DeviceLike = None) -> str:
     """What the GPU is called.
 
     >>> isinstance(votive.cuda.get_device_name() if votive.cuda.is_available() else "none", str)
@@ -81,7 +82,7 @@ def get_device_name(device: Any = None) -> str:
     return str(get_device_properties(device).name)
 
 
-def get_device_capability(device: Any = None) -> tuple[int, int]:
+def get_device_capability(device: DeviceLike = None) -> tuple[int, int]:
     """The generation of the GPU, as (9, 0) for Hopper.
 
     >>> votive.cuda.get_device_capability() >= (7, 0) if votive.cuda.is_available() else True
@@ -121,7 +122,7 @@ def is_tf32_supported() -> bool:
     return is_available() and get_device_capability() >= (8, 0)
 
 
-def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
     """Whether one GPU can read another's memory.
 
     >>> votive.cuda.can_device_access_peer(0, 0) if votive.cuda.is_available() else False

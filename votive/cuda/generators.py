@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import rng
+from ..core.device import DeviceLike
 from . import _index, device_count
 
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
-def _generator(device: Any) -> rng.Generator:
+
+def _generator(device: DeviceLike) -> rng.Generator:
     return rng.default_generator(f"cuda:{_index(None if device == 'cuda' else device)}")
 
 
@@ -59,7 +63,7 @@ def initial_seed() -> int:
     return _generator("cuda").initial_seed()
 
 
-def get_rng_state(device: Any = "cuda") -> Any:
+def get_rng_state(device: DeviceLike = "cuda") -> bytes:
     """The state of a device's generator.
 
     >>> if votive.cuda.is_available():
@@ -68,7 +72,7 @@ def get_rng_state(device: Any = "cuda") -> Any:
     return _generator(device).get_state()
 
 
-def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
+def set_rng_state(new_state: Buffer, device: DeviceLike = "cuda") -> None:
     """Put a state back.
 
     >>> if votive.cuda.is_available():
@@ -77,7 +81,7 @@ def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
     _generator(device).set_state(new_state)
 
 
-def get_rng_state_all() -> list[Any]:
+def get_rng_state_all() -> list[bytes]:
     """The states of all devices' generators.
 
     >>> len(votive.cuda.get_rng_state_all()) == votive.cuda.device_count()
@@ -86,7 +90,7 @@ def get_rng_state_all() -> list[Any]:
     return [_generator(i).get_state() for i in range(device_count())]
 
 
-def set_rng_state_all(new_states: Iterable[Any]) -> None:
+def set_rng_state_all(new_states: Iterable[Buffer]) -> None:
     """Put the states of all devices back.
 
     >>> votive.cuda.set_rng_state_all(votive.cuda.get_rng_state_all())

@@ -11,7 +11,7 @@ from ..autograd import no_grad
 from ..tensor import Tensor
 
 
-def tensors(value: Any) -> list[Any]:
+def tensors(value: object) -> list[Tensor]:
     """The tensors in a nest of tuples, lists and dictionaries."""
     if isinstance(value, Tensor):
         return [value]
@@ -22,7 +22,7 @@ def tensors(value: Any) -> list[Any]:
     return []
 
 
-def rebuilt(like: Any, given: Iterator[Any]) -> Any:
+def rebuilt(like: object, given: Iterator[Tensor]) -> Any:
     """A nest of containers like another, with other tensors in it."""
     if isinstance(like, Tensor):
         return next(given)
@@ -35,7 +35,7 @@ def rebuilt(like: Any, given: Iterator[Any]) -> Any:
     return like
 
 
-def _alike(a: Any, b: Any) -> bool:
+def _alike(a: object, b: object) -> bool:
     """Whether two nests differ in their tensors alone."""
     if a is b or (isinstance(a, Tensor) and isinstance(b, Tensor)):
         return True
@@ -46,7 +46,7 @@ def _alike(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def checked(op: str, args: Any, captured: Any) -> list[Any]:
+def checked(op: str, args: object, captured: object) -> list[Tensor]:
     """The tensors of a call, whose other arguments must be those of the capture."""
     given, wanted = tensors(args), tensors(captured)
     if len(given) != len(wanted):
@@ -59,7 +59,7 @@ def checked(op: str, args: Any, captured: Any) -> list[Any]:
     return given
 
 
-def fill(op: str, mine: Any, new: Any) -> None:
+def fill(op: str, mine: Tensor, new: Tensor) -> None:
     """Write new values where the graph reads them."""
     if new is mine or (new.data_ptr() == mine.data_ptr() and new.stride() == mine.stride()):
         return

@@ -5,7 +5,7 @@ with the rest of a program as it is. Knows a module by what it offers.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autograd import grad
 from ..autograd.function import Function
@@ -14,6 +14,10 @@ from .devices import device_of
 from .graph_arguments import checked, fill, rebuilt, tensors
 from .graphs import CUDAGraph, graph, graph_pool_handle
 from .streams import Stream, StreamContext, current_stream
+
+if TYPE_CHECKING:
+    from ..backends.cuda.runtime.allocator import Pool
+    from ..nn import Module
 
 
 class _Recorded:
@@ -36,12 +40,12 @@ class _Recorded:
         if outs and wanted:
             grad(outs, wanted, [o.detach() for o in outs], allow_unused=self.unused)
 
-    def record_forward(self, pool: Any, stream: Stream) -> None:
+    def record_forward(self, pool: Pool | None, stream: Stream) -> None:
         with graph(self.forward_graph, pool=pool, stream=stream):
             self.result = self.fn(*self.args)
         self.outputs = tensors(self.result)
 
-    def record_backward(self, pool: Any, stream: Stream) -> None:
+    def record_backward(self, pool: Pool | None, stream: Stream) -> None:
         from ..ops.registry import F
 
         outs = [o for o in self.outputs if o.requires_grad]
@@ -87,7 +91,7 @@ class _Recorded:
         return run
 
 
-def _check_module(module: Any) -> None:
+def _check_module(module: Module) -> None:
     for part in module.modules():
         if part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks:
             raise RuntimeError(
@@ -99,7 +103,11 @@ def _check_module(module: Any) -> None:
 
 
 def make_graphed_callables(
-    callables: Any, sample_args: Any, num_warmup_iters: int = 3, allow_unused_input: bool = False, pool: Any = None
+    callables: Any,
+    sample_args: Any,
+    num_warmup_iters: int = 3,
+    allow_unused_input: bool = False,
+    pool: Pool | None = None,
 ) -> Any:
     """Functions or modules (one, or a tuple with a tuple of arguments for each) that replay graphs
     of their forward and backward passes.
@@ -129,7 +137,7 @@ def make_graphed_callables(
     return made[0] if single else tuple(made)
 
 
-def _record(recorded: list[_Recorded], warmup: int, pool: Any) -> None:
+def _record(recorded: list[_Recorded], warmup: int, pool: Pool | None) -> None:
     side, pool = Stream(), pool or graph_pool_handle()
     side.wait_stream(current_stream())
     with StreamContext(side):
@@ -144,7 +152,7 @@ def _record(recorded: list[_Recorded], warmup: int, pool: Any) -> None:
         part.record_backward(pool, side)
 
 
-def _patched(module: Any, graphed: Callable[..., Any]) -> Any:
+def _patched(module: Module, graphed: Callable[..., Any]) -> Module:
     plain, training = module.forward, module.training
 
     def forward(*args: Any, **kwargs: Any) -> Any:

@@ -35,12 +35,12 @@ class CUDAGraph:
         _here()
         self._keeps = keep_graph
         self._graph = self._exec = 0
-        self._pool: Any = None
+        self._pool: Pool | None = None
         self._kept: list[Any] = []
-        self._draws: Any = None
+        self._generator: Any = None
         self._repeats: CUDAGraph | None = None  # whose random numbers this one needs again
 
-    def capture_begin(self, pool: Any = None, capture_error_mode: str = "relaxed") -> None:
+    def capture_begin(self, pool: Pool | None = None, capture_error_mode: str = "relaxed") -> None:
         """Begin to record the current stream, which must not be the default one.
 
         What other threads do meanwhile does not disturb: that is what "relaxed" says, the only
@@ -59,16 +59,16 @@ class CUDAGraph:
         if here.capturing:
             raise RuntimeError("capture_begin: this thread captures a graph already.")
         self.reset()  # what a capture that failed has left
-        self._pool = _joined(pool, here)
+        self._pool = _shared_pool(pool, here)
         self._device = here.device
         _forget_casts()  # a graph makes its own: those of before are gone when autocast ends
-        from ..backends.cuda.programs.generator_state import GraphDraws, Repeated
+        from ..backends.cuda.programs.generator_state import GraphGenerator, RepeatedGenerator
 
-        first = self._repeats and self._repeats._draws
-        self._draws = Repeated(first) if first and first.taken else GraphDraws(here.device)
+        first = self._repeats and self._repeats._generator
+        self._generator = RepeatedGenerator(first) if first and first.taken else GraphGenerator(here.device)
         here.set_pool(self._pool)
         here.begin_capture()
-        here._draws = self._draws
+        here._generator = self._generator
         try:
             rt.runtime.driver.begin_capture(here.stream)
         except BaseException:
@@ -116,10 +116,10 @@ class CUDAGraph:
         if _gone:
             _bury()
         with rt.on(self._device):
-            self._draws.advance()
+            self._generator.advance()
             rt.runtime.driver.launch_graph(self._exec, rt.here.stream)
 
-    def pool(self) -> Any:
+    def pool(self) -> Pool | None:
         """The graph's memory, to be shared with another graph that never runs at the same time."""
         return self._pool
 
@@ -152,10 +152,10 @@ class CUDAGraph:
 
     def reset(self) -> None:
         """Forget the graph and let go of its memory."""
-        kept = [self._kept, self._draws]
+        kept = [self._kept, self._generator]
         held = (getattr(self, "_device", 0), self._graph, self._exec, self._pool, kept)
         self._graph = self._exec = 0
-        self._pool, self._kept, self._draws = None, [], None
+        self._pool, self._kept, self._generator = None, [], None
         if held[1] or held[3] is not None:
             _gone.append(held)
             _bury()
@@ -201,7 +201,7 @@ def _forget_casts() -> None:
     settings.cache = None
 
 
-def _joined(pool: Any, here: Any) -> Any:
+def _shared_pool(pool: object, here: rt.Here) -> Pool:
     """The pool that a graph takes its memory from, which has one user more now."""
     allocator = rt.runtime.allocator(here.device)
     if pool is None:
@@ -222,7 +222,7 @@ def _joined(pool: Any, here: Any) -> Any:
     return pool
 
 
-def graph_pool_handle() -> Any:
+def graph_pool_handle() -> Pool:
     """A pool that several graphs may share.
 
     >>> if votive.cuda.is_available():
@@ -253,7 +253,11 @@ class graph:
     _sides: dict[int, Stream] = {}  # device -> the stream that is recorded when none is given
 
     def __init__(
-        self, cuda_graph: CUDAGraph, pool: Any = None, stream: Stream | None = None, capture_error_mode: str = "relaxed"
+        self,
+        cuda_graph: CUDAGraph,
+        pool: Pool | None = None,
+        stream: Stream | None = None,
+        capture_error_mode: str = "relaxed",
     ) -> None:
         if stream is None:
             index = _here().device

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.cuda import runtime as rt
+from ..core.device import DeviceLike
 from ..core.errors import size_text
 from . import _here, _index, is_initialized
 
+if TYPE_CHECKING:
+    from ..backends.cuda.runtime.allocator import Allocator, Pool
+    from ..backends.cuda.runtime.blocks import Block, Segment
+    from .streams import Stream
 
-def _allocator(device: Any = None) -> Any:
+
+def _allocator(device: DeviceLike = None) -> Allocator:
     _here()
     found = rt.runtime.allocator(_index(device))
     with found.lock:
@@ -18,12 +24,12 @@ def _allocator(device: Any = None) -> Any:
     return found
 
 
-def _count(device: Any, name: str) -> int:
+def _count(device: DeviceLike, name: str) -> int:
     """A count of a device's allocator; nothing is counted before a GPU is in use."""
     return int(getattr(_allocator(device), name)) if is_initialized() else 0
 
 
-def memory_allocated(device: Any = None) -> int:
+def memory_allocated(device: DeviceLike = None) -> int:
     """Bytes in tensors; 0 before a GPU is used.
 
     >>> votive.cuda.memory_allocated() >= 0
@@ -32,7 +38,7 @@ def memory_allocated(device: Any = None) -> int:
     return _count(device, "allocated")
 
 
-def max_memory_allocated(device: Any = None) -> int:
+def max_memory_allocated(device: DeviceLike = None) -> int:
     """The most bytes that were in tensors at once.
 
     >>> votive.cuda.max_memory_allocated() >= votive.cuda.memory_allocated()
@@ -41,7 +47,7 @@ def max_memory_allocated(device: Any = None) -> int:
     return _count(device, "peak")
 
 
-def memory_reserved(device: Any = None) -> int:
+def memory_reserved(device: DeviceLike = None) -> int:
     """Bytes taken from the driver: those in tensors and those kept for later.
 
     >>> votive.cuda.memory_reserved() >= votive.cuda.memory_allocated()
@@ -50,7 +56,7 @@ def memory_reserved(device: Any = None) -> int:
     return _count(device, "reserved")
 
 
-def max_memory_reserved(device: Any = None) -> int:
+def max_memory_reserved(device: DeviceLike = None) -> int:
     """The most bytes that were taken from the driver at once.
 
     >>> votive.cuda.max_memory_reserved() >= votive.cuda.memory_reserved()
@@ -59,7 +65,7 @@ def max_memory_reserved(device: Any = None) -> int:
     return _count(device, "reserved_peak")
 
 
-def reset_peak_memory_stats(device: Any = None) -> None:
+def reset_peak_memory_stats(device: DeviceLike = None) -> None:
     """Let the peaks begin anew.
 
     >>> if votive.cuda.is_available():
@@ -68,7 +74,7 @@ def reset_peak_memory_stats(device: Any = None) -> None:
     _allocator(device).reset_peak()
 
 
-def reset_accumulated_memory_stats(device: Any = None) -> None:
+def reset_accumulated_memory_stats(device: DeviceLike = None) -> None:
     """Let counts of what happened (allocations, retries, errors) begin anew.
 
     >>> if votive.cuda.is_available():
@@ -86,7 +92,7 @@ def get_allocator_backend() -> str:
     return "native"
 
 
-def memory_stats(device: Any = None) -> dict[str, int]:
+def memory_stats(device: DeviceLike = None) -> dict[str, int]:
     """All counts, under torch's names; empty before a GPU is used.
 
     >>> votive.cuda.memory_stats().get("num_ooms", 0)
@@ -126,7 +132,7 @@ def _nested(flat: dict[str, int]) -> dict[str, Any]:
     return out
 
 
-def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
+def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
     """`memory_stats` with a dictionary for each part of a name.
 
     >>> isinstance(votive.cuda.memory_stats_as_nested_dict(), dict)
@@ -135,7 +141,7 @@ def memory_stats_as_nested_dict(device: Any = None) -> dict[str, Any]:
     return _nested(memory_stats(device))
 
 
-def memory_snapshot(mempool_id: Any = None) -> list[dict[str, Any]]:
+def memory_snapshot(mempool_id: object = None) -> list[dict[str, Any]]:
     """Every segment that was taken from the driver, with its blocks.
 
     >>> isinstance(votive.cuda.memory_snapshot(), list)
@@ -154,8 +160,9 @@ def memory_snapshot(mempool_id: Any = None) -> list[dict[str, Any]]:
     return out
 
 
-def _described(device: int, pool: Any, segment: Any) -> dict[str, Any]:
-    blocks, block = [], segment.first
+def _described(device: int, pool: Pool, segment: Segment) -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = []
+    block: Block | None = segment.first
     while block is not None:
         state = "inactive" if block.free else "active_allocated"
         blocks.append(
@@ -234,7 +241,7 @@ def empty_cache() -> None:
     hosts().empty_cache()
 
 
-def mem_get_info(device: Any = None) -> tuple[int, int]:
+def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
     """(free, total) bytes of the device, as the driver sees it.
 
     >>> if votive.cuda.is_available():
@@ -249,7 +256,7 @@ def mem_get_info(device: Any = None) -> tuple[int, int]:
     return int(free), int(total)
 
 
-def device_memory_used(device: Any = None) -> int:
+def device_memory_used(device: DeviceLike = None) -> int:
     """Bytes of the device that anybody uses, as the driver sees it.
 
     >>> votive.cuda.device_memory_used() >= 0 if votive.cuda.is_available() else True
@@ -259,7 +266,7 @@ def device_memory_used(device: Any = None) -> int:
     return total - free
 
 
-def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None:
+def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) -> None:
     """Take at most this share of a device's memory.
 
     >>> if votive.cuda.is_available():
@@ -270,7 +277,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
     _allocator(device).fraction = float(fraction)
 
 
-def get_per_process_memory_fraction(device: Any = None) -> float:
+def get_per_process_memory_fraction(device: DeviceLike = None) -> float:
     """The share of a device's memory that is taken at most.
 
     >>> votive.cuda.get_per_process_memory_fraction() if votive.cuda.is_available() else 1.0
@@ -279,7 +286,7 @@ def get_per_process_memory_fraction(device: Any = None) -> float:
     return float(_allocator(device).fraction)
 
 
-def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
+def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
     """A page about where memory is: totals, then the largest blocks in use.
 
     >>> if votive.cuda.is_available():
@@ -306,7 +313,7 @@ def memory_summary(device: Any = None, abbreviated: bool = False) -> str:
     return "\n".join(lines)
 
 
-def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -> int:
+def caching_allocator_alloc(size: int, device: DeviceLike = None, stream: Stream | int | None = None) -> int:
     """An address of `size` bytes, to be given back with `caching_allocator_delete`.
 
     >>> if votive.cuda.is_available():
@@ -314,7 +321,7 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
     ...     votive.cuda.caching_allocator_delete(address)
     """
     here, index = _here(), _index(device)
-    handle = here.stream_of(index) if stream is None else getattr(stream, "cuda_stream", stream)
+    handle = here.stream_of(index) if stream is None else stream if isinstance(stream, int) else stream.cuda_stream
     block = rt.runtime.allocator(index).pool(handle).take(size)
     _loose[block.ptr] = block
     return int(block.ptr)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
+from ..core.device import DeviceLike
 from . import memory
 
 
@@ -12,7 +12,7 @@ def _renamed(name: str, newer: str) -> None:
     warnings.warn(f"votive.cuda.{name} has been renamed to votive.cuda.{newer}.", FutureWarning, stacklevel=3)
 
 
-def memory_cached(device: Any = None) -> int:
+def memory_cached(device: DeviceLike = None) -> int:
     """`memory_reserved`.
 
     >>> import warnings
@@ -25,7 +25,7 @@ def memory_cached(device: Any = None) -> int:
     return memory.memory_reserved(device)
 
 
-def max_memory_cached(device: Any = None) -> int:
+def max_memory_cached(device: DeviceLike = None) -> int:
     """`max_memory_reserved`.
 
     >>> import warnings
@@ -38,7 +38,7 @@ def max_memory_cached(device: Any = None) -> int:
     return memory.max_memory_reserved(device)
 
 
-def reset_max_memory_allocated(device: Any = None) -> None:
+def reset_max_memory_allocated(device: DeviceLike = None) -> None:
     """`reset_peak_memory_stats`, which lets all peaks begin anew.
 
     >>> import warnings
@@ -51,7 +51,7 @@ def reset_max_memory_allocated(device: Any = None) -> None:
     memory.reset_peak_memory_stats(device)
 
 
-def reset_max_memory_cached(device: Any = None) -> None:
+def reset_max_memory_cached(device: DeviceLike = None) -> None:
     """`reset_peak_memory_stats`, which lets all peaks begin anew.
 
     >>> import warnings

@@ -10,6 +10,7 @@ import ctypes as c
 from functools import cache
 from typing import Any
 
+from ..core.device import DeviceLike
 from ..core.errors import CudaError
 from .devices import get_device_properties
 
@@ -33,7 +34,7 @@ def _check(code: int, what: str) -> None:
         raise CudaError(f"{what}: NVIDIA's management library answered {code}.")
 
 
-def _ask(device: Any, what: str, out: Any, *more: Any) -> Any:
+def _ask(device: DeviceLike, what: str, out: Any, *more: Any) -> Any:
     p = get_device_properties(device)  # says why when there is no GPU
     lib, handle = _library(), c.c_void_p()
     place = f"0000:{p.pci_bus_id:02x}:{p.pci_device_id:02x}.0".encode()
@@ -43,7 +44,7 @@ def _ask(device: Any, what: str, out: Any, *more: Any) -> Any:
     return out
 
 
-def utilization(device: Any = None) -> int:
+def utilization(device: DeviceLike = None) -> int:
     """Per cent of the last sample period in which a kernel ran.
 
     >>> if votive.cuda.is_available():
@@ -55,7 +56,7 @@ def utilization(device: Any = None) -> int:
     return int(_ask(device, "nvmlDeviceGetUtilizationRates", _Rates()).gpu)
 
 
-def memory_usage(device: Any = None) -> int:
+def memory_usage(device: DeviceLike = None) -> int:
     """Per cent of the last sample period in which memory was read or written.
 
     >>> if votive.cuda.is_available():
@@ -67,7 +68,7 @@ def memory_usage(device: Any = None) -> int:
     return int(_ask(device, "nvmlDeviceGetUtilizationRates", _Rates()).memory)
 
 
-def temperature(device: Any = None) -> int:
+def temperature(device: DeviceLike = None) -> int:
     """Degrees Celsius of the GPU.
 
     >>> if votive.cuda.is_available():
@@ -79,7 +80,7 @@ def temperature(device: Any = None) -> int:
     return int(_ask(device, "nvmlDeviceGetTemperature", c.c_uint(), 0).value)
 
 
-def power_draw(device: Any = None) -> int:
+def power_draw(device: DeviceLike = None) -> int:
     """Milliwatts that the GPU takes.
 
     >>> if votive.cuda.is_available():
@@ -91,7 +92,7 @@ def power_draw(device: Any = None) -> int:
     return int(_ask(device, "nvmlDeviceGetPowerUsage", c.c_uint()).value)
 
 
-def clock_rate(device: Any = None) -> int:
+def clock_rate(device: DeviceLike = None) -> int:
     """Megahertz of the multiprocessors now.
 
     >>> if votive.cuda.is_available():

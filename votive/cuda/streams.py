@@ -7,6 +7,7 @@ from typing import Any
 
 from ..backends.cuda import runtime as rt
 from ..backends.cuda.runtime.faults import faults
+from ..core.device import DeviceLike
 from . import _here, _index
 
 
@@ -137,7 +138,7 @@ class Stream:
     ...     y.record_stream(votive.cuda.current_stream())
     """
 
-    def __init__(self, device: Any = None, priority: int = 0, *, _existing: int | None = None) -> None:
+    def __init__(self, device: DeviceLike = None, priority: int = 0, *, _existing: int | None = None) -> None:
         self._index = _index(device)
         rt.runtime.check(self._index)
         self.cuda_stream = _taken(self._index, priority) if _existing is None else _existing
@@ -146,7 +147,7 @@ class Stream:
     def priority_range() -> tuple[int, int]:
         """(least, greatest) priority of the current device's streams."""
         _here()
-        return rt.runtime.driver.priorities()  # type: ignore[no-any-return]
+        return rt.runtime.driver.priorities()
 
     @property
     def priority(self) -> int:
@@ -220,11 +221,11 @@ class ExternalStream(Stream):
     ...     assert votive.cuda.ExternalStream(mine.cuda_stream) == mine
     """
 
-    def __init__(self, stream_ptr: int, device: Any = None) -> None:
+    def __init__(self, stream_ptr: int, device: DeviceLike = None) -> None:
         super().__init__(device, _existing=int(stream_ptr))
 
 
-def get_stream_from_external(data_ptr: int, device: Any = None) -> Stream:
+def get_stream_from_external(data_ptr: int, device: DeviceLike = None) -> Stream:
     """A stream of another library as a `Stream`.
 
     >>> if votive.cuda.is_available():
@@ -238,7 +239,7 @@ def _handle(stream: Stream | None) -> int:
     return int(_here().stream if stream is None else stream.cuda_stream)
 
 
-def current_stream(device: Any = None) -> Stream:
+def current_stream(device: DeviceLike = None) -> Stream:
     """The stream that this thread's work goes to.
 
     >>> if votive.cuda.is_available():
@@ -248,7 +249,7 @@ def current_stream(device: Any = None) -> Stream:
     return Stream(index, _existing=_here().stream_of(index))
 
 
-def default_stream(device: Any = None) -> Stream:
+def default_stream(device: DeviceLike = None) -> Stream:
     """The stream that work goes to when no other was chosen.
 
     >>> votive.cuda.default_stream().cuda_stream if votive.cuda.is_available() else 0
@@ -305,7 +306,7 @@ def stream(stream: Stream | None) -> StreamContext:
     return StreamContext(stream)
 
 
-def synchronize(device: Any = None) -> None:
+def synchronize(device: DeviceLike = None) -> None:
     """Wait for all work of a device; errors that kernels found are raised here.
 
     >>> if votive.cuda.is_available():

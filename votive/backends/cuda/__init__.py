@@ -80,7 +80,7 @@ class CudaBackend:
     def receive(self, array: Any, spec: Spec, non_blocking: bool = False) -> Any:
         """Values of the host as new memory here."""
         with rt.on(spec.device.index or 0):
-            return self._transfer.received(array, spec, non_blocking)
+            return self._transfer.from_host(array, spec, non_blocking)
 
     def pinned(self, shape: Any, strides: Any, dtype: Any) -> tuple[Any, Any, Spec]:
         """(storage, array, spec) of page-locked memory of the host; strides in bytes."""
@@ -107,7 +107,7 @@ class CudaBackend:
         asking = 0 if stream in (None, 1) else stream
         ours = rt.here.stream_of(index)
         if stream != -1 and asking != ours:
-            self._transfer.follow(index, asking, index, ours)
+            self._transfer.wait_for_stream(index, asking, index, ours)
         return dlpack.export(data.ptr, spec, dlpack.CUDA, index, data.storage)
 
     def dlpack_device(self, spec: Spec) -> tuple[int, int]:
@@ -137,21 +137,21 @@ class CudaBackend:
 
     def look_at(self, owner: Any) -> tuple[Any, Any, Spec, int]:
         """(storage, data, spec, offset) over what `__cuda_array_interface__` describes."""
-        told = owner.__cuda_array_interface__
-        kind = from_numpy(np.dtype(told["typestr"]))
-        if told.get("mask") is not None:
+        interface = owner.__cuda_array_interface__
+        kind = from_numpy(np.dtype(interface["typestr"]))
+        if interface.get("mask") is not None:
             raise ValueError("__cuda_array_interface__: masks are not supported.")
-        strides = told.get("strides")
+        strides = interface.get("strides")
         if strides is not None:
             strides = tuple(s // kind.itemsize for s in strides)
-        index = rt.runtime.driver.device_of(told["data"][0])
+        index = rt.runtime.driver.device_of(interface["data"][0])
         if index is None:  # empty, or memory that the driver does not know
             index = rt.here.device
-        ours, stream = rt.here.stream_of(index), told.get("stream")
+        ours, stream = rt.here.stream_of(index), interface.get("stream")
         if stream is not None and (0 if stream == 1 else stream) != ours:
-            self._transfer.follow(index, ours, index, 0 if stream == 1 else stream)
-        over = self._over(told["data"][0], tuple(told["shape"]), strides, kind, index, owner)
-        over[0].readonly = bool(told["data"][1])
+            self._transfer.wait_for_stream(index, ours, index, 0 if stream == 1 else stream)
+        over = self._over(interface["data"][0], tuple(interface["shape"]), strides, kind, index, owner)
+        over[0].readonly = bool(interface["data"][1])
         return over
 
     def _over(

@@ -8,7 +8,7 @@ from typing import Any
 from ...core.device import device
 from ...core.layout import Spec
 from ..base import Row, add_row
-from ..cpu.native.rows import Slot
+from ..common.slot import Slot
 from . import cpu_fallback
 from . import runtime as rt
 from .runtime import fast_path

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from ..reference.pooling import covering
 from .pooling import boxes, filled_floats
-from .rows import OUT, OUT1, Slot, native
+from .rows import OUT, OUT1, native
 
 
 def _ranges(size: int, places: int) -> tuple[Any, Any]:

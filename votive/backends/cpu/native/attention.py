@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...base import kernel
+from ...common.slot import Slot
 from ..arrays import Args, Array, Ints
 from ..launch import widen
 from ..reference.attention import attention_backward as by_reference
 from .dtypes import first_float
 from .loader import module
-from .rows import OUT, OUT1, OUT2, Slot, native
+from .rows import OUT, OUT1, OUT2, native
 
 
 @native("_attention", "attention", accepts=first_float)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...common.slot import Slot
 from ..arrays import Args
 from .dtypes import floats
-from .rows import OUT, OUT1, OUT2, Slot, native
+from .rows import OUT, OUT1, OUT2, native
 
 
 @native("_batch_norm", "batch_norm", accepts=floats)

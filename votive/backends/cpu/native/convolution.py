@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .dtypes import same_float
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def _filled(*specs: Spec) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ....core.dtype import dtype
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .dtypes import known
 from .loader import codes
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 @native("_copy_as", "copy", accepts=known)

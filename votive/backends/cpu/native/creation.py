@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .fill import plain
 from .loader import codes
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 @native("_empty", "nothing")

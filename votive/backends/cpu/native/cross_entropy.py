@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .dtypes import FLOATS
-from .rows import OUT, OUT1, OUT2, Slot, native
+from .rows import OUT, OUT1, OUT2, native
 
 NONE, MEAN, SUM = range(3)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..arrays import Args
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def _first_is_float(x: Spec, *rest: Spec) -> bool:

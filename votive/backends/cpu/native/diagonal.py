@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...common.slot import Slot
 from ..arrays import Args
 from .dtypes import known
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 @native("tril", "triangle", accepts=known)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...common.slot import Slot
 from ..arrays import Args
 from .dtypes import first_float
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 @native("_dropout", "dropout", accepts=first_float)

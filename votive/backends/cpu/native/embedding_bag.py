@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...common.slot import Slot
 from ..arrays import Args
 from .dtypes import FLOATS
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 @native("_bag", "bag", accepts=lambda weight, *rest: weight.dtype in FLOATS)

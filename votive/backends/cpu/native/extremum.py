@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .loader import codes
 from .reduction import MAX, MIN, arranged, mask
-from .rows import OUT, OUT1, Out, Slot, native
+from .rows import OUT, OUT1, Out, native
 
 # The type in which elements are compared.
 _COMPARED = {

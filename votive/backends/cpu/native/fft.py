@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from ..arrays import Args, Ints
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 # A row needs room for itself in the nearest caches, once for every lane of a vector.
 _LONGEST = 4096

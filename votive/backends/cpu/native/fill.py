@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..arrays import Args
 from .dtypes import known
 from .loader import codes
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def plain(value: Slot, dtype: dt.dtype) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ...common.slot import Slot
+from ...common.windows import places_of
 from ..arrays import Args, Ints
-from ..reference.fold import places_of
 from .loader import codes
 from .pooling import filled_floats
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 @native("_unfold", "unfold", accepts=lambda x: x.dtype in codes and bool(x.numel))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from ...common.grid import MODES, PADDINGS
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .dtypes import same_float
-from .rows import OUT, OUT1, Slot, native
-
-MODES = ("bilinear", "nearest", "bicubic")
-PADDINGS = ("zeros", "border", "reflection")
+from .rows import OUT, OUT1, native
 
 
 def _rule(x: Slot, mode: str, padding: str, align: bool) -> Ints | None:

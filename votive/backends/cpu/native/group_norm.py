@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ...common.slot import Slot
 from ..arrays import Args
 from .dtypes import floats
 from .normalization import dense
-from .rows import OUT, OUT1, OUT2, Slot, native
+from .rows import OUT, OUT1, OUT2, native
 
 
 @native("_group_norm", "group_norm", accepts=floats)

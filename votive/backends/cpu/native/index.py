@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..arrays import Args
 from .dtypes import known
 from .loader import codes
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 # What can be added up; the other types are moved only.
 SUMS = {dt.bool_, dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8, dt.float16, dt.bfloat16, dt.float32, dt.float64}

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .dtypes import known
 from .index import SUMS
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 @native("_index", "index", accepts=known)

@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
+from ...common.interpolation import fixed_point, resampling_tables
+from ...common.slot import Slot
 from ..arrays import Args, Array, Ints
-from ..reference.interpolate import _fixed_point, _tables
 from .loader import codes
 from .padding import take
 from .pooling import boxes, filled_floats
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def _kind(x: Slot) -> Any:
@@ -25,7 +26,7 @@ def nearest(x: Slot, size: Ints, mode: str, align: bool, smooth: bool, scales: t
     if not mode.startswith("nearest"):
         return None
     tables: list[Any] = [None] * x.ndim
-    for axis, index, _ in _tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x)):
+    for axis, index, _ in resampling_tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x)):
         tables[axis] = index[:, 0]
     return take(x, tables)
 
@@ -35,7 +36,7 @@ def nearest_transpose(x: Slot, size: Ints, mode: str, align: bool, smooth: bool,
     if not mode.startswith("nearest"):
         return None
     axes = [(np.arange(s), np.arange(s) + 1, None, None) for s in size]
-    for axis, index, _ in _tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x)):
+    for axis, index, _ in resampling_tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x)):
         at, places = index[:, 0], np.arange(size[axis])
         axes[axis] = (np.searchsorted(at, places, "left"), np.searchsorted(at, places, "right"), None, None)
     return boxes(x, axes)
@@ -73,7 +74,7 @@ def _arranged(x: Slot, tables: dict[int, Any], sparse: bool) -> Any:
 def resample(x: Slot, size: Ints, mode: str, align: bool, smooth: bool, scales: tuple[float, ...]) -> Args:
     tables = {
         axis: (index, weight)
-        for axis, index, weight in _tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x))
+        for axis, index, weight in resampling_tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x))
     }
     return _arranged(x, tables, False)
 
@@ -82,7 +83,7 @@ def resample(x: Slot, size: Ints, mode: str, align: bool, smooth: bool, scales: 
 def resample_transpose(x: Slot, size: Ints, mode: str, align: bool, smooth: bool, scales: tuple[float, ...]) -> Args:
     tables = {
         axis: _transposed(index, weight, size[axis])
-        for axis, index, weight in _tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x))
+        for axis, index, weight in resampling_tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x))
     }
     return _arranged(x, tables, True)
 
@@ -99,8 +100,8 @@ def resample_bytes(x: Slot, size: Ints, mode: str, align: bool, smooth: bool, sc
         return None
     arrays: dict[int, list[Any]] = {-2: [None, None], -1: [None, None]}
     bits = {-2: 0, -1: 0}
-    for axis, index, weight in _tables(x.shape[2:], size, mode, align, smooth, scales, np.uint8):
-        fixed, bits[axis] = _fixed_point(index, weight)
+    for axis, index, weight in resampling_tables(x.shape[2:], size, mode, align, smooth, scales, np.uint8):
+        fixed, bits[axis] = fixed_point(index, weight)
         if bits[axis] < 1:
             return None
         # Tap by tap, so that neighbours in memory belong to neighbouring outputs.

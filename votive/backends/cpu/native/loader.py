@@ -10,6 +10,7 @@ from typing import Any
 
 from ....core import dtype as dt
 from ....core.storage import Storage, cpu_allocator
+from ...common import native_module
 
 LEVELS = ("baseline", "avx2", "avx512")
 # In the order of the enumeration in src/vt/dtype.h.
@@ -82,6 +83,7 @@ module: Any
 # Why this module, or why none.
 reason: str
 module, reason = _load()
+native_module.module = module
 if module is not None:
     module.register_dtype(dt.bfloat16.np, codes[dt.bfloat16])
     assert all(module.dtype_code(d.np) == i for d, i in codes.items())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..arrays import Args
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 PRODUCTS = (dt.float32, dt.float64, *dt.HALF, dt.int8, dt.uint8, dt.int16, dt.int32, dt.int64)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ...common.slot import Slot
 from ..arrays import Args
 from .addmm import addmm
 from .dtypes import floats
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 # As `Activation` in vt/gemm_core.h counts them.
 _CODES = {"relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}

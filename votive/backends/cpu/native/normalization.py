@@ -5,9 +5,10 @@ Results that nobody asked for are empty; kernels see None in their place.
 
 from __future__ import annotations
 
+from ...common.slot import Slot
 from ..arrays import Args
 from .dtypes import floats
-from .rows import OUT, OUT1, OUT2, Slot, native
+from .rows import OUT, OUT1, OUT2, native
 
 
 def dense(*slots: Slot) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..arrays import Args
 from .dtypes import FLOATS
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 _ORDERS = {1.0: 1, 2.0: 2, math.inf: 3}
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from ..reference.padding import _source
 from .dtypes import nonempty
 from .pooling import filled_floats
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def take(x: Slot, tables: list[Any]) -> Any:

@@ -10,10 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ....core.layout import Spec
+from ...common.slot import Slot
+from ...common.windows import taps_within
 from ..arrays import Args, Array, Ints
-from ..reference.pooling import covering, taps_within
+from ..reference.pooling import covering
 from .dtypes import FLOATS, INTEGERS
-from .rows import OUT, OUT1, Slot, native
+from .rows import OUT, OUT1, native
 
 _LARGEST = 2**31 - 1  # positions are counted in 32 bits
 _SMALL = 2**18

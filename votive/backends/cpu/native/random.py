@@ -9,11 +9,12 @@ from __future__ import annotations
 from ....core import dtype as dt
 from ....core.layout import Spec
 from ...base import kernel
+from ...common import sampling_bounds
+from ...common.slot import Slot
 from ..arrays import Args, Array, Ints
-from ..reference import sampling, sampling_bounds
 from .dtypes import FLOATS, first_float
 from .loader import codes, module
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 _WIDE = (1 << 64) - 1
 
@@ -88,8 +89,8 @@ if module is not None:
         if out.dtype.kind != "f":
             _integers(out, key, counter, low, span)
             return
-        first = sampling._inside(low, out.dtype, 1)
-        last = sampling._inside(high - 1, out.dtype, -1)
+        first = sampling_bounds.nearest_inside(low, out.dtype, 1)
+        last = sampling_bounds.nearest_inside(high - 1, out.dtype, -1)
         _integers(out, key, counter, low, span, float(first), float(last))
 
     @kernel(

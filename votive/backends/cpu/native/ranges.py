@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from ..arrays import Args
 from .fill import plain
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def _kinds(a: Slot, b: Slot) -> int:

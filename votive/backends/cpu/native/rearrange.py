@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .dtypes import known, nonempty
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 @native("_flip", "flip", accepts=known)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .dtypes import known, wide
 from .loader import codes
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 # In the order of the enumeration in src/vt/reduce.h.
 SUM, NANSUM, SUM_ABS, SUM_SQUARE, PROD, MAX, MIN, MAX_ABS, MIN_ABS = range(9)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..arrays import Args
 from .dtypes import floats
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def _accepts(x: Spec, cos: Spec, sin: Spec) -> bool:

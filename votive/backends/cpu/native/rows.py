@@ -7,19 +7,8 @@ from typing import Any
 
 from ....core.layout import Spec
 from ...base import Row, add_row
+from ...common.slot import Slot
 from .loader import module
-
-
-class Slot:
-    """A runtime argument while a launch is planned: its spec is known, its value comes later."""
-
-    __slots__ = ("contiguous", "dtype", "index", "ndim", "numel", "shape", "spec", "strides")
-
-    def __init__(self, index: int, spec: Any) -> None:
-        self.index, self.spec = index, spec
-        if isinstance(spec, Spec):
-            self.shape, self.ndim, self.dtype = spec.shape, spec.ndim, spec.dtype
-            self.strides, self.numel, self.contiguous = spec.strides, spec.numel, spec.contiguous
 
 
 class Out:

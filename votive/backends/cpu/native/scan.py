@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from ..arrays import Args
 from .dtypes import FLOATS, first_float, wide
 from .extremum import ordered
 from .loader import codes
-from .rows import OUT, OUT1, Slot, native
+from .rows import OUT, OUT1, native
 
 SUM, PRODUCT, LOGSUMEXP = range(3)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..arrays import Args
 from .dtypes import known
 from .index import SUMS, by_index, fits
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def _lined(x: Slot, index: Slot) -> bool:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ....core.layout import Spec, has_overlap
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .dtypes import known
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 
 def _written(x: Slot, src: Slot, shift: int, steps: Ints) -> Args:

@@ -9,10 +9,11 @@ from ....core.device import cpu
 from ....core.errors import fail
 from ....core.layout import Layout, Spec
 from ...base import kernel
+from ...common.slot import Slot
 from ..arrays import Args, Array
 from .extremum import ordered
 from .loader import codes, module
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 _NARROW = (dt.float32, *dt.HALF)
 _INTS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)

@@ -6,11 +6,12 @@ import numpy as np
 
 from ....core.layout import Spec
 from ...base import kernel
+from ...common.slot import Slot
 from ..arrays import Args, Array
 from ..reference.sort import unique as unique_by_numpy
 from .extremum import ordered
 from .loader import module
-from .rows import OUT, OUT1, Slot, native
+from .rows import OUT, OUT1, native
 
 # A place has 32 bits while keys are sorted.
 _MOST = 1 << 32

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .dtypes import known
-from .rows import Out, Slot, native
+from .rows import Out, native
 
 
 @native("_split", "split", accepts=known)

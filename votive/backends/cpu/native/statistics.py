@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .dtypes import first_float
 from .reduction import mask
-from .rows import OUT, OUT1, Slot, native
+from .rows import OUT, OUT1, native
 from .sort import MEDIAN, MODE, NANMEDIAN, fits
 
 _RANKS = {"median": MEDIAN, "nanmedian": NANMEDIAN, "mode": MODE}

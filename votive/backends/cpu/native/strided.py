@@ -6,9 +6,10 @@ from math import prod
 
 from ....core import dtype as dt
 from ....core.layout import has_overlap
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .dtypes import known
-from .rows import OUT, Slot, native
+from .rows import OUT, native
 
 _TYPES = (dt.float32, dt.float64, dt.complex64, dt.complex128)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from ..arrays import Args, Ints
 from .dtypes import first_float, wide
 from .reduction import MAX_ABS, MIN_ABS, SUM, SUM_ABS, SUM_SQUARE, arranged
-from .rows import Slot, native
+from .rows import native
 
 
 @native("_vector_norm", "reduce", accepts=first_float)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ...common.windows import places_of
 from ..arrays import Array, Ints
-from .fold import places_of, taps
+from .fold import taps
 
 
 def _by_group(x: Array, groups: int) -> Any:

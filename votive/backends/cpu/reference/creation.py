@@ -6,8 +6,8 @@ import numpy as np
 
 from ....core.dtype import dtype
 from ...base import kernel
+from ...common.assign import assign
 from ..arrays import Array, Ints
-from .copy import assign
 
 
 @kernel("_empty", into=True, widen=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...base import kernel
+from ...common.assign import assign
 from ..arrays import Array
-from .copy import assign
 
 
 @kernel("_fill", into=True, widen=False)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ...common.windows import places_of
 from ..arrays import Array, Ints
 
 # Positions or slices of the last dimensions.
@@ -41,11 +42,6 @@ def taps(
     for which in np.ndindex(*map(len, per_dim)):
         chosen = [dim[n] for dim, n in zip(per_dim, which, strict=True)]
         yield tuple(c[0] for c in chosen), tuple(c[1] for c in chosen), tuple(c[2] for c in chosen)
-
-
-def places_of(size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> list[int]:
-    """How many windows fit into each dimension."""
-    return [(i + 2 * p - d * (k - 1) - 1) // s + 1 for i, k, s, p, d in zip(size, kernel, stride, padding, dilation)]
 
 
 @kernel("_unfold", widen=False)

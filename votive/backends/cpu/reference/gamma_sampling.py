@@ -8,37 +8,28 @@ and log-concave, so that a fixed quadrature is exact to float64 for every shape.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from ...base import kernel
+from ...common.quadrature import nodes
+from ...common.special.approx import F64, elementwise, fill
+from ...common.special.gamma import digamma
 from .philox import philox4x32
 from .sampling import gamma
 from .sampling_words import open_unit
-from .special_approx import F64, elementwise, fill
-from .special_gamma import digamma
 
 # Where the integrand has fallen by exp(-40) the rest is below the last bit of the whole.
 _DROP = 40.0
-# Gauss-Legendre points for each piece; the steepest integrand, exp(-40 y), needs 30.
-_POINTS = 32
 # The densities bend around u = 0 on a scale of 1, and are exponential far from it. Cut here, each
 # piece is smooth on its own scale.
 _CUTS = (-40.0, -20.0, -8.0, 0.0, 8.0, 20.0, 40.0)
 _NEWTON = 60
 
 Function = Callable[[F64], F64]
-
-
-@functools.cache
-def _nodes() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    points, weights = np.polynomial.legendre.leggauss(_POINTS)
-    return (points + 1) / 2, weights / 2
 
 
 def _tail(u: F64, side: F64, fall: Function, steepness: Function, start: F64) -> Any:
@@ -60,7 +51,7 @@ def _tail(u: F64, side: F64, fall: Function, steepness: Function, start: F64) ->
         for low, high in pieces:
             if not np.any(high > low):
                 continue
-            for y, weight in zip(*_nodes(), strict=True):
+            for y, weight in zip(*nodes(), strict=True):
                 w = low + (high - low) * y
                 total += weight * (high - low) * f(w) * np.exp(-fall(w))
         return total

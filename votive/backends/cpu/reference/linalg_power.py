@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from ...base import kernel
+from ...common.matrix_exp import DEGREE, LIMIT, WEIGHTS
 from ..arrays import Array
-
-# Degree of the Padé approximant, and the 1-norm up to which it is exact to rounding in float64.
-# Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3.
-DEGREE = 13
-LIMIT = 5.371920351148152
 
 
 def _rational(a: Array) -> Any:
     """p(A) / p(-A), p the numerator of the approximant; even and odd powers are summed apart."""
-    weights = [
-        math.factorial(2 * DEGREE - j) // (math.factorial(DEGREE - j) * math.factorial(j)) for j in range(DEGREE + 1)
-    ]
     power = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
     even, odd = np.zeros_like(a), np.zeros_like(a)
     square = a @ a
     for j in range(0, DEGREE + 1, 2):
-        even += weights[j] * power
-        odd += weights[j + 1] * power
+        even += WEIGHTS[j] * power
+        odd += WEIGHTS[j + 1] * power
         if j + 2 <= DEGREE:
             power = power @ square
     odd = a @ odd

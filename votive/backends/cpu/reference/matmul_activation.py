@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ...common.primitives import FUNCTIONS
 from ..arrays import Array
 from .addmm import addmm
 from .matmul import linear
-from .primitives import FUNCTIONS
 
 erf, tanh, sigmoid = (FUNCTIONS[name] for name in ("erf", "tanh", "sigmoid"))
 

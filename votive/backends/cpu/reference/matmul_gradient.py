@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ...common.primitives import FUNCTIONS
 from ..arrays import Array
 from .matmul import multiply
-from .primitives import FUNCTIONS
 
 erf, tanh, sigmoid = (FUNCTIONS[name] for name in ("erf", "tanh", "sigmoid"))
 

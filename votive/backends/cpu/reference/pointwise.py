@@ -15,23 +15,17 @@ from ....core.dtype import dtype
 from ....core.layout import Spec
 from ....core.storage import SMALL
 from ....formula import Formula, to_numpy
+from ...common.integers import word64
+from ...common.primitives import FUNCTIONS, UFUNCS
 from ..arrays import Array
 from ..quiet import QUIET, quiet_reset, quiet_set
-from .primitives import FUNCTIONS, UFUNCS
-
-
-def _word(v: int) -> int:
-    """The 64 bits of an integer that int64 or uint64 can hold."""
-    if not -(1 << 63) <= v < 1 << 64:
-        raise OverflowError(f"the integer {v} does not fit into 64 bits.")
-    return v & ((1 << 64) - 1)
 
 
 def number_caster(compute: dtype) -> Callable[[Any], Any]:
     """How a Python number enters a computation in `compute`, wrapping integers as C does."""
     kind = compute.np.type
     if compute.np.kind in "iu":
-        return lambda v: np.array(_word(int(v)), np.uint64).astype(compute.np)[()]
+        return lambda v: np.array(word64(int(v)), np.uint64).astype(compute.np)[()]
     if compute.np.kind == "f":
         return lambda v: kind(v.real if isinstance(v, complex) else v)
     return kind

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ...common.windows import taps_within
 from ..arrays import Array, Ints
 
 
@@ -45,11 +46,6 @@ def covering(starts: Array, ends: Array, size: int) -> tuple[Any, Any]:
     """For each of `size` elements the range of the (rising) ranges that hold it."""
     at = np.arange(size)
     return np.searchsorted(ends, at, "right"), np.searchsorted(starts, at, "right")
-
-
-def taps_within(start: float, size: int, kernel: int, dilation: int) -> tuple[Any, Any]:
-    """The first and last tap within 0..size-1 of windows that begin at `start`."""
-    return np.maximum(-(start // dilation), 0), np.minimum((size - 1 - start) // dilation, kernel - 1)
 
 
 @kernel("_max_pool")

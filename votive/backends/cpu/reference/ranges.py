@@ -9,8 +9,8 @@ import numpy as np
 
 from ....core.dtype import dtype
 from ...base import kernel
+from ...common.assign import assign
 from ..arrays import Array
-from .copy import assign
 
 
 @kernel("_arange", into=True, widen=False)

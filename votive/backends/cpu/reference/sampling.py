@@ -43,13 +43,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from ....core.errors import DtypeError, UnsupportedError, fail
-from . import sampling_bounds as bounds
+from ...common import sampling_bounds as bounds
+from ...common.sampling_bounds import FLOATS, nearest_inside
 from .philox import Longs, Words, as_uint64, counters_for
 from .sampling_choice import multinomial, multinomial_draws, randperm
 from .sampling_rejection import binomial, gamma, poisson
 from .sampling_words import (
     COMPLEX_PARTS,
-    FLOATS,
     Array,
     centred_unit,
     compute_type,
@@ -284,18 +284,10 @@ def randint(key: int, counter: int, shape: Sequence[int], low: int, high: int, d
 
     if kind not in FLOATS:
         return fill(key, counter, shape, kind, 2, draw)
-    first, last = _inside(low, kind, 1), _inside(high - 1, kind, -1)
+    first, last = nearest_inside(low, kind, 1), nearest_inside(high - 1, kind, -1)
     return fill(
         key, counter, shape, kind, 2, draw, lambda v, where: np.minimum(np.maximum(v.astype(kind), first), last)
     )
-
-
-def _inside(value: int, kind: np.dtype[Any], direction: int) -> Any:
-    """`value` in a floating type; where that rounds out of the range, the neighbour within."""
-    near = kind.type(value)
-    if (int(near) - value) * direction >= 0:
-        return near
-    return np.nextafter(near, kind.type(direction * np.inf))
 
 
 def random(

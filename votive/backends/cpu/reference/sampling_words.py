@@ -10,17 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ....core.errors import UnsupportedError, fail
+from ...common.sampling_bounds import FLOATS, digits
 from .philox import Words, as_uint64, word_blocks
 
 Array = NDArray[Any]
 
-BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
-FLOATS = (np.dtype(np.float16), BFLOAT16, np.dtype(np.float32), np.dtype(np.float64))
 COMPLEX_PARTS: dict[np.dtype[Any], np.dtype[Any]] = {
     np.dtype(np.complex64): np.dtype(np.float32),
     np.dtype(np.complex128): np.dtype(np.float64),
@@ -48,11 +46,6 @@ def words_each(dtype: np.dtype[Any]) -> int:
 def compute_type(dtype: np.dtype[Any]) -> type[np.floating[Any]]:
     """The type a sampler calculates in before rounding to `dtype`."""
     return np.float64 if is_wide(dtype) else np.float32
-
-
-def digits(dtype: np.dtype[Any]) -> int:
-    """Significant bits of a floating-point type, the hidden one included."""
-    return int(ml_dtypes.finfo(dtype).nmant) + 1
 
 
 def unit(words: Words, dtype: np.dtype[Any]) -> Array:

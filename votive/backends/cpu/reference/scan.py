@@ -8,8 +8,8 @@ import numpy as np
 
 from ....core.dtype import dtype
 from ...base import kernel
+from ...common.primitives import logaddexp
 from ..arrays import Array
-from .primitives import logaddexp
 from .reduction import WIDE, cast
 
 

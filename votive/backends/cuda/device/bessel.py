@@ -1,5 +1,5 @@
 """Bessel functions of orders 0 and 1 and Airy's function, in float64 whatever the type. The series
-and fits are those of `cpu/reference/special_bessel.py`. Knows blocks, not memory.
+and fits are those of `common/special/bessel.py`. Knows blocks, not memory.
 """
 
 from __future__ import annotations
@@ -7,8 +7,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ...cpu.reference import special_airy as airy
-from ...cpu.reference import special_bessel as b
+from ...common.special import airy as airy
+from ...common.special import bessel as b
 from .elementary import f_div, libdevice
 from .source import chebyshev, polynomial
 

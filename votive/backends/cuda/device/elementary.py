@@ -9,9 +9,9 @@ import triton
 import triton.language as tl
 
 if triton.knobs.runtime.interpret:
-    from ..emulated.libdevice import libdevice
+    from ..emulated.libdevice import libdevice as libdevice
 else:
-    from triton.language.extra.cuda import libdevice
+    from triton.language.extra.cuda import libdevice as libdevice  # type: ignore[no-redef]
 
 
 @triton.jit

@@ -1,14 +1,16 @@
 """Digamma and its derivatives, and the Hurwitz zeta function they rest on, in float64 whatever the
-type. The formulas are those of `cpu/reference/special_gamma.py`. Knows blocks, not memory.
+type. The formulas are those of `common/special/gamma.py`. Knows blocks, not memory.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import triton
 import triton.language as tl
 
-from ...cpu.reference.special_approx import BERNOULLI, EULER_GAMMA
-from ...cpu.reference.special_gamma import _DIGAMMA, _MACLAURIN, _STIRLING, _zeta_minus_one
+from ...common.special.approx import BERNOULLI, EULER_GAMMA
+from ...common.special.gamma import _DIGAMMA, _MACLAURIN, _STIRLING, _zeta_minus_one
 from .elementary import f_div, libdevice
 from .source import function, polynomial
 
@@ -73,9 +75,9 @@ def f_digamma(given):
     positive = _digamma_positive(tl.where(negative, 1 - x, tl.where(small, 1.0, x)))
     # x less its nearest integer is exact, so the cotangent keeps its relative accuracy.
     part = x - libdevice.rint(x)
-    turned = f_div(one * 3.141592653589793, libdevice.tan(part * 3.141592653589793))
-    turned = tl.where(part == 0, float("nan"), turned)
-    y = tl.where(small, near, tl.where(negative, positive - turned, positive))
+    reflection = f_div(one * 3.141592653589793, libdevice.tan(part * 3.141592653589793))
+    reflection = tl.where(part == 0, float("nan"), reflection)
+    y = tl.where(small, near, tl.where(negative, positive - reflection, positive))
     return y.to(given.dtype)
 
 
@@ -97,8 +99,8 @@ def _trigamma(x):
     negative = x < 0
     value = _trigamma_positive(tl.where(negative, 1 - x, x))
     sine = libdevice.sin(3.141592653589793 * (x - libdevice.rint(x)))
-    turned = f_div(tl.zeros_like(x) + 3.141592653589793, sine)
-    return tl.where(negative, turned * turned - value, value)
+    reflection = f_div(tl.zeros_like(x) + 3.141592653589793, sine)
+    return tl.where(negative, reflection * reflection - value, value)
 
 
 def _maclaurin_sum() -> object:
@@ -111,7 +113,7 @@ def _maclaurin_sum() -> object:
     return function(source, "maclaurin", div=f_div)
 
 
-_maclaurin = _maclaurin_sum()
+_maclaurin: Any = _maclaurin_sum()
 
 
 @triton.jit

@@ -1,13 +1,15 @@
 """The regularised incomplete gamma functions P(a, x) and Q(a, x), in float64 whatever the type. The
-methods and their regions are those of `cpu/reference/special_gammainc.py`. Knows no memory.
+methods and their regions are those of `common/special/gammainc.py`. Knows no memory.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import triton
 import triton.language as tl
 
-from ...cpu.reference.special_gammainc import _temme
+from ...common.special.gammainc import _temme
 from .elementary import f_div, libdevice
 from .gamma import any_, lgamma1p, stirling_rest
 from .source import function, polynomial
@@ -23,7 +25,7 @@ def _temme_sum() -> object:
     return function(f"@triton.jit\ndef temme_sum(eta, inverse):\n{body}", "temme_sum", **_ROWS)
 
 
-_sum_of_rows = _temme_sum()
+_sum_of_rows: Any = _temme_sum()
 
 
 @triton.jit

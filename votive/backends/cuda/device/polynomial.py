@@ -1,5 +1,5 @@
 """Orthogonal polynomials by degree and position, in float64 whatever the type. Recurrences and
-closed forms are those of `cpu/reference/special_polynomial.py`. Knows blocks, not memory.
+closed forms are those of `common/special/polynomial.py`. Knows blocks, not memory.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from ....core.errors import CudaError
-from ..runtime.driver import OutOfDeviceMemory, Properties, _On
+from ..runtime.driver import OutOfDeviceMemory, _On
+from ..runtime.signatures import Properties
 
 Work = Callable[[], None]
 

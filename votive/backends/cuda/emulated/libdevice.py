@@ -10,7 +10,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime.interpreter import TensorHandle
 
-from ...cpu.reference.primitives import FUNCTIONS
+from ...common.primitives import FUNCTIONS
 
 
 def _tgamma(x: float) -> float:

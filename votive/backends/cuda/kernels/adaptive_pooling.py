@@ -8,23 +8,24 @@ import numpy as np
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..programs.copy import copy_view
-from ..programs.index_space import Places, by_spec, without
+from ..programs.index_space import IndexSpace, cached_by_spec, without
 from ..programs.program import pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import reach
-from .pooling import Box, boxed, with_places
+from .pooling import Box, boxed, largest, with_places
 
 
 def _range(size: int, places: int) -> Box:
     """The inputs of each place; neighbours may share one."""
 
-    def low(p: Places, o: str, t: str) -> str:
+    def low(p: IndexSpace, o: str, t: str) -> str:
         return f"({o} * {p.arg(f'{t}_i', size)} // {p.arg(f'{t}_o', places)})"
 
-    def high(p: Places, o: str, t: str) -> str:
+    def high(p: IndexSpace, o: str, t: str) -> str:
         i, n = p.arg(f"{t}_i", size), p.arg(f"{t}_o", places)
         return f"((({o} + 1) * {i} + {n} - 1) // {n})"
 
@@ -33,7 +34,7 @@ def _range(size: int, places: int) -> Box:
 
 
 @cuda("_adaptive_avg_pool", accepts=floats)
-def adaptive_avg_pool(x: Any, size: Any) -> Any:
+def adaptive_avg_pool(x: Slot, size: tuple[int, ...]) -> Run:
     if not x.numel or 0 in size:
         empty = 0 in (*x.shape[: x.ndim - len(size)], *size)
         return (lambda outs, x: None) if empty else None
@@ -44,7 +45,7 @@ def adaptive_avg_pool(x: Any, size: Any) -> Any:
 
 
 @cuda("_adaptive_avg_pool_transpose", accepts=floats)
-def adaptive_avg_pool_transpose(x: Any, size: Any) -> Any:
+def adaptive_avg_pool_transpose(x: Slot, size: tuple[int, ...]) -> Run:
     if not x.numel or 0 in size:
         empty = 0 in (*x.shape[: x.ndim - len(size)], *size)
         return (lambda outs, x: None) if empty else None
@@ -55,7 +56,7 @@ def adaptive_avg_pool_transpose(x: Any, size: Any) -> Any:
         back = _range(o, i)
         there = _range(i, o)
 
-        def count(p: Places, c: str, t: str, there: Box = there) -> str:
+        def count(p: IndexSpace, c: str, t: str, there: Box = there) -> str:
             return there.count(p, c, f"{t}_there")  # type: ignore[misc]
 
         boxes.append(Box(back.low, back.high, back.most, count))
@@ -64,7 +65,7 @@ def adaptive_avg_pool_transpose(x: Any, size: Any) -> Any:
 
 
 @cuda("_adaptive_max_pool", accepts=floats)
-def adaptive_max_pool(x: Any, size: Any) -> Any:
+def adaptive_max_pool(x: Slot, size: tuple[int, ...]) -> Run:
     if not x.numel or 0 in size:
         empty = 0 in (*x.shape[: x.ndim - len(size)], *size)
         return (lambda outs, x: None) if empty else None
@@ -75,7 +76,7 @@ def adaptive_max_pool(x: Any, size: Any) -> Any:
     kind = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
 
     def build(out: Spec) -> Any:
-        p = Places(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=reach(x))
+        p = IndexSpace(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=reach(x))
         lines = [f"best = tl.full((BM, BN), float('-inf'), {kind})", "at = r * 0 + n * 0 - 1"]
         for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
             lines.append(f"low{k} = {box.low(p, p.at(d), f'd{k}')}")
@@ -88,23 +89,15 @@ def adaptive_max_pool(x: Any, size: Any) -> Any:
             good += f" & (c{k} < high{k})"
             offset += f" + c{k} * {p.arg(f'xs{k}', x.strides[d])}"
             flat = f"({flat}) * {p.arg(f'size{k}', sizes[k])} + c{k}"
-        lines += [
-            f"{pad}good = {good}",
-            f"{pad}v = tl.load(x + ({offset} + r * 0 + n * 0), mask=good, other=0).to({kind})",
-            f"{pad}better = good & ((v > best) | (v != v) | (at < 0))",
-            f"{pad}best = tl.where(better, v, best)",
-            f"{pad}at = tl.where(better, {flat}, at)",
-            p.store("best.to(o.dtype.element_ty)"),
-            p.store("at.to(tl.int64)", pointer="places"),
-        ]
+        lines += largest(p, pad, good, offset, flat, kind)
         types = {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype)}
         return p.kernel("adaptive_max_pool", types, lines)
 
-    return with_places(by_spec(build))
+    return with_places(cached_by_spec(build))
 
 
 @cuda("_fractional_max_pool", accepts=lambda x, samples: floats(x) and floats(samples))
-def fractional_max_pool(x: Any, size: Any, kernel: Any, samples: Any) -> Any:
+def fractional_max_pool(x: Slot, size: tuple[int, ...], kernel: tuple[int, ...], samples: Slot) -> Run:
     """Windows begin evenly spaced, shifted by each sample, the last one at the end."""
     if not x.numel or 0 in size:
         return None
@@ -121,7 +114,7 @@ def fractional_max_pool(x: Any, size: Any, kernel: Any, samples: Any) -> Any:
 
     def build(out: Spec) -> Any:
         drawn = (*moves, *(0,) * n)
-        p = Places(out.shape, [out.strides, without(x.strides, *dims), drawn], apart=dims, reach=reach(x))
+        p = IndexSpace(out.shape, [out.strides, without(x.strides, *dims), drawn], apart=dims, reach=reach(x))
         lines = [f"best = tl.full((BM, BN), float('-inf'), {kind})", "at = (r * 0 + n * 0).to(tl.int64) - 1"]
         types = {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype), "samples": pointer(samples.dtype)}
         for k, d in enumerate(dims):
@@ -153,7 +146,7 @@ def fractional_max_pool(x: Any, size: Any, kernel: Any, samples: Any) -> Any:
         ]
         return p.kernel("fractional_max_pool", types, lines)
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def run(outs: list[View], x: View, samples: View) -> None:
         values, places = outs

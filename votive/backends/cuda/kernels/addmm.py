@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ....core.layout import Spec
-from ...cpu.native.rows import Slot
+from ...common.slot import Slot
 from ..programs.copy import copy_view
-from ..programs.layouts import dense
+from ..programs.layouts import contiguous
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .matmul.plan import Planned, stretched
@@ -25,7 +26,7 @@ def _factor(value: Any, spec: Spec) -> Any:
 
 
 @cuda("_addmm", accepts=takes)
-def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def addmm(x: Slot, a: Slot, b: Slot, beta: Slot, alpha: Slot) -> Run:
     plan = Planned(a.spec, b.spec, a.spec, add=True)
     # A row that is added as it is is a bias.
     row = a.ndim > 1 and b.ndim > 1 and x.ndim == 1 and is_row(x, b.shape[-1])
@@ -34,7 +35,7 @@ def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     def run(outs: list[View], x: View, a: View, b: View, beta: Any, alpha: Any) -> None:
         out = outs[0]
         if biased is not None and beta == 1 and alpha == 1:
-            x = dense(x)
+            x = contiguous(x)
             biased(out, a, b, bias=x.ptr)
             return
         beta, alpha = _factor(beta, out.spec), _factor(alpha, out.spec)
@@ -45,7 +46,7 @@ def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 
 
 @cuda("_addbmm")
-def addbmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def addbmm(x: Slot, a: Slot, b: Slot, beta: Slot, alpha: Slot) -> Run:
     """The sum over the batch is a product of longer matrices: (rows, batch x inner) by (batch x
     inner, columns).
     """
@@ -63,7 +64,7 @@ def addbmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     def run(outs: list[View], x: View, a: View, b: View, beta: Any, alpha: Any) -> None:
         line = empty(beside.like(beside.shape))
         copy_view(line, View(a.ptr, beside, a.storage))
-        b = dense(b)
+        b = contiguous(b)
         given = View(line.ptr, left, line.storage), View(b.ptr, right, b.storage)
         product(outs, x, *given, beta, alpha)
 

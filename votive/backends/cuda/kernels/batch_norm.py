@@ -14,14 +14,15 @@ from ....core import dtype as dt
 from ....core.layout import Layout, Spec, reduced_shape
 from ....formula import Formula, const
 from ....formula import var as variable
-from ....formula.expr import apply
+from ....formula.expr import Expr, apply
+from ...common.slot import Slot
 from ..device import math as m
 from ..programs.copy import copy_view
-from ..programs.layouts import dense, power
+from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.pointwise import build
 from ..programs.program import Program, pointer
 from ..programs.reduction import reducer, wide_type
-from ..programs.types import floats, wide
+from ..programs.types import Run, floats, wide
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -42,14 +43,14 @@ class Maker:
         specs = [self.specs[n] for n in names]
         return [(s.dtype, self.wide, None) for s in specs], specs
 
-    def summed(self, name: str, body: Any, names: list[str], dims: Any, out: dt.dtype, by: float) -> Any:
+    def summed(self, name: str, body: Expr, names: list[str], dims: tuple[int, ...], out: dt.dtype, by: float) -> Any:
         """`run(out address, addresses)`: the formula added up over dimensions, divided by `by`."""
         roles, specs = self._roles(names)
         finish = Formula("finish", ("x",), apply("div", _X, const(by))) if by != 1 else None
         formula = Formula(name, tuple(names), body)
         return reducer(name, "sum", self.wide, formula, names, roles, specs, self.shape, dims, out, finish)
 
-    def mapped(self, name: str, body: Any, names: list[str], out: Spec) -> Any:
+    def mapped(self, name: str, body: Expr, names: list[str], out: Spec) -> Any:
         """`run(out address, addresses)`: the formula everywhere."""
         roles, specs = self._roles(names)
         made = build(Formula(name, tuple(names), body), names, roles, specs, out)
@@ -89,7 +90,7 @@ def present(**given: Any) -> dict[str, Spec]:
 
 
 @cuda("_batch_norm", accepts=floats)
-def batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+def batch_norm(x: Slot, weight: Slot | None, bias: Slot | None, eps: float) -> Run:
     if not x.numel:
         return None
     shape, wide = x.shape, wide_type(x.dtype)
@@ -109,7 +110,7 @@ def batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
     names = ["x", "mean", "spread", *extra]
     kept: dict[Spec, Any] = {}
 
-    def run(outs: list[View], x: View, weight: Any = None, bias: Any = None) -> None:
+    def run(outs: list[View], x: View, weight: View | None = None, bias: View | None = None) -> None:
         out = outs[0]
         if out.spec not in kept:
             kept[out.spec] = make.mapped("batch_norm", body, names, out.spec)
@@ -125,7 +126,7 @@ def batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
 
 
 @cuda("_batch_norm_by", accepts=floats)
-def batch_norm_by(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
+def batch_norm_by(x: Slot, mean: Slot, var: Slot, weight: Slot | None, bias: Slot | None, eps: float) -> Run:
     if not x.numel:
         return None
     flat = {1: 0}
@@ -176,7 +177,8 @@ def gradients(
     make = Maker(shape, wide, specs)
     extra = ["weight"] if has else []
     names = ["x", "g", "mean", "spread", *extra]
-    first = second = None
+    first: Any = None
+    second: Any = None
     if by_input and not fixed:
         first = make.summed(f"{name}_first", h, ["g", *extra], dims, wide, n)
         second = make.summed(f"{name}_second", _mul(h, y), names, dims, wide, n)
@@ -215,11 +217,11 @@ def gradients(
 
 def _batch_gradients(
     name: str,
-    g: Any,
-    x: Any,
-    mean: Any,
-    var: Any,
-    weight: Any,
+    g: Slot,
+    x: Slot,
+    mean: Slot,
+    var: Slot,
+    weight: Slot | None,
     eps: float,
     by_input: bool,
     by_affine: bool,
@@ -238,7 +240,7 @@ def _batch_gradients(
     count = x.numel // x.shape[1]
     go = gradients(name, x, specs, dims, dims, float(eps), count, by_input, by_affine, fixed)
 
-    def run(outs: list[View], g: View, x: View, mean: View, var: View, weight: Any = None) -> None:
+    def run(outs: list[View], g: View, x: View, mean: View, var: View, weight: View | None = None) -> None:
         values = {"g": g.ptr, "x": x.ptr, "mean": mean.ptr, "spread": var.ptr}
         if weight is not None:
             values["weight"] = weight.ptr
@@ -249,16 +251,16 @@ def _batch_gradients(
 
 @cuda("_batch_norm_backward", accepts=floats)
 def batch_norm_backward(
-    g: Any, x: Any, mean: Any, var: Any, weight: Any, eps: float, by_input: bool, by_affine: bool
-) -> Any:
+    g: Slot, x: Slot, mean: Slot, var: Slot, weight: Slot | None, eps: float, by_input: bool, by_affine: bool
+) -> Run:
     name = "batch_norm_backward"
     return _batch_gradients(name, g, x, mean, var, weight, eps, by_input, by_affine, False)
 
 
 @cuda("_batch_norm_by_backward", accepts=floats)
 def batch_norm_by_backward(
-    g: Any, x: Any, mean: Any, var: Any, weight: Any, eps: float, by_input: bool, by_affine: bool
-) -> Any:
+    g: Slot, x: Slot, mean: Slot, var: Slot, weight: Slot | None, eps: float, by_input: bool, by_affine: bool
+) -> Run:
     name = "batch_norm_by_backward"
     return _batch_gradients(name, g, x, mean, var, weight, eps, by_input, by_affine, True)
 
@@ -291,11 +293,11 @@ def _move(
     tl.store(running + c, y.to(kind), mask=there)
 
 
-def _mover(running: Any, new: Any, variance: bool) -> Any:
+def _mover(running: Slot, new: Slot, variance: bool) -> Any:
     """move(running, new, momentum, count) in place."""
     channels = running.numel
     rows = new.numel // channels if channels else 0
-    block = min(BLOCK, max(power(channels), 16))
+    block = min(BLOCK, max(next_power_of_two(channels), 16))
     constants = {"VARIANCE": variance, "WIDE": wide(running.dtype), "BLOCK": block}
     types = [pointer(running.dtype), pointer(new.dtype), "i32", "i32", "fp64", "fp64", "fp64"]
     program = Program(_move, types, constants, enable_fp_fusion=False)
@@ -303,7 +305,7 @@ def _mover(running: Any, new: Any, variance: bool) -> Any:
     def move(to: View, v: View, momentum: float, count: int) -> None:
         if not rows:
             return
-        made, v = to, dense(v)
+        made, v = to, contiguous(v)
         if not to.spec.contiguous:
             made = empty(to.spec.like(to.spec.shape))
             copy_view(made, to)
@@ -316,12 +318,12 @@ def _mover(running: Any, new: Any, variance: bool) -> Any:
 
 
 @cuda("_move_statistics", accepts=floats)
-def move_statistics(mean: Any, var: Any, means: Any, variances: Any, count: int, momentum: Any) -> Any:
+def move_statistics(mean: Slot, var: Slot, means: Slot, variances: Slot, count: int, momentum: Slot) -> Run:
     if not isinstance(momentum.spec, (int, float)):
         return None
     centre, spread = _mover(mean, means, False), _mover(var, variances, True)
 
-    def run(outs: Any, mean: View, var: View, means: View, variances: View, momentum: Any) -> None:
+    def run(outs: list[View], mean: View, var: View, means: View, variances: View, momentum: Any) -> None:
         centre(mean, means, float(momentum), count)
         spread(var, variances, float(momentum), count)
 

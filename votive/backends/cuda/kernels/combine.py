@@ -13,10 +13,12 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.index_space import pieces
 from ..programs.multi_tensor import Table, addresses, place
 from ..programs.program import Program
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 
@@ -86,7 +88,7 @@ def _at_once(tensors: Any, outer: int, lengths: list[int]) -> Any:
 
 
 @cuda("cat")
-def cat(tensors: Any, dim: int) -> Any:
+def cat(tensors: tuple[Slot, ...], dim: int) -> Run:
     # An empty vector joins anything.
     real = [t.numel > 0 for t in tensors]
     given = [t for t, r in zip(tensors, real, strict=True) if r]
@@ -109,7 +111,7 @@ def cat(tensors: Any, dim: int) -> Any:
 
 
 @cuda("stack")
-def stack(tensors: Any, dim: int) -> Any:
+def stack(tensors: tuple[Slot, ...], dim: int) -> Run:
     inner, outer = math.prod(tensors[0].shape[dim:]), math.prod(tensors[0].shape[:dim])
     at_once = _at_once(tensors, outer, [inner] * len(tensors)) if inner and outer else None
     kind = tensors[0].dtype

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
-from ..programs.layouts import dense, written
-from ..programs.lines import Lines, key_of, key_type, ordered, shared
+from ..programs.layouts import contiguous, contiguous_output
+from ..programs.lines import Lines, key_of, key_type, ordered, shared_program
 from ..programs.program import pointer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .sort.sorts import Order
@@ -50,13 +50,13 @@ def _common(a: dt.dtype, b: dt.dtype) -> dt.dtype:
 
 
 @cuda("_isin", accepts=lambda x, tests: ordered(x) and ordered(tests) and tests.numel < 2**31)
-def isin(x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
+def isin(x: Slot, tests: Slot, assume_unique: bool, invert: bool) -> Run:
     n = tests.numel
     if not n:
         return lambda outs, x, tests: fill_view(outs[0], int(invert))
     kind = _common(x.dtype, tests.dtype)
     order = Order(Lines(1, n), kind, False, n)
-    program = shared(
+    program = shared_program(
         _member,
         ["*u8", pointer(key_type(kind)), pointer(kind), "i64", "i64", "i32"],
         {"INVERT": invert, "BLOCK": BLOCK},
@@ -65,7 +65,7 @@ def isin(x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
 
     def cast(v: View) -> View:
         if v.spec.dtype is kind:
-            return dense(v)
+            return contiguous(v)
         made = empty(v.spec.like(v.spec.shape, dtype=kind))
         copy_view(made, v)
         return made
@@ -75,7 +75,7 @@ def isin(x: Any, tests: Any, assume_unique: bool, invert: bool) -> Any:
             return
         x, tests = cast(x), cast(tests)
         keys, _ = order(tests, n)
-        with written(outs[0]) as to:
+        with contiguous_output(outs[0]) as to:
             program(grid, to.ptr, keys.ptr, x.ptr, x.spec.numel, n, n.bit_length())
 
     return run

@@ -5,31 +5,34 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
+from ....core.device import device
+from ...common.slot import Slot
 from ..programs import transfer
 from ..programs.copy import copy_view
+from ..programs.types import Run
 from ..rows import Whole, cuda
 from ..runtime.views import View
 from ..runtime.views import empty as new
 
 
 @cuda("_to_device")
-def to_device(x: Any, device: Any, non_blocking: bool) -> Any:
+def to_device(x: Slot, device: device, non_blocking: bool) -> Whole:
     if device.type == "cuda":
 
         def across(x: View) -> tuple[Any, ...]:
-            made = transfer.crossed(x, device)
+            made = transfer.to_other_device(x, device)
             return ((made.storage, made, made.spec),)
 
         return Whole(across)
 
     def home(x: View) -> tuple[Any, ...]:
-        return (transfer.returned(x, non_blocking),)
+        return (transfer.to_host_copy(x, non_blocking),)
 
     return Whole(home)
 
 
 @cuda("_transfer_")
-def overwrite(x: Any, src: Any, non_blocking: bool) -> Any:
+def overwrite(x: Slot, src: Slot, non_blocking: bool) -> Whole:
     def run(to: Any, source: Any) -> tuple[Any, ...]:
         transfer.overwrite(to, source, non_blocking)
         return ()
@@ -38,7 +41,7 @@ def overwrite(x: Any, src: Any, non_blocking: bool) -> Any:
 
 
 @cuda("_copy_as")
-def copy_as(x: Any, dtype: dt.dtype, stride: Any) -> Any:
+def copy_as(x: Slot, dtype: dt.dtype, stride: tuple[int, ...]) -> Run:
     def run(outs: list[View], x: View) -> None:
         copy_view(outs[0], x)
 
@@ -46,7 +49,7 @@ def copy_as(x: Any, dtype: dt.dtype, stride: Any) -> Any:
 
 
 @cuda("copy", into=True)
-def copy(x: Any, src: Any) -> Any:
+def copy(x: Slot, src: Slot) -> Run:
     def run(outs: list[View], x: View, src: View) -> None:
         to = outs[0]
         if src.storage is to.storage and src.ptr != to.ptr:

@@ -5,6 +5,7 @@ for the next one and for the gradient.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import triton
@@ -12,11 +13,13 @@ import triton.language as tl
 
 from ....core import determinism
 from ....core import dtype as dt
+from ....core.layout import Spec
+from ...common.slot import Slot
 from ..device import math as m
-from ..programs.layouts import dense, power, written
+from ..programs.layouts import contiguous, contiguous_output, next_power_of_two
 from ..programs.lines import scratch
 from ..programs.program import Program, pointer
-from ..programs.types import floats, wide
+from ..programs.types import Run, floats, wide
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View, empty, zero
@@ -181,11 +184,11 @@ def _finish(
 class _Paths:
     """The launches that go forward, and the memory they leave."""
 
-    def __init__(self, x: Any, targets: Any, frames: Any, labels: Any, blank: int) -> None:
+    def __init__(self, x: Slot, targets: Slot, frames: Any, labels: Any, blank: int) -> None:
         self.steps, self.batch, self.classes = x.shape
         self.kind = dt.float64 if x.dtype is dt.float64 else dt.float32
         self.many = targets.shape[-1]
-        self.states = max(power(2 * self.many + 1), 16)
+        self.states = max(next_power_of_two(2 * self.many + 1), 16)
         self.warps = 4 if self.states <= 1024 else 16
         self.fixed = {"PADDED": targets.ndim == 2, "WIDE": wide(self.kind), "BS": self.states}
         given = [pointer(v.dtype) for v in (x, targets, frames, labels)]
@@ -194,7 +197,7 @@ class _Paths:
         text = f"ctc_loss: a target is out of range for {self.classes} classes."
         self.fault = faults.place(IndexError, text)
 
-    def program(self, fn: Any, first: list[str], **flags: Any) -> Program:
+    def program(self, fn: Callable[..., Any], first: list[str], **flags: Any) -> Program:
         types = [*first, *self.types]
         return Program(fn, types, {**self.fixed, **flags}, warps=self.warps)
 
@@ -203,18 +206,18 @@ class _Paths:
         return scratch(x.spec, self.batch * self.steps * (self.states + 2), self.kind)
 
 
-def _fits(x: Any, targets: Any, *lengths: Any) -> bool:
+def _fits(x: Spec, targets: Spec, *lengths: Spec) -> bool:
     return floats(x) and targets.dtype is dt.int64 and targets.shape[-1] <= 4096
 
 
 @cuda("_ctc_loss", accepts=_fits)
-def ctc_loss(x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_infinity: bool) -> Any:
+def ctc_loss(x: Slot, targets: Slot, frames: Slot, labels: Slot, blank: int, zero_infinity: bool) -> Run:
     p = _Paths(x, targets, frames, labels, blank)
     forward = p.program(_forward, [pointer(x.dtype), pointer(p.kind)], ZERO=zero_infinity)
 
     def run(outs: list[View], *given: View) -> None:
-        x, targets, frames, labels = map(dense, given)
-        with written(outs[0]) as loss:
+        x, targets, frames, labels = map(contiguous, given)
+        with contiguous_output(outs[0]) as loss:
             ptrs = (loss, p.row(x), x, targets, frames, labels)
             forward((p.batch,), *[v.ptr for v in ptrs], p.fault, *p.numbers)
 
@@ -222,7 +225,9 @@ def ctc_loss(x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_in
 
 
 @cuda("_ctc_loss_backward", accepts=lambda g, *rest: floats(g) and _fits(*rest))
-def ctc_loss_backward(g: Any, x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_infinity: bool) -> Any:
+def ctc_loss_backward(
+    g: Slot, x: Slot, targets: Slot, frames: Slot, labels: Slot, blank: int, zero_infinity: bool
+) -> Run:
     p = _Paths(x, targets, frames, labels, blank)
     k = pointer(p.kind)
     forward = p.program(_forward, [k, k], ZERO=False)
@@ -236,7 +241,7 @@ def ctc_loss_backward(g: Any, x: Any, targets: Any, frames: Any, labels: Any, bl
 
     def run(outs: list[View], *values: View) -> None:
         determinism.alert("ctc_loss_backward")
-        g, x, targets, frames, labels = map(dense, values)
+        g, x, targets, frames, labels = map(contiguous, values)
         loss, alpha = scratch(x.spec, p.batch, p.kind), p.row(x)
         beta = scratch(x.spec, p.batch * 2 * (p.states + 2), p.kind)
         given = empty(x.spec.like(x.spec.shape, dtype=p.kind))
@@ -245,7 +250,7 @@ def ctc_loss_backward(g: Any, x: Any, targets: Any, frames: Any, labels: Any, bl
         forward((p.batch,), loss.ptr, alpha.ptr, *ptrs, p.fault, *p.numbers)
         first = (given.ptr, loss.ptr, alpha.ptr, beta.ptr)
         backward((p.batch,), *first, *ptrs, p.fault, *p.numbers)
-        with written(outs[0]) as to:
+        with contiguous_output(outs[0]) as to:
             grid = (-(-total // BLOCK),)
             more = (to.ptr, g.ptr, given.ptr, loss.ptr, x.ptr, frames.ptr)
             finish(grid, *more, p.batch, p.classes, total)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.program import Program, pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View, empty
@@ -62,7 +61,7 @@ def _echoes(
 
 
 @cuda("_delay_feedback", accepts=lambda x, gain, lag: floats(x, gain))
-def delay_feedback(x: Any, gain: Any, lag: Any, transposed: bool) -> Any:
+def delay_feedback(x: Slot, gain: Slot, lag: Slot, transposed: bool) -> Run:
     if not x.numel:
         return lambda outs, x, gain, lag: None
     batch, channels, time = x.shape

@@ -10,11 +10,12 @@ import triton.language as tl
 from ....core import determinism
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..device import math as m
 from ..programs.copy import copy_view
-from ..programs.layouts import dense, power
+from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.program import Program, pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 
@@ -85,7 +86,7 @@ def _survive(o, covered, n, words, so, W: tl.constexpr, ROWS: tl.constexpr):
 
 
 @cuda("_survivors", accepts=lambda boxes, group: floats(boxes))
-def survivors(boxes: Any, group: Any, iou_threshold: float) -> Any:
+def survivors(boxes: Slot, group: Slot, iou_threshold: float) -> Run:
     n = boxes.shape[0]
     if not n:
         return lambda outs, boxes, group: None
@@ -103,7 +104,7 @@ def survivors(boxes: Any, group: Any, iou_threshold: float) -> Any:
     choose = Program(
         _survive,
         ["*u8", "*i64", "i32", "i64", "i32"],
-        {"W": power(words), "ROWS": ROWS},
+        {"W": next_power_of_two(words), "ROWS": ROWS},
         warps=1 if words <= 32 else 4 if words <= 256 else 16,
     )
     numbers = (n, words, float(iou_threshold), *boxes.strides, group.strides[0])
@@ -165,7 +166,7 @@ def _argmax(
 
 
 @cuda("_region_argmax", accepts=lambda x, *edges: floats(x))
-def region_argmax(x: Any, image: Any, top: Any, bottom: Any, left: Any, right: Any) -> Any:
+def region_argmax(x: Slot, image: Slot, top: Slot, bottom: Slot, left: Slot, right: Slot) -> Run:
     regions, channels, rows, columns = image.shape[0], x.shape[1], top.shape[1], left.shape[1]
     if not regions * channels * rows * columns:
         return lambda outs, *values: None
@@ -174,13 +175,13 @@ def region_argmax(x: Any, image: Any, top: Any, bottom: Any, left: Any, right: A
     program = Program(
         _argmax,
         ["*i64", pointer(x.dtype), *["*i64"] * 5, *["i32"] * 5, *["i64"] * 4],
-        {"SHARE": SHARE, "BINS": power(rows * columns), "WIDE": wide},
+        {"SHARE": SHARE, "BINS": next_power_of_two(rows * columns), "WIDE": wide},
         warps=2,
     )
     numbers = (channels, rows, columns, x.shape[3], shares, *x.strides)
 
     def run(outs: list[View], x: View, *edges: View) -> None:
-        near = [dense(e) for e in edges]
+        near = [contiguous(e) for e in edges]
         program((regions * shares,), outs[0].ptr, x.ptr, *[e.ptr for e in near], *numbers)
 
     return run
@@ -254,7 +255,7 @@ def _region(
 
 
 def _regions(
-    dtype: dt.dtype, inner: dt.dtype, image: Any, by_row: Any, by_column: Any, channels: int, back: bool
+    dtype: dt.dtype, inner: dt.dtype, image: Slot, by_row: Slot, by_column: Slot, channels: int, back: bool
 ) -> Any:
     """`go(bins, features, strides of features, image, by_row, by_column)` in either direction."""
     regions, rows, H = by_row.shape
@@ -262,19 +263,19 @@ def _regions(
     shares = -(-channels // SHARE)
     wide = tl.float64 if dt.float64 in (dtype, by_row.dtype) else tl.float32
     span = [
-        Program(_spans, ["*i32", pointer(w.dtype), "i32"], {"BLOCK": min(power(size), 1024)})
+        Program(_spans, ["*i32", pointer(w.dtype), "i32"], {"BLOCK": min(next_power_of_two(size), 1024)})
         for w, size in ((by_row, H), (by_column, W))
     ]
     weights = [pointer(by_row.dtype), pointer(by_column.dtype)]
     program = Program(
         _region,
         [pointer(dtype), pointer(inner), "*i64", *weights, "*i32", "*i32", *["i32"] * 6, *["i64"] * 4],
-        {"SHARE": SHARE, "BINS": power(rows * columns), "WIDE": wide, "BACK": back},
+        {"SHARE": SHARE, "BINS": next_power_of_two(rows * columns), "WIDE": wide, "BACK": back},
     )
     numbers = (channels, rows, columns, H, W, shares)
 
     def go(bins: View, features: View, *rest: View) -> None:
-        image, by_row, by_column = (dense(v) for v in rest)
+        image, by_row, by_column = (contiguous(v) for v in rest)
         spans = []
         for find, v, count, size in ((span[0], by_row, rows, H), (span[1], by_column, columns, W)):
             made = empty(Spec(Layout((regions * count * 2,)), dt.int32, v.spec.device))
@@ -296,12 +297,12 @@ def _regions(
     return go
 
 
-def _with_floats(x: Any, image: Any, by_row: Any, by_column: Any) -> bool:
+def _with_floats(x: Spec, image: Spec, by_row: Spec, by_column: Spec) -> bool:
     return floats(x, by_row, by_column)
 
 
 @cuda("_region_sums", accepts=_with_floats)
-def region_sums(x: Any, image: Any, by_row: Any, by_column: Any) -> Any:
+def region_sums(x: Slot, image: Slot, by_row: Slot, by_column: Slot) -> Run:
     if not x.shape[1] * image.shape[0] * by_row.shape[1] * by_column.shape[1]:
         return lambda outs, *values: None
     go = _regions(x.dtype, x.dtype, image, by_row, by_column, x.shape[1], False)
@@ -309,7 +310,7 @@ def region_sums(x: Any, image: Any, by_row: Any, by_column: Any) -> Any:
 
 
 @cuda("_region_sums_transpose", accepts=_with_floats)
-def region_sums_transpose(g: Any, image: Any, by_row: Any, by_column: Any, batch: int) -> Any:
+def region_sums_transpose(g: Slot, image: Slot, by_row: Slot, by_column: Slot, batch: int) -> Run:
     if not g.numel:
         return lambda outs, *values: zero(outs[0])
     total = dt.float64 if dt.float64 in (g.dtype, by_row.dtype) else dt.float32
@@ -320,7 +321,7 @@ def region_sums_transpose(g: Any, image: Any, by_row: Any, by_column: Any, batch
         out = outs[0]
         sums = out if out.spec.dtype is total else empty(out.spec.like(out.spec.shape, total))
         zero(sums)
-        go(dense(g), sums, *rest)
+        go(contiguous(g), sums, *rest)
         if sums is not out:
             copy_view(out, sums)
 

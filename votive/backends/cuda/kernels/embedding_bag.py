@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
-from ..programs.layouts import dense, power, written
-from ..programs.lines import shared
+from ...common.slot import Slot
+from ..programs.layouts import contiguous, contiguous_output, next_power_of_two
+from ..programs.lines import shared_program
 from ..programs.program import pointer
-from ..programs.types import floats, wide
+from ..programs.types import Run, floats, wide
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View
@@ -67,15 +66,22 @@ def _bag(
 
 @cuda("_bag", accepts=lambda weight, *rest: floats(weight))
 def bag(
-    weight: Any, indices: Any, offsets: Any, factors: Any, mean: bool, padding: int, by_frequency: bool, ends: bool
-) -> Any:
+    weight: Slot,
+    indices: Slot,
+    offsets: Slot,
+    factors: Slot | None,
+    mean: bool,
+    padding: int,
+    by_frequency: bool,
+    ends: bool,
+) -> Run:
     rows, columns = weight.shape
     count = offsets.numel - int(ends)
     if not count or not columns:
         return lambda outs, *given: None
-    block = min(BLOCK, max(power(columns), 16))
+    block = min(BLOCK, max(next_power_of_two(columns), 16))
     given = pointer(weight.dtype if factors is None else factors.dtype)
-    program = shared(
+    program = shared_program(
         _bag,
         [
             pointer(weight.dtype),
@@ -99,11 +105,11 @@ def bag(
     early = faults.place(RuntimeError, "embedding_bag: offsets must begin with 0, not fall and lie inside the indices.")
     grid = (count, -(-columns // block))
 
-    def run(outs: list[View], weight: View, indices: View, offsets: View, factors: Any = None) -> None:
-        indices, offsets = dense(indices), dense(offsets)
-        factors = weight if factors is None else dense(factors)
+    def run(outs: list[View], weight: View, indices: View, offsets: View, factors: View | None = None) -> None:
+        indices, offsets = contiguous(indices), contiguous(offsets)
+        factors = weight if factors is None else contiguous(factors)
         s = weight.spec.strides
-        with written(outs[0]) as out:
+        with contiguous_output(outs[0]) as out:
             program(
                 grid,
                 out.ptr,
@@ -160,12 +166,12 @@ def _below(bags, b, n, steps):
 
 
 @cuda("_bag_argmax", accepts=lambda weight, *rest: floats(weight))
-def bag_argmax(weight: Any, indices: Any, bags: Any, count: int) -> Any:
+def bag_argmax(weight: Slot, indices: Slot, bags: Slot, count: int) -> Run:
     rows, columns = weight.shape
     if not count or not columns:
         return lambda outs, *given: None
-    block = min(BLOCK, max(power(columns), 16))
-    program = shared(
+    block = min(BLOCK, max(next_power_of_two(columns), 16))
+    program = shared_program(
         _argmax,
         [
             "*i64",
@@ -188,8 +194,8 @@ def bag_argmax(weight: Any, indices: Any, bags: Any, count: int) -> Any:
 
     def run(outs: list[View], weight: View, indices: View, bags: View) -> None:
         s = weight.spec.strides
-        indices, bags = dense(indices), dense(bags)
-        with written(outs[0]) as out:
+        indices, bags = contiguous(indices), contiguous(bags)
+        with contiguous_output(outs[0]) as out:
             ptrs = (out.ptr, fault, weight.ptr, indices.ptr, bags.ptr)
             program(grid, *ptrs, rows, columns, n, n.bit_length(), s[0], s[1])
 

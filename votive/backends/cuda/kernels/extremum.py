@@ -10,10 +10,12 @@ import triton
 import triton.language as tl
 
 from ....core import dtype as dt
-from ..programs.layouts import dense, power
-from ..programs.lines import cut, key_type, lines, ordered, scratch, shared, sought
+from ...common.slot import Slot
+from ..programs.layouts import contiguous, next_power_of_two
+from ..programs.lines import cut, key_type, lines, ordered, scratch, shared_program, sought
 from ..programs.program import pointer
 from ..programs.reduction import row_reducer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime import here_count
 from ..runtime.views import View
@@ -23,12 +25,12 @@ PART = 4096  # elements of a part, at least
 
 
 @cuda("amax", accepts=ordered)
-def amax(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+def amax(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
     return row_reducer(x, dim, x.dtype, "max", compute=dt.int32 if x.dtype is dt.bool_ else None)
 
 
 @cuda("amin", accepts=ordered)
-def amin(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+def amin(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
     return row_reducer(x, dim, x.dtype, "min", compute=dt.int32 if x.dtype is dt.bool_ else None)
 
 
@@ -120,7 +122,7 @@ def _join(
         tl.store(places + row, place)
 
 
-def _picked(x: Any, dim: int | None, largest: bool, values: bool, places: bool) -> Any:
+def _picked(x: Slot, dim: int | None, largest: bool, values: bool, places: bool) -> Any:
     flat = dim is None and x.ndim > 0
     spec = x.spec.like((x.numel,)) if flat else x.spec
     ln = lines(spec, dim or 0)
@@ -128,8 +130,8 @@ def _picked(x: Any, dim: int | None, largest: bool, values: bool, places: bool) 
         return None
     if not ln.rows:
         return lambda outs, x: None
-    bn = min(TILE, max(power(ln.n), 16))
-    bm = max(1, min(TILE // bn, power(ln.rows), 64))
+    bn = min(TILE, max(next_power_of_two(ln.n), 16))
+    bm = max(1, min(TILE // bn, next_power_of_two(ln.rows), 64))
     parts = 1
     if ln.rows < here_count() and ln.n > 2 * PART:
         parts = min(-(-ln.n // PART), 4 * here_count() // ln.rows, 1024)
@@ -141,17 +143,17 @@ def _picked(x: Any, dim: int | None, largest: bool, values: bool, places: bool) 
     # A part begins at a multiple of 16, so that lines are read in wide pieces.
     even = (6, 7) if ln.even(spec, dim or 0) and part % 16 == 0 else ()
     fixed = {**flags, "KEYS": parts > 1, "HIGHEST": highest, "BM": bm, "BN": bn}
-    first = shared(_pick, types, fixed, even)
-    second = shared(
+    first = shared_program(_pick, types, fixed, even)
+    second = shared_program(
         _join,
         [kind, "*i64", key, "*i64", kind, "i32", "i64", "i32"],
-        {"VALUES": values, "PLACES": places, "HIGHEST": highest, "BN": power(parts)},
+        {"VALUES": values, "PLACES": places, "HIGHEST": highest, "BN": next_power_of_two(parts)},
     )
     grid = (-(-ln.rows // bm), parts)
 
     def run(outs: list[View], x: View) -> None:
         if flat:
-            x = dense(x)
+            x = contiguous(x)
             x = View(x.ptr, spec, x.storage)
         v, stride = ln.of(x, dim or 0)
         to = outs[0].ptr if values else v.ptr
@@ -168,20 +170,20 @@ def _picked(x: Any, dim: int | None, largest: bool, values: bool, places: bool) 
 
 
 @cuda("argmax", accepts=ordered)
-def argmax(x: Any, dim: int | None, keepdim: bool) -> Any:
+def argmax(x: Slot, dim: int | None, keepdim: bool) -> Run:
     return _picked(x, dim, True, False, True)
 
 
 @cuda("argmin", accepts=ordered)
-def argmin(x: Any, dim: int | None, keepdim: bool) -> Any:
+def argmin(x: Slot, dim: int | None, keepdim: bool) -> Run:
     return _picked(x, dim, False, False, True)
 
 
 @cuda("_max_dim", accepts=ordered)
-def max_dim(x: Any, dim: int, keepdim: bool) -> Any:
+def max_dim(x: Slot, dim: int, keepdim: bool) -> Run:
     return _picked(x, dim, True, True, True)
 
 
 @cuda("_min_dim", accepts=ordered)
-def min_dim(x: Any, dim: int, keepdim: bool) -> Any:
+def min_dim(x: Slot, dim: int, keepdim: bool) -> Run:
     return _picked(x, dim, False, True, True)

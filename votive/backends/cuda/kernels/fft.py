@@ -10,12 +10,14 @@ from typing import Any
 from ....core import dtype as dt
 from ....core.layout import Spec
 from ....formula import Formula, var
+from ...common.slot import Slot
 from ..libraries import cufft as fft
 from ..programs.complex_pointwise import pairs_of
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view, parts
 from ..programs.index_space import window
 from ..programs.pointwise import compile_formula
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 
@@ -129,7 +131,7 @@ def _accepts(x: Spec) -> bool:
 
 
 @cuda("_fft_c2c", accepts=_accepts)
-def c2c(x: Any, dim: tuple[int, ...], power: float, forward: bool) -> Any:
+def c2c(x: Slot, dim: tuple[int, ...], power: float, forward: bool) -> Run:
     if not dim or not x.numel:
         return lambda outs, x: copy_view(outs[0], x)
     if not fft.library.load():
@@ -148,11 +150,11 @@ def c2c(x: Any, dim: tuple[int, ...], power: float, forward: bool) -> Any:
 
 
 @cuda("_fft_r2c", accepts=_accepts)
-def r2c(x: Any, dim: tuple[int, ...], power: float) -> Any:
+def r2c(x: Slot, dim: tuple[int, ...], power: float) -> Run:
     if x.dtype.is_complex:
         return None
     if not x.numel:
-        return lambda outs, x: outs[0].spec.numel and zero(outs[0])
+        return lambda outs, x: zero(outs[0])
     if not fft.library.load():
         return None
     half = list(x.shape)
@@ -184,9 +186,9 @@ def r2c(x: Any, dim: tuple[int, ...], power: float) -> Any:
 
 
 @cuda("_fft_c2r", accepts=_accepts)
-def c2r(x: Any, dim: tuple[int, ...], power: float, size: int) -> Any:
+def c2r(x: Slot, dim: tuple[int, ...], power: float, size: int) -> Run:
     if not x.numel:
-        return lambda outs, x: outs[0].spec.numel and zero(outs[0])
+        return lambda outs, x: zero(outs[0])
     *others, last = dim
     if not fft.library.load() or not x.dtype.is_complex or x.shape[last] != size // 2 + 1:
         return None
@@ -221,7 +223,7 @@ def c2r(x: Any, dim: tuple[int, ...], power: float, size: int) -> Any:
 
 
 @cuda("_fft_pairs", accepts=_accepts)
-def pairs(x: Any, dim: int, size: int, factor: float) -> Any:
+def pairs(x: Slot, dim: int, size: int, factor: float) -> Run:
     if not x.dtype.is_complex:
         return None
     # The first entry stands for itself, and so does the last of an even size.

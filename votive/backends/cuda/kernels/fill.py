@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.fill import can_fill, fill_view
+from ..programs.types import Run
 from ..rows import cuda
 
 
 @cuda("_fill", into=True)
-def fill(x: Any, value: Any) -> Any:
+def fill(x: Slot, value: Slot) -> Run:
     if not can_fill(x.dtype):
         return None
     if isinstance(value.spec, Spec):

@@ -6,10 +6,11 @@ from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import Spec, broadcast_strides
+from ...common.slot import Slot
 from ..programs.copy import copy_view
-from ..programs.index_space import Places, by_spec
+from ..programs.index_space import IndexSpace, cached_by_spec
 from ..programs.program import pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -17,13 +18,13 @@ _BITS = {2: ("tl.int16", "*i16"), 4: ("tl.int32", "*i32"), 8: ("tl.int64", "*i64
 
 
 @cuda("_frexp", accepts=floats)
-def frexp(x: Any) -> Any:
+def frexp(x: Slot) -> Run:
     long = x.dtype is dt.float64
     wide, whole = ("tl.float64", "tl.int64") if long else ("tl.float32", "tl.int32")
     # digits of the mantissa, the exponent's mask, the exponent of numbers from 1/2 to 1
     shift, mask, half = (52, 0x7FF, 1022) if long else (23, 0xFF, 126)
     out, exponents = x.spec.dense_like(), x.spec.dense_like(dt.int32)
-    p = Places(x.shape, [out.strides, exponents.strides, x.strides])
+    p = IndexSpace(x.shape, [out.strides, exponents.strides, x.strides])
     small, scale, up = (2.0**-1000, 2.0**100, 100) if long else (2.0**-100, 2.0**64, 64)
     run = p.kernel(
         "frexp",
@@ -45,12 +46,12 @@ def frexp(x: Any) -> Any:
 
 
 @cuda("nextafter", accepts=floats, into=True)
-def nextafter(a: Any, b: Any) -> Any:
+def nextafter(a: Slot, b: Slot) -> Run:
     def build(out: Spec) -> Any:
         whole, _ = _BITS[out.dtype.itemsize]
         kind = pointer(out.dtype)
         steps = [broadcast_strides(v.shape, v.strides, out.shape) for v in (a, b)]
-        p = Places(out.shape, [out.strides, *steps])
+        p = IndexSpace(out.shape, [out.strides, *steps])
         top = f"((r * 0 + n * 0 + 1).to({whole}) << {8 * out.dtype.itemsize - 1})"
         wide = "tl.float64" if out.dtype is dt.float64 else "tl.float32"
         return p.kernel(
@@ -72,7 +73,7 @@ def nextafter(a: Any, b: Any) -> Any:
             ],
         )
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def cast(v: View, kind: dt.dtype) -> View:
         if v.spec.dtype is kind:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import contiguous_strides
-from ...cpu.reference.fold import places_of
-from ..programs.index_space import Places, without, word
-from ..programs.layouts import dense, written
+from ...common.slot import Slot
+from ...common.windows import places_of
+from ..programs.index_space import IndexSpace, without, word
+from ..programs.layouts import contiguous, contiguous_output
 from ..programs.program import pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View
 from .index import reach
@@ -19,7 +19,9 @@ from .pooling import span
 
 
 @cuda("_unfold")
-def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def unfold(
+    x: Slot, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]
+) -> Run:
     if word(x.dtype) is None or not x.numel:
         return None
     n = len(kernel)
@@ -31,7 +33,7 @@ def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any
     dims = tuple(range(2, 2 + 2 * n))
     windows = zip(x.shape[2:], places, kernel, stride, padding, dilation, strict=True)
     far = max(reach(x), *(span(*window) for window in windows))
-    p = Places(shape, [contiguous_strides(shape), steps], apart=dims, reach=far)
+    p = IndexSpace(shape, [contiguous_strides(shape), steps], apart=dims, reach=far)
     good, offset = "inside", p.offsets[1] or "0"
     for k in range(n):
         s, q, g = (p.arg(f"{w}{k}", v[k]) for w, v in (("s", stride), ("p", padding), ("g", dilation)))
@@ -42,21 +44,25 @@ def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any
     run = p.kernel(
         "unfold",
         {"o": kind, "x": kind},
-        [  # type: ignore[dict-item]
-            f"v = tl.load(x + ({offset} + r * 0 + n * 0), mask={good}, other=0)",
-            p.store("v"),
-        ],
+        [f"v = tl.load(x + ({offset} + r * 0 + n * 0), mask={good}, other=0)", p.store("v")],
     )
 
     def launch(outs: list[View], x: View) -> None:
-        with written(outs[0]) as out:
+        with contiguous_output(outs[0]) as out:
             run(out.ptr, x.ptr)
 
     return launch
 
 
 @cuda("_fold", accepts=floats)
-def fold(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def fold(
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Run:
     if not x.numel:
         return None
     n = len(size)
@@ -68,7 +74,7 @@ def fold(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: An
     steps = (*columns[:2], *(0,) * n)
     windows = zip(size, places, kernel, stride, padding, dilation, strict=True)
     far = max(x.numel, *(span(*window) for window in windows))
-    p = Places(shape, [contiguous_strides(shape), without(steps, *dims)], apart=dims, reach=far)
+    p = IndexSpace(shape, [contiguous_strides(shape), without(steps, *dims)], apart=dims, reach=far)
     wide = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
     lines = [f"acc = (r * 0 + n * 0).to({wide})"]
     pad, good, offset = "", "inside", p.offsets[1] or "0"
@@ -91,8 +97,8 @@ def fold(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: An
     run = p.kernel("fold", {"o": pointer(x.dtype), "x": pointer(x.dtype)}, lines)
 
     def launch(outs: list[View], x: View) -> None:
-        x = dense(x)
-        with written(outs[0]) as out:
+        x = contiguous(x)
+        with contiguous_output(outs[0]) as out:
             run(out.ptr, x.ptr)
 
     return launch

@@ -10,11 +10,12 @@ import triton.language as tl
 
 from ....core import dtype as dt
 from ....core.layout import Spec, broadcast_strides
+from ...common.slot import Slot
 from ..device import math as m
-from ..programs.index_space import Places, by_spec, without
-from ..programs.layouts import spread, written
+from ..programs.index_space import IndexSpace, cached_by_spec, without
+from ..programs.layouts import contiguous_output, expanded
 from ..programs.program import TYPE, Program, pointer
-from ..programs.types import floats, wide
+from ..programs.types import Run, floats, wide
 from ..rows import cuda
 from ..runtime.views import View
 from .index import reach
@@ -24,13 +25,13 @@ ZERO, ONE, TWO, MOST, OTHER = range(5)
 
 
 @cuda("_cross", accepts=lambda a, b: a.dtype in TYPE and b.dtype is a.dtype)
-def cross(a: Any, b: Any, dim: int) -> Any:
+def cross(a: Slot, b: Slot, dim: int) -> Run:
     kind = "tl.float32" if a.dtype in dt.HALF else "o.dtype.element_ty"
 
     def build(out: Spec) -> Any:
         sa, sb = (broadcast_strides(v.shape, v.strides, out.shape) for v in (a, b))
         steps = [out.strides, without(sa, dim), without(sb, dim)]
-        p = Places(out.shape, steps, apart=(dim,), reach=max(reach(a), reach(b)))
+        p = IndexSpace(out.shape, steps, apart=(dim,), reach=max(reach(a), reach(b)))
         pa, pb = p.arg("pa", sa[dim]), p.arg("pb", sb[dim])
         i = p.at(dim)
         lines = [f"i = {i} + r * 0 + n * 0", "j = (i + 1) % 3", "k = (i + 2) % 3"]
@@ -42,7 +43,7 @@ def cross(a: Any, b: Any, dim: int) -> Any:
         types = {"o": pointer(a.dtype), "a": pointer(a.dtype), "b": pointer(a.dtype)}
         return p.kernel("cross", types, lines)
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
     return lambda outs, a, b: find(outs[0].spec)(outs[0].ptr, a.ptr, b.ptr)
 
 
@@ -79,7 +80,7 @@ def _cdist(o, x1, x2, rows, columns, size, p, KIND: tl.constexpr, WIDE: tl.const
 
 
 @cuda("_cdist", accepts=floats)
-def cdist(x1: Any, x2: Any, p: float, product: bool) -> Any:
+def cdist(x1: Slot, x2: Slot, p: float, product: bool) -> Run:
     """Differences are formed in any case: more exact than products, and no larger memory."""
     rows, columns, size = x1.shape[-2], x2.shape[-2], x1.shape[-1]
     kind = {0.0: ZERO, 1.0: ONE, 2.0: TWO, math.inf: MOST}.get(p, OTHER)
@@ -93,9 +94,9 @@ def cdist(x1: Any, x2: Any, p: float, product: bool) -> Any:
         if not spec.numel:
             return
         lead = spec.shape[:-2]
-        a, b = spread(x1, (*lead, rows, size)), spread(x2, (*lead, columns, size))
+        a, b = expanded(x1, (*lead, rows, size)), expanded(x2, (*lead, columns, size))
         grid = (-(-columns // TILE) * -(-rows // TILE) * math.prod(lead),)
-        with written(outs[0]) as to:
+        with contiguous_output(outs[0]) as to:
             program(grid, to.ptr, a.ptr, b.ptr, rows, columns, size, power)
 
     return run

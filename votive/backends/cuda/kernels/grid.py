@@ -12,12 +12,13 @@ import triton.language as tl
 
 from ....core import determinism
 from ....core import dtype as dt
-from ...cpu.native.grid import MODES, PADDINGS
+from ...common.grid import MODES, PADDINGS
+from ...common.slot import Slot
 from ..device import math as m
 from ..programs.copy import copy_view
-from ..programs.layouts import dense, power
+from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.program import Program, pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 from .index import reach
@@ -108,11 +109,10 @@ def _coordinate(grid, at, step, inside, WIDE: tl.constexpr):
 
 
 @triton.jit
-def _sample(
-    o, x, grid, places, channels, share, shares, D, H, W, GH, GW,
-    xn, xc, xd, xh, xw, gn, gd, gh, gw, gl, DEEP: tl.constexpr, T: tl.constexpr, MODE: tl.constexpr,
-    PAD: tl.constexpr, ALIGN: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+def _positions(
+    grid, places, share, shares, GH, GW, gn, gd, gh, gw, gl, DEEP: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
+):
+    """(sample, first channel, places of a block, which are there, their coordinates) of a program."""
     pid = tl.program_id(0)
     blocks = tl.cdiv(places, BLOCK)
     n, first = pid // (blocks * shares), pid // blocks % shares * share
@@ -123,6 +123,18 @@ def _sample(
     cx = _coordinate(grid, at, 0, inside, WIDE)
     cy = _coordinate(grid, at, gl, inside, WIDE)
     cz = _coordinate(grid, at, 2 * gl, inside, WIDE) if DEEP else cx
+    return n, first, p, inside, cx, cy, cz
+
+
+@triton.jit
+def _sample(
+    o, x, grid, places, channels, share, shares, D, H, W, GH, GW,
+    xn, xc, xd, xh, xw, gn, gd, gh, gw, gl, DEEP: tl.constexpr, T: tl.constexpr, MODE: tl.constexpr,
+    PAD: tl.constexpr, ALIGN: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    n, first, p, inside, cx, cy, cz = _positions(
+        grid, places, share, shares, GH, GW, gn, gd, gh, gw, gl, DEEP, WIDE, BLOCK
+    )
 
     for c in range(first, tl.minimum(first + share, channels)):
         y = tl.zeros((BLOCK,), WIDE)
@@ -149,16 +161,9 @@ def _backward(
     PAD: tl.constexpr, ALIGN: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr,
     BY_INPUT: tl.constexpr, BY_GRID: tl.constexpr,
 ):  # fmt: skip
-    pid = tl.program_id(0)
-    blocks = tl.cdiv(places, BLOCK)
-    n, first = pid // (blocks * shares), pid // blocks % shares * share
-    n = n.to(gn.dtype)
-    p = pid % blocks * BLOCK + tl.arange(0, BLOCK)
-    inside = p < places
-    at = n * gn + p // GW // GH * gd + p // GW % GH * gh + p % GW * gw
-    cx = _coordinate(grid, at, 0, inside, WIDE)
-    cy = _coordinate(grid, at, gl, inside, WIDE)
-    cz = _coordinate(grid, at, 2 * gl, inside, WIDE) if DEEP else cx
+    n, first, p, inside, cx, cy, cz = _positions(
+        grid, places, share, shares, GH, GW, gn, gd, gh, gw, gl, DEEP, WIDE, BLOCK
+    )
 
     sx = tl.zeros((BLOCK,), WIDE)
     sy = tl.zeros((BLOCK,), WIDE)
@@ -200,7 +205,7 @@ def _backward(
 class _Plan:
     """The numbers and constants of a way to sample, and its grid."""
 
-    def __init__(self, x: Any, grid: Any, mode: str, padding: str, align: bool) -> None:
+    def __init__(self, x: Slot, grid: Slot, mode: str, padding: str, align: bool) -> None:
         deep = x.ndim == 5
         self.places, self.channels = math.prod(grid.shape[1:-1]), x.shape[1]
         block = SMALL if mode == "bicubic" else BLOCK
@@ -233,7 +238,7 @@ class _Plan:
 
 
 @cuda("_grid_sample", accepts=floats)
-def grid_sample(x: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
+def grid_sample(x: Slot, grid: Slot, mode: str, padding: str, align: bool) -> Run:
     if not x.numel or not grid.numel:
         return lambda outs, x, grid: None
     plan = _Plan(x, grid, mode, padding, align)
@@ -249,10 +254,10 @@ def grid_sample(x: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
 
 @cuda("_grid_sample_backward", accepts=floats)
 def grid_sample_backward(
-    g: Any, x: Any, grid: Any, mode: str, padding: str, align: bool, by_input: bool, by_grid: bool
-) -> Any:
+    g: Slot, x: Slot, grid: Slot, mode: str, padding: str, align: bool, by_input: bool, by_grid: bool
+) -> Run:
     if not x.numel or not grid.numel:
-        return lambda outs, *values: [zero(o) for o in outs]
+        return lambda outs, *values: list(map(zero, outs))
     plan = _Plan(x, grid, mode, padding, align)
     # Sums over channels belong to one program.
     launch, numbers = plan.shared(1 if by_grid else plan.enough())
@@ -264,7 +269,7 @@ def grid_sample_backward(
     def run(outs: list[View], g: View, x: View, grid: View) -> None:
         if by_input:
             determinism.alert("grid_sample_backward")
-        back, g = outs[0], dense(g)
+        back, g = outs[0], contiguous(g)
         if by_input:
             if total is not x.spec.dtype:
                 back = empty(x.spec.like(x.spec.shape, total))
@@ -320,16 +325,16 @@ def _affine_back(o, g, places, D, H, W, N: tl.constexpr, ALIGN: tl.constexpr, WI
     tl.store(o + pid, tl.sum(acc, 0).to(o.dtype.element_ty))
 
 
-def _affine_constants(dtype: dt.dtype, size: Any, align: bool) -> tuple[Any, ...]:
+def _affine_constants(dtype: dt.dtype, size: tuple[int, ...], align: bool) -> tuple[Any, ...]:
     n, places = len(size) - 2, math.prod(size[2:])
     wide = tl.float64 if dtype is dt.float64 else tl.float32
-    constants = {"N": n, "ALIGN": align, "WIDE": wide, "BLOCK": min(1024, power(places))}
+    constants = {"N": n, "ALIGN": align, "WIDE": wide, "BLOCK": min(1024, next_power_of_two(places))}
     number = "i64" if size[0] * places * n >= 2**31 - 2**20 else "i32"
     return n, (places, *(size[2:] if n == 3 else (1, *size[2:]))), constants, number
 
 
 @cuda("_affine_grid", accepts=floats)
-def affine_grid(theta: Any, size: Any, align: bool) -> Any:
+def affine_grid(theta: Slot, size: tuple[int, ...], align: bool) -> Run:
     _, numbers, constants, number = _affine_constants(theta.dtype, size, align)
     if reach(theta) >= 2**31:
         number = "i64"
@@ -341,8 +346,8 @@ def affine_grid(theta: Any, size: Any, align: bool) -> Any:
 
 
 @cuda("_affine_grid_transpose", accepts=floats)
-def affine_grid_transpose(g: Any, size: Any, align: bool) -> Any:
+def affine_grid_transpose(g: Slot, size: tuple[int, ...], align: bool) -> Run:
     n, numbers, constants, number = _affine_constants(g.dtype, size, align)
     program = Program(_affine_back, [pointer(g.dtype)] * 2 + [number] * len(numbers), constants)
     launch = (size[0] * n * (n + 1),)
-    return lambda outs, g: program(launch, outs[0].ptr, dense(g).ptr, *numbers)
+    return lambda outs, g: program(launch, outs[0].ptr, contiguous(g).ptr, *numbers)

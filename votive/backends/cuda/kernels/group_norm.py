@@ -7,10 +7,11 @@ from typing import Any
 
 from ....core.layout import Layout, Spec
 from ....formula.expr import apply
+from ...common.slot import Slot
 from ..programs.copy import copy_view
-from ..programs.layouts import dense
+from ..programs.layouts import contiguous
 from ..programs.reduction import wide_type
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 from .batch_norm import _MEAN, _VAR, _X, Maker, gradients, normal, present, root
@@ -19,19 +20,19 @@ from .batch_norm import _MEAN, _VAR, _X, Maker, gradients, normal, present, root
 class _Groups:
     """(N, C, ...) as (N, groups, channels of a group, everything else), row-major."""
 
-    def __init__(self, x: Any, groups: int) -> None:
+    def __init__(self, x: Slot, groups: int) -> None:
         n, channels, *rest = x.shape
         self.shape = (n, groups, channels // groups, math.prod(rest))
         self.spec = Spec(Layout(self.shape), x.dtype, x.spec.device)
 
-    def parameter(self, p: Any) -> Spec:
+    def parameter(self, p: Slot) -> Spec:
         step = p.strides[0]
         steps = (0, step * self.shape[2], step, 0)
         return Spec(Layout((1, *self.shape[1:3], 1), steps), p.dtype, p.spec.device)
 
 
 @cuda("_group_norm", accepts=floats)
-def group_norm(x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
+def group_norm(x: Slot, weight: Slot | None, bias: Slot | None, groups: int, eps: float) -> Run:
     if not x.numel:
         return None
     shaped, wide = _Groups(x, groups), wide_type(x.dtype)
@@ -50,8 +51,8 @@ def group_norm(x: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
     body, extra = normal(_VAR, weight, bias)
     finished = make.mapped("group_norm", body, ["x", "mean", "spread", *extra], shaped.spec)
 
-    def run(outs: list[View], x: View, weight: Any = None, bias: Any = None) -> None:
-        x = dense(x)
+    def run(outs: list[View], x: View, weight: View | None = None, bias: View | None = None) -> None:
+        x = contiguous(x)
         m, v, r = empty(stat), empty(stat), empty(stat)
         mean(m.ptr, x.ptr)
         spread(v.ptr, x.ptr, m.ptr)
@@ -77,8 +78,8 @@ def _nothing(outs: list[View], *given: Any) -> None:
 
 @cuda("_group_norm_backward", accepts=floats)
 def group_norm_backward(
-    g: Any, x: Any, mean: Any, rstd: Any, weight: Any, groups: int, by_input: bool, by_affine: bool
-) -> Any:
+    g: Slot, x: Slot, mean: Slot, rstd: Slot, weight: Slot | None, groups: int, by_input: bool, by_affine: bool
+) -> Run:
     if not x.numel:
         return _nothing
     shaped = _Groups(x, groups)
@@ -93,8 +94,8 @@ def group_norm_backward(
     n = shape[2] * shape[3]
     go = gradients("group_norm_backward", x, specs, (2, 3), (0, 3), None, n, by_input, by_affine, False)
 
-    def run(outs: list[View], g: View, x: View, mean: View, rstd: View, weight: Any = None) -> None:
-        g, x = dense(g), dense(x)
+    def run(outs: list[View], g: View, x: View, mean: View, rstd: View, weight: View | None = None) -> None:
+        g, x = contiguous(g), contiguous(x)
         values = {"g": g.ptr, "x": x.ptr, "mean": mean.ptr, "spread": rstd.ptr}
         if weight is not None:
             values["weight"] = weight.ptr

@@ -8,11 +8,13 @@ from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.fill import bits
-from ..programs.index_space import Places, added, by_spec, without, word
-from ..programs.layouts import dense, written
+from ..programs.index_space import IndexSpace, added, cached_by_spec, without, word
+from ..programs.layouts import contiguous
 from ..programs.program import pointer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View, empty
@@ -33,12 +35,12 @@ SUMS = {
 }
 
 
-def lined(x: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def lined(x: Slot | Spec) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(shape, strides); a 0-d tensor counts as one with a single element."""
     return (x.shape, x.strides) if x.ndim else ((1,), (1,))
 
 
-def checked(p: Places, name: str, text: str, size: int, below: bool = False) -> list[str]:
+def checked(p: IndexSpace, name: str, text: str, size: int, below: bool = False) -> list[str]:
     """Lines that load an index, report it when it is out of range, and make it harmless."""
     n = p.arg(f"{name}_size", size)
     low = f"-{n}" if below else "0"
@@ -59,13 +61,13 @@ def reported(op: str, dim: int, size: int, kind: type[Exception] = RuntimeError)
     return faults.place(kind, text)
 
 
-def spot(p: Places, k: int, *extra: str) -> str:
+def spot(p: IndexSpace, k: int, *extra: str) -> str:
     """Operand k's place with further terms, as wide as the tile."""
     parts = [t for t in (p.offsets[k], *extra) if t]
     return "(" + " + ".join([*parts, "r * 0", "n * 0"]) + ")"
 
 
-def reach(spec: Any) -> int:
+def reach(spec: Slot | Spec) -> int:
     """The largest offset inside a layout."""
     return sum(abs(s) * (n - 1) for s, n in zip(spec.strides, spec.shape, strict=True))
 
@@ -93,7 +95,7 @@ def _index_types(*slots: Any) -> bool:
 
 
 @cuda("gather")
-def gather(x: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+def gather(x: Slot, dim: int, index: Slot, sparse_grad: bool) -> Run:
     if word(x.dtype) is None:
         return None
     if not index.numel:
@@ -102,7 +104,7 @@ def gather(x: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
         return None
     (shape, steps), (places, at) = lined(x), lined(index)
     out = lined(x.spec.like(index.shape))[1]
-    p = Places(places, [out, at, without(steps, dim)], reach=reach(x))
+    p = IndexSpace(places, [out, at, without(steps, dim)], reach=reach(x))
     xs = p.arg("xs", steps[dim])
     body = [
         *checked(p, "i", p.load("index", 1), shape[dim]),
@@ -110,20 +112,20 @@ def gather(x: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
         p.store("v"),
     ]
     types = {"o": word(x.dtype), "x": word(x.dtype), "index": pointer(index.dtype), "fault": "*i32"}
-    run = p.kernel("gather", types, body)  # type: ignore[arg-type]
+    run = p.kernel("gather", types, body)
     fault = reported("gather", dim, shape[dim])
     return lambda outs, x, index: run(outs[0].ptr, x.ptr, index.ptr, fault)
 
 
 @cuda("index_select")
-def index_select(x: Any, dim: int, index: Any) -> Any:
+def index_select(x: Slot, dim: int, index: Slot) -> Run:
     if word(x.dtype) is None or not (_index_types(index) or not index.numel):
         return None
     shape, steps = lined(x)
     out = x.spec.like((*shape[:dim], index.numel, *shape[dim + 1 :]))
     step = index.strides[0] if index.ndim else 1
     at = tuple(step if d == dim else 0 for d in range(len(shape)))
-    p = Places(out.shape, [out.strides, at, without(steps, dim)], reach=reach(x))
+    p = IndexSpace(out.shape, [out.strides, at, without(steps, dim)], reach=reach(x))
     xs = p.arg("xs", steps[dim])
     body = [
         *checked(p, "i", p.load("index", 1), shape[dim]),
@@ -131,24 +133,24 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
         p.store("v"),
     ]
     types = {"o": word(x.dtype), "x": word(x.dtype), "index": pointer(index.dtype), "fault": "*i32"}
-    run = p.kernel("index_select", types, body)  # type: ignore[arg-type]
+    run = p.kernel("index_select", types, body)
     fault = reported("index_select", dim, shape[dim], IndexError)
     return lambda outs, x, index: run(outs[0].ptr, x.ptr, index.ptr, fault)
 
 
-def _along(out: Spec, dim: int, index: Any, source: Any) -> tuple[Places, str]:
+def _along(out: Spec, dim: int, index: Slot, source: Slot | None) -> tuple[IndexSpace, str]:
     """Places of the slices that a vector names, and the text of where they are in `out`."""
     shape, steps = lined(out)
     sizes = (*shape[:dim], index.numel, *shape[dim + 1 :])
     step = index.strides[0] if index.ndim else 1
     at = tuple(step if d == dim else 0 for d in range(len(shape)))
     given = source.strides if source is not None and source.ndim else (0,) * len(shape)
-    p = Places(sizes, [without(steps, dim), at, given], reach=reach(out), order=2)
+    p = IndexSpace(sizes, [without(steps, dim), at, given], reach=reach(out), order=2)
     return p, spot(p, 0, f"i * {p.arg('os', steps[dim])}")
 
 
 @cuda("index_add", into=True)
-def index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> Any:
+def index_add(x: Slot, dim: int, index: Slot, source: Slot, alpha: Slot) -> Run:
     if x.dtype not in SUMS or isinstance(alpha.spec, complex) or not _index_types(index):
         return None
     kind = SUMS[x.dtype]
@@ -174,7 +176,7 @@ def index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> Any:
             ],
         )
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def run(outs: list[View], x: View, index: View, source: View, alpha: Any) -> None:
         source = apart(source, outs[0])
@@ -185,7 +187,7 @@ def index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any) -> Any:
     return run
 
 
-def _writer(name: str, x: Any, dim: int, index: Any, source: Any, below: bool) -> Any:
+def _writer(name: str, x: Slot, dim: int, index: Slot, source: Any, below: bool) -> Any:
     size = lined(x)[0][dim]
 
     def build(out: Spec) -> Any:
@@ -196,17 +198,17 @@ def _writer(name: str, x: Any, dim: int, index: Any, source: Any, below: bool) -
         return p.kernel(
             name,
             types,
-            [  # type: ignore[arg-type]
+            [
                 *checked(p, "i", p.load("index", 1), size, below),
                 f"tl.store(o + {place}, {value}, mask=inside & (i_bad == 0))",
             ],
         )
 
-    return by_spec(build)
+    return cached_by_spec(build)
 
 
 @cuda("index_copy", into=True)
-def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
+def index_copy(x: Slot, dim: int, index: Slot, source: Slot) -> Run:
     if word(x.dtype) is None or not _index_types(index):
         return None
     find = _writer("index_copy", x, dim, index, source, False)
@@ -221,7 +223,7 @@ def index_copy(x: Any, dim: int, index: Any, source: Any) -> Any:
 
 
 @cuda("index_fill", into=True)
-def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
+def index_fill(x: Slot, dim: int, index: Slot, value: Slot) -> Run:
     if word(x.dtype) is None or not _index_types(index) or isinstance(value.spec, complex):
         return None
     if isinstance(value.spec, float) and not x.dtype.is_inexact:
@@ -242,22 +244,22 @@ def index_fill(x: Any, dim: int, index: Any, value: Any) -> Any:
 
 
 @cuda("take")
-def take(x: Any, index: Any) -> Any:
+def take(x: Slot, index: Slot) -> Run:
     if word(x.dtype) is None:
         return None
     out = x.spec.like(index.shape)
-    p = Places(index.shape, [out.strides, index.strides], reach=x.numel)
+    p = IndexSpace(index.shape, [out.strides, index.strides], reach=x.numel)
     body = [
         *checked(p, "i", p.load("index", 1), x.numel, True),
         f"v = tl.load(x + {spot(p, 1)} * 0 + i, mask=inside, other=0)",
         p.store("v"),
     ]
     types = {"o": word(x.dtype), "x": word(x.dtype), "index": pointer(index.dtype), "fault": "*i32"}
-    run = p.kernel("take", types, body)  # type: ignore[arg-type]
+    run = p.kernel("take", types, body)
     fault = _flat_fault("take", x.numel)
 
     def launch(outs: list[View], x: View, index: View) -> None:
-        x = dense(x)
+        x = contiguous(x)
         run(outs[0].ptr, x.ptr, index.ptr, fault)
 
     return launch
@@ -268,12 +270,12 @@ def _flat_fault(op: str, size: int) -> int:
 
 
 @cuda("put", into=True)
-def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
+def put(x: Slot, index: Slot, source: Slot, accumulate: bool) -> Run:
     if word(x.dtype) is None or (accumulate and x.dtype not in SUMS):
         return None
     total = SUMS[x.dtype] if accumulate else x.dtype
     # Index and source are read in row-major order, whatever their shapes.
-    p = Places((index.numel,), [(1,), (1,)], reach=x.numel)
+    p = IndexSpace((index.numel,), [(1,), (1,)], reach=x.numel)
     kind = pointer(total) if accumulate else word(x.dtype)
     given = pointer(source.dtype) if accumulate else word(x.dtype)
     types = {"o": kind, "source": given, "index": pointer(index.dtype), "fault": "*i32"}
@@ -281,11 +283,11 @@ def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
     value = p.load("source", 1)
     how = added(place, value, good) if accumulate else [f"tl.store(o + {place}, {value}, mask={good})"]
     body = [*checked(p, "i", p.load("index", 0), x.numel, True), *how]
-    kernel = p.kernel("put", types, body)  # type: ignore[arg-type]
+    kernel = p.kernel("put", types, body)
     fault = _flat_fault("put", x.numel)
 
     def run(outs: list[View], x: View, index: View, source: View) -> None:
-        source, index = dense(apart(source, outs[0])), dense(index)
+        source, index = contiguous(apart(source, outs[0])), contiguous(index)
         flat = empty(outs[0].spec.like(outs[0].spec.shape)) if not outs[0].spec.contiguous else outs[0]
         if accumulate:
             with summed(flat, x) as to:
@@ -297,6 +299,3 @@ def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
             copy_view(outs[0], flat)
 
     return run
-
-
-__all__ = ["SUMS", "checked", "lined", "reach", "reported", "spot", "summed", "written"]

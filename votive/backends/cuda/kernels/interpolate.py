@@ -8,11 +8,12 @@ import numpy as np
 
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
-from ...cpu.reference.interpolate import _fixed_point, _tables
+from ...common.interpolation import fixed_point, resampling_tables
+from ...common.slot import Slot
 from ..programs.copy import copy_view
-from ..programs.index_space import Places, without
+from ..programs.index_space import IndexSpace, without
 from ..programs.program import pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.tables import Table
 from ..runtime.views import View, empty
@@ -24,7 +25,7 @@ def _kind(dtype: dt.dtype) -> Any:
     return np.float32 if dtype in dt.HALF else dtype.np
 
 
-def turned(index: Any, weight: Any, size: int) -> tuple[Any, Any]:
+def transposed_table(index: Any, weight: Any, size: int) -> tuple[Any, Any]:
     """The transpose of a table: for each input the outputs it is part of, with their weights."""
     inputs, outputs = index.reshape(-1), np.repeat(np.arange(len(index)), index.shape[1])
     parts = weight.reshape(-1)
@@ -44,7 +45,7 @@ class _Pass:
     """One dimension resized: each result is a sum of inputs that a table names."""
 
     def __init__(
-        self, name: str, source: Spec, out: Spec, axis: int, index: Any, weight: Any, plain: bool, bits: int = 0
+        self, name: str, source: Spec, out: Spec, axis: int, index: Slot, weight: Any, plain: bool, bits: int = 0
     ) -> None:
         self.out = out
         d = len(out.shape) + axis
@@ -54,7 +55,7 @@ class _Pass:
         )
         self._held: list[Table] = []
         steps = [out.strides, without(source.strides, d)]
-        p = Places(out.shape, steps, apart=(d,), reach=reach(source))
+        p = IndexSpace(out.shape, steps, apart=(d,), reach=reach(source))
         step, most = p.arg("xs", source.strides[d]), p.arg("most", index.shape[1])
         kind = "fp64" if source.dtype is dt.float64 else "i32" if bits else "fp32"
         wide = {"fp64": "tl.float64", "fp32": "tl.float32", "i32": "tl.int32"}[kind]
@@ -89,7 +90,7 @@ class _Pass:
         self.kernel(to.ptr, x.ptr, *[t.ptr for t in self._held])
 
 
-def _chain(x: Any, out: tuple[int, ...], steps: list[Any], plain: bool) -> Any:
+def _chain(x: Slot, out: tuple[int, ...], steps: list[Any], plain: bool) -> Any:
     """Passes over the dimensions: axis, elements, weights, and the bits of weights that are whole
     numbers. What lies between two passes is kept wide; bytes are rounded, as Pillow does.
     """
@@ -115,22 +116,24 @@ def _chain(x: Any, out: tuple[int, ...], steps: list[Any], plain: bool) -> Any:
 
 
 @cuda("_resample")
-def resample(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
+def resample(x: Slot, size: tuple[int, ...], mode: str, align: bool, smooth: bool, scales: tuple[float, ...]) -> Run:
     plain = mode.startswith("nearest")
     if not (floats(x) or x.dtype is dt.uint8):
         return None
-    tables = list(_tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x.dtype)))
+    tables = list(resampling_tables(x.shape[2:], size, mode, align, smooth, scales, _kind(x.dtype)))
     if x.dtype is dt.uint8 and not plain:
-        steps = [(axis, index, *_fixed_point(index, weight)) for axis, index, weight in tables]
+        steps = [(axis, index, *fixed_point(index, weight)) for axis, index, weight in tables]
         # Weights beyond 2^15 have no fractional bits: pictures of one pixel that is stretched.
         return None if any(s[3] < 1 for s in steps) else _chain(x, (*x.shape[:2], *size), steps, False)
     return _chain(x, (*x.shape[:2], *size), tables, plain)
 
 
 @cuda("_resample_transpose", accepts=floats)
-def resample_transpose(x: Any, size: Any, mode: str, align: bool, smooth: bool, scales: Any) -> Any:
+def resample_transpose(
+    x: Slot, size: tuple[int, ...], mode: str, align: bool, smooth: bool, scales: tuple[float, ...]
+) -> Run:
     steps = [
-        (axis, *turned(index, weight, size[axis]))
-        for axis, index, weight in _tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x.dtype))
+        (axis, *transposed_table(index, weight, size[axis]))
+        for axis, index, weight in resampling_tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x.dtype))
     ]
     return _chain(x, (*x.shape[:2], *size), steps, False)

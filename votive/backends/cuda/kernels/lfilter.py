@@ -8,16 +8,15 @@ carries rounding on, so all of it is float64.
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
-from ..programs.layouts import power
+from ...common.slot import Slot
+from ..programs.layouts import next_power_of_two
 from ..programs.program import Program, pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -145,7 +144,7 @@ def _wide(n: int, like: Spec) -> View:
 
 
 @cuda("_lfilter", accepts=floats)
-def lfilter(x: Any, a: Any, b: Any, reverse: bool) -> Any:
+def lfilter(x: Slot, a: Slot, b: Slot, reverse: bool) -> Run:
     if not x.numel:
         return lambda outs, x, a, b: None
     (batch, channels, time), order = x.shape, a.shape[1]
@@ -164,7 +163,7 @@ def lfilter(x: Any, a: Any, b: Any, reverse: bool) -> Any:
     )
     if cut:
         answers = Program(_answers, ["*fp64", kind, "i32", "i32", "i32", "i64", "i64"], {"BLOCK": BLOCK})
-        states = Program(_states, ["*fp64"] * 3 + ["i32"] * 5, {"P": max(power(past), 2)}, warps=1)
+        states = Program(_states, ["*fp64"] * 3 + ["i32"] * 5, {"P": max(next_power_of_two(past), 2)}, warps=1)
     by_a, by_b = a.strides, b.strides
     blocks = lambda n: (-(-n // BLOCK),)
 
@@ -242,7 +241,7 @@ def _sums(o, parts, n, so, sk, taps, P: tl.constexpr):
 
 
 @cuda("_lag_products", accepts=floats)
-def lag_products(g: Any, x: Any, taps: int, reverse: bool) -> Any:
+def lag_products(g: Slot, x: Slot, taps: int, reverse: bool) -> Run:
     batch, channels, time = x.shape
     if not channels * taps:
         return lambda outs, g, x: None
@@ -252,7 +251,9 @@ def lag_products(g: Any, x: Any, taps: int, reverse: bool) -> Any:
         ["*fp64", pointer(g.dtype), pointer(x.dtype), *["i32"] * 5, *["i64"] * 6],
         {"REVERSE": reverse, "BLOCK": BLOCK},
     )
-    sums = Program(_sums, [pointer(x.dtype), "*fp64", "i32", "i64", "i64", "i32"], {"P": power(parts)}, warps=1)
+    sums = Program(
+        _sums, [pointer(x.dtype), "*fp64", "i32", "i64", "i64", "i32"], {"P": next_power_of_two(parts)}, warps=1
+    )
     numbers = (batch, time, channels, taps, parts, *g.strides, *x.strides)
 
     def run(outs: list[View], g: View, x: View) -> None:

@@ -8,11 +8,12 @@ from ....core import dtype as dt
 from ....core.layout import Spec
 from ....formula import Formula, const, var, where
 from ....formula.expr import apply
-from ...cpu.native.rows import Slot
+from ...common.slot import Slot
 from ..libraries.cusolver import LETTER, LOWER, UPPER, Batch, P, library, listed, takes
 from ..programs.copy import copy_view
 from ..programs.pointwise import compile_formula
 from ..programs.reduction import row_reducer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from . import diagonal
@@ -23,7 +24,7 @@ _I, _C = var("i"), var("c")
 
 
 @cuda("_cholesky", accepts=takes)
-def cholesky(x: Any, upper: bool) -> Any:
+def cholesky(x: Slot, upper: bool) -> Run:
     if not ready(x):
         return None
     n, letter = x.shape[-1], LETTER[x.dtype]
@@ -63,10 +64,10 @@ def _not_numbers(spec: Spec) -> Any:
     roles = [(dt.int32, dt.int64, None), (dt.int64, dt.int64, None)]
     mark = compile_formula(formula, ["i", "c"], roles, [info, counts], info, empty)[1]
 
-    def run(factors: View, told: View) -> None:
+    def run(factors: View, info: View) -> None:
         found = empty(counts)
         count([found], View(factors.ptr, pivots, factors.storage))
-        mark([told, found], told)
+        mark([info, found], info)
 
     return run
 
@@ -78,7 +79,7 @@ def _through(x: View, factor: View, upper: bool) -> None:
 
 
 @cuda("_cholesky_solve", accepts=takes)
-def cholesky_solve(b: Any, factor: Any, upper: bool) -> Any:
+def cholesky_solve(b: Slot, factor: Slot, upper: bool) -> Run:
     if not library.load():
         return None
 
@@ -90,7 +91,7 @@ def cholesky_solve(b: Any, factor: Any, upper: bool) -> Any:
 
 
 @cuda("_cholesky_inverse", accepts=takes)
-def cholesky_inverse(factor: Any, upper: bool) -> Any:
+def cholesky_inverse(factor: Slot, upper: bool) -> Run:
     if not library.load():
         return None
 

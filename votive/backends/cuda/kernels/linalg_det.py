@@ -9,12 +9,13 @@ import numpy as np
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
 from ....formula import Formula, const, var, where
-from ....formula.expr import apply, conj
-from ...cpu.native.rows import Slot
-from ..libraries.cusolver import ints, moved, takes, turned
+from ....formula.expr import Expr, apply, conj
+from ...common.slot import Slot
+from ..libraries.cusolver import ints, moved, takes, transposed
 from ..programs.copy import copy_view
 from ..programs.pointwise import compile_formula
 from ..programs.reduction import reducer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from . import linalg_solve, reduction
@@ -37,7 +38,7 @@ class _Diagonal:
         self.own = self.pivots.like((n,))
         self.n, self.a = n, a.like(a.shape)
 
-    def reduced(self, name: str, kind: str, body: Any) -> Any:
+    def reduced(self, name: str, kind: str, body: Expr) -> Any:
         """`run(out address, d, p, i)`: a formula of each diagonal element, joined."""
         real = self.a.dtype
         roles = [(s.dtype, real, None) for s in (self.spec, self.pivots, self.own)]
@@ -63,15 +64,15 @@ class _Diagonal:
         own = moved(np.arange(1, self.n + 1), self.own, dt.int32)
         return lu.ptr, pivots.ptr, own.ptr, (lu, pivots, own)
 
-    def complex(self, body: Any) -> Any:
+    def complex(self, body: Expr) -> Any:
         """The same for complex numbers: the values first, then their product."""
         from .complex.products import prod
 
         values = self.spec.like(self.spec.shape)
-        specs = [self.spec, self.pivots, self.own]
+        specs = (self.spec, self.pivots, self.own)
         roles = [(s.dtype, values.dtype, None) for s in specs]
         formula = Formula("sign", ("d", "p", "i"), body)
-        of = compile_formula(formula, ["d", "p", "i"], roles, specs, values, empty)[0]
+        of = compile_formula(formula, ["d", "p", "i"], roles, [*specs], values, empty)[0]
         run = prod(Slot(0, values), values.ndim - 1, False, values.dtype)
 
         def launch(out: View, *given: int) -> None:
@@ -81,7 +82,7 @@ class _Diagonal:
 
 
 @cuda("_det", accepts=takes)
-def det(a: Any) -> Any:
+def det(a: Slot) -> Run:
     if not ready(a):
         return None
     d = _Diagonal(a.spec)
@@ -103,7 +104,7 @@ def det(a: Any) -> Any:
 
 
 @cuda("_slogdet", accepts=takes)
-def slogdet(a: Any) -> Any:
+def slogdet(a: Slot) -> Run:
     if not ready(a):
         return None
     d = _Diagonal(a.spec)
@@ -138,7 +139,7 @@ def _complex_slogdet(d: _Diagonal) -> Any:
 
 
 @cuda("_cofactor", accepts=takes)
-def cofactor(a: Any) -> Any:
+def cofactor(a: Slot) -> Run:
     if not ready(a):
         return None
     n, eps = a.shape[-1], float(dt.finfo(a.dtype).eps)
@@ -156,12 +157,12 @@ def cofactor(a: Any) -> Any:
         rest = across(reduced(_products, others, False, s.spec.dtype))
         phase = each(_A * _B, a=determinant(u), b=determinant(vh))
         scaled = each((conj(_X) if u.spec.dtype.is_complex else _X) * _S * _A, x=u, s=rest, a=phase)
-        return product(scaled, turned(adjoint_of(vh)))
+        return product(scaled, transposed(adjoint_of(vh)))
 
     def run(outs: list[View], a: View) -> None:
         inverse, info = empty(a.spec.like(a.spec.shape)), ints(a.spec, *a.spec.shape[:-2])
         called(linalg_solve.inv, [inverse, info], a, static=())
-        result = each(_X * _A, x=turned(inverse), a=determinant(a))
+        result = each(_X * _A, x=transposed(inverse), a=determinant(a))
         # With less than half of the digits right the two do not fit together any more.
         norms = largest_column(a), largest_column(inverse)
         with np.errstate(all="ignore"):
@@ -175,5 +176,5 @@ def cofactor(a: Any) -> Any:
     return run
 
 
-def _products(slot: Any, dims: Any, keepdim: bool, dtype: Any) -> Any:
+def _products(slot: Any, dims: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
     return reduction.prod(slot, dims[0], keepdim, dtype)

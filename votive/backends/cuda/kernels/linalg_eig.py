@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..libraries.cusolver import LETTER, LOWER, UPPER, Batch, P, copied, ints, library, takes, turned
+from ...common.slot import Slot
+from ..libraries.cusolver import LETTER, LOWER, UPPER, Batch, P, copied, ints, library, takes, transposed
 from ..programs.copy import copy_view
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 from .linalg_steps import SMALL, conjugated, ready, require_converged
 
 
 @cuda("_eigh", accepts=takes)
-def eigh(a: Any, uplo: str, vectors: bool) -> Any:
+def eigh(a: Slot, uplo: str, vectors: bool) -> Run:
     if not ready(a):
         return None
     n = a.shape[-1]
@@ -32,14 +32,13 @@ def eigh(a: Any, uplo: str, vectors: bool) -> Any:
             library.solve(name, *how, P(work.ptr), size, P(info.ptr), params, b.count)
         else:
             name = f"{letter}{stem}evd"
-            how = (int(vectors), side, n)
-            work, size = library.work(name, a.spec, *how, b.at(0), n, P(values.ptr))
+            work, size = library.work(name, a.spec, int(vectors), side, n, b.at(0), n, P(values.ptr))
             for i in range(b.count):
                 to = P(values.ptr + i * n * item)
-                library.solve(name, *how, b.at(i), n, to, P(work.ptr), size, P(info.ptr + 4 * i))
+                library.solve(name, int(vectors), side, n, b.at(i), n, to, P(work.ptr), size, P(info.ptr + 4 * i))
         require_converged("linalg.eigh", info)
         if vectors:
             turn(b.view)
-            copy_view(found, turned(b.view))
+            copy_view(found, transposed(b.view))
 
     return run

@@ -13,9 +13,11 @@ import triton
 import triton.language as tl
 
 from ....core import dtype as dt
-from ..libraries.cusolver import LETTER, TOGETHER, Batch, P, copied, ints, library, listed, takes, turned
+from ...common.slot import Slot
+from ..libraries.cusolver import LETTER, TOGETHER, Batch, P, copied, ints, library, listed, takes, transposed
 from ..programs.copy import copy_view
 from ..programs.program import Program
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View
@@ -28,7 +30,7 @@ def in_columns(a: View) -> View:
     Row-major memory would be factored as it is, for the transpose: but rounding then hides that
     two rows are alike, and a singular matrix has no zero pivot.
     """
-    return copied(turned(a))
+    return copied(transposed(a))
 
 
 def factored(a: View, pivots: View, info: View, shown: bool = False) -> None:
@@ -82,7 +84,7 @@ def substituted(lu: View, pivots: View, x: View, trans: int, which: np.ndarray[A
 
 
 @cuda("_lu_factor", accepts=takes)
-def lu_factor(a: Any) -> Any:
+def lu_factor(a: Slot) -> Run:
     if not ready(a):
         return None
 
@@ -90,7 +92,7 @@ def lu_factor(a: Any) -> Any:
         lu, pivots, info = outs
         columns = in_columns(a)
         factored(columns, pivots, info, shown=True)
-        copy_view(lu, turned(columns))
+        copy_view(lu, transposed(columns))
 
     return run
 
@@ -116,7 +118,7 @@ MOST_ROWS = 8192
 
 
 @cuda("_row_order", accepts=lambda pivots: pivots.dtype is dt.int32)
-def row_order(pivots: Any, rows: int) -> Any:
+def row_order(pivots: Slot, rows: int) -> Run:
     *batch, k = pivots.shape
     count = math.prod(batch)
     if not count or not rows or rows > MOST_ROWS:

@@ -11,9 +11,11 @@ import numpy as np
 from ....core import dtype as dt
 from ....formula import const, var, where
 from ....formula.expr import Expr, apply
+from ...common.slot import Slot
 from ..cpu_fallback import structured
 from ..libraries.cusolver import copied, fetched, moved, takes
 from ..programs.copy import copy_view
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from . import linalg_eig, linalg_qr
@@ -31,14 +33,14 @@ def _inverses(s: Expr, limit: Expr) -> Expr:
 
 
 @cuda("_pinv", accepts=lambda a, *_: takes(a))
-def pinv(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+def pinv(a: Slot, atol: Slot, rtol: Slot, hermitian: bool) -> Run:
     real = a.dtype.to_real()
     known = (dt.float32, dt.float64)
     if not ready(a) or atol.dtype not in known or rtol.dtype not in known:
         return None
 
     def run(outs: list[View], a: View, atol: View, rtol: View) -> None:
-        limits = {"a": with_last(atol), "b": with_last(rtol)}
+        limits: dict[str, Any] = {"a": with_last(atol), "b": with_last(rtol)}
         limit = apply("maximum", _A, _B * apply("maximum", apply("abs", _T), apply("abs", _L)))
         if hermitian:
             s, u = (empty(a.spec.like(a.spec.shape[:-1], dtype=real)), empty(a.spec.like(a.spec.shape)))
@@ -47,8 +49,7 @@ def pinv(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
         else:
             u, s, vh = decomposed(a)
             right, left = adjoint_of(vh), adjoint_of(u)
-        ends = {"t": with_last(s, 0), "l": with_last(s, -1)}
-        inverse = each(_inverses(_S, limit), s=s, **ends, **limits)
+        inverse = each(_inverses(_S, limit), s=s, t=with_last(s, 0), l=with_last(s, -1), **limits)
         scaled = each(_X * _S, x=right, s=across(inverse))
         copy_view(outs[0], product(scaled, left))
 
@@ -77,12 +78,11 @@ def _by_triangle(a: View, b: View) -> tuple[View, View]:
 
 
 @cuda("_lstsq", accepts=takes)
-def lstsq(a: Any, b: Any, rcond: float, driver: str) -> Any:
+def lstsq(a: Slot, b: Slot, rcond: float, driver: str) -> Run:
     if not ready(a, b):
         return None
-    *batch, m, n = a.shape
+    batch, (m, n) = a.shape[:-2], a.shape[-2:]
     k, eps = min(m, n), float(dt.finfo(a.dtype).eps)
-    batch = tuple(batch)
     zeros = np.zeros(batch)
 
     def report(outs: list[View], x: View, rank: Any, values: Any, info: Any) -> None:

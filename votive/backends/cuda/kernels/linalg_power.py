@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import numpy as np
 
 from ....core import dtype as dt
 from ....formula import var, where
 from ....formula.expr import apply
-from ...cpu.reference.linalg_power import DEGREE, LIMIT
+from ...common.matrix_exp import DEGREE, LIMIT, WEIGHTS
+from ...common.slot import Slot
 from ..libraries.cusolver import ints, moved, takes
 from ..programs.copy import copy_view
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from . import linalg_solve
@@ -29,24 +28,21 @@ def _solved(a: View, b: View) -> View:
 
 def _rational(a: View) -> View:
     """p(A) / p(-A), p the numerator of the approximant; even and odd powers are summed apart."""
-    weights = [
-        math.factorial(2 * DEGREE - j) // (math.factorial(DEGREE - j) * math.factorial(j)) for j in range(DEGREE + 1)
-    ]
     power = empty(a.spec.like(a.spec.shape))
     identity(power)
     square = product(a, a)
     scaled = _X * _S
-    even, odd = (each(scaled, x=power, s=float(w)) for w in weights[:2])
+    even, odd = (each(scaled, x=power, s=float(w)) for w in WEIGHTS[:2])
     for j in range(2, DEGREE + 1, 2):
         power = product(power, square)
-        even = each(_A + scaled, a=even, x=power, s=float(weights[j]))
-        odd = each(_A + scaled, a=odd, x=power, s=float(weights[j + 1]))
+        even = each(_A + scaled, a=even, x=power, s=float(WEIGHTS[j]))
+        odd = each(_A + scaled, a=odd, x=power, s=float(WEIGHTS[j + 1]))
     odd = product(a, odd)
     return _solved(each(_A - _B, a=even, b=odd), each(_A + _B, a=even, b=odd))
 
 
 @cuda("_matrix_exp", accepts=lambda a: takes(a) or a.dtype in dt.HALF)
-def matrix_exp(a: Any) -> Any:
+def matrix_exp(a: Slot) -> Run:
     if not ready(a):
         return None
     # Squaring doubles relative errors again and again, so narrow types are widened meanwhile.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
+from ....core import dtype as dt
+from ...common.slot import Slot
 from ..libraries.cusolver import (
     ADJOINT,
     LEFT,
@@ -17,17 +18,18 @@ from ..libraries.cusolver import (
     ints,
     library,
     takes,
-    turned,
+    transposed,
 )
 from ..programs.copy import copy_view
 from ..programs.index_space import window
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from . import diagonal
 from .linalg_steps import parted, ready
 
 
-def _kind(dtype: Any) -> tuple[str, str]:
+def _kind(dtype: dt.dtype) -> tuple[str, str]:
     """The letter of a type, and the prefix of its orthogonal (unitary) matrices."""
     return LETTER[dtype], "un" if dtype.is_complex else "or"
 
@@ -54,14 +56,14 @@ def reflectors(columns: View, tau: View) -> None:
 
 
 @cuda("_geqrf", accepts=takes)
-def geqrf(a: Any) -> Any:
+def geqrf(a: Slot) -> Run:
     if not ready(a):
         return None
 
     def run(outs: list[View], a: View) -> None:
-        columns = copied(turned(a))
+        columns = copied(transposed(a))
         reflectors(columns, outs[1])
-        copy_view(outs[0], turned(columns))
+        copy_view(outs[0], transposed(columns))
 
     return run
 
@@ -72,7 +74,7 @@ def _rows(v: View, n: int) -> View:
 
 
 @cuda("_qr", accepts=takes)
-def qr(a: Any, mode: str) -> Any:
+def qr(a: Slot, mode: str) -> Run:
     if not ready(a):
         return None
     *batch, m, n = a.shape
@@ -83,9 +85,9 @@ def qr(a: Any, mode: str) -> Any:
 
     def run(outs: list[View], a: View) -> None:
         q, r = outs
-        columns, tau = copied(turned(a)), empty(a.spec.like((math.prod(batch), k)))
+        columns, tau = copied(transposed(a)), empty(a.spec.like((math.prod(batch), k)))
         reflectors(columns, tau)
-        copy_view(r, _rows(turned(columns), wide))
+        copy_view(r, _rows(transposed(columns), wide))
         clean(r)
         if mode == "r":
             return
@@ -96,13 +98,13 @@ def qr(a: Any, mode: str) -> Any:
         work, size = library.work(name, a.spec, m, wide, k, b.at(0), m, P(tau.ptr))
         for i in range(b.count):
             library.solve(name, m, wide, k, b.at(i), m, P(tau.ptr + i * k * item), P(work.ptr), size, P(info.ptr))
-        copy_view(q, turned(vectors))
+        copy_view(q, transposed(vectors))
 
     return run
 
 
 @cuda("_reflect", accepts=takes)
-def reflect(v: Any, tau: Any, x: Any, back: bool) -> Any:
+def reflect(v: Slot, tau: Slot, x: Slot, back: bool) -> Run:
     if x.numel and not tau.shape[-1] and tau.shape[:-1] == x.shape[:-2]:  # no reflection at all
         return lambda outs, v, tau, x: copy_view(outs[0], x)
     if not ready(v, tau, x) or v.shape[:-2] != x.shape[:-2] or tau.shape[:-1] != x.shape[:-2]:
@@ -114,7 +116,7 @@ def reflect(v: Any, tau: Any, x: Any, back: bool) -> Any:
 
     def run(outs: list[View], v: View, tau: View, x: View) -> None:
         # The first k vectors, in columns: rows of the transposes.
-        b, c = Batch(copied(_rows(turned(v), k))), Batch(copied(turned(x)))
+        b, c = Batch(copied(_rows(transposed(v), k))), Batch(copied(transposed(x)))
         if not tau.spec.contiguous:
             tau = copied(tau)
         info, item = ints(x.spec, 1), x.spec.dtype.itemsize
@@ -122,6 +124,6 @@ def reflect(v: Any, tau: Any, x: Any, back: bool) -> Any:
         work, size = library.work(name, x.spec, *how, b.at(0), m, P(tau.ptr), c.at(0), m)
         for i in range(c.count):
             library.solve(name, *how, b.at(i), m, P(tau.ptr + i * k * item), c.at(i), m, P(work.ptr), size, P(info.ptr))
-        copy_view(outs[0], turned(c.view))
+        copy_view(outs[0], transposed(c.view))
 
     return run

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
-from ..libraries.cusolver import PLAIN, TRANSPOSED, ints, takes, turned
+from ...common.slot import Slot
+from ..libraries.cusolver import PLAIN, TRANSPOSED, ints, takes, transposed
 from ..programs.copy import copy_view
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 from .linalg_lu import factored, in_columns, substituted
@@ -15,7 +16,7 @@ from .linalg_triangular import offsets
 
 
 @cuda("_inv", accepts=takes)
-def inv(a: Any) -> Any:
+def inv(a: Slot) -> Run:
     """Row-major memory of the inverse is its transpose: that is what is solved for."""
     if not ready(a):
         return None
@@ -32,7 +33,7 @@ def inv(a: Any) -> Any:
 
 
 @cuda("_solve", accepts=takes)
-def solve(a: Any, b: Any) -> Any:
+def solve(a: Slot, b: Slot) -> Run:
     if not ready(a):
         return None
     *batch, n, _ = a.shape
@@ -46,6 +47,6 @@ def solve(a: Any, b: Any) -> Any:
         x = in_columns(stretched(b, out.spec))
         which = offsets(lu.spec, tuple(out.spec.shape[:-2])) // (n * n * lu.spec.dtype.itemsize)
         substituted(lu, pivots, x, PLAIN, which)
-        copy_view(out, turned(x))
+        copy_view(out, transposed(x))
 
     return run

@@ -17,14 +17,14 @@ from ....core.layout import Spec, broadcast_shapes, broadcast_strides
 from ....formula import Formula, var
 from ....formula.expr import Expr, apply, conj
 from ....formula.expr import conj as conjugate
-from ...cpu.native.rows import Slot
-from ..libraries.cusolver import fetched, library, turned
+from ...common.slot import Slot
+from ..libraries.cusolver import fetched, library, transposed
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
 from ..programs.pointwise import compile_formula
 from ..runtime.views import View, empty
 from . import reduction
-from .matmul.products import Planned
+from .matmul.plan import Planned
 
 _X = var("x")
 
@@ -58,7 +58,7 @@ def each(body: Expr, dtype: dt.dtype | None = None, **given: Any) -> View:
     shape = broadcast_shapes("step", *(v.spec.shape for v in views))
     out = views[0].spec.like(shape, dtype=dtype or views[0].spec.dtype)
     specs = tuple(v.spec if v.__class__ is View else None for v in given.values())
-    return _formula(body, tuple(given), specs, out)(*given.values())[1]  # type: ignore[no-any-return]
+    return _formula(body, tuple(given), specs, out)(*given.values())[1]
 
 
 def with_last(v: View, at: int | None = None) -> View:
@@ -78,7 +78,7 @@ def across(v: View) -> View:
     return View(v.ptr, spec, v.storage)
 
 
-def reduced(fn: Any, v: View, *static: Any, dtype: dt.dtype | None = None) -> View:
+def reduced(fn: Callable[..., Any], v: View, *static: Any, dtype: dt.dtype | None = None) -> View:
     """A row's reduction over the last dimension. `fn(slot, dims, keepdim, ...)` as rows are."""
     out = v.spec.like(v.spec.shape[:-1], dtype=dtype or v.spec.dtype)
     made = empty(out)
@@ -87,7 +87,7 @@ def reduced(fn: Any, v: View, *static: Any, dtype: dt.dtype | None = None) -> Vi
 
 
 @lru_cache(256)
-def _reducer(fn: Any, spec: Spec, static: tuple[Any, ...]) -> Any:
+def _reducer(fn: Callable[..., Any], spec: Spec, static: tuple[Any, ...]) -> Any:
     return fn(Slot(0, spec), (spec.ndim - 1,), *static)
 
 
@@ -110,14 +110,14 @@ def cast(v: View, dtype: dt.dtype) -> View:
 
 def adjoint_of(v: View) -> View:
     """The adjoint: conjugates, if there are any, in memory of their own."""
-    return turned(each(conj(_X), x=v) if v.spec.dtype.is_complex else v)
+    return transposed(each(conj(_X), x=v) if v.spec.dtype.is_complex else v)
 
 
 def largest_column(a: View) -> np.ndarray[Any, Any]:
     """The 1-norms of matrices, on the host."""
     real = a.spec.dtype.to_real()
-    sizes = each(apply("abs", _X), real, x=turned(a))
-    return fetched(reduced(reduction.sum_, sizes, False, real)).max(axis=-1)  # type: ignore[no-any-return]
+    sizes = each(apply("abs", _X), real, x=transposed(a))
+    return fetched(reduced(reduction.sum_, sizes, False, real)).max(axis=-1)
 
 
 def ready(*slots: Any) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..libraries.cusolver import LETTER, Batch, P, copied, ints, library, takes, turned
+from ...common.slot import Slot
+from ..libraries.cusolver import LETTER, Batch, P, copied, ints, library, takes, transposed
 from ..programs.copy import copy_view
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .linalg_steps import SMALL, called, conjugated, ready, require_converged
@@ -22,9 +24,9 @@ def singular(a: View, s: View, u: View, v: View, full: bool, vectors: bool) -> V
     item = s.spec.dtype.itemsize
     if m.count > 1 and rows <= SMALL and cols <= SMALL and (full or rows == cols):
         name = f"{letter}gesvdjBatched"
-        how = (int(vectors), rows, cols, m.at(0), rows, P(s.ptr), left.at(0), rows, right.at(0))
-        work, size = library.work(name, a.spec, *how, cols, last=(params, m.count))
-        library.solve(name, *how, cols, P(work.ptr), size, P(info.ptr), params, m.count)
+        given = (int(vectors), rows, cols, m.at(0), rows, P(s.ptr), left.at(0), rows, right.at(0))
+        work, size = library.work(name, a.spec, *given, cols, last=(params, m.count))
+        library.solve(name, *given, cols, P(work.ptr), size, P(info.ptr), params, m.count)
         return info
     name, econ = f"{letter}gesvdj", int(not full)
 
@@ -50,7 +52,7 @@ def singular(a: View, s: View, u: View, v: View, full: bool, vectors: bool) -> V
 
 
 @cuda("_svd", accepts=takes)
-def svd(a: Any, full: bool, vectors: bool) -> Any:
+def svd(a: Slot, full: bool, vectors: bool) -> Run:
     """Row-major memory holds A': its left vectors are conjugates of our right ones."""
     if not ready(a):
         return None
@@ -63,15 +65,15 @@ def svd(a: Any, full: bool, vectors: bool) -> Any:
         u, s, vh = outs
         if not vectors:
             # The library wants room for vectors even if it leaves it alone.
-            vh, u_turned = empty(a.spec.like((*batch, k, n))), empty(a.spec.like((*batch, k, m)))
-            info = singular(copied(a), s, vh, u_turned, False, False)
+            vh, u_transposed = empty(a.spec.like((*batch, k, n))), empty(a.spec.like((*batch, k, m)))
+            info = singular(copied(a), s, vh, u_transposed, False, False)
         else:
-            u_turned = empty(mine)
-            info = singular(copied(a), s, vh, u_turned, full, True)
+            u_transposed = empty(mine)
+            info = singular(copied(a), s, vh, u_transposed, full, True)
         require_converged("linalg.svd", info, s)
         if vectors:
-            turn(u_turned)
-            copy_view(u, turned(u_turned))
+            turn(u_transposed)
+            copy_view(u, transposed(u_transposed))
 
     return run
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....core.layout import Spec, broadcast_strides
+from ...common.slot import Slot
 from ..libraries.cusolver import (
     ADJOINT,
     LETTER,
@@ -28,11 +29,12 @@ from ..libraries.cusolver import (
     takes,
 )
 from ..programs.copy import copy_view
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 from .linalg_steps import stretched
 
-_ONE = {"S": c.c_float * 2, "D": c.c_double * 2, "C": c.c_float * 2, "Z": c.c_double * 2}
+_ONE: dict[str, Any] = {"S": c.c_float * 2, "D": c.c_double * 2, "C": c.c_float * 2, "Z": c.c_double * 2}
 
 
 def _leading(spec: Spec) -> int | None:
@@ -61,7 +63,7 @@ def solve_in(x: View, a: View, upper: bool, unit: bool, adjoint: bool = False) -
     if not spec.numel:
         return
     lead = _leading(a.spec)
-    other = None if lead is not None else _leading_turned(a.spec)
+    other = None if lead is not None else _leading_transposed(a.spec)
     if lead is None and other is None:
         a = copied(a)
         lead = n
@@ -87,7 +89,7 @@ def solve_in(x: View, a: View, upper: bool, unit: bool, adjoint: bool = False) -
     library.multiply(f"{letter}trsmBatched", *how, P(left.ptr), lda, P(right.ptr), k, len(places))
 
 
-def _leading_turned(spec: Spec) -> int | None:
+def _leading_transposed(spec: Spec) -> int | None:
     """The distance of columns in column-major matrices, or None."""
     swapped = (*spec.shape[:-2], spec.shape[-1], spec.shape[-2])
     strides = (*spec.strides[:-2], spec.strides[-1], spec.strides[-2])
@@ -95,7 +97,7 @@ def _leading_turned(spec: Spec) -> int | None:
 
 
 @cuda("_solve_triangular", accepts=takes)
-def solve_triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
+def solve_triangular(a: Slot, b: Slot, upper: bool, unit: bool) -> Run:
     if not library.load():
         return None
 

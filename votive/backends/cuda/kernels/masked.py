@@ -4,8 +4,6 @@ launch writes to memory of that size.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import triton
 import triton.language as tl
@@ -13,10 +11,12 @@ import triton.language as tl
 from ....core import dtype as dt
 from ....core.errors import fail
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..programs.index_space import word
-from ..programs.layouts import dense, written
-from ..programs.lines import scratch, shared
+from ..programs.layouts import contiguous, contiguous_output
+from ..programs.lines import scratch, shared_program
 from ..programs.program import pointer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty, to_device, to_host
 from .scatter_views import apart, start
@@ -33,36 +33,32 @@ def _count(counts, mask, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _select(out, x, mask, starts, n, BLOCK: tl.constexpr):
+def _chosen(mask, starts, n, BLOCK: tl.constexpr):
+    """(the places of a block, which of them are true, the number of each true one)."""
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     true = tl.load(mask + i, mask=i < n, other=0) != 0
     one = tl.where(true, 1, 0)
 
     at = tl.load(starts + tl.program_id(0)) + tl.cumsum(one, 0) - one
+    return i, true, at
 
+
+@triton.jit
+def _select(out, x, mask, starts, n, BLOCK: tl.constexpr):
+    i, true, at = _chosen(mask, starts, n, BLOCK)
     tl.store(out + at, tl.load(x + i, mask=true, other=0), mask=true)
 
 
 @triton.jit
 def _scatter(out, mask, source, starts, n, BLOCK: tl.constexpr):
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    true = tl.load(mask + i, mask=i < n, other=0) != 0
-    one = tl.where(true, 1, 0)
-
-    at = tl.load(starts + tl.program_id(0)) + tl.cumsum(one, 0) - one
-
+    i, true, at = _chosen(mask, starts, n, BLOCK)
     tl.store(out + i, tl.load(source + at, mask=true, other=0), mask=true)
 
 
 @triton.jit
 def _places(out, mask, starts, n, count, inner, size, BLOCK: tl.constexpr):
     # The coordinate of one dimension: how often `inner` fits into the place, modulo its size.
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    true = tl.load(mask + i, mask=i < n, other=0) != 0
-    one = tl.where(true, 1, 0)
-
-    at = tl.load(starts + tl.program_id(0)) + tl.cumsum(one, 0) - one
-
+    i, true, at = _chosen(mask, starts, n, BLOCK)
     tl.store(out + at, i // inner % size, mask=true)
 
 
@@ -70,7 +66,7 @@ def counted(mask: View) -> tuple[View, int]:
     """(how many true values lie before each block, how many there are); waits for the device."""
     n = mask.spec.numel
     blocks = max(-(-n // BLOCK), 1)
-    program = shared(_count, ["*i32", pointer(mask.spec.dtype), "i64"], {"BLOCK": BLOCK})
+    program = shared_program(_count, ["*i32", pointer(mask.spec.dtype), "i64"], {"BLOCK": BLOCK})
     counts = scratch(mask.spec, blocks, dt.int32)
     program((blocks,), counts.ptr, mask.ptr, n)
     host = np.empty(blocks, np.int32)
@@ -86,14 +82,14 @@ def _grid(n: int) -> tuple[int, ...]:
 
 
 @cuda("_masked_select")
-def masked_select(x: Any, mask: Any) -> Any:
+def masked_select(x: Slot, mask: Slot) -> Run:
     if word(x.dtype) is None:
         return None
     kind = word(x.dtype)
-    program = shared(_select, [kind, kind, "*u8", "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
+    program = shared_program(_select, [kind, kind, "*u8", "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
 
-    def run(outs: Any, x: View, mask: View) -> list[View]:
-        mask, x = dense(mask), dense(x)
+    def run(outs: list[View], x: View, mask: View) -> list[View]:
+        mask, x = contiguous(mask), contiguous(x)
         starts, count = counted(mask)
         made = empty(Spec(Layout((count,)), x.spec.dtype, x.spec.device))
         if count:
@@ -109,18 +105,18 @@ def too_few(have: int, count: int) -> None:
 
 
 @cuda("_masked_scatter", into=True)
-def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+def masked_scatter(x: Slot, mask: Slot, source: Slot) -> Run:
     if word(x.dtype) is None:
         return None
     kind = word(x.dtype)
-    program = shared(_scatter, [kind, "*u8", kind, "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
+    program = shared_program(_scatter, [kind, "*u8", kind, "*i64", "i64"], {"BLOCK": BLOCK})  # type: ignore[list-item]
 
     def run(outs: list[View], x: View, mask: View, source: View) -> None:
-        mask = dense(mask)
+        mask = contiguous(mask)
         starts, count = counted(mask)
         if source.spec.numel < count:
             too_few(source.spec.numel, count)
-        source = dense(apart(source, outs[0]))
+        source = contiguous(apart(source, outs[0]))
         start(outs[0], x)
         if not count:
             return
@@ -128,8 +124,8 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
         if outs[0].spec.contiguous:
             program(_grid(n), outs[0].ptr, mask.ptr, source.ptr, starts.ptr, n)
             return
-        begun = dense(outs[0])
-        with written(outs[0]) as to:
+        begun = contiguous(outs[0])
+        with contiguous_output(outs[0]) as to:
             from ..programs.copy import copy_view
 
             copy_view(to, begun)
@@ -139,13 +135,13 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 
 
 @cuda("_nonzero")
-def nonzero(x: Any) -> Any:
+def nonzero(x: Slot) -> Run:
     if x.dtype.is_complex:
         return None
-    program = shared(_places, ["*i64", pointer(x.dtype), "*i64", "i64", "i64", "i64", "i64"], {"BLOCK": BLOCK})
+    program = shared_program(_places, ["*i64", pointer(x.dtype), "*i64", "i64", "i64", "i64", "i64"], {"BLOCK": BLOCK})
 
-    def run(outs: Any, x: View) -> list[View]:
-        x = dense(x)
+    def run(outs: list[View], x: View) -> list[View]:
+        x = contiguous(x)
         starts, count = counted(x)
         shape, n = x.spec.shape, x.spec.numel
         made = empty(Spec(Layout((len(shape), count)), dt.int64, x.spec.device))

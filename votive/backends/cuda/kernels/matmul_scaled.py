@@ -11,16 +11,18 @@ import triton.language as tl
 
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from .. import runtime as rt
 from ..libraries import cublas
 from ..programs.copy import copy_view
-from ..programs.layouts import dense
+from ..programs.layouts import contiguous
 from ..programs.program import TYPE, Program
+from ..programs.types import Run
 from ..rows import cuda
-from ..runtime.autotune import Ways
+from ..runtime.autotune import Autotuned
 from ..runtime.views import View, empty, zero
 from .matmul.kernels import Whole
-from .matmul.plan import turned
+from .matmul.plan import transposed
 from .matmul.tiles import GROUP, place
 from .matmul_gradient import library, side
 
@@ -145,8 +147,8 @@ def _moved(v: View, to: Spec) -> View:
     if v.spec is to:
         return v
     if to.contiguous:
-        return dense(v)
-    made = dense(View(v.ptr, turned(v.spec), v.storage))
+        return contiguous(v)
+    made = contiguous(View(v.ptr, transposed(v.spec), v.storage))
     return View(made.ptr, to, made.storage)
 
 
@@ -165,8 +167,15 @@ def _work(a: Spec, b: Spec) -> int:
 
 @cuda("_scaled_product")
 def scaled_product(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any, scale_result: Any, dtype: dt.dtype, fast: bool
-) -> Any:
+    a: Slot,
+    b: Slot,
+    scale_a: Slot,
+    scale_b: Slot,
+    bias: Slot | None,
+    scale_result: Slot | None,
+    dtype: dt.dtype,
+    fast: bool,
+) -> Run:
     if not a.shape[0] or not b.shape[1]:
         return lambda outs, *given: None
     by_rows = scale_a.numel > 1 or scale_b.numel > 1
@@ -174,25 +183,25 @@ def scaled_product(
     left, right = _along(a.spec, b.spec)
     own = Bytes(left, right, dtype, scaled=True, by_rows=by_rows, bias=kind, result=scale_result is not None, fast=fast)
 
-    def apart(outs: list[View], a: View, b: View, sa: View, sb: View, bias: Any, sr: Any) -> None:
+    def apart(outs: list[View], a: View, b: View, sa: View, sb: View, bias: View | None, sr: Any) -> None:
         a, b = _moved(a, left), _moved(b, right)
         places = (0 if v is None else v.ptr for v in (sa, sb, bias, sr))
         own(a.ptr, b.ptr, outs[0].ptr, *places)
 
-    ways: list[Any] = [apart]
-    joined = _scaled_by_library(left, right, by_rows, kind, dtype, fast)
-    if joined is not None:
-        ways.insert(0, joined)
-    choose = Ways(ways, _work(a.spec, b.spec))
+    candidates: list[Any] = [apart]
+    fused = _scaled_by_library(left, right, by_rows, kind, dtype, fast)
+    if fused is not None:
+        candidates.insert(0, fused)
+    choose = Autotuned(candidates, _work(a.spec, b.spec))
 
-    def run(outs: list[View], a: View, b: View, sa: View, sb: View, bias: Any, sr: Any) -> None:
-        choose(outs, a, b, sa, sb, None if bias is None else dense(bias), sr)
+    def run(outs: list[View], a: View, b: View, sa: View, sb: View, bias: View | None, sr: Any) -> None:
+        choose(outs, a, b, sa, sb, None if bias is None else contiguous(bias), sr)
 
     return run
 
 
 def _scaled_by_library(a: Spec, b: Spec, by_rows: bool, bias: dt.dtype | None, out: dt.dtype, fast: bool) -> Any:
-    """The library's way, or None: it wants sizes in sixteens, and a bias of the result's type."""
+    """The library's product, or None: it wants sizes in sixteens, and a bias of the result's type."""
     if a.shape[1] % 16 or b.shape[1] % 16 or not cublas.library.load():
         return None
     narrow = out in dt.FLOAT8
@@ -214,7 +223,7 @@ def _scaled_by_library(a: Spec, b: Spec, by_rows: bool, bias: dt.dtype | None, o
     if made is None:
         return None
 
-    def run(outs: list[View], a: View, b: View, sa: View, sb: View, bias: Any, sr: Any) -> None:
+    def run(outs: list[View], a: View, b: View, sa: View, sb: View, bias: View | None, sr: View | None) -> None:
         a, b = _moved(a, left), _moved(b, right)
         sa, sb = _aligned(sa), _aligned(sb)
         # In columns: the right operand comes first.
@@ -232,20 +241,20 @@ def _scaled_by_library(a: Spec, b: Spec, by_rows: bool, bias: dt.dtype | None, o
 
 
 @cuda("_whole_product")
-def whole_product(a: Any, b: Any) -> Any:
+def whole_product(a: Slot, b: Slot) -> Run:
     if not a.numel or not b.numel:
-        return lambda outs, a, b: outs[0].spec.numel and zero(outs[0])
+        return lambda outs, a, b: zero(outs[0])
     out = a.spec.like((a.shape[0], b.shape[1]), dtype=dt.int32)
     if a.dtype is dt.uint8:  # tensor cores multiply only what is alike
         whole = Whole(side(a.spec), side(b.spec), side(out), 1, False, False, "")
         return lambda outs, a, b: whole(a.ptr, b.ptr, outs[0].ptr)
     left, right = _along(a.spec, b.spec)
-    ways: list[Any] = [_copied(Bytes(left, right, dt.int32), left, right)]
+    candidates: list[Any] = [_copied(Bytes(left, right, dt.int32), left, right)]
     for first, second in dict.fromkeys(((left, right), (a.spec, b.spec))):
         made = library(first, second, out)
         if made is not None:
-            ways.insert(0, _copied(made, first, second))
-    return Ways(ways, _work(a.spec, b.spec))
+            candidates.insert(0, _copied(made, first, second))
+    return Autotuned(candidates, _work(a.spec, b.spec))
 
 
 def _copied(product: Any, left: Spec, right: Spec) -> Any:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import Spec, contiguous_strides
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
 from ..programs.gather import Rule, taken
-from ..programs.index_space import Places, added, by_spec, without, word
+from ..programs.index_space import IndexSpace, added, cached_by_spec, without, word
 from ..programs.program import pointer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -20,7 +21,7 @@ def _source(size: int, before: int, after: int, mode: str) -> Rule:
     """Where a padded position's value comes from."""
     first, last = max(-before, 0), size - max(-after, 0)
 
-    def rule(p: Places, d: int, c: str) -> str:
+    def rule(p: IndexSpace, d: int, c: str) -> str:
         top, b = p.arg(f"top{d}", size - 1), p.arg(f"before{d}", before)
         at = f"({c} - {b})"
         if mode == "constant":
@@ -37,7 +38,7 @@ def _source(size: int, before: int, after: int, mode: str) -> Rule:
     return rule
 
 
-def rules_of(shape: Any, pad: Any, mode: str) -> dict[int, Rule]:
+def rules_of(shape: tuple[int, ...], pad: tuple[int, ...], mode: str) -> dict[int, Rule]:
     rules = {}
     for i in range(len(pad) // 2):
         before, after = pad[2 * i], pad[2 * i + 1]
@@ -47,7 +48,7 @@ def rules_of(shape: Any, pad: Any, mode: str) -> dict[int, Rule]:
     return rules
 
 
-def _padded(shape: Any, pad: Any) -> tuple[int, ...]:
+def _padded(shape: tuple[int, ...], pad: tuple[int, ...]) -> tuple[int, ...]:
     out = list(shape)
     for i in range(len(pad) // 2):
         out[-1 - i] += pad[2 * i] + pad[2 * i + 1]
@@ -55,18 +56,18 @@ def _padded(shape: Any, pad: Any) -> tuple[int, ...]:
 
 
 @cuda("_pad")
-def pad(x: Any, pad: Any, mode: str) -> Any:
+def pad(x: Slot, pad: tuple[int, ...], mode: str) -> Run:
     if word(x.dtype) is None:
         return None
     if 0 in _padded(x.shape, pad):
         return lambda outs, x: None
     rules = rules_of(x.shape, pad, mode)
-    find = by_spec(lambda s: taken(f"pad_{mode}", x, s.shape, s.strides, rules))
+    find = cached_by_spec(lambda s: taken(f"pad_{mode}", x, s.shape, s.strides, rules))
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
 
 
 @cuda("_pad_transpose")
-def pad_transpose(x: Any, size: Any, pad: Any, mode: str) -> Any:
+def pad_transpose(x: Slot, size: tuple[int, ...], pad: tuple[int, ...], mode: str) -> Run:
     """The gradient of padding: each place adds to where its value came from."""
     if x.dtype not in (dt.float32, dt.float64, *dt.HALF):
         return None
@@ -75,7 +76,7 @@ def pad_transpose(x: Any, size: Any, pad: Any, mode: str) -> Any:
     strides = contiguous_strides(shape)
     rules = rules_of(shape, pad, mode)
     dims = tuple(rules)
-    p = Places(x.shape, [x.strides, without(strides, *dims)], apart=dims, reach=math.prod(shape))
+    p = IndexSpace(x.shape, [x.strides, without(strides, *dims)], apart=dims, reach=math.prod(shape))
     parts = []
     for d, rule in rules.items():
         p.add(f"c{d} = {rule(p, d, p.at(d))}")

@@ -8,8 +8,9 @@ import triton
 import triton.language as tl
 
 from ....core import dtype as dt
+from ...common.slot import Slot
 from ..programs.program import Program, pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View
 
@@ -88,17 +89,17 @@ def _products(o, g, x, rows, length, size, new, taps, orig, offset, op, ok, sg, 
     tl.store(o + phase * op + k * ok, total)
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: Slot) -> Any:
     return tl.float64 if x.dtype is dt.float64 else tl.float32
 
 
-def _kinds(x: Any, ints: int) -> list[str]:
+def _kinds(x: Slot, ints: int) -> list[str]:
     # Products of places and rates stay below 2^31 for signals of 100 million samples.
     return [pointer(x.dtype)] * 3 + ["i64" if x.numel >= 2**24 else "i32"] * ints + ["i64"] * 6
 
 
 @cuda("_polyphase", accepts=floats)
-def polyphase(x: Any, kernel: Any, orig: int, offset: int, length: int) -> Any:
+def polyphase(x: Slot, kernel: Slot, orig: int, offset: int, length: int) -> Run:
     if not x.shape[0] * length:
         return lambda outs, x, kernel: None
     program = Program(_polyphase, _kinds(x, 6), {"WIDE": _wide(x), "BLOCK": BLOCK})
@@ -113,7 +114,7 @@ def polyphase(x: Any, kernel: Any, orig: int, offset: int, length: int) -> Any:
 
 
 @cuda("_polyphase_transposed", accepts=floats)
-def polyphase_transposed(g: Any, kernel: Any, orig: int, offset: int, length: int) -> Any:
+def polyphase_transposed(g: Slot, kernel: Slot, orig: int, offset: int, length: int) -> Run:
     if not g.shape[0] * length:
         return lambda outs, g, kernel: None
     new, taps = kernel.shape
@@ -129,7 +130,7 @@ def polyphase_transposed(g: Any, kernel: Any, orig: int, offset: int, length: in
 
 
 @cuda("_polyphase_products", accepts=floats)
-def polyphase_products(g: Any, x: Any, orig: int, offset: int, new: int, taps: int) -> Any:
+def polyphase_products(g: Slot, x: Slot, orig: int, offset: int, new: int, taps: int) -> Run:
     if not new * taps:
         return lambda outs, g, x: None
     program = Program(_products, _kinds(x, 7), {"BLOCK": BLOCK})

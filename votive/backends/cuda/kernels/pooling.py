@@ -12,17 +12,18 @@ import numpy as np
 
 from ....core import dtype as dt
 from ....core.layout import Spec
-from ...cpu.reference.pooling import taps_within
+from ...common.slot import Slot
+from ...common.windows import taps_within
 from ..programs.copy import copy_view
-from ..programs.index_space import Places, added, by_spec, without
+from ..programs.index_space import IndexSpace, added, cached_by_spec, without
 from ..programs.program import pointer
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import SUMS, reach, spot, summed
 
 
-def numbers(*specs: Any) -> bool:
+def numbers(*specs: Spec) -> bool:
     """Floats or integers."""
     return specs[0].dtype in SUMS and specs[0].dtype is not dt.bool_
 
@@ -37,14 +38,14 @@ class Box:
     these make.
     """
 
-    low: Callable[[Places, str, str], str]
-    high: Callable[[Places, str, str], str]
+    low: Callable[[IndexSpace, str, str], str]
+    high: Callable[[IndexSpace, str, str], str]
     most: int
-    count: Callable[[Places, str, str], str] | None = None
+    count: Callable[[IndexSpace, str, str], str] | None = None
     far: int = 0
 
 
-def boxed(name: str, x: Any, n: int, boxes: list[Box], divisor: float | None, from_source: bool) -> Any:
+def boxed(name: str, x: Slot, n: int, boxes: list[Box], divisor: float | None, from_source: bool) -> Any:
     """`find(spec of the result)(out, x)`: sums over boxes of the last n dimensions, divided."""
     whole = not x.dtype.is_floating_point
     wide = "tl.int64" if whole else "tl.float64" if x.dtype is dt.float64 else "tl.float32"
@@ -54,7 +55,7 @@ def boxed(name: str, x: Any, n: int, boxes: list[Box], divisor: float | None, fr
     far = max(reach(x), *(box.far for box in boxes))
 
     def build(out: Spec) -> Any:
-        p = Places(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=far)
+        p = IndexSpace(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=far)
         lines = [f"acc = (r * 0 + n * 0).to({wide})"]
         for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
             at, tag = p.at(d), f"d{k}"
@@ -88,7 +89,7 @@ def boxed(name: str, x: Any, n: int, boxes: list[Box], divisor: float | None, fr
         lines.append(p.store("acc.to(o.dtype.element_ty)"))
         return p.kernel(name, {"o": pointer(out.dtype), "x": pointer(x.dtype)}, lines)
 
-    return by_spec(build)
+    return cached_by_spec(build)
 
 
 def span(i: int, o: int, k: int, s: int, p: int, d: int = 1) -> int:
@@ -99,20 +100,20 @@ def span(i: int, o: int, k: int, s: int, p: int, d: int = 1) -> int:
 def _window(i: int, o: int, k: int, s: int, p_: int, include_pad: bool) -> Box:
     """The boxes of an average over windows."""
 
-    def start(p: Places, o: str, t: str) -> str:
+    def start(p: IndexSpace, o: str, t: str) -> str:
         return f"({o} * {p.arg(f'{t}_s', s)} - {p.arg(f'{t}_p', p_)})"
 
-    def low(p: Places, o: str, t: str) -> str:
+    def low(p: IndexSpace, o: str, t: str) -> str:
         return f"tl.maximum({start(p, o, t)}, 0)"
 
-    def end(p: Places, o: str, t: str) -> str:
+    def end(p: IndexSpace, o: str, t: str) -> str:
         room = p.arg(f"{t}_room", i + p_)
         return f"tl.minimum({start(p, o, t)} + {p.arg(f'{t}_k', k)}, {room})"
 
-    def high(p: Places, o: str, t: str) -> str:
+    def high(p: IndexSpace, o: str, t: str) -> str:
         return f"tl.minimum({end(p, o, t)}, {p.arg(f'{t}_i', i)})"
 
-    def count(p: Places, o: str, t: str) -> str:
+    def count(p: IndexSpace, o: str, t: str) -> str:
         if include_pad:
             return f"({end(p, o, t)} - {start(p, o, t)})"
         return f"({high(p, o, t)} - {low(p, o, t)})"
@@ -123,14 +124,14 @@ def _window(i: int, o: int, k: int, s: int, p_: int, include_pad: bool) -> Box:
 def _covering(i: int, places: int, k: int, s: int, p_: int, count: Any) -> Box:
     """Which windows hold an element: those that start no later, and end after it."""
 
-    def low(p: Places, e: str, t: str) -> str:
+    def low(p: IndexSpace, e: str, t: str) -> str:
         step = p.arg(f"{t}_s", s)
         back = p.arg(f"{t}_back", k - 1 - p_) if k - 1 - p_ >= 0 else f"-{p.arg(f'{t}_ahead', p_ - k + 1)}"
         return (
             f"tl.maximum(({e} - ({back}) + {step} - 1) // {step}, 0)" if s > 1 else (f"tl.maximum({e} - ({back}), 0)")
         )
 
-    def high(p: Places, e: str, t: str) -> str:
+    def high(p: IndexSpace, e: str, t: str) -> str:
         step = p.arg(f"{t}_s", s)
         last = f"({e} + {p.arg(f'{t}_p', p_)}) // {step} + 1"
         return f"tl.minimum({last}, {p.arg(f'{t}_o', places)})"
@@ -139,7 +140,15 @@ def _covering(i: int, places: int, k: int, s: int, p_: int, count: Any) -> Box:
 
 
 @cuda("_avg_pool", accepts=numbers)
-def avg_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any) -> Any:
+def avg_pool(
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    include_pad: bool,
+    divisor: int | None,
+) -> Run:
     n = len(size)
     boxes = [
         _window(i, o, k, s, p, include_pad)
@@ -151,8 +160,14 @@ def avg_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_
 
 @cuda("_avg_pool_transpose", accepts=floats)
 def avg_pool_transpose(
-    x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any
-) -> Any:
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    include_pad: bool,
+    divisor: int | None,
+) -> Run:
     n = len(size)
     boxes = []
     for i, o, k, s, p in zip(size, x.shape[-n:], kernel, stride, padding, strict=True):
@@ -162,7 +177,15 @@ def avg_pool_transpose(
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
 
 
-def _largest(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, named: bool) -> Any:
+def _largest(
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    named: bool,
+) -> Any:
     """The largest value of each window; `named`: and its place."""
     n = len(size)
     sizes = x.shape[x.ndim - n :]
@@ -178,7 +201,7 @@ def _largest(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation
 
     def build(out: Spec) -> Any:
         strides = [out.strides, without(x.strides, *dims)]
-        p = Places(out.shape, strides, apart=dims, reach=far)
+        p = IndexSpace(out.shape, strides, apart=dims, reach=far)
         lines = [f"best = tl.full((BM, BN), {low}, {kind})", "at = r * 0 + n * 0 - 1"]
         pad, good, offset, flat = "", "inside", p.offsets[1] or "0", "0"
         for k, d in enumerate(dims):
@@ -197,21 +220,24 @@ def _largest(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation
             good += f" & (c{k} >= 0) & (c{k} < {size_})"
             offset += f" + c{k} * {p.arg(f'xs{k}', x.strides[d])}"
             flat = f"({flat}) * {size_} + c{k}"
-        lines += [
-            f"{pad}good = {good}",
-            f"{pad}v = tl.load(x + ({offset} + r * 0 + n * 0), mask=good, other=0).to({kind})",
-            # Among equals the first counts, among NaN the last.
-            f"{pad}better = good & ((v > best) | (v != v) | (at < 0))",
-            f"{pad}best = tl.where(better, v, best)",
-            f"{pad}at = tl.where(better, {flat}, at)",
-            p.store("best.to(o.dtype.element_ty)"),
-        ]
-        types = {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype)}
-        if named:
-            lines.append(p.store("at.to(tl.int64)", pointer="places"))
-        return p.kernel("max_pool", types, lines)
+        lines += largest(p, pad, good, offset, flat, kind, named)
+        return p.kernel("max_pool", {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype)}, lines)
 
-    return with_places(by_spec(build), named)
+    return with_places(cached_by_spec(build), named)
+
+
+def largest(p: IndexSpace, pad: str, good: str, offset: str, flat: str, kind: str, named: bool = True) -> list[str]:
+    """Lines inside loops over a box that keep the largest value and its place, and lines that store them."""
+    lines = [
+        f"{pad}good = {good}",
+        f"{pad}v = tl.load(x + ({offset} + r * 0 + n * 0), mask=good, other=0).to({kind})",
+        # Among equals the first counts, among NaN the last.
+        f"{pad}better = good & ((v > best) | (v != v) | (at < 0))",
+        f"{pad}best = tl.where(better, v, best)",
+        f"{pad}at = tl.where(better, {flat}, at)",
+        p.store("best.to(o.dtype.element_ty)"),
+    ]
+    return [*lines, p.store("at.to(tl.int64)", pointer="places")] if named else lines
 
 
 def with_places(find: Any, named: bool = True) -> Any:
@@ -229,12 +255,26 @@ def with_places(find: Any, named: bool = True) -> Any:
 
 
 @cuda("_max_pool", accepts=numbers)
-def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def max_pool(
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Run:
     return _largest(x, size, kernel, stride, padding, dilation, True)
 
 
 @cuda("_max_pool_values", accepts=numbers)
-def max_pool_values(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def max_pool_values(
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Run:
     return _largest(x, size, kernel, stride, padding, dilation, False)
 
 
@@ -243,13 +283,13 @@ def _lowest(dtype: dt.dtype) -> int:
 
 
 @cuda("_max_pool_transpose", accepts=numbers)
-def max_pool_transpose(g: Any, index: Any, size: Any) -> Any:
+def max_pool_transpose(g: Slot, index: Slot, size: tuple[int, ...]) -> Run:
     n = len(size)
     first = g.ndim - n
 
     def build(out: Spec) -> Any:
         kept = (*out.strides[:first], *(0,) * n)
-        p = Places(g.shape, [kept, index.strides, g.strides], reach=reach(out), order=2)
+        p = IndexSpace(g.shape, [kept, index.strides, g.strides], reach=reach(out), order=2)
         lines, rest = [f"i = {p.load('index', 1)}.to(tl.int64)"], "i"
         terms = []
         for d in range(n - 1, -1, -1):
@@ -266,7 +306,7 @@ def max_pool_transpose(g: Any, index: Any, size: Any) -> Any:
         types = {"o": pointer(SUMS[g.dtype]), "g": pointer(g.dtype), "index": pointer(index.dtype)}
         return p.kernel("put_back", types, lines)
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def run(outs: list[View], g: View, index: View) -> None:
         with summed(outs[0], None) as to:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
+from ....core.device import device
 from ....core.layout import Layout, Spec
-from ...cpu.reference.ranges import triangle as _triangle_by_numpy
-from ..programs.index_space import Places
+from ...common.slot import Slot
+from ..programs.index_space import IndexSpace
 from ..programs.program import TYPE, pointer
+from ..programs.types import Run
 from ..rows import cuda
-from ..runtime.views import empty, to_device
+from ..runtime.views import View, empty, to_device
 
 
 def _stored(dtype: dt.dtype) -> list[str]:
@@ -26,11 +28,11 @@ def _stored(dtype: dt.dtype) -> list[str]:
 
 
 @cuda("_arange")
-def arange(start: Any, step: Any, size: int, dtype: dt.dtype, device: Any) -> Any:
+def arange(start: Slot, step: Slot, size: int, dtype: dt.dtype, device: device) -> Run:
     if dtype not in TYPE or any(isinstance(v.spec, complex) for v in (start, step)):
         return None
     kind = ("i64", int) if dtype.category == dt.INT else ("fp64", float)
-    p = Places((size,), [(1,)], apart=(0,))
+    p = IndexSpace((size,), [(1,)], apart=(0,))
     y = "y = start + n.to(tl.int64) * step" if kind[0] == "i64" else ("y = start + n.to(tl.float64) * step")
     body = [y, *_stored(dtype), p.store("y.to(o.dtype.element_ty)")]
     run = p.kernel("arange", {"o": pointer(dtype), "start": kind[0], "step": kind[0]}, body)
@@ -38,7 +40,7 @@ def arange(start: Any, step: Any, size: int, dtype: dt.dtype, device: Any) -> An
 
 
 def _spaced(name: str, steps: int, dtype: dt.dtype, power: list[str], types: dict[str, str]) -> Any:
-    p = Places((steps,), [(1,)], apart=(0,))
+    p = IndexSpace((steps,), [(1,)], apart=(0,))
     # Counted from the nearer end, so that both are exact.
     body = [
         "i = n.to(tl.float64)",
@@ -62,7 +64,7 @@ def _ends(start: Any, end: Any, steps: int, dtype: dt.dtype) -> tuple[float, ...
 
 
 @cuda("_linspace")
-def linspace(start: Any, end: Any, steps: int, dtype: dt.dtype, device: Any) -> Any:
+def linspace(start: Slot, end: Slot, steps: int, dtype: dt.dtype, device: device) -> Run:
     if dtype not in TYPE or any(isinstance(v.spec, complex) for v in (start, end)):
         return None
     run = _spaced("linspace", steps, dtype, [], {})
@@ -70,13 +72,13 @@ def linspace(start: Any, end: Any, steps: int, dtype: dt.dtype, device: Any) -> 
 
 
 @cuda("_logspace")
-def logspace(start: Any, end: Any, steps: int, base: Any, dtype: dt.dtype, device: Any) -> Any:
+def logspace(start: Slot, end: Slot, steps: int, base: float, dtype: dt.dtype, device: device) -> Run:
     if dtype not in TYPE or any(isinstance(v.spec, complex) for v in (start, end)):
         return None
     power = ["y = m.f_pow(base + y * 0, y)"]
     run = _spaced("logspace", steps, dtype, power, {"base": "fp64"})
 
-    def launch(outs: Any, start: Any, end: Any, *rest: Any) -> None:
+    def launch(outs: list[View], start: Any, end: Any, *rest: Any) -> None:
         b = rest[0] if rest else base
         run(outs[0].ptr, *_ends(start, end, steps, dtype), float(b))
 
@@ -84,18 +86,17 @@ def logspace(start: Any, end: Any, steps: int, base: Any, dtype: dt.dtype, devic
 
 
 @cuda("_triangle")
-def triangle(row: int, col: int, offset: int, lower: bool, dtype: dt.dtype, device: Any) -> Any:
-    def run(outs: Any) -> None:
+def triangle(row: int, col: int, offset: int, lower: bool, dtype: dt.dtype, device: device) -> Run:
+    def run(outs: list[View]) -> None:
         # Known on the host already: made there and copied.
-        made = np.empty(outs[0].spec.shape, dtype.np)
-        _triangle_by_numpy(row, col, offset, lower, dtype, device, made)
-        to_device(outs[0].ptr, made)
+        made = np.tril_indices(row, offset, col) if lower else np.triu_indices(row, offset, col)
+        to_device(outs[0].ptr, np.array(made, dtype.np))
 
     return run
 
 
 @cuda("_choose")
-def choose(n: int, r: int, with_replacement: bool, device: Any) -> Any:
+def choose(n: int, r: int, with_replacement: bool, device: device) -> Run:
     """Row k counts down: for each candidate, how many combinations begin with it."""
     # ways[c][left]: how to choose the rest once c is taken as the first of `left`.
     ways = np.zeros((n + 1, r + 1), np.int64)
@@ -104,7 +105,7 @@ def choose(n: int, r: int, with_replacement: bool, device: Any) -> Any:
             among = n - c + left - 2 if with_replacement else n - c - 1
             ways[c, left] = math.comb(among, left - 1)
     count = math.comb(n + r - 1, r) if with_replacement else math.comb(n, r)
-    p = Places((count if n else 0,), [(r,)], apart=(0,), reach=count * r)
+    p = IndexSpace((count if n else 0,), [(r,)], apart=(0,), reach=count * r)
     width, steps = p.arg("width", r + 1), p.arg("steps", n + r)
     again = "0" if with_replacement else "1"
     run = p.kernel(
@@ -126,7 +127,7 @@ def choose(n: int, r: int, with_replacement: bool, device: Any) -> Any:
         ],
     )
 
-    def launch(outs: Any) -> None:
+    def launch(outs: list[View]) -> None:
         if outs[0].spec.numel:
             table = empty(Spec(Layout(ways.shape), dt.int64, outs[0].spec.device))
             to_device(table.ptr, ways)

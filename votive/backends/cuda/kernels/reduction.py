@@ -12,13 +12,13 @@ from ....core import dtype as dt
 from ....core.layout import Spec
 from ....formula import const, var
 from ....formula.expr import apply
-from ...cpu.native.rows import Slot
+from ...common.slot import Slot
 from ..device import math as m
 from ..programs.copy import copy_view
-from ..programs.layouts import block, dense, row_stride
+from ..programs.layouts import contiguous, row_block, row_stride
 from ..programs.program import TYPE, Program, pointer
 from ..programs.reduction import row_reducer
-from ..programs.types import wide
+from ..programs.types import Run, wide
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -26,14 +26,14 @@ _X = var("x")
 
 
 @cuda("sum")
-def sum_(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
+def sum_(x: Slot, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Run:
     if dtype is dt.bool_:
         return row_reducer(x, dim, dtype, "any", apply("ne", _X, const(0)))
     return row_reducer(x, dim, dtype, "sum")
 
 
 @cuda("nansum")
-def nansum(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
+def nansum(x: Slot, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Run:
     if not x.dtype.is_floating_point:
         return sum_(x, dim, keepdim, dtype)
     if not dtype.is_floating_point:
@@ -42,7 +42,7 @@ def nansum(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
 
 
 @cuda("mean")
-def mean(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
+def mean(x: Slot, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Run:
     if not dtype.is_floating_point:
         return None
     n = _count(x.shape, dim)
@@ -50,7 +50,7 @@ def mean(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
 
 
 @cuda("prod")
-def prod(x: Any, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Any:
+def prod(x: Slot, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Run:
     dims = tuple(range(x.ndim)) if dim is None or x.ndim == 0 else (dim,)
     if dtype is dt.bool_:
         return row_reducer(x, dims, dtype, "all", apply("ne", _X, const(0)))
@@ -58,17 +58,17 @@ def prod(x: Any, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Any:
 
 
 @cuda("all")
-def all_(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+def all_(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
     return row_reducer(x, dim, dt.bool_, "all", apply("ne", _X, const(0)), compute=dt.int32)
 
 
 @cuda("any")
-def any_(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+def any_(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
     return row_reducer(x, dim, dt.bool_, "any", apply("ne", _X, const(0)), compute=dt.int32)
 
 
 @cuda("count_nonzero")
-def count_nonzero(x: Any, dim: tuple[int, ...]) -> Any:
+def count_nonzero(x: Slot, dim: tuple[int, ...]) -> Run:
     return row_reducer(x, dim, dt.int64, "sum", apply("ne", _X, const(0)))
 
 
@@ -104,7 +104,7 @@ def _of_integers(made: Spec, dim: tuple[int, ...], keepdim: bool) -> Any:
 
 
 @cuda("logsumexp", accepts=lambda x: x.dtype in TYPE)
-def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+def logsumexp(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
     """The reduced dimensions are brought to the end; several are joined by a copy."""
     spec: Spec = x.spec
     if not spec.dtype.is_floating_point:
@@ -112,15 +112,15 @@ def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     kept = [d for d in range(spec.ndim) if d not in dim]
     order = [*kept, *dim]
     shape = tuple(spec.shape[d] for d in order)
-    turned = spec.like(shape, strides=tuple(spec.strides[d] for d in order))
+    permuted = spec.like(shape, strides=tuple(spec.strides[d] for d in order))
     rows = math.prod(spec.shape[d] for d in kept)
     n = math.prod(spec.shape[d] for d in dim)
     if not rows or not n:
         return None
-    flat = row_stride(turned, len(dim))
-    source = turned if flat is not None else turned.like(shape)
+    flat = row_stride(permuted, len(dim))
+    source = permuted if flat is not None else permuted.like(shape)
     distance = row_stride(source, len(dim))
-    bn, warps = block(n, 4096)
+    bn, warps = row_block(n, 4096)
     program = Program(
         _logsumexp,
         [pointer(spec.dtype), pointer(spec.dtype), "i32", "i32", "i64"],
@@ -129,9 +129,9 @@ def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
     )
 
     def run(outs: list[View], x: View) -> None:
-        v = View(x.ptr, turned, x.storage)
+        v = View(x.ptr, permuted, x.storage)
         if flat is None:
-            v = dense(v)
+            v = contiguous(v)
         program((rows,), outs[0].ptr, v.ptr, rows, n, distance)
 
     return run

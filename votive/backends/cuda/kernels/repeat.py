@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import triton
 import triton.language as tl
 
 from ....core import dtype as dt
-from ..programs.layouts import dense
-from ..programs.lines import Lines, scratch, shared
+from ...common.slot import Slot
+from ..programs.layouts import contiguous
+from ..programs.lines import Lines, scratch, shared_program
 from ..programs.program import pointer
 from ..programs.reduction import row_reducer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, to_host
 from .scan.scans import SUM, _Scan
@@ -36,16 +36,16 @@ def _which(o, ends, total, n, steps, BLOCK: tl.constexpr):
 
 
 @cuda("_interleave_indices")
-def interleave_indices(repeats: Any, output_size: int | None) -> Any:
+def interleave_indices(repeats: Slot, output_size: int | None) -> Run:
     n = repeats.numel
     if not n:
         return None
     scan = _Scan(SUM, Lines(1, n), repeats.dtype, repeats.dtype, dt.int64, dt.int64)
     least = row_reducer(repeats, (0,), dt.int64, "min")
-    which = shared(_which, [pointer(repeats.dtype), "*i64", "i64", "i64", "i32"], {"BLOCK": BLOCK})
+    which = shared_program(_which, [pointer(repeats.dtype), "*i64", "i64", "i64", "i32"], {"BLOCK": BLOCK})
 
-    def run(outs: Any, given: View) -> list[View]:
-        repeats = dense(given)
+    def run(outs: list[View], given: View) -> list[View]:
+        repeats = contiguous(given)
         ends = scratch(repeats.spec, n + 1, dt.int64)
         scan(ends.ptr, ends.ptr, repeats, n, repeats, n)
         one = View(ends.ptr + 8 * n, repeats.spec.like((), dtype=dt.int64), ends.storage)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..programs.copy import copy_view
-from ..programs.layouts import power
+from ..programs.layouts import next_power_of_two
 from ..programs.program import TYPE, Program
-from ..programs.types import floats, wide
+from ..programs.types import Run, floats, wide
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -60,7 +59,7 @@ def _four(spec: Spec) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
 
 
 @cuda("_rope", accepts=floats)
-def rope(x: Any, cos: Any, sin: Any, offset: Any, interleaved: bool) -> Any:
+def rope(x: Slot, cos: Slot, sin: Slot, offset: Slot, interleaved: bool) -> Run:
     out = x.spec.dense_like()
     found, tables = _four(x.spec), [_four(s.spec) for s in (cos, sin)]
     # Features side by side; another order is copied to in the end.
@@ -77,8 +76,8 @@ def rope(x: Any, cos: Any, sin: Any, offset: Any, interleaved: bool) -> Any:
         strides.append(tuple(0 if n == 1 and k < 2 else s[k] for k, n in enumerate(shape)))
     angles = cos.shape[-1]
     rest = d - 2 * angles
-    ba = power(max(angles, 1))
-    br = max(1, min(1024 // ba, power(rows)))
+    ba = next_power_of_two(max(angles, 1))
+    br = max(1, min(1024 // ba, next_power_of_two(rows)))
     types = ["*" + TYPE[s.dtype] for s in (x, x, cos, sin)] + ["i32"] * 5 + ["i64"] * 15
     program = Program(
         _rope,
@@ -89,7 +88,7 @@ def rope(x: Any, cos: Any, sin: Any, offset: Any, interleaved: bool) -> Any:
             "WIDE": wide(x.dtype),
             "BR": br,
             "BA": ba,
-            "BD": power(rest) if rest else 0,
+            "BD": next_power_of_two(rest) if rest else 0,
         },
     )
     numbers = (h, t, d, *target[1][:3], *xs, *strides[0], *strides[1])

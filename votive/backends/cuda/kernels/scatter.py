@@ -7,33 +7,35 @@ from typing import Any
 from ....core import determinism
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.fill import bits
-from ..programs.index_space import Places, added, by_spec, without, word
+from ..programs.index_space import IndexSpace, added, cached_by_spec, without, word
 from ..programs.lines import key_type, ordered
 from ..programs.pointwise import _TL
 from ..programs.program import TYPE, pointer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import SUMS, checked, lined, reach, reported, spot, summed
 from .scatter_views import apart, start
 
 
-def _usable(index: Any) -> bool:
+def _usable(index: Slot) -> bool:
     return index.dtype in (dt.int64, dt.int32) or not index.numel
 
 
-def _places(out: Spec, dim: int, index: Any, src: Any) -> tuple[Places, str]:
+def _places(out: Spec, dim: int, index: Any, src: Any) -> tuple[IndexSpace, str]:
     """Places of the index, and the text of where each writes in `out`."""
     steps = lined(out)[1]
     shape, at = lined(index)
     given = lined(src)[1] if src is not None else (0,) * len(shape)
-    p = Places(shape, [without(steps, dim), at, given], reach=reach(out), order=2)
+    p = IndexSpace(shape, [without(steps, dim), at, given], reach=reach(out), order=2)
     return p, spot(p, 0, f"i * {p.arg('os', steps[dim])}")
 
 
 @cuda("_scatter", into=True)
-def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
+def scatter(x: Slot, dim: int, index: Slot, src: Slot) -> Run:
     tensor = isinstance(src.spec, Spec)
     if word(x.dtype) is None or not _usable(index):
         return None
@@ -51,15 +53,12 @@ def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
         return p.kernel(
             "scatter",
             types,
-            [  # type: ignore[arg-type]
-                *checked(p, "i", p.load("index", 1), size),
-                f"tl.store(o + {place}, {value}, mask=inside & (i_bad == 0))",
-            ],
+            [*checked(p, "i", p.load("index", 1), size), f"tl.store(o + {place}, {value}, mask=inside & (i_bad == 0))"],
         )
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
-    def run(outs: list[View], x: View, index: View, src: Any) -> None:
+    def run(outs: list[View], x: View, index: View, src: View) -> None:
         if tensor:
             src = apart(src, outs[0])
         start(outs[0], x)
@@ -72,7 +71,7 @@ def scatter(x: Any, dim: int, index: Any, src: Any) -> Any:
 
 
 @cuda("scatter_add", into=True)
-def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
+def scatter_add(x: Slot, dim: int, index: Slot, src: Slot) -> Run:
     if x.dtype not in SUMS or not _usable(index):
         return None
     kind = SUMS[x.dtype]
@@ -88,7 +87,7 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
             [*checked(p, "i", p.load("index", 1), size), *added(place, p.load("src", 2), "inside & (i_bad == 0)")],
         )
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def run(outs: list[View], x: View, index: View, src: View) -> None:
         src = apart(src, outs[0])
@@ -100,7 +99,7 @@ def scatter_add(x: Any, dim: int, index: Any, src: Any) -> Any:
 
 
 @cuda("_scatter_extremum", into=True)
-def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: bool) -> Any:
+def scatter_extremum(x: Slot, dim: int, index: Slot, src: Slot, reduce: str, own: bool) -> Run:
     """The largest or smallest of what falls on a place: as integers in the same order, of which
     hardware keeps the largest. `own`: what is there takes part.
     """
@@ -113,7 +112,7 @@ def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: b
     lowest = -(2**63) if key is dt.int64 else -(2**31)
     keys = x.spec.like(x.shape, dtype=key)
     kind = pointer(x.dtype)
-    p = Places(x.shape, [keys.strides, x.strides])
+    p = IndexSpace(x.shape, [keys.strides, x.strides])
     none = f"tl.full((BM, BN), {lowest}, {_TL[TYPE[key]]})"
     begin = p.kernel(
         "scatter_keys",
@@ -139,7 +138,7 @@ def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: b
         )
 
     def writing(out: Spec) -> Any:
-        w = Places(out.shape, [out.strides, keys.strides, x.strides])
+        w = IndexSpace(out.shape, [out.strides, keys.strides, x.strides])
         back = f"m.value_of(k, {_TL[TYPE[x.dtype]]}, {largest})"
         types = {"o": kind, "keys": pointer(key), "x": kind}
         return w.kernel(
@@ -152,7 +151,7 @@ def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: b
             ],
         )
 
-    reads, writes = by_spec(reading), by_spec(writing)
+    reads, writes = cached_by_spec(reading), cached_by_spec(writing)
 
     def run(outs: list[View], x: View, index: View, src: View) -> None:
         made = empty(keys)
@@ -181,7 +180,7 @@ _PRODUCTS = {
 
 
 @cuda("_scatter_prod", into=True)
-def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool) -> Any:
+def scatter_prod(x: Slot, dim: int, index: Slot, src: Slot, own: bool) -> Run:
     """`own`: what is there takes part."""
     if x.dtype not in _PRODUCTS or not _usable(index) or src.dtype is not x.dtype:
         return None
@@ -221,7 +220,7 @@ def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool) -> Any:
             ],
         )
 
-    find = by_spec(build)
+    find = cached_by_spec(build)
 
     def run(outs: list[View], x: View, index: View, src: View) -> None:
         if kind.is_floating_point:
@@ -241,5 +240,5 @@ def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool) -> Any:
 
 
 @cuda("_first_order")
-def first_order(x: Any) -> Any:
+def first_order(x: Slot) -> Run:
     return lambda outs, x: copy_view(outs[0], x)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....core.layout import has_overlap
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.index_space import window
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 from ..runtime.views import empty as new
@@ -34,7 +34,7 @@ def _replaced(outs: list[View], x: View, src: View, to: View) -> None:
 
 
 @cuda("select_scatter", into=True)
-def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
+def select_scatter(x: Slot, src: Slot, dim: int, index: int) -> Run:
     def run(outs: list[View], x: View, src: View) -> None:
         spec = outs[0].spec
         shape = (*spec.shape[:dim], *spec.shape[dim + 1 :])
@@ -45,7 +45,7 @@ def select_scatter(x: Any, src: Any, dim: int, index: int) -> Any:
 
 
 @cuda("slice_scatter", into=True)
-def slice_scatter(x: Any, src: Any, dim: int, start: int, end: int, step: int) -> Any:
+def slice_scatter(x: Slot, src: Slot, dim: int, start: int, end: int, step: int) -> Run:
     def run(outs: list[View], x: View, src: View) -> None:
         s = outs[0].spec.strides
         strides = (*s[:dim], s[dim] * step, *s[dim + 1 :])
@@ -55,7 +55,7 @@ def slice_scatter(x: Any, src: Any, dim: int, start: int, end: int, step: int) -
 
 
 @cuda("diagonal_scatter", into=True)
-def diagonal_scatter(x: Any, src: Any, offset: int, dim1: int, dim2: int) -> Any:
+def diagonal_scatter(x: Slot, src: Slot, offset: int, dim1: int, dim2: int) -> Run:
     def run(outs: list[View], x: View, src: View) -> None:
         s = outs[0].spec.strides
         shift = offset * s[dim2] if offset >= 0 else -offset * s[dim1]
@@ -67,7 +67,7 @@ def diagonal_scatter(x: Any, src: Any, offset: int, dim1: int, dim2: int) -> Any
 
 
 @cuda("_write_window")
-def write_window(x: Any, src: Any, stride: Any, offset: int) -> Any:
+def write_window(x: Slot, src: Slot, stride: tuple[int, ...], offset: int) -> Run:
     if has_overlap(src.shape, stride):
         return None
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import triton
 import triton.language as tl
 
 from ....core import dtype as dt
 from ....core.errors import fail
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..cpu_fallback import fetch
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
-from ..programs.index_space import Places
-from ..programs.layouts import dense
-from ..programs.lines import ordered, shared
+from ..programs.index_space import IndexSpace
+from ..programs.layouts import contiguous
+from ..programs.lines import ordered, shared_program
 from ..programs.program import pointer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View, empty
@@ -72,7 +72,7 @@ def _search(
 
 
 @cuda("_searchsorted", accepts=lambda *specs: all(map(ordered, specs)))
-def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: dt.dtype) -> Any:
+def searchsorted(bounds: Slot, x: Slot, sorter: Slot | None, right: bool, dtype: dt.dtype) -> Run:
     if bounds.dtype in _INTS and x.dtype in _INTS:
         wide = tl.int64
     else:
@@ -81,7 +81,7 @@ def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: dt.dtype)
     if not x.numel:
         return lambda outs, bounds, x, *rest: None
     size = bounds.shape[-1]
-    program = shared(
+    program = shared_program(
         _search,
         [pointer(dtype), pointer(bounds.dtype), "*i64", "*i32", pointer(x.dtype), "i64", "i64", "i64", "i32"],
         {"RIGHT": right, "ROWS": bounds.ndim > 1, "SORTER": sorter is not None, "W": wide, "BLOCK": BLOCK},
@@ -94,8 +94,8 @@ def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: dt.dtype)
     def run(outs: list[View], bounds: View, x: View, sorter: View | None = None) -> None:
         out = outs[0]
         to = out if out.spec.contiguous else empty(out.spec.like(out.spec.shape))
-        bounds, x = dense(bounds), dense(x)
-        places = bounds if sorter is None else dense(sorter)
+        bounds, x = contiguous(bounds), contiguous(x)
+        places = bounds if sorter is None else contiguous(sorter)
         ptrs = (to.ptr, bounds.ptr, places.ptr, fault, x.ptr)
         program(grid, *ptrs, x.spec.numel, n, size, steps)
         if to is not out:
@@ -105,9 +105,9 @@ def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: dt.dtype)
 
 
 @cuda("_histc", accepts=lambda x: x.dtype in (*_NARROW, dt.float64))
-def histc(x: Any, bins: int, low: float, high: float) -> Any:
+def histc(x: Slot, bins: int, low: float, high: float) -> Run:
     wide = "fp64" if x.dtype is dt.float64 else "fp32"
-    p = Places(x.shape, [x.strides])
+    p = IndexSpace(x.shape, [x.strides])
     b = p.arg("bins", bins)
     types = {"o": "*i64", "x": pointer(x.dtype), "low": wide, "high": wide}
     add = p.kernel(
@@ -134,12 +134,12 @@ def histc(x: Any, bins: int, low: float, high: float) -> Any:
 
 
 @cuda("_histogram", accepts=lambda x, *rest: x.dtype in (*_NARROW, dt.float64))
-def histogram(x: Any, edges: Any, weight: Any) -> Any:
+def histogram(x: Slot, edges: tuple[Slot, ...], weight: Slot | None) -> Run:
     """Every point finds its bin along each dimension by search, and adds to the bin of them all."""
     n = x.shape[0]
     wide = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
     steps = [(1,)] if weight is None else [(1,), weight.strides]
-    p = Places((n,), steps, apart=(0,), reach=reach(x))
+    p = IndexSpace((n,), steps, apart=(0,), reach=reach(x))
     total = dt.int64 if weight is None else dt.float64
     types = {"o": pointer(total), "x": pointer(x.dtype)} | ({} if weight is None else {"w": pointer(weight.dtype)})
     i = f"({p.at(0)} + r * 0 + n * 0)"
@@ -186,7 +186,7 @@ def histogram(x: Any, edges: Any, weight: Any) -> Any:
 
 
 @cuda("_bincount", accepts=lambda x, *weights: x.dtype in _INTS)
-def bincount(x: Any, weights: Any, minlength: int) -> Any:
+def bincount(x: Slot, weights: Slot | None, minlength: int) -> Run:
     from ..programs.reduction import row_reducer
 
     if weights is not None and weights.dtype not in (dt.float32, dt.float64, *_INTS, *dt.HALF):
@@ -195,7 +195,7 @@ def bincount(x: Any, weights: Any, minlength: int) -> Any:
     smallest = row_reducer(x, (0,), dt.int64, "min")
     kind = dt.int64 if weights is None else dt.float64
     steps = [x.strides] if weights is None else [x.strides, weights.strides]
-    p = Places(x.shape, steps)
+    p = IndexSpace(x.shape, steps)
     types = {"o": pointer(kind), "x": pointer(x.dtype)}
     if weights is not None:
         types["w"] = pointer(weights.dtype)
@@ -210,7 +210,7 @@ def bincount(x: Any, weights: Any, minlength: int) -> Any:
     )
     result = None if weights is None else weights.dtype
 
-    def run(outs: Any, x: View, weights: View | None = None) -> list[View]:
+    def run(outs: list[View], x: View, weights: View | None = None) -> list[View]:
         def made(count: int, dtype: dt.dtype) -> View:
             return empty(Spec(Layout((count,)), dtype, x.spec.device))
 

@@ -8,11 +8,12 @@ import triton
 import triton.language as tl
 
 from ....core.layout import Spec
+from ...common.slot import Slot
 from ..device import math as m
 from ..programs.copy import copy_view
-from ..programs.layouts import block, dense, last, power, row_stride, sizes
+from ..programs.layouts import contiguous, last, next_power_of_two, row_block, row_stride, sizes
 from ..programs.program import Program, pointer
-from ..programs.types import floats, wide
+from ..programs.types import Run, floats, wide
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -96,11 +97,13 @@ def _forward(x: Spec, out: Spec, log: bool) -> Any:
     """A function (to, from) over rows, for specs whose last dimension is the one."""
     rows, n = sizes(x)
     so, sx = row_stride(out), row_stride(x)
+    assert so is not None
+    assert sx is not None
     types = [pointer(out.dtype), pointer(x.dtype), "i32", "i32", "i64", "i64"]
     fixed = {"LOG": log, "WIDE": wide(x.dtype)}
     if n <= WHOLE:
-        bn, warps = block(n, WHOLE)
-        bm = max(1, min(1024 // bn, power(rows)))
+        bn, warps = row_block(n, WHOLE)
+        bm = max(1, min(1024 // bn, next_power_of_two(rows)))
         program = Program(_softmax, types, {**fixed, "BM": bm, "BN": bn}, warps=warps)
         grid = (-(-rows // bm),)
     else:
@@ -110,7 +113,7 @@ def _forward(x: Spec, out: Spec, log: bool) -> Any:
     return lambda to, source: program(grid, to.ptr, source.ptr, rows, n, so, sx)
 
 
-def _rows(x: Any, dim: int, launch: Any, *extra: Any) -> Any:
+def _rows(x: Slot, dim: int, launch: Any, *extra: Any) -> Any:
     """Run something that goes along rows of `dim`, whatever the layout; the result is dense."""
     spec: Spec = x.spec
     if not spec.numel:
@@ -120,21 +123,21 @@ def _rows(x: Any, dim: int, launch: Any, *extra: Any) -> Any:
         spec = spec.like((1,))
     out = spec.dense_like()
     views = [spec, *(e.spec if e.ndim else e.spec.like((1,)) for e in extra)]
-    turned = [last(s, dim) for s in views]
+    permuted = [last(s, dim) for s in views]
     target = last(out, dim)
-    direct = row_stride(target) is not None and all(row_stride(t) is not None for t in turned)
+    direct = row_stride(target) is not None and all(row_stride(t) is not None for t in permuted)
     if direct:
-        go = launch(turned, target)
+        go = launch(permuted, target)
 
         def run(outs: list[View], *values: View) -> None:
             go(View(outs[0].ptr, target, None), *values[: len(views)])
 
         return run
-    packed = [t.like(t.shape) for t in turned]
+    packed = [t.like(t.shape) for t in permuted]
     go = launch(packed, target.like(target.shape))
 
     def run_packed(outs: list[View], *values: View) -> None:
-        moved = [dense(View(v.ptr, t, v.storage)) for v, t in zip(values, turned, strict=False)]
+        moved = [contiguous(View(v.ptr, t, v.storage)) for v, t in zip(values, permuted, strict=False)]
         made = empty(target.like(target.shape))
         go(made, *moved)
         copy_view(View(outs[0].ptr, target, outs[0].storage), made)
@@ -143,21 +146,21 @@ def _rows(x: Any, dim: int, launch: Any, *extra: Any) -> Any:
 
 
 @cuda("_softmax", accepts=floats)
-def softmax(x: Any, dim: int) -> Any:
+def softmax(x: Slot, dim: int) -> Run:
     return _rows(x, dim % max(x.ndim, 1), lambda specs, out: _forward(specs[0], out, False))
 
 
 @cuda("_log_softmax", accepts=floats)
-def log_softmax(x: Any, dim: int) -> Any:
+def log_softmax(x: Slot, dim: int) -> Run:
     return _rows(x, dim % max(x.ndim, 1), lambda specs, out: _forward(specs[0], out, True))
 
 
 def _gradient(specs: list[Spec], out: Spec, log: bool) -> Any:
     y, g = specs
     rows, n = sizes(y)
-    bn, warps = block(n, 8192)
-    bm = max(1, min(1024 // bn, power(rows)))
-    strides = [row_stride(s) for s in (out, g, y)]
+    bn, warps = row_block(n, 8192)
+    bm = max(1, min(1024 // bn, next_power_of_two(rows)))
+    strides = [s for s in map(row_stride, (out, g, y)) if s is not None]
     types = [pointer(out.dtype), pointer(g.dtype), pointer(y.dtype), "i32", "i32", "i64", "i64", "i64"]
     program = Program(_backward, types, {"LOG": log, "WIDE": wide(y.dtype), "BM": bm, "BN": bn}, warps=warps)
     program.divisible = tuple(k for k, v in zip((4, 5, 6, 7), (n, *strides), strict=True) if v % 16 == 0)
@@ -165,7 +168,7 @@ def _gradient(specs: list[Spec], out: Spec, log: bool) -> Any:
     return lambda to, y, g: program(grid, to.ptr, g.ptr, y.ptr, rows, n, *strides)
 
 
-def _by_output(g: Any, y: Any, dim: int, log: bool) -> Any:
+def _by_output(g: Slot, y: Slot, dim: int, log: bool) -> Any:
     if g.shape != y.shape:
         return None
     run = _rows(y, dim % max(y.ndim, 1), lambda specs, out: _gradient(specs, out, log), g)
@@ -173,10 +176,10 @@ def _by_output(g: Any, y: Any, dim: int, log: bool) -> Any:
 
 
 @cuda("_softmax_backward", accepts=floats)
-def softmax_backward(g: Any, y: Any, dim: int) -> Any:
+def softmax_backward(g: Slot, y: Slot, dim: int) -> Run:
     return _by_output(g, y, dim, False)
 
 
 @cuda("_log_softmax_backward", accepts=floats)
-def log_softmax_backward(g: Any, y: Any, dim: int) -> Any:
+def log_softmax_backward(g: Slot, y: Slot, dim: int) -> Run:
     return _by_output(g, y, dim, True)

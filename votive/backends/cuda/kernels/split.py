@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.index_space import pieces
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 
 
 @cuda("_split")
-def split(x: Any, sizes: Any, dim: int) -> Any:
+def split(x: Slot, sizes: tuple[int, ...], dim: int) -> Run:
     def run(outs: list[View], x: View) -> None:
         for to, source in zip(outs, pieces(x, list(sizes), dim, False), strict=True):
             copy_view(to, source)
@@ -20,7 +20,7 @@ def split(x: Any, sizes: Any, dim: int) -> Any:
 
 
 @cuda("_unbind")
-def unbind(x: Any, dim: int) -> Any:
+def unbind(x: Slot, dim: int) -> Run:
     def run(outs: list[View], x: View) -> None:
         for to, source in zip(outs, pieces(x, [1] * x.spec.shape[dim], dim, True), strict=True):
             copy_view(to, source)

@@ -8,8 +8,9 @@ from typing import Any
 from ....core.layout import reduced_shape
 from ....formula import Formula, const, var
 from ....formula.expr import apply
+from ...common.slot import Slot
 from ..programs.reduction import reducer, row_reducer, wide_type
-from ..programs.types import floats
+from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .sort.sorts import MEDIAN, NANMEDIAN, fits, mode, ranked
@@ -17,7 +18,7 @@ from .sort.sorts import MEDIAN, NANMEDIAN, fits, mode, ranked
 _X, _M = var("x"), var("mean")
 
 
-def _spread(x: Any, dim: tuple[int, ...], correction: float, root: bool) -> Any:
+def _spread(x: Slot, dim: tuple[int, ...], correction: float, root: bool) -> Any:
     n = math.prod(x.shape[d] for d in dim)
     wide = wide_type(x.dtype)
     mean = x.spec.like(reduced_shape(x.shape, dim, True), dtype=wide)
@@ -52,22 +53,22 @@ def _spread(x: Any, dim: tuple[int, ...], correction: float, root: bool) -> Any:
 
 
 @cuda("_var", accepts=floats)
-def var_(x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+def var_(x: Slot, dim: tuple[int, ...], correction: float, keepdim: bool) -> Run:
     return _spread(x, dim, float(correction), False)
 
 
 @cuda("_std", accepts=floats)
-def std(x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+def std(x: Slot, dim: tuple[int, ...], correction: float, keepdim: bool) -> Run:
     return _spread(x, dim, float(correction), True)
 
 
 @cuda("_sample", accepts=fits)
-def sample(x: Any, kind: str, dim: int, keepdim: bool) -> Any:
+def sample(x: Slot, kind: str, dim: int, keepdim: bool) -> Run:
     if kind == "mode":
         return mode(x, dim)
     return ranked(x, dim, MEDIAN if kind == "median" else NANMEDIAN)
 
 
 @cuda("_median", accepts=lambda x: fits(x) and x.numel > 0)
-def median(x: Any, kind: str) -> Any:
+def median(x: Slot, kind: str) -> Run:
     return ranked(x, None, MEDIAN if kind == "median" else NANMEDIAN)

@@ -5,20 +5,25 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
+from ....core.device import device
 from ....core.layout import Layout, Spec, has_overlap
+from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
-from ..programs.index_space import Places, added, window, word
+from ..programs.index_space import IndexSpace, added, window, word
 from ..programs.program import TYPE, pointer
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 
 
 @cuda("_visits")
-def visits(length: int, size: Any, stride: Any, offset: int, dtype: dt.dtype, device: Any) -> Any:
+def visits(
+    length: int, size: tuple[int, ...], stride: tuple[int, ...], offset: int, dtype: dt.dtype, device: device
+) -> Run:
     if dtype not in TYPE:
         return None
-    p = Places(size, [stride], reach=length)
+    p = IndexSpace(size, [stride], reach=length)
     shift = p.arg("offset", offset)
     count = p.kernel(
         "visits",
@@ -28,7 +33,7 @@ def visits(length: int, size: Any, stride: Any, offset: int, dtype: dt.dtype, de
             "tl.atomic_add(o + at, 1, mask=inside, sem='relaxed')",
         ],
     )
-    flat = Places((length,), [(1,)])
+    flat = IndexSpace((length,), [(1,)])
     finish = flat.kernel(
         "visited",
         {"o": pointer(dtype), "x": "*i32"},
@@ -45,14 +50,14 @@ def visits(length: int, size: Any, stride: Any, offset: int, dtype: dt.dtype, de
     return run
 
 
-def _added(x: Any, stride: Any, offset: int) -> Any:
+def _added(x: Slot, stride: tuple[int, ...], offset: int) -> Any:
     """Windows that overlap add up."""
     from .index import SUMS, spot, summed
 
     if x.dtype not in SUMS:
         return None
     kind = SUMS[x.dtype]
-    p = Places(x.shape, [stride, x.strides], order=1)
+    p = IndexSpace(x.shape, [stride, x.strides], order=1)
     types = {"o": pointer(kind), "x": pointer(x.dtype)}
     add = p.kernel("add_window", types, added(spot(p, 0), p.load("x", 1)))
 
@@ -64,7 +69,7 @@ def _added(x: Any, stride: Any, offset: int) -> Any:
 
 
 @cuda("_into_window")
-def into_window(x: Any, size: Any, stride: Any, offset: int) -> Any:
+def into_window(x: Slot, size: tuple[int, ...], stride: tuple[int, ...], offset: int) -> Run:
     if word(x.dtype) is None:
         return None
     if has_overlap(x.shape, stride):

@@ -9,8 +9,10 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from ..programs.layouts import dense, power
+from ...common.slot import Slot
+from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.program import TYPE, Program
+from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View, zero
@@ -33,10 +35,12 @@ def _check(fault, ends, N, total, most, BN: tl.constexpr):
         tl.store(fault, 1)
 
 
-def _checking(ends: Any, total: int, name: str) -> Any:
+def _checking(ends: Slot, total: int, name: str) -> Any:
     """check(ends, longest): sequences lie one after another inside of the positions."""
     N = ends.shape[0] - 1
-    program = Program(_check, ["*i32", "*" + TYPE[ends.dtype], "i32", "i64", "i64"], {"BN": power(max(N, 16))})
+    program = Program(
+        _check, ["*i32", "*" + TYPE[ends.dtype], "i32", "i64", "i64"], {"BN": next_power_of_two(max(N, 16))}
+    )
     fault = faults.place(
         ValueError,
         f"varlen_attn: cu_seq_{name} must begin at 0, never fall, end within {total} positions and "
@@ -46,23 +50,23 @@ def _checking(ends: Any, total: int, name: str) -> Any:
 
 
 def _addresses(*given: Any) -> tuple[Any, ...]:
-    return tuple(None if x is None else dense(x) for x in given)
+    return tuple(None if x is None else contiguous(x) for x in given)
 
 
 @cuda("_varlen_attention", accepts=takes)
 def varlen_attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    ends_q: Any,
-    ends_k: Any,
-    used: Any,
-    max_q: Any,
-    max_k: Any,
+    q: Slot,
+    k: Slot,
+    v: Slot,
+    ends_q: Slot,
+    ends_k: Slot,
+    used: Slot | None,
+    max_q: Slot,
+    max_k: Slot,
     scale: float,
     left: int,
     right: int,
-) -> Any:
+) -> Run:
     D, E = q.shape[2], v.shape[2]
     out = q.spec.dense_like() if D == E else q.spec.like((*q.shape[:2], E))
     sizes = (ends_q.shape[0] - 1, q.shape[1], q.shape[0], k.shape[0])
@@ -102,21 +106,21 @@ def varlen_attention(
 
 @cuda("_varlen_attention_backward", accepts=takes)
 def varlen_attention_backward(
-    g: Any,
-    g_lse: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    ends_q: Any,
-    ends_k: Any,
-    out: Any,
-    lse: Any,
-    max_q: Any,
-    max_k: Any,
+    g: Slot,
+    g_lse: Slot,
+    q: Slot,
+    k: Slot,
+    v: Slot,
+    ends_q: Slot,
+    ends_k: Slot,
+    out: Slot,
+    lse: Slot,
+    max_q: Slot,
+    max_k: Slot,
     scale: float,
     left: int,
     right: int,
-) -> Any:
+) -> Run:
     sizes = (ends_q.shape[0] - 1, q.shape[1], q.shape[0], k.shape[0])
     types = tuple("*" + TYPE[x.dtype] for x in (ends_q, ends_k))
     results = tuple(x.spec.dense_like() for x in (q, k, v))
@@ -145,13 +149,13 @@ def varlen_attention_backward(
             launch(
                 made,
                 packed(g),
-                dense(g_lse),
+                contiguous(g_lse),
                 packed(q),
                 packed(k),
                 packed(v),
                 0,
                 packed(out),
-                dense(lse),
+                contiguous(lse),
                 tuple(x.ptr for x in where),
                 STILL,
                 max(right, 0),

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ....formula import const, var
 from ....formula.expr import apply
+from ...common.slot import Slot
 from ..programs.reduction import row_reducer
+from ..programs.types import Run
 from ..rows import cuda
 
 _X = var("x")
 
 
 @cuda("_vector_norm")
-def vector_norm(x: Any, ord: float, dim: tuple[int, ...], keepdim: bool) -> Any:
+def vector_norm(x: Slot, ord: float, dim: tuple[int, ...], keepdim: bool) -> Run:
     if not x.dtype.is_floating_point:
         return None
     size = apply("abs", _X)

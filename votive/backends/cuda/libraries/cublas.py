@@ -13,6 +13,7 @@ import glob
 import importlib.util
 import os
 import threading
+from functools import partial
 from typing import Any
 
 from ....core import dtype as dt
@@ -20,7 +21,7 @@ from ....core.errors import CudaError
 from .. import runtime as rt
 from ..runtime import fast_path
 from ..runtime.autotune import WORTH_TIMING, fastest
-from ..runtime.faults import told_at_once
+from ..runtime.faults import check_at_once
 
 _TYPE = {
     dt.float32: 0,
@@ -294,8 +295,8 @@ class Product(fast_path.Product):  # type: ignore[misc]
         best = 0
         if self.work >= WORTH_TIMING and len(found) > 1 and not beta:
             # All give the same product: time them on the real operands.
-            factors = self.one, self.zero
-            best = fastest([lambda r=r: self._run(r, *where, *factors) for r in found])  # type: ignore[misc]
+            run = partial(self._run, alpha=self.one, beta=self.zero)
+            best = fastest([partial(run, r, *where) for r in found])
         self.algos[alignment] = found[best]
         return found[best]
 
@@ -322,7 +323,7 @@ class Product(fast_path.Product):  # type: ignore[misc]
         if code:
             self._failed(code)
         if rt.SYNC:
-            told_at_once()
+            check_at_once()
 
     def _failed(self, code: int) -> None:
         check(code, "cublasLtMatmul")

@@ -141,7 +141,7 @@ def ints(like: Spec, *shape: int) -> View:
     return empty(Spec(Layout(shape), dt.int32, like.device))
 
 
-def turned(v: View) -> View:
+def transposed(v: View) -> View:
     """The transposes, in the same memory."""
     shape, strides = list(v.spec.shape), list(v.spec.strides)
     shape[-2:], strides[-2:] = shape[:-3:-1], strides[:-3:-1]

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ...common.slot import Slot
 from ..runtime.faults import faults
 from ..runtime.views import View
-from .index_space import Places
+from .index_space import IndexSpace
 from .program import pointer
 
 
-def required(x: Any, bad: str, text: str, kind: type[Exception] = RuntimeError) -> Any:
+def required(x: Slot, bad: str, text: str, kind: type[Exception] = RuntimeError) -> Any:
     """check(view): an error with this text when `bad`, a condition on `v`, holds anywhere."""
-    p = Places(x.shape, [x.strides])
+    p = IndexSpace(x.shape, [x.strides])
     wide = "tl.float64" if x.dtype.itemsize == 8 else "tl.float32"
     kernel = p.kernel(
         "check",

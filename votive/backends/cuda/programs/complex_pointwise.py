@@ -92,7 +92,7 @@ def build(
             types.append("*" + _words(have))
             # A real tensor meets complex ones as x + 0i.
             im = im if have.is_complex else const(0.0)
-        given[name] = (re, im) if whole else (re, None)
+        given[name] = (re, im if whole else None)
         params += [f"r{k}"] + ([f"i{k}"] if whole and im.op == "var" else [])
     try:
         y, z = parts(formula.body, given)

@@ -7,6 +7,7 @@ before it. Every program of such a kernel calls `wait_for_last`: whoever comes n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import triton
@@ -18,25 +19,25 @@ from .program import Program
 
 
 @triton.jit
-def start_next(EARLY: tl.constexpr):
+def launch_dependents(DEPENDENT: tl.constexpr):
     """Let the next launch start as soon as there is room."""
-    if EARLY:
+    if DEPENDENT:
         gdc_launch_dependents()
 
 
 @triton.jit
-def wait_for_last(EARLY: tl.constexpr):
+def wait_for_previous(DEPENDENT: tl.constexpr):
     """Go on when all that earlier launches wrote can be read."""
-    if EARLY:
+    if DEPENDENT:
         gdc_wait()
 
 
-class _Early(Program):
+class _Dependent(Program):
     __slots__ = ()
-    early = True
+    dependent = True
 
 
-def early(fn: Any, types: list[str], constants: dict[str, Any], **options: Any) -> Program:
-    """A program of a kernel with a constant EARLY, started early where the GPU can do that."""
+def dependent(fn: Callable[..., Any], types: list[str], constants: dict[str, Any], **options: Any) -> Program:
+    """A program of a kernel with a constant DEPENDENT, started early where the GPU can do that."""
     can = not rt.runtime.driver.emulated and rt.runtime.property(rt.here.device).major >= 9
-    return (_Early if can else Program)(fn, types, {**constants, "EARLY": can}, **options)
+    return (_Dependent if can else Program)(fn, types, {**constants, "DEPENDENT": can}, **options)

@@ -10,19 +10,20 @@ import numpy as np
 from ....core import dtype as dt
 from ....core.layout import Spec
 from .. import runtime as rt
-from ..programs.index_space import Places, by_spec, word
+from ..programs.index_space import IndexSpace, cached_by_spec, word
 from ..runtime.views import View
 
 
 def bits(value: Any, dtype: dt.dtype) -> int:
     """A number as an element of a dtype, its bits read as an integer."""
     if value.__class__ in (int, bool) or (value.__class__ is float and value != 0):
-        return _bits(value.__class__, value, dtype)
+        kind: Any = value.__class__
+        return _bits(kind, value, dtype)
     return _converted(value, dtype)  # zeros of both signs are equal
 
 
 @lru_cache(256)
-def _bits(kind: type, value: Any, dtype: dt.dtype) -> int:
+def _bits(kind: Any, value: Any, dtype: dt.dtype) -> int:
     return _converted(value, dtype)
 
 
@@ -39,12 +40,12 @@ def _converted(value: Any, dtype: dt.dtype) -> int:
 
 def filler(spec: Spec) -> Any:
     """`fill(address, bits)` for memory of a layout."""
-    p = Places(spec.shape, [spec.strides])
+    p = IndexSpace(spec.shape, [spec.strides])
     types = {"o": word(spec.dtype), "v": "i64"}
-    return p.kernel("fill", types, [p.store("v.to(o.dtype.element_ty)")])  # type: ignore[arg-type]
+    return p.kernel("fill", types, [p.store("v.to(o.dtype.element_ty)")])
 
 
-_fillers = by_spec(filler)
+_fillers = cached_by_spec(filler)
 
 
 def fill_view(to: View, value: Any) -> None:

@@ -7,20 +7,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..programs.index_space import Places, without, word
+from ....core.layout import Spec
+from ...common.slot import Slot
+from ..programs.index_space import IndexSpace, without, word
 
-Rule = Callable[[Places, int, str], str]
+Rule = Callable[[IndexSpace, int, str], str]
 
 
 def taken(
-    name: str, x: Any, shape: tuple[int, ...], strides: tuple[int, ...], rules: dict[int, Rule], fill: bool = False
+    name: str,
+    x: Slot | Spec,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    rules: dict[int, Rule],
+    fill: bool = False,
 ) -> Any:
     """`run(out address, source address)`: a result of a layout, taken from a source of the same
     rank. `rules`: per dimension the text of the source's coordinate. `fill`: coordinates outside of
     the source have a value that the kernel is given.
     """
     dims = tuple(rules)
-    p = Places(
+    p = IndexSpace(
         shape,
         [strides, without(x.strides, *dims)],
         apart=dims,
@@ -43,4 +50,4 @@ def taken(
         types["value"] = "i64"
     else:
         read.append("v = tl.load(at, mask=inside, other=0)")
-    return p.kernel(name, types, [*read, p.store("v")])  # type: ignore[arg-type]
+    return p.kernel(name, types, [*read, p.store("v")])

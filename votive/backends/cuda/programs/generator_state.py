@@ -19,7 +19,7 @@ _WORDS = 16  # bytes: what is added to counters, and what changes in the bits of
 
 
 @triton.jit
-def drawing(key, counter, moved):
+def philox_state(key, counter, moved):
     """The key and first counter of a draw, from those it was launched with."""
     return key ^ tl.load(moved + 1), counter + tl.load(moved)
 
@@ -28,14 +28,14 @@ def shift() -> int:
     """The address of what `drawing` reads: zeros but inside graphs."""
     here = rt.here
     if here.capturing:
-        return here.draws().address()
+        return here.generator().address()
     block = _still.get(here.device)
     if block is None:
         block = _still[here.device] = Table(np.zeros(_WORDS, np.uint8), here.device)
     return int(block.ptr)
 
 
-class GraphDraws:
+class GraphGenerator:
     """How far the generator of a device went while a graph was captured."""
 
     def __init__(self, device: int) -> None:
@@ -65,17 +65,17 @@ class GraphDraws:
         self.generator.set_offset(now + self.taken)
 
 
-class Repeated:
+class RepeatedGenerator:
     """Draws of a graph that repeats those of another one, as backward passes do: dropout must leave
     out what it left out before.
     """
 
-    def __init__(self, draws: GraphDraws) -> None:
-        self.draws, self.generator = draws, draws.generator
+    def __init__(self, original: GraphGenerator) -> None:
+        self.original, self.generator = original, original.generator
         self.base = self.generator.get_offset()
 
     def address(self) -> int:
-        return self.draws.address()
+        return self.original.address()
 
     def end(self) -> None:
         self.generator.set_offset(self.base)
@@ -94,7 +94,7 @@ def recorded_only(generator: rng.Generator, seeding: bool) -> None:
         raise RuntimeError(
             "manual_seed: a generator cannot be seeded while a graph is captured; seed before, or before a replay."
         )
-    if generator is not rt.here.draws().generator:
+    if generator is not rt.here.generator().generator:
         raise RuntimeError(
             "a graph can only record draws of its device's default generator; leave `generator` "
             "out and seed with votive.cuda.manual_seed()."

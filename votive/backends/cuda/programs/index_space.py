@@ -8,7 +8,7 @@ row numbers are divided, so that the work per element is an addition.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ....core import determinism
@@ -17,6 +17,7 @@ from ....core.layout import Spec
 from ..runtime.views import View
 from .pointwise import jit
 from .program import Program
+from .tiles import merge_neighbours
 
 TILE = 1024  # elements of a tile
 # Elements are moved as integers of their size: one kernel serves all dtypes of a width.
@@ -29,7 +30,7 @@ def word(dtype: dt.dtype) -> str | None:
     return None if found is None else {1: "*u8", 2: "*i16", 4: "*i32", 8: "*i64"}[found.itemsize]
 
 
-class Places:
+class IndexSpace:
     """The text that finds places. `strides`: per operand; that of `order` decides the order of
     visits, so that it is read or written in whole lines.
 
@@ -49,7 +50,10 @@ class Places:
         self.params: list[str] = []
         self.values: list[int] = []
         self.lines: list[str] = []
-        sizes, steps, names = _joined(shape, strides, apart, order)
+        dims = [d for d in range(len(shape)) if shape[d] != 1]
+        if strides:
+            dims.sort(key=lambda d: -strides[order][d])
+        sizes, steps, names = merge_neighbours(shape, dims, strides, apart)
         self._name = dict(names)
         far = [sum(abs(s) * (n - 1) for s, n in zip(st, sizes, strict=True)) for st in steps]
         self.wide = max([self.numel, reach, *far]) >= 2**31 - 2**20
@@ -131,18 +135,18 @@ class Places:
         offset = " + ".join(p for p in (self.offsets[k], extra) if p)
         return f"tl.store({pointer} + ({offset or '0'} + r * 0 + n * 0), {value}, mask=inside)"
 
-    def kernel(self, name: str, types: dict[str, str], body: Sequence[str]) -> Bound:
+    def kernel(self, name: str, types: Mapping[str, str | None], body: Sequence[str]) -> Bound:
         """The kernel that does `body` everywhere. `types`: its pointers and numbers by name."""
         if not self.numel:
             return _NOTHING
         args = [*types, *self.params, *(f"{c}: tl.constexpr" for c in self.constants)]
         source = f"@triton.jit\ndef {name}({', '.join(args)}):\n"
         source += "".join(f"    {line}\n" for line in (*self.lines, *body))
-        kinds = [*types.values()] + ["i64" if self.wide else "i32"] * len(self.params)
+        kinds = [t for t in types.values() if t is not None] + ["i64" if self.wide else "i32"] * len(self.params)
         program = Program(jit(source, name), kinds, self.constants)
         first = len(types)
         program.divisible = tuple(first + i for i, v in enumerate(self.values) if v % 16 == 0)
-        loose = types.get("o", "")[:3] == "*fp" and any("atomic_add" in line for line in body)
+        loose = (types.get("o") or "")[:3] == "*fp" and any("atomic_add" in line for line in body)
         bound = Unordered if loose else Bound
         return bound(program, tuple(self.values), self.grid)
 
@@ -180,31 +184,6 @@ class _Nothing(Bound):
 _NOTHING = _Nothing()
 
 
-def _joined(
-    shape: Sequence[int], strides: Sequence[Sequence[int]], apart: Collection[int], order: int
-) -> tuple[list[int], list[list[int]], list[tuple[int, int]]]:
-    dims = [d for d in range(len(shape)) if shape[d] != 1]
-    if strides:
-        dims.sort(key=lambda d: -strides[order][d])
-    sizes: list[int] = []
-    out: list[list[int]] = [[] for _ in strides]
-    names: list[tuple[int, int]] = []
-    open_ = False  # whether the last dimension may be joined with the next
-    for d in dims:
-        if open_ and d not in apart and all(o[-1] == s[d] * shape[d] for o, s in zip(out, strides, strict=True)):
-            sizes[-1] *= shape[d]
-            for o, s in zip(out, strides, strict=True):
-                o[-1] = s[d]
-        else:
-            sizes.append(shape[d])
-            for o, s in zip(out, strides, strict=True):
-                o.append(s[d])
-            if d in apart:
-                names.append((d, len(sizes) - 1))
-        open_ = d not in apart
-    return sizes, out, names
-
-
 def added(place: str, value: str, mask: str = "inside") -> list[str]:
     """Lines that add a value to what is at a place of `o`, in whatever order tiles come."""
     return [
@@ -225,7 +204,7 @@ def window(v: View, shape: Sequence[int], strides: Sequence[int], offset: int) -
     return View(v.ptr + offset * spec.dtype.itemsize, spec, v.storage)
 
 
-def by_spec(build: Any) -> Any:
+def cached_by_spec(build: Any) -> Any:
     """`build(spec)` of the memory that is written, remembered: in place it may be any layout."""
     made: dict[Spec, Any] = {}
 

@@ -39,7 +39,7 @@ def sizes(spec: Spec, dims: int = 1) -> tuple[int, int]:
     return math.prod(spec.shape[:cut]), math.prod(spec.shape[cut:])
 
 
-def dense(v: View) -> View:
+def contiguous(v: View) -> View:
     """The same values in row-major order."""
     if v.spec.contiguous:
         return v
@@ -48,7 +48,7 @@ def dense(v: View) -> View:
     return made
 
 
-def spread(v: View, shape: tuple[int, ...]) -> View:
+def expanded(v: View, shape: tuple[int, ...]) -> View:
     """The same values, broadcast to a shape, in row-major order."""
     if v.spec.contiguous and v.spec.shape == shape:
         return v
@@ -58,7 +58,7 @@ def spread(v: View, shape: tuple[int, ...]) -> View:
 
 
 @contextmanager
-def written(v: View) -> Iterator[View]:
+def contiguous_output(v: View) -> Iterator[View]:
     """Row-major memory to write into, whose values end up in `v`."""
     if v.spec.contiguous:
         yield v
@@ -75,17 +75,17 @@ def last(spec: Spec, dim: int) -> Spec:
     return Spec(Layout(shape, tuple(spec.strides[d] for d in order)), spec.dtype, spec.device)
 
 
-def along(v: View, dim: int) -> View:
+def view_with_dim_last(v: View, dim: int) -> View:
     """The view with `dim` last."""
     return View(v.ptr, last(v.spec, dim), v.storage)
 
 
-def power(n: int) -> int:
+def next_power_of_two(n: int) -> int:
     """The next power of two."""
     return 1 << max(n - 1, 0).bit_length()
 
 
-def block(n: int, most: int = 16384) -> tuple[int, int]:
+def row_block(n: int, most: int = 16384) -> tuple[int, int]:
     """(block size, warps) for rows of n elements held in registers as a whole."""
-    size = min(power(max(n, 16)), most)
+    size = min(next_power_of_two(max(n, 16)), most)
     return (size, 1 if size <= 256 else 2 if size <= 1024 else 4 if size <= 2048 else 8 if size <= 8192 else 16)

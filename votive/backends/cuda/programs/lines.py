@@ -4,15 +4,17 @@ dimension. Knows no operators.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
+from ...common.slot import Slot
 from ..device.math import key_of, sought
 from ..runtime.views import View, empty
-from .layouts import dense, last, row_stride
+from .layouts import contiguous, last, row_stride
 from .program import Program
 
 # Triton's integers in which elements are compared.
@@ -22,7 +24,7 @@ ORDERED = frozenset(
 )
 
 
-def ordered(x: Any) -> bool:
+def ordered(x: Slot | Spec) -> bool:
     """Whether elements of this dtype can be compared here."""
     return x.dtype in ORDERED
 
@@ -46,7 +48,7 @@ class Lines:
         stride = row_stride(spec)
         if stride is not None:
             return moved, stride
-        return dense(moved), self.n
+        return contiguous(moved), self.n
 
     def even(self, spec: Spec, dim: int) -> bool:
         """Whether all lines begin at multiples of 16."""
@@ -54,7 +56,7 @@ class Lines:
         return (self.n if stride is None else stride) % 16 == 0
 
 
-def lines(x: Any, dim: int) -> Lines:
+def lines(x: Slot | Spec, dim: int) -> Lines:
     """The lines of a tensor; a 0-d one is a line of one element."""
     if x.ndim == 0:
         return Lines(1, 1)
@@ -71,14 +73,16 @@ def cut(n: int, parts: int) -> tuple[int, int]:
 
 @cache
 def _shared(
-    fn: Any, types: tuple[str, ...], constants: tuple[Any, ...], even: tuple[int, ...], options: Any
+    fn: Callable[..., Any], types: tuple[str, ...], constants: tuple[Any, ...], even: tuple[int, ...], options: Any
 ) -> Program:
     made = Program(fn, types, dict(constants), **dict(options))
     made.divisible = even
     return made
 
 
-def shared(fn: Any, types: list[str], constants: dict[str, Any], even: tuple[int, ...] = (), **options: Any) -> Program:
+def shared_program(
+    fn: Callable[..., Any], types: list[str], constants: dict[str, Any], even: tuple[int, ...] = (), **options: Any
+) -> Program:
     """A program that other plans with the same types and constants use too. `even`: which of its
     numbers are multiples of 16.
     """
@@ -90,4 +94,4 @@ def scratch(like: Spec, count: int, dtype: dt.dtype) -> View:
     return empty(Spec(Layout((count,)), dtype, like.device))
 
 
-__all__ = ["Lines", "cut", "key_of", "key_type", "lines", "ordered", "scratch", "shared", "sought"]
+__all__ = ["Lines", "cut", "key_of", "key_type", "lines", "ordered", "scratch", "shared_program", "sought"]

@@ -169,7 +169,7 @@ def sizes_of(params: Any) -> list[int]:
     return [p.numel for p in params]
 
 
-def turned(grads: Any, params: Any) -> Any:
+def laid_out_like(grads: Any, params: Any) -> Any:
     """Gradients in the memory order of their parameters."""
     turn = [k for k, (g, p) in enumerate(zip(grads, params, strict=True)) if g.spec.layout is not p.spec.layout]
 

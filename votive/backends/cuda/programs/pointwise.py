@@ -11,7 +11,7 @@ from ....core import dtype as dt
 from ....core.layout import Spec, broadcast_strides
 from ....formula import Formula, to_triton
 from ....formula.expr import Expr, walk
-from ...cpu.reference.pointwise import _word
+from ...common.integers import word64
 from ..device import math as device_math
 from ..device.source import function
 from ..runtime import fast_path
@@ -175,7 +175,7 @@ def number_of(compute: dt.dtype) -> str:
     return "fp64" if compute is dt.float64 else "fp32"
 
 
-def _complemented(body: Any) -> Any:
+def _complemented(body: Expr) -> Any:
     """The formula on truth values, where the complement is the negation."""
     if not body.args:
         return body
@@ -191,7 +191,7 @@ def _value(have: dt.dtype | None, compute: dt.dtype) -> Callable[[Any], Any] | N
             return complex
         if compute.is_floating_point:
             return lambda v: float(v.real if isinstance(v, complex) else v)
-        return lambda v: _signed(_word(int(v)))
+        return lambda v: _signed(word64(int(v)))
     return None
 
 
@@ -272,7 +272,7 @@ def _with_loose(
     def read(values: Any) -> list[Any]:
         values = list(values)
         for i in loose:
-            values[i] = values[i].item() if inputs[i] is None else lifted(values[i], inputs[i])
+            values[i] = values[i].item() if (spec := inputs[i]) is None else lifted(values[i], spec)
         return values
 
     return lambda *values: compute(*read(values)), lambda values, to: into(read(values), to)

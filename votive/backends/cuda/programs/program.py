@@ -20,7 +20,7 @@ from ....core import dtype as dt
 from ....core.errors import CudaError
 from .. import runtime as rt
 from ..runtime.fast_path import Launcher
-from ..runtime.faults import told_at_once
+from ..runtime.faults import check_at_once
 
 # Triton's names of element types. Truth values are bytes to a kernel.
 TYPE = {
@@ -53,9 +53,9 @@ _FLOAT, _WORD, _DOUBLE, _LONG = (struct.Struct(f) for f in ("<f", "<I", "<d", "<
 def _single(v: float) -> int:
     """The bits of a float32; numbers beyond become infinities, as a conversion would make them."""
     try:
-        return _WORD.unpack(_FLOAT.pack(v))[0]  # type: ignore[no-any-return]
+        return _WORD.unpack(_FLOAT.pack(v))[0]
     except OverflowError:
-        return _WORD.unpack(_FLOAT.pack(float(np.float32(v))))[0]  # type: ignore[no-any-return]
+        return _WORD.unpack(_FLOAT.pack(float(np.float32(v))))[0]
 
 
 _ENCODE: dict[str, Callable[[Any], int]] = {"fp32": _single, "fp64": lambda v: _LONG.unpack(_DOUBLE.pack(v))[0]}
@@ -64,7 +64,7 @@ _ENCODE: dict[str, Callable[[Any], int]] = {"fp32": _single, "fp64": lambda v: _
 _KIND = {"fp32": "f", "fp64": "d"}
 
 
-class Program(Launcher):
+class Program(Launcher):  # type: ignore[misc]  # the native one, or its stand-in
     """A Triton function with its constants fixed. `program(grid, *arguments)` launches it on the
     current stream.
 
@@ -87,7 +87,7 @@ class Program(Launcher):
         "types",
     )
 
-    early = False  # started while the launch before it still runs
+    dependent = False  # started while the launch before it still runs
 
     def __init__(
         self,
@@ -130,20 +130,20 @@ class Program(Launcher):
                 args[i] = encode(args[i])  # type: ignore[index]
         with self._lock:  # another thread may launch the same program
             buffer = self._buffer
-            buffer[: len(args)] = args
+            buffer[: len(args)] = args  # type: ignore[call-overload]  # ctypes takes any sequence
             here = rt.here
             if loaded.scratch:
                 buffer[len(args)] = loaded.workspace(grid)
             x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
             driver = rt.runtime.driver
             function = loaded.function[here.device]
-            launch = driver.launch_early if self.early else driver.launch_kernel
+            launch = driver.launch_dependent if self.dependent else driver.launch_kernel
             code = launch(function, x, y, z, loaded.threads, 1, 1, loaded.shared, here.stream, self._params, None)
         if code:
             self._failed(grid, code)
         if rt.SYNC:
-            told_at_once()
-        if not (self.early or loaded.scratch):
+            check_at_once()
+        if not (self.dependent or loaded.scratch):
             self._settle(not bits & 15, here.device, function, loaded.threads, loaded.shared)
 
     def _failed(self, grid: tuple[int, ...], code: int) -> None:
@@ -241,4 +241,4 @@ def _interpret(program: Program, grid: tuple[int, ...], args: tuple[Any, ...]) -
     driver.check(*[args[i] for i in program._pointers])
     driver.enqueue(rt.here.stream, lambda: run(program, grid, args))
     if rt.SYNC:
-        told_at_once()
+        check_at_once()

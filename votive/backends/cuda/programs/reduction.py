@@ -11,10 +11,11 @@ from typing import Any
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec, broadcast_strides
 from ....formula import Formula, const, to_triton, var
-from ....formula.expr import apply
+from ....formula.expr import Expr, apply
+from ...common.slot import Slot
 from ..programs.pointwise import _TL, _load, can, jit, number_of
 from ..programs.program import TYPE, Program
-from ..programs.tiles import joined
+from ..programs.tiles import merge_neighbours
 from ..runtime import here_count
 from ..runtime.views import View, empty
 
@@ -48,8 +49,8 @@ class Walk:
         gone = [d for d in dims if shape[d] != 1]
         first = strides[0]
         gone.sort(key=lambda d: -first[d])
-        self.kept, self.kept_strides = joined(shape, kept, strides)
-        self.gone, self.gone_strides = joined(shape, gone, strides)
+        self.kept, self.kept_strides, _ = merge_neighbours(shape, kept, strides)
+        self.gone, self.gone_strides, _ = merge_neighbours(shape, gone, strides)
         self.rows, self.terms = math.prod(self.kept), math.prod(self.gone)
         along = bool(self.gone) and any(s[-1] == 1 for s in self.gone_strides)
         across = bool(self.kept) and any(s[-1] == 1 for s in self.kept_strides) and not along
@@ -264,11 +265,11 @@ def wide_type(dtype: dt.dtype) -> dt.dtype:
 
 
 def row_reducer(
-    x: Any,
+    x: Slot,
     dims: tuple[int, ...],
     out: dt.dtype,
     kind: str,
-    body: Any = _X,
+    body: Expr = _X,
     finish: Any = None,
     compute: dt.dtype | None = None,
 ) -> Any:

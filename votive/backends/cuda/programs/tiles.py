@@ -4,6 +4,8 @@ index arithmetic serve all layouts. Knows layouts and text, not formulas.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
+
 BLOCK = 1024
 FEW = 128  # elements of a block of special functions: they fill the registers with their own numbers
 
@@ -16,17 +18,21 @@ def merged(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> tuple[list
     """
     dims = [d for d in range(len(shape)) if shape[d] != 1]
     dims.sort(key=lambda d: -strides[0][d])
-    return joined(shape, dims, strides)
+    return merge_neighbours(shape, dims, strides)[:2]
 
 
-def joined(
-    shape: tuple[int, ...], dims: list[int], strides: list[tuple[int, ...]]
-) -> tuple[list[int], list[list[int]]]:
-    """Sizes and strides of some dimensions in order, neighbours joined where all operands agree."""
+def merge_neighbours(
+    shape: Sequence[int], dims: Sequence[int], strides: Sequence[Sequence[int]], apart: Collection[int] = ()
+) -> tuple[list[int], list[list[int]], list[tuple[int, int]]]:
+    """Sizes and strides of some dimensions in order, neighbours joined where all operands agree; those that stay
+    `apart` with their new numbers.
+    """
     sizes: list[int] = []
     out: list[list[int]] = [[] for _ in strides]
+    names: list[tuple[int, int]] = []
+    open_ = False  # whether the last dimension may be joined with the next
     for d in dims:
-        if sizes and all(o[-1] == s[d] * shape[d] for o, s in zip(out, strides, strict=True)):
+        if open_ and d not in apart and all(o[-1] == s[d] * shape[d] for o, s in zip(out, strides, strict=True)):
             sizes[-1] *= shape[d]
             for o, s in zip(out, strides, strict=True):
                 o[-1] = s[d]
@@ -34,7 +40,10 @@ def joined(
             sizes.append(shape[d])
             for o, s in zip(out, strides, strict=True):
                 o.append(s[d])
-    return sizes, out
+            if d in apart:
+                names.append((d, len(sizes) - 1))
+        open_ = d not in apart
+    return sizes, out, names
 
 
 class Shape:
@@ -90,9 +99,9 @@ class Shape:
             dense = [d for d in range(last) if s[d] == 1 and sizes[d] > 1]
             if dense and s[last] not in (0, 1):
                 other = dense[0]
-        turned = any(s[other] == 1 and s[last] not in (0, 1) for s in strides[1:])
+        transposed = any(s[other] == 1 and s[last] not in (0, 1) for s in strides[1:])
         wide = 1 << (sizes[last] - 1).bit_length()
-        if turned:
+        if transposed:
             bn, bm = 32, self.block // 32
         else:
             bn = min(self.block, wide)

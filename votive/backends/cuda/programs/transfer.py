@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
-from ....core.device import cpu
+from ....core.device import cpu, device
 from ....core.layout import Layout, Spec
 from .. import runtime as rt
 from ..runtime.pinned import PinnedStorage, used
@@ -20,7 +20,7 @@ from ..runtime.views import View, empty, to_device, to_host, wait
 from .copy import copy_view
 
 
-def spec_of(array: Any, device: Any = cpu) -> Spec:
+def spec_of(array: np.ndarray, device: device = cpu) -> Spec:
     """The spec of an array."""
     kind = dt.from_numpy(array.dtype)
     layout = Layout(array.shape, tuple(s // kind.itemsize for s in array.strides))
@@ -57,7 +57,7 @@ def download(array: Any, source: View, non_blocking: bool = False) -> None:
     rt.runtime.driver.to_host(address, source.ptr, flat.nbytes, rt.here.stream)
 
 
-def dense(v: View) -> View:
+def without_holes(v: View) -> View:
     """A view without holes on the same values."""
     wanted = v.spec.dense_like()
     if wanted is v.spec:
@@ -67,7 +67,7 @@ def dense(v: View) -> View:
     return made
 
 
-def received(array: Any, spec: Spec, non_blocking: bool = False) -> View:
+def from_host(array: Any, spec: Spec, non_blocking: bool = False) -> View:
     """An array as new memory of a GPU; `spec` is dense."""
     made = empty(spec)
     if spec.numel:
@@ -82,11 +82,11 @@ def received(array: Any, spec: Spec, non_blocking: bool = False) -> View:
     return made
 
 
-def returned(v: View, non_blocking: bool) -> tuple[Any, Any, Spec]:
+def to_host_copy(v: View, non_blocking: bool) -> tuple[Any, Any, Spec]:
     """(storage, array, spec) of a view's values on the host; page-locked if nobody is to wait."""
     from ...base import BACKENDS
 
-    v = dense(v)
+    v = without_holes(v)
     spec = v.spec.like(device=cpu)
     if non_blocking and spec.nbytes:
         storage: Any = PinnedStorage(spec.nbytes)
@@ -97,24 +97,24 @@ def returned(v: View, non_blocking: bool) -> tuple[Any, Any, Spec]:
     return storage, array, spec
 
 
-def crossed(v: View, there: Any) -> View:
+def to_other_device(v: View, there: Any) -> View:
     """A view's values on another GPU. Each side's current stream waits for the other's."""
     driver = rt.runtime.driver
     home, away = v.spec.device.index or 0, there.index or 0
     with rt.on(home):
-        v = dense(v)
+        v = without_holes(v)
     made = empty(v.spec.like(device=there))
     if not v.spec.nbytes:
         return made
     here, other = rt.here.stream_of(home), rt.here.stream_of(away)
-    follow(home, here, away, other)  # the new memory may still be in use there
+    wait_for_stream(home, here, away, other)  # the new memory may still be in use there
     with rt.on(home):
         driver.across(made.ptr, away, v.ptr, home, v.spec.nbytes, here)
-    follow(away, other, home, here)
+    wait_for_stream(away, other, home, here)
     return made
 
 
-def follow(device: int, stream: int, first: int, source: int) -> None:
+def wait_for_stream(device: int, stream: int, first: int, source: int) -> None:
     """Let a stream wait for what another was given so far."""
     driver = rt.runtime.driver
     with driver.on(first):
@@ -133,21 +133,21 @@ def overwrite(to: Any, source: Any, non_blocking: bool) -> None:
         return
     with rt.on(to.spec.device.index or 0):
         if source.__class__ is View:
-            copy_view(to, crossed(source, to.spec.device))
+            copy_view(to, to_other_device(source, to.spec.device))
             return
         have = spec_of(source)
         if have.layout is to.spec.layout and have.dtype is to.spec.dtype and _whole(to.spec):
             upload(to, source, non_blocking)
         else:
             wanted = have.dense_like().like(device=to.spec.device)
-            copy_view(to, received(source, wanted, non_blocking))
+            copy_view(to, from_host(source, wanted, non_blocking))
 
 
 def _whole(spec: Spec) -> bool:
     return spec.dense_like() is spec
 
 
-def _to_array(to: Any, source: View, non_blocking: bool) -> None:
+def _to_array(to: np.ndarray, source: View, non_blocking: bool) -> None:
     wanted = spec_of(to, source.spec.device)
     if not wanted.numel:
         return
@@ -158,7 +158,7 @@ def _to_array(to: Any, source: View, non_blocking: bool) -> None:
             source = made
         download(to, source, non_blocking)
         return
-    from ...cpu.reference.copy import assign
+    from ...common.assign import assign
 
-    _, array, _ = returned(source, False)
+    _, array, _ = to_host_copy(source, False)
     assign(to, np.broadcast_to(array, to.shape))

@@ -12,7 +12,8 @@ from typing import Any
 from ....core import device as core_device
 from ....core.errors import CudaError
 from . import fast_path
-from .allocator import Allocator, Block, Pool
+from .allocator import Allocator, Pool
+from .blocks import Block
 
 SYNC = os.environ.get("VOTIVE_CUDA_SYNC", "") not in ("", "0")
 
@@ -173,20 +174,20 @@ class Here(threading.local):
         fast_path.say(self.device, self.stream, self.pool)
         self.kept: list[Any] = []
         self._workspace: Block | None = None
-        self._draws: Any = None
+        self._generator: Any = None
 
     def end_capture(self) -> list[Any]:
         """Launches run again; gives what the graph must keep alive."""
         self.capturing = False
         self.private = {}
         self._refresh()
-        if self._draws is not None:
-            self._draws.end()
+        if self._generator is not None:
+            self._generator.end()
         return self.kept
 
-    def draws(self) -> Any:
-        """The random draws of the graph being captured."""
-        return self._draws
+    def generator(self) -> Any:
+        """The generator state of the graph being captured."""
+        return self._generator
 
     def workspace(self) -> Block:
         """Scratch memory of the graph being captured."""
@@ -242,7 +243,7 @@ def begin() -> Here:
                 fast_path.launching(0 if SYNC else runtime.driver.launch_address)
                 here = Here()
                 core_device.current_cuda = lambda: here.device
-    return here  # type: ignore[no-any-return]
+    return here
 
 
 def waiting() -> None:
@@ -260,4 +261,4 @@ def here_count() -> int:
 
 def allocate(nbytes: int) -> Block:
     """Device memory on this thread's device and stream."""
-    return here.pool.take(nbytes)  # type: ignore[no-any-return]
+    return here.pool.take(nbytes)

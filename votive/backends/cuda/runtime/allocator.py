@@ -130,7 +130,7 @@ class Pool:
 
     def _fit(self, size: int) -> Block | None:
         free = self.merged[size <= SMALL]
-        at = bisect_left(free, _Size(size))  # type: ignore[arg-type]
+        at = bisect_left(free, _Size(size))  # type: ignore[call-overload]  # blocks compare with sizes
         if at == len(free):
             return None
         # Cutting a large block for a middling request leaves pieces nobody asks for.
@@ -167,7 +167,7 @@ class Pool:
                 insort(self.merged[block.segment.small], block)
         self.bins = {}
         for small, free in self.merged.items():
-            joined: list[Block] = []
+            combined: list[Block] = []
             gone: set[int] = set()
             for block in sorted(free, key=lambda b: b.ptr):
                 if id(block) in gone:
@@ -179,9 +179,9 @@ class Pool:
                     block.after = other.after
                     if other.after is not None:
                         other.after.before = block
-                joined.append(block)
-            joined.sort()
-            self.merged[small] = joined
+                combined.append(block)
+            combined.sort()
+            self.merged[small] = combined
 
     def release(self) -> int:
         """Give whole free segments back to the driver; says how many bytes."""
@@ -273,10 +273,10 @@ class Allocator:
                 pool.put(block)
             pool.parked = []
             for segment in pool.segments:
-                block = segment.first
-                while block is not None:
-                    block.pool = home
-                    block = block.after
+                part: Block | None = segment.first
+                while part is not None:
+                    part.pool = home
+                    part = part.after
             pool.merge()
             home.segments += pool.segments
             for small, free in pool.merged.items():

@@ -1,4 +1,4 @@
-"""Several ways to the same product: which one is fastest is found by running them. Knows time, not
+"""Autotuning: of several functions that compute the same, the fastest is found by running them. Knows time, not
 matrices.
 """
 
@@ -15,57 +15,57 @@ WORTH_TIMING = 1 << 31
 ROUNDS, TIMES = 2, 3
 
 
-def times(ways: list[Callable[[], Any]]) -> list[float]:
-    """Milliseconds that each way takes on the current stream; infinite when it raises a
+def times(candidates: list[Callable[[], Any]]) -> list[float]:
+    """Milliseconds that each candidate takes on the current stream; infinite when it raises a
     CudaError.
     """
     driver, stream = rt.runtime.driver, rt.here.stream
     begin, end = driver.new_event(True), driver.new_event(True)
-    took = [float("inf")] * len(ways)
+    took = [float("inf")] * len(candidates)
     refused: CudaError | None = None
     out: set[int] = set()
     for _ in range(ROUNDS):
-        for k, way in enumerate(ways):
+        for k, candidate in enumerate(candidates):
             if k in out:
                 continue
             try:
-                way()
+                candidate()
             except CudaError as e:
                 refused = e
                 out.add(k)
                 continue
             driver.record(begin, stream)
             for _ in range(TIMES):
-                way()
+                candidate()
             driver.record(end, stream)
             driver.wait_event(end)
             took[k] = min(took[k], driver.elapsed(begin, end))
     driver.end_event(begin)
     driver.end_event(end)
-    if refused is not None and len(out) == len(ways):
+    if refused is not None and len(out) == len(candidates):
         raise refused
     return [t / TIMES for t in took]
 
 
-def fastest(ways: list[Callable[[], Any]]) -> int:
-    """Which way takes the least time; the first, while a graph is recorded and nothing runs."""
+def fastest(candidates: list[Callable[[], Any]]) -> int:
+    """Which candidate takes the least time; the first, while a graph is recorded and nothing runs."""
     if rt.here.capturing:
         return 0
-    took = times(ways)
+    took = times(candidates)
     return took.index(min(took))
 
 
-class Ways:
+class Autotuned:
     """Functions of the same arguments that write the same results over; the first call chooses.
 
-    A way that the library refuses when it is called is left out for good.
+    A candidate that the library refuses when it is called is left out for good.
     """
 
-    def __init__(self, ways: list[Callable[..., None]], work: int) -> None:
-        assert ways
-        self.ways, self.work = ways, work
+    def __init__(self, candidates: list[Callable[..., None]], work: int) -> None:
+        assert candidates
+        self.candidates, self.work = candidates, work
         self.times: list[float] = []
-        self.best: Callable[..., None] | None = ways[0] if len(ways) == 1 else None
+        self.best: Callable[..., None] | None = candidates[0] if len(candidates) == 1 else None
 
     def __call__(self, *args: Any, **how: Any) -> None:
         if self.best is None:
@@ -75,17 +75,17 @@ class Ways:
 
     def _choose(self, args: Any, how: Any) -> None:
         if self.work >= WORTH_TIMING and not rt.here.capturing and not rt.runtime.driver.emulated:
-            self.times = times([lambda w=w: w(*args, **how) for w in self.ways])  # type: ignore[misc]
-            self.best = self.ways[self.times.index(min(self.times))]
+            self.times = times([lambda w=w: w(*args, **how) for w in self.candidates])  # type: ignore[misc]
+            self.best = self.candidates[self.times.index(min(self.times))]
             self.best(*args, **how)
             return
-        for k, way in enumerate(self.ways):
+        for k, candidate in enumerate(self.candidates):
             try:
-                way(*args, **how)
+                candidate(*args, **how)
             except CudaError:
-                if k == len(self.ways) - 1:
+                if k == len(self.candidates) - 1:
                     raise
                 continue
             if not rt.here.capturing:
-                self.best = way
+                self.best = candidate
             return

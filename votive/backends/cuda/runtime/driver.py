@@ -12,7 +12,7 @@ import os
 from typing import Any
 
 from ....core.errors import CudaError
-from .signatures import ATTRIBUTES, EARLY, OLDER, SIGNATURES, SLOW, Launch, Properties
+from .signatures import ATTRIBUTES, DEPENDENT, OLDER, SIGNATURES, SLOW, Launch, Properties
 
 _OUT_OF_MEMORY = 2
 _NOT_READY = 600
@@ -275,7 +275,7 @@ class Driver:
             self._call("cuFuncSetAttribute", function, 8, shared)
         return function
 
-    def launch_early(
+    def launch_dependent(
         self,
         function: int,
         x: int,
@@ -290,7 +290,7 @@ class Driver:
         extra: Any,
     ) -> int:
         """`launch_kernel` for a kernel that itself waits for the one before it."""
-        config = Launch((x, y, z), (bx, by, bz), shared, stream, c.pointer(EARLY), 1)
+        config = Launch((x, y, z), (bx, by, bz), shared, stream, c.pointer(DEPENDENT), 1)
         code: int = self._fn["cuLaunchKernelEx"](c.byref(config), function, params, extra)
         return code
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...cpu.native.loader import module
+from ...common.native_module import module
 
 
 class _Launcher:
@@ -36,7 +36,7 @@ class _Product:
     def _general(self, left: int, right: int, out: int, **how: Any) -> None:
         raise NotImplementedError
 
-    def _arrange(self, *told: Any) -> None:
+    def _arrange(self, *settings: Any) -> None:
         """What the library is told with every call."""
 
     def _settle(self, *way: Any) -> None:

@@ -49,7 +49,7 @@ class _Faults:
     def _begin(self) -> None:
         raw_address = rt.runtime.driver.alloc_pinned(4 * _WORDS * _STEP + 16)
         self.address = raw_address + -raw_address % 16
-        raw = (ctypes.c_int32 * (_WORDS * _STEP)).from_address(self.address)
+        raw: Any = (ctypes.c_int32 * (_WORDS * _STEP)).from_address(self.address)
         words = np.frombuffer(raw, np.int32)
         words[:] = 0
         self.words = words
@@ -67,7 +67,7 @@ class _Faults:
 faults = _Faults()
 
 
-def told_at_once() -> None:
+def check_at_once() -> None:
     """Wait for what was launched and raise what it found, for VOTIVE_CUDA_SYNC. A launch that is
     recorded does not run yet.
     """

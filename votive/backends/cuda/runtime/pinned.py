@@ -17,7 +17,7 @@ import numpy as np
 from ....core.errors import OutOfMemoryError, size_text
 from ....core.storage import Storage
 from .. import runtime as rt
-from .allocator import Marks
+from .blocks import Marks
 from .driver import OutOfDeviceMemory
 
 LEAST = 4096  # a page

@@ -138,5 +138,5 @@ class Launch(c.Structure):
 
 
 # May start before the launch ahead of it on the stream has ended.
-EARLY = _Attribute(6)
-EARLY.value[0] = 1
+DEPENDENT = _Attribute(6)
+DEPENDENT.value[0] = 1

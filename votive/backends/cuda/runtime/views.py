@@ -68,7 +68,7 @@ class ForeignStorage(CudaStorage):
 
     def __init__(self, ptr: int, nbytes: int, device: int, owner: Any) -> None:
         self.ptr, self._nbytes, self.device, self.owner = ptr, nbytes, device, owner
-        self.block = None  # type: ignore[assignment]
+        self.block = None
 
 
 class View:
@@ -97,7 +97,8 @@ empty: Callable[[Spec], View] = fast_path.new_view or _empty
 
 def zero(v: View) -> None:
     """Set dense memory to zero."""
-    rt.runtime.driver.fill_bytes(v.ptr, 0, v.spec.nbytes, rt.here.stream)
+    if v.spec.nbytes:
+        rt.runtime.driver.fill_bytes(v.ptr, 0, v.spec.nbytes, rt.here.stream)
 
 
 def wait() -> None:

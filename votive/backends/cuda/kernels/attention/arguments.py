@@ -8,9 +8,11 @@ import math
 from typing import Any
 
 from .....core import dtype as dt
+from .....core.layout import Spec, contiguous_strides
+from ....common.slot import Slot
 from ...programs.copy import copy_view
 from ...programs.generator_state import shift
-from ...programs.layouts import dense
+from ...programs.layouts import contiguous
 from ...programs.program import TYPE
 from ...runtime.views import View, empty
 from ..random.distributions import _word as word
@@ -24,7 +26,7 @@ FLOATS = frozenset((dt.float64, dt.float32, *dt.HALF))
 STILL, BY_FOUR, BY_ONE = range(3)
 
 
-def takes(q: Any, *rest: Any) -> bool:
+def takes(q: Spec, *rest: Spec) -> bool:
     """Whether a row of attention knows the dtype."""
     return q.dtype in FLOATS
 
@@ -37,16 +39,16 @@ def fits(D: int, E: int, dtype: dt.dtype) -> bool:
 def packed(v: View) -> View:
     """Features side by side: a copy where they are not."""
     s = v.spec
-    return v if s.strides[-1] == 1 or s.shape[-1] == 1 else dense(v)
+    return v if s.strides[-1] == 1 or s.shape[-1] == 1 else contiguous(v)
 
 
-def strides_of(slot: Any) -> tuple[int, ...]:
+def strides_of(slot: Slot | Spec) -> tuple[int, ...]:
     """Distances by batch, head and position of `packed`: of (batch, heads, positions, features), or
     of (positions, heads, features), which has no batch.
     """
     strides = slot.strides
     if strides[-1] != 1 and slot.shape[-1] != 1:
-        strides = getattr(slot, "spec", slot).like(slot.shape).strides
+        strides = contiguous_strides(slot.shape)
     return tuple(strides[:3]) if len(strides) == 4 else (0, strides[1], strides[0])
 
 
@@ -61,14 +63,14 @@ def stride_types(strides: tuple[int, ...], lengths: tuple[int, ...]) -> list[str
     return out
 
 
-def mask_kind(mask: Any) -> tuple[int, str]:
+def mask_kind(mask: Slot | None) -> tuple[int, str]:
     """(what a mask does, its type)."""
     if mask is None:
         return NONE, "*u8"
     return (TRUTH if mask.dtype is dt.bool_ else ADDED), "*" + TYPE[mask.dtype]
 
 
-def mask_strides(mask: Any) -> tuple[int, ...]:
+def mask_strides(mask: Slot | None) -> tuple[int, ...]:
     """Distances by batch, head, query and key; 0 where the mask is stretched."""
     if mask is None:
         return (0, 0, 0, 0)

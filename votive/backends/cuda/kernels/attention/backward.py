@@ -8,8 +8,10 @@ from typing import Any
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
-from ...programs.layouts import dense, power
+from ....common.slot import Slot
+from ...programs.layouts import contiguous, next_power_of_two
 from ...programs.program import TYPE, Program
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View, empty
 from .arguments import (
@@ -37,11 +39,11 @@ from .tile_sizes import AHEAD, KEYS, QUERIES, tile
 
 
 def backward(
-    q: Any,
-    k: Any,
-    v: Any,
-    g: Any,
-    y: Any,
+    q: Slot,
+    k: Slot,
+    v: Slot,
+    g: Slot,
+    y: Slot,
     mask: Any,
     outs: tuple[Any, Any, Any],
     sizes: tuple[int, ...],
@@ -57,7 +59,7 @@ def backward(
     B, H, T, S = sizes
     KH, D, E = k.shape[1], q.shape[-1], v.shape[-1]
     G = H // max(KH, 1)
-    bd, be = power(max(D, 16)), power(max(E, 16))
+    bd, be = next_power_of_two(max(D, 16)), next_power_of_two(max(E, 16))
     kind, mask_type = mask_kind(mask)
     noise = noise_kind(p, S)
     fixed = {
@@ -196,22 +198,22 @@ def backward(
 
 @cuda("_attention_backward", accepts=lambda g, g_lse, q, *rest: takes(q))
 def attention_backward(
-    g: Any,
-    g_lse: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any,
-    out: Any,
-    lse: Any,
-    seed: Any,
-    counter: Any,
-    offset: Any,
+    g: Slot,
+    g_lse: Slot,
+    q: Slot,
+    k: Slot,
+    v: Slot,
+    mask: Slot | None,
+    out: Slot,
+    lse: Slot,
+    seed: Slot,
+    counter: Slot,
+    offset: Slot,
     dropout_p: float,
     is_causal: bool,
     scale: float,
     by_mask: bool,
-) -> Any:
+) -> Run:
     from .backward_mask import mask_gradient
     from .plain import plain_backward
 
@@ -220,7 +222,7 @@ def attention_backward(
     results = tuple(x.spec.dense_like() for x in (q, k, v))
     make: Any = backward if fits(D, E, q.dtype) else plain_backward
     launch = make(q, k, v, g, out, mask, results, (B, H, T, S), dropout_p, is_causal)
-    of_mask = mask_gradient(q, k, v, g, out, mask, dropout_p, is_causal) if by_mask else None
+    of_mask = mask_gradient(q, k, v, g, out, mask, dropout_p, is_causal) if by_mask and mask is not None else None
     noise = noise_for(dropout_p)
 
     def run(
@@ -230,7 +232,7 @@ def attention_backward(
         q: View,
         k: View,
         v: View,
-        mask: Any,
+        mask: View | None,
         out: View,
         lse: View,
         seed: int,
@@ -238,7 +240,7 @@ def attention_backward(
         offset: int,
     ) -> None:
         q, k, v, g, out = packed(q), packed(k), packed(v), packed(g), packed(out)
-        g_lse, lse = dense(g_lse), dense(lse)
+        g_lse, lse = contiguous(g_lse), contiguous(lse)
         drawn = noise(seed, counter)
         at = 0 if mask is None else mask.ptr
         made = [room(x) for x in outs[:3]]

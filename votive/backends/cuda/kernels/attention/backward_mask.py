@@ -9,6 +9,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from ....common.slot import Slot
 from ...programs.program import Program
 from ...runtime.views import View
 from .arguments import NOISE_TYPES, stride_types
@@ -88,7 +89,7 @@ def _by_mask(
         tl.store(o, tl.sum(tl.sum(total, 1), 0).to(kind))
 
 
-def mask_gradient(q: Any, k: Any, v: Any, g: Any, y: Any, mask: Any, p: float, causal: bool) -> Any:
+def mask_gradient(q: Slot, k: Slot, v: Slot, g: Slot, y: Slot, mask: Slot, p: float, causal: bool) -> Any:
     """launch(out, g, g_lse, q, k, v, mask, y, lse, noise, offset, scale)."""
     B, H, T, _ = q.shape
     S = k.shape[2]

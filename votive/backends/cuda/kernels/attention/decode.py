@@ -11,8 +11,9 @@ import triton.language as tl
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
-from ...programs.dependent_launch import early, start_next, wait_for_last
-from ...programs.layouts import power
+from ....common.slot import Slot
+from ...programs.dependent_launch import dependent, launch_dependents, wait_for_previous
+from ...programs.layouts import next_power_of_two
 from ...programs.program import TYPE, Program
 from ...runtime import here_count
 from ...runtime.views import View, empty
@@ -107,11 +108,11 @@ def _join(
     BE: tl.constexpr,
     BR: tl.constexpr,
     BP: tl.constexpr,
-    EARLY: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):
     """One program per row: all parts of it at once."""
-    wait_for_last(EARLY)
-    start_next(EARLY)
+    wait_for_previous(DEPENDENT)
+    launch_dependents(DEPENDENT)
     row = tl.program_id(1)
     b = (tl.program_id(0) // KH).to(tl.int64)
     head = tl.program_id(0) % KH
@@ -133,7 +134,7 @@ def _join(
     tl.store(lse + (b * KH * G + h) * T + t, end)
 
 
-def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float) -> Any:
+def few_queries(q: Slot, k: Slot, v: Slot, mask: Slot | None, is_causal: bool, scale: float) -> Any:
     """The run for this case, or None when there are many queries."""
     from .forward import FEW
 
@@ -144,7 +145,7 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
     G = H // KH
     if G * T > FEW or T > 4:
         return None
-    br, bd, be = max(16, power(G * T)), power(max(D, 16)), power(max(E, 16))
+    br, bd, be = max(16, next_power_of_two(G * T)), next_power_of_two(max(D, 16)), next_power_of_two(max(E, 16))
     wanted = max(1, 2 * here_count() // (B * KH))
     parts = max(1, min(wanted, -(-S // BLOCK), 64))
     each = -(-S // parts)
@@ -174,17 +175,19 @@ def few_queries(q: Any, k: Any, v: Any, mask: Any, is_causal: bool, scale: float
     )
     program.divisible = even(numbers, 13)
     out = q.spec.dense_like() if D == E else q.spec.like((B, H, T, E))
-    join = early(
+    join = dependent(
         _join,
         ["*" + TYPE[q.dtype], "*fp32", "*fp32", "*fp32", *["i32"] * 4, *["i64"] * 3],
-        {"E": E, "BE": be, "BR": br, "BP": power(parts)},
+        {"E": E, "BE": be, "BR": br, "BP": next_power_of_two(parts)},
         warps=4,
     )
     acc = Spec(Layout((B * KH * parts * br, be)), dt.float32, q.spec.device)
     ends = Spec(Layout((B * KH * parts * br, 2)), dt.float32, q.spec.device)
     to = strides_of(out)
 
-    def run(outs: list[View], q: View, k: View, v: View, mask: Any, seed: Any, counter: Any, offset: int) -> None:
+    def run(
+        outs: list[View], q: View, k: View, v: View, mask: View | None, seed: Any, counter: Any, offset: int
+    ) -> None:
         q, k, v = packed(q), packed(k), packed(v)
         a, s, made = empty(acc), empty(ends), room(outs[0])
         program(

@@ -10,8 +10,11 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from ...programs.layouts import power
+from .....core.layout import Spec
+from ....common.slot import Slot
+from ...programs.layouts import next_power_of_two
 from ...programs.program import TYPE, Program
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View
 from .arguments import (
@@ -181,11 +184,11 @@ def _attend(
 
 
 def forward(
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any,
-    out: Any,
+    q: Slot,
+    k: Slot,
+    v: Slot,
+    mask: Slot | None,
+    out: Spec,
     sizes: tuple[int, ...],
     p: float,
     causal: bool,
@@ -200,11 +203,11 @@ def forward(
     """
     B, H, T, S = sizes
     D, E, G = q.shape[-1], v.shape[-1], H // max(k.shape[1], 1)
-    wide, be = power(max(D, 16)), power(max(E, 16))
+    wide, be = next_power_of_two(max(D, 16)), next_power_of_two(max(E, 16))
     kind, mask_type = mask_kind(mask)
     noise = noise_kind(p, S)
     bm, bn, warps, stages, more = tile(FORWARD, q.dtype, max(wide, be), kind, noise)
-    bm = min(bm, max(16, power(T)))
+    bm = min(bm, max(16, next_power_of_two(T)))
     strides: tuple[int, ...] = (*strides_of(out), *strides_of(q), *strides_of(k), *strides_of(v))
     lengths = [x.shape[0 if ends else 2] for x in (q, q, k, v)]
     types = ["*" + TYPE[q.dtype], "*fp32", *("*" + TYPE[x.dtype] for x in (q, k, v)), mask_type]
@@ -282,17 +285,17 @@ def forward(
 
 @cuda("_attention", accepts=takes)
 def attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any,
-    seed: Any,
-    counter: Any,
-    offset: Any,
+    q: Slot,
+    k: Slot,
+    v: Slot,
+    mask: Slot | None,
+    seed: Slot,
+    counter: Slot,
+    offset: Slot,
     dropout_p: float,
     is_causal: bool,
     scale: float,
-) -> Any:
+) -> Run:
     from .decode import few_queries
     from .plain import plain_forward
 
@@ -301,13 +304,15 @@ def attention(
     out = q.spec.dense_like() if D == E else q.spec.like((B, H, T, E))
     whole = fits(D, E, q.dtype)
     if whole and not dropout_p and D and E:
-        run = few_queries(q, k, v, mask, is_causal, scale)
-        if run is not None:
-            return run
+        few = few_queries(q, k, v, mask, is_causal, scale)
+        if few is not None:
+            return few
     launch: Any = (forward if whole else plain_forward)(q, k, v, mask, out, (B, H, T, S), dropout_p, is_causal, scale)
     noise = noise_for(dropout_p)
 
-    def run(outs: list[View], q: View, k: View, v: View, mask: Any, seed: int, counter: int, offset: int) -> None:
+    def run(
+        outs: list[View], q: View, k: View, v: View, mask: View | None, seed: int, counter: int, offset: int
+    ) -> None:
         made = room(outs[0])
         launch(
             made,

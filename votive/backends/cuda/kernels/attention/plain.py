@@ -4,12 +4,14 @@ of `parts.py` are launched.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import triton.language as tl
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
+from ....common.slot import Slot
 from ...programs.program import TYPE, Program
 from ...runtime.views import View, empty
 from .arguments import (
@@ -35,9 +37,9 @@ class Plain:
 
     def __init__(
         self,
-        q: Any,
-        k: Any,
-        v: Any,
+        q: Slot,
+        k: Slot,
+        v: Slot,
         mask: Any,
         sizes: tuple[int, ...],
         p: float,
@@ -73,7 +75,7 @@ class Plain:
             "BF": self.bf,
         }
 
-    def program(self, fn: Any, types: list[str], **more: Any) -> Program:
+    def program(self, fn: Callable[..., Any], types: list[str], **more: Any) -> Program:
         # Without a bound, registers of doubles are spilled for the sake of occupancy.
         bound = {"maxnreg": 255} if self.double else {}
         return Program(fn, types, {**self.shared, **more}, warps=self.warps, stages=1, **bound)
@@ -83,11 +85,11 @@ class Plain:
 
 
 def plain_forward(
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any,
-    out: Any,
+    q: Slot,
+    k: Slot,
+    v: Slot,
+    mask: Slot | None,
+    out: Spec,
     sizes: tuple[int, ...],
     p: float,
     causal: bool,
@@ -146,7 +148,7 @@ def plain_forward(
     return launch
 
 
-def means_for(c: Plain, g: Any, y: Any, sizes: tuple[int, ...]) -> Any:
+def means_for(c: Plain, g: Slot, y: Slot, sizes: tuple[int, ...]) -> Any:
     """means(g, y, g_lse, ends) -> `sum(g y) - g_lse` of each row."""
     B, H, T, _ = sizes
     strides = c.strides(g, y)
@@ -180,10 +182,10 @@ def means_for(c: Plain, g: Any, y: Any, sizes: tuple[int, ...]) -> Any:
 
 
 def plain_backward(
-    q: Any,
-    k: Any,
-    v: Any,
-    g: Any,
+    q: Slot,
+    k: Slot,
+    v: Slot,
+    g: Slot,
     y: Any,
     mask: Any,
     outs: tuple[Any, Any, Any],

@@ -7,7 +7,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from ...programs.generator_state import drawing
+from ...programs.generator_state import philox_state
 
 
 @triton.jit
@@ -45,7 +45,7 @@ def kept(moved, key, counter, highest, rows, start, S, NOISE: tl.constexpr, BN: 
     Weight e of all weights is kept when word e of the draw is not above `highest`, as in
     `cpu/reference/dropout.py`.
     """
-    key, begin = drawing(key, counter, moved)
+    key, begin = philox_state(key, counter, moved)
     first = (rows.to(tl.int64) * S + start)[:, None]
     if NOISE == 1:
         at = begin + (first >> 2) + tl.arange(0, BN // 4)[None, :]

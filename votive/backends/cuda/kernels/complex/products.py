@@ -10,13 +10,16 @@ from typing import Any
 from .....core import dtype as dt
 from .....core.layout import Spec
 from .....formula import Formula, var
+from .....formula.expr import Expr
+from ....common.slot import Slot
 from ...programs.copy import copy_view
 from ...programs.index_space import window
 from ...programs.pointwise import compile_formula
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View, empty, zero
 from ..matmul.kernels import Plain, Side
-from ..matmul.plan import Planned, stretched, turned
+from ..matmul.plan import Planned, stretched, transposed
 
 
 def _part(s: Side) -> Side:
@@ -48,9 +51,9 @@ def _complex(*specs: Spec) -> bool:
 
 
 @cuda("matmul", accepts=_complex, priority=20)
-def matmul(a: Any, b: Any) -> Any:
+def matmul(a: Slot, b: Slot) -> Run:
     if not a.numel or not b.numel:
-        return lambda outs, a, b: outs[0].spec.numel and zero(outs[0])
+        return lambda outs, a, b: zero(outs[0])
     plan = Planned(a.spec, b.spec, a.spec)
     return lambda outs, a, b: plan(outs[0], a, b)
 
@@ -58,7 +61,7 @@ def matmul(a: Any, b: Any) -> Any:
 _X, _P = var("x"), var("p")
 
 
-def elementwise(body: Any, names: str, specs: list[Any], out: Spec) -> Any:
+def elementwise(body: Expr, names: str, specs: list[Any], out: Spec) -> Any:
     """`run(values, out)` of a formula of complex tensors and numbers (None)."""
     roles = [(None if s is None else s.dtype, out.dtype, None) for s in specs]
     formula = Formula("complex_products", tuple(names), body)
@@ -66,16 +69,16 @@ def elementwise(body: Any, names: str, specs: list[Any], out: Spec) -> Any:
 
 
 @cuda("linear", accepts=_complex, priority=20)
-def linear(x: Any, weight: Any, bias: Any) -> Any:
+def linear(x: Slot, weight: Slot, bias: Slot | None) -> Run:
     if not x.numel or not weight.numel:
         return None
-    right = turned(weight.spec)
+    right = transposed(weight.spec)
     plan = Planned(x.spec, right, x.spec)
     lead = x.shape[:-1]
     out = x.spec.like(lead if weight.ndim == 1 else (*lead, weight.shape[0]))
     add = None if bias is None else elementwise(_X + _P, "xp", [bias.spec, out], out)
 
-    def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
+    def run(outs: list[View], x: View, weight: View, bias: View | None) -> None:
         plan(outs[0], x, View(weight.ptr, right, weight.storage))
         if add is not None:
             add([bias, outs[0]], outs[0])
@@ -84,7 +87,7 @@ def linear(x: Any, weight: Any, bias: Any) -> Any:
 
 
 @cuda("_addmm", accepts=_complex, priority=20)
-def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def addmm(x: Slot, a: Slot, b: Slot, beta: Slot, alpha: Slot) -> Run:
     if not a.numel or not b.numel:
         return None
     plan = Planned(a.spec, b.spec, a.spec)
@@ -108,7 +111,7 @@ def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 
 
 @cuda("prod", accepts=lambda x: x.dtype.is_complex, priority=20)
-def prod(x: Any, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Any:
+def prod(x: Slot, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Run:
     """Halves are multiplied with each other until one is left."""
     if not dtype.is_complex or not x.numel:
         return None

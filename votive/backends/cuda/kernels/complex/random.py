@@ -6,10 +6,13 @@ import math
 from typing import Any
 
 from .....core import dtype as dt
+from .....core.device import device
 from .....core.layout import Layout, Spec
 from .....formula import var
-from ....cpu.reference import sampling_bounds as bounds
+from ....common import sampling_bounds as bounds
+from ....common.slot import Slot
 from ...programs.complex_pointwise import pairs_of
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View
 from ..random import distributions as random
@@ -30,7 +33,7 @@ def _normal(spec: Spec) -> Any:
     draw = random._normal(pairs_of(spec), random.NORMAL)
     moved = elementwise(_X + _M, "xm", [spec, None], spec)
 
-    def run(to: View, key: int, counter: int, mean: Any, std: Any) -> None:
+    def run(to: View, key: int, counter: int, mean: View | None, std: Any) -> None:
         bounds.check_normal(std)
         whole = isinstance(mean, complex)
         # The variance of a complex number is shared by its parts.
@@ -42,7 +45,7 @@ def _normal(spec: Spec) -> Any:
 
 
 @cuda("_normal", accepts=_complex, priority=20)
-def normal(x: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
+def normal(x: Slot, key: Slot, counter: Slot, mean: Slot, std: Slot) -> Run:
     if isinstance(std.spec, Spec) or isinstance(mean.spec, Spec):
         return None
     draw = _normal(x.spec.dense_like())
@@ -50,7 +53,9 @@ def normal(x: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
 
 
 @cuda("_new_normal", priority=20)
-def new_normal(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
+def new_normal(
+    size: tuple[int, ...], dtype: dt.dtype, device: device, key: Slot, counter: Slot, mean: Slot, std: Slot
+) -> Run:
     if not dtype.is_complex:
         return None
     draw = _normal(Spec(Layout(tuple(size)), dtype, device))
@@ -58,13 +63,15 @@ def new_normal(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, 
 
 
 @cuda("_uniform", accepts=_complex, priority=20)
-def uniform(x: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
+def uniform(x: Slot, key: Slot, counter: Slot, low: Slot, high: Slot) -> Run:
     draw = random._uniform(pairs_of(x.spec.dense_like()))
     return lambda outs, x, key, counter, low, high: draw(_seen(outs[0]), key, counter, low, high)
 
 
 @cuda("_new_uniform", priority=20)
-def new_uniform(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
+def new_uniform(
+    size: tuple[int, ...], dtype: dt.dtype, device: device, key: Slot, counter: Slot, low: Slot, high: Slot
+) -> Run:
     if not dtype.is_complex:
         return None
     draw = random._uniform(pairs_of(Spec(Layout(tuple(size)), dtype, device)))

@@ -11,11 +11,12 @@ from typing import Any
 from .....core import dtype as dt
 from .....core.layout import Spec, reduced_shape
 from .....formula import Formula, const, var, where
-from .....formula.expr import apply
-from ....cpu.native.rows import Slot
+from .....formula.expr import Expr, apply
+from ....common.slot import Slot
 from ...programs.complex_pointwise import pairs_of
 from ...programs.pointwise import compile_formula
 from ...programs.reduction import reducer, row_reducer
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View, empty
 from .. import masked, reduction, vector_norm
@@ -25,7 +26,7 @@ from .rows import is_complex, last
 _X, _TOP = var("x"), var("t")
 
 
-def mapped(body: Any, spec: Spec, to: dt.dtype) -> tuple[Slot, Callable[[View], View]]:
+def mapped(body: Expr, spec: Spec, to: dt.dtype) -> tuple[Slot, Callable[[View], View]]:
     """(slot, function) of a formula's values on a complex tensor."""
     out = spec.dense_like().like(dtype=to)
     formula = Formula("of_pairs", ("x",), body)
@@ -34,11 +35,11 @@ def mapped(body: Any, spec: Spec, to: dt.dtype) -> tuple[Slot, Callable[[View], 
     return Slot(0, out), lambda v: compute(v)[1]
 
 
-def _through(op: str, fn: Any, body: Any, to: Callable[[dt.dtype], dt.dtype]) -> None:
+def _through(op: str, fn: Callable[..., Any], body: Expr, to: Callable[[dt.dtype], dt.dtype]) -> None:
     """Let a real row serve what comes first through a formula."""
 
     @cuda(op, accepts=is_complex, priority=20)
-    def arrange(x: Any, *static: Any) -> Any:
+    def arrange(x: Slot, *static: Any) -> Any:
         slot, of = mapped(body, x.spec, to(x.dtype))
         run = fn(slot, *static)
         return run and (lambda outs, x: run(outs, of(x)))
@@ -58,7 +59,7 @@ _through("_vector_norm", vector_norm.vector_norm, apply("abs", _X), lambda kind:
 _AWAY = apply("sub", _X, var("k"))
 
 
-def _spread_of(x: Any, dim: tuple[int, ...], correction: float, root: bool) -> Any:
+def _spread_of(x: Slot, dim: tuple[int, ...], correction: float, root: bool) -> Any:
     """The squares of both parts' distances from the mean. The first element is subtracted before
     anything is added up: values that lie close together keep their digits.
     """
@@ -109,17 +110,17 @@ def _spread_of(x: Any, dim: tuple[int, ...], correction: float, root: bool) -> A
 
 
 @cuda("_var", accepts=is_complex, priority=20)
-def variance(x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+def variance(x: Slot, dim: tuple[int, ...], correction: float, keepdim: bool) -> Run:
     return _spread_of(x, dim, correction, False)
 
 
 @cuda("_std", accepts=is_complex, priority=20)
-def deviation(x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+def deviation(x: Slot, dim: tuple[int, ...], correction: float, keepdim: bool) -> Run:
     return _spread_of(x, dim, correction, True)
 
 
 @cuda("logsumexp", accepts=is_complex, priority=20)
-def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+def logsumexp(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
     """Shifted by the largest real part, so that no exponential overflows."""
     if not x.numel or not x.ndim:
         return None

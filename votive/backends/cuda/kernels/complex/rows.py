@@ -12,12 +12,13 @@ from typing import Any
 
 from .....core import dtype as dt
 from .....core.layout import Spec
-from ....cpu.native.rows import Slot
+from ....common.slot import Slot
 from ...programs.complex_pointwise import pairs_of
 from ...programs.copy import copy_view
 from ...programs.fill import fill_view
 from ...programs.index_space import window
-from ...programs.layouts import dense
+from ...programs.layouts import contiguous
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View, empty
 from .. import diagonal, embedding, fold, index, index_put, masked, padding, rearrange, reduction, scatter, strided
@@ -45,20 +46,20 @@ def both(spec: Spec) -> Spec:
 _SEEN: dict[str, Callable[[Spec], Spec]] = {"z": last, "f": first, "i": both}
 
 
-def seen(v: Any, how: str) -> Any:
+def seen(v: View | None, how: str) -> Any:
     """A view (or a list of them) through another spec."""
     if how == "." or v is None:
         return v
     return View(v.ptr, _SEEN[how](v.spec), v.storage)
 
 
-def _slot(s: Any, how: str) -> Any:
+def _slot(s: Slot | None, how: str) -> Any:
     return s if how == "." or s is None else Slot(s.index, _SEEN[how](s.spec))
 
 
 def paired(
     op: str,
-    fn: Any,
+    fn: Callable[..., Any],
     how: str,
     *,
     moves: bool = False,
@@ -86,7 +87,7 @@ def paired(
             return None
         runtime = [h for a, h in zip(args, how, strict=True) if _is_runtime(a)]
 
-        def launch(outs: Any, *values: Any) -> Any:
+        def launch(outs: list[View], *values: Any) -> Any:
             parts = [seen(v, h) for v, h in zip(values, runtime, strict=True)]
             return run([seen(o, out) for o in outs], *parts)
 
@@ -131,7 +132,7 @@ paired(
 
 
 @cuda("roll", accepts=lambda x: x.dtype is dt.complex128, priority=20)
-def roll(x: Any, shifts: Any, dims: Any) -> Any:
+def roll(x: Slot, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Run:
     if not dims:  # the flat tensor
         return None
     run = rearrange.roll(_slot(x, "z"), shifts, dims)
@@ -159,7 +160,7 @@ def _spread(v: View, shape: tuple[int, ...]) -> View:
 
 
 @cuda("_scatter", accepts=is_complex, priority=20, into=True)
-def scatter_values(x: Any, dim: int, index: Any, src: Any) -> Any:
+def scatter_values(x: Slot, dim: int, index: Slot, src: Slot) -> Run:
     tensor = isinstance(src.spec, Spec)
     if tensor and (x.dtype is dt.complex64 or src.dtype is not x.dtype):
         return None  # whole words serve complex64
@@ -176,7 +177,7 @@ def scatter_values(x: Any, dim: int, index: Any, src: Any) -> Any:
 
 
 @cuda("index_fill", accepts=is_complex, priority=20, into=True)
-def index_fill(x: Any, dim: int, index_: Any, value: Any) -> Any:
+def index_fill(x: Slot, dim: int, index_: Slot, value: Slot) -> Run:
     if isinstance(value.spec, Spec) and value.dtype is not x.dtype:
         return None
     shape = x.shape if x.ndim else (1,)
@@ -196,7 +197,7 @@ def index_fill(x: Any, dim: int, index_: Any, value: Any) -> Any:
 
 
 @cuda("constant_pad_nd", accepts=is_complex, priority=20)
-def constant_pad_nd(x: Any, pad: Any, value: Any) -> Any:
+def constant_pad_nd(x: Slot, pad: tuple[int, ...], value: Slot) -> Run:
     """The whole filled, then the part that stays copied into its place."""
 
     def run(outs: list[View], x: View, value: Any) -> None:
@@ -216,12 +217,12 @@ def constant_pad_nd(x: Any, pad: Any, value: Any) -> Any:
 
 
 @cuda("take", accepts=lambda x, *_: x.dtype is dt.complex128, priority=20)
-def take(x: Any, index: Any) -> Any:
+def take(x: Slot, index: Slot) -> Run:
     flat = Slot(0, x.spec.like((x.numel, 2), dtype=dt.float64))
     run = index_put.index(flat, (index,), (0,))
 
     def launch(outs: list[View], x: View, index: View) -> None:
-        x = dense(x)
+        x = contiguous(x)
         to = View(outs[0].ptr, pairs_of(outs[0].spec), outs[0].storage)
         run([to], View(x.ptr, flat.spec, x.storage), [index])
 
@@ -229,7 +230,7 @@ def take(x: Any, index: Any) -> Any:
 
 
 @cuda("put", accepts=is_complex, priority=20)
-def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
+def put(x: Slot, index: Slot, source: Slot, accumulate: bool) -> Run:
     if x.dtype is dt.complex64 and not accumulate:
         return None
     flat = x.spec.like((x.numel, 2), dtype=x.dtype.to_real())
@@ -238,7 +239,7 @@ def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
     run = index_put.index_put(Slot(0, flat), (Slot(1, places),), (0,), Slot(2, given), accumulate)
 
     def launch(outs: list[View], x: View, index: View, source: View) -> None:
-        x, source, index = dense(x), dense(source), dense(index)
+        x, source, index = contiguous(x), contiguous(source), contiguous(index)
         to = View(outs[0].ptr, flat, outs[0].storage)
         values = View(source.ptr, given, source.storage)
         where = View(index.ptr, places, index.storage)
@@ -248,10 +249,10 @@ def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
 
 
 @cuda("_masked_select", accepts=lambda x, *_: x.dtype is dt.complex128, priority=20)
-def masked_select(x: Any, mask: Any) -> Any:
+def masked_select(x: Slot, mask: Slot) -> Run:
     run = masked.masked_select(_slot(x, "z"), _slot(mask, "i"))
 
-    def launch(outs: Any, x: View, mask: View) -> list[View]:
+    def launch(outs: list[View], x: View, mask: View) -> list[View]:
         (found,) = run(None, seen(x, "z"), seen(mask, "i"))
         return [View(found.ptr, x.spec.like((found.spec.numel // 2,)), found.storage)]
 
@@ -259,12 +260,12 @@ def masked_select(x: Any, mask: Any) -> Any:
 
 
 @cuda("_masked_scatter", accepts=lambda x, *_: x.dtype is dt.complex128, priority=20)
-def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
+def masked_scatter(x: Slot, mask: Slot, source: Slot) -> Run:
     """The values under the mask as a list of places: those of its true elements, in order."""
     flat = x.spec.like((x.numel, 2), dtype=dt.float64)
 
     def launch(outs: list[View], x: View, mask: View, source: View) -> None:
-        mask, source = dense(mask), dense(source)
+        mask, source = contiguous(mask), contiguous(source)
         line = View(mask.ptr, mask.spec.like((mask.spec.numel,)), mask.storage)
         (where,) = masked.nonzero(Slot(0, line.spec))(None, line)
         count = where.spec.numel
@@ -282,33 +283,33 @@ def masked_scatter(x: Any, mask: Any, source: Any) -> Any:
 
 
 @cuda("_embedding", accepts=lambda w, *_: w.dtype is dt.complex128, priority=20)
-def rows_of(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+def rows_of(weight: Slot, indices: Slot, padding_idx: int, scale_grad_by_freq: bool) -> Run:
     rows, columns = weight.shape
     wide = weight.spec.like((rows, 2 * columns), dtype=dt.float64)
     run = embedding.embedding(Slot(0, wide), indices, padding_idx, scale_grad_by_freq)
 
     def launch(outs: list[View], weight: View, indices: View) -> None:
-        weight = dense(weight)
+        weight = contiguous(weight)
         run(outs, View(weight.ptr, wide, weight.storage), indices)
 
     return run and launch
 
 
 @cuda("_embedding_backward", accepts=is_complex, priority=20)
-def rows_back(g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+def rows_back(g: Slot, indices: Slot, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Run:
     *lead, columns = g.shape
     wide = g.spec.like((*lead, 2 * columns), dtype=g.dtype.to_real())
     run = embedding.embedding_backward(Slot(0, wide), indices, rows, padding_idx, scale_grad_by_freq)
 
     def launch(outs: list[View], g: View, indices: View) -> None:
-        g, out = dense(g), outs[0]
+        g, out = contiguous(g), outs[0]
         to = out.spec.like((rows, 2 * columns), dtype=wide.dtype)
         run([View(out.ptr, to, out.storage)], View(g.ptr, wide, g.storage), indices)
 
     return run and launch
 
 
-def _planar(fn: Any, x: Any, *static: Any) -> Any:
+def _planar(fn: Callable[..., Any], x: Slot, *static: Any) -> Any:
     """A linear operator on each part by itself, both parts side by side in the batch."""
     n, *rest = x.shape
     apart = x.spec.like((2, n, *rest), dtype=x.dtype.to_real())
@@ -327,10 +328,19 @@ def _planar(fn: Any, x: Any, *static: Any) -> Any:
 
 
 @cuda("_unfold", accepts=lambda x: x.dtype is dt.complex128, priority=20)
-def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def unfold(
+    x: Slot, kernel: tuple[int, ...], stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]
+) -> Run:
     return _planar(fold.unfold, x, kernel, stride, padding, dilation)
 
 
 @cuda("_fold", accepts=is_complex, priority=20)
-def fold_(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def fold_(
+    x: Slot,
+    size: tuple[int, ...],
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+) -> Run:
     return _planar(fold.fold, x, size, kernel, stride, padding, dilation)

@@ -10,8 +10,10 @@ from .....core import dtype as dt
 from .....core.layout import Spec
 from .....formula import var
 from .....formula.expr import Expr, apply
+from ....common.slot import Slot
 from ...programs.copy import copy_view
 from ...programs.index_space import window
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View, empty
 from .products import elementwise
@@ -50,16 +52,16 @@ class _Passes:
         return (early, late) if self.reverse else (late, early)
 
 
-def _running(x: Any, dim: int, dtype: dt.dtype, body: Expr) -> Any:
+def _running(x: Slot, dim: int, dtype: dt.dtype, body: Expr) -> Any:
     if not x.numel or not dtype.is_complex:
         return None
     p = _Passes(x.spec.like(dtype=dtype), dim)
-    joined = p.planned(body, "ab")
+    combined = p.planned(body, "ab")
 
     def run(outs: list[View], x: View) -> None:
         now = empty(p.spec)
         copy_view(now, x)
-        for step, join in zip(p.steps, joined, strict=True):
+        for step, join in zip(p.steps, combined, strict=True):
             following = empty(p.spec)
             copy_view(following, now)
             join(list(p.pair(now, step)), p.pair(following, step)[0])
@@ -74,17 +76,17 @@ def _complex(x: Spec, *rest: Spec) -> bool:
 
 
 @cuda("cumprod", accepts=_complex, priority=20)
-def cumprod(x: Any, dim: int, dtype: dt.dtype) -> Any:
+def cumprod(x: Slot, dim: int, dtype: dt.dtype) -> Run:
     return _running(x, dim, dtype, _A * _B)
 
 
 @cuda("logcumsumexp", accepts=_complex, priority=20)
-def logcumsumexp(x: Any, dim: int) -> Any:
+def logcumsumexp(x: Slot, dim: int) -> Run:
     return _running(x, dim, x.dtype, apply("logaddexp", _B, _A))
 
 
 @cuda("_recurrence", accepts=_complex, priority=20)
-def recurrence(gain: Any, x: Any, dim: int, reverse: bool) -> Any:
+def recurrence(gain: Slot, x: Slot, dim: int, reverse: bool) -> Run:
     if not x.numel or gain.shape != x.shape or gain.dtype is not x.dtype:
         return None
     p = _Passes(x.spec, dim, reverse)

@@ -12,13 +12,14 @@ from typing import Any
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec, contiguous_strides
+from ....common.slot import Slot
 from ... import precision
 from ...programs.copy import copy_view
-from ...programs.layouts import dense, power
-from ...programs.lines import shared
+from ...programs.layouts import contiguous, next_power_of_two
+from ...programs.lines import shared_program
 from ...programs.program import pointer
 from ...programs.reduction import row_reducer
-from ...programs.types import floats, wide
+from ...programs.types import Run, floats, wide
 from ...rows import cuda
 from ...runtime import here_count
 from ...runtime.views import View, empty
@@ -32,7 +33,7 @@ def _three(values: Any, fill: int) -> tuple[int, ...]:
     return (fill,) * (3 - len(values)) + tuple(values)
 
 
-def _fits(positions: int, groups: int, far: int, *shapes: Any) -> bool:
+def _fits(positions: int, groups: int, far: int, *shapes: tuple[int, ...]) -> bool:
     """Whether kernels can do it: only the distance between samples may need 64 bits, and the third
     dimension of a grid ends. What is larger goes to the CPU.
 
@@ -42,25 +43,25 @@ def _fits(positions: int, groups: int, far: int, *shapes: Any) -> bool:
     return small and all(math.prod(s[1:]) < 2**31 for s in shapes)
 
 
-def _far(x: Any, stride: Any, padding: Any, dilation: Any) -> int:
+def _far(x: Slot, stride: tuple[int, ...], padding: tuple[int, ...], dilation: tuple[int, ...]) -> int:
     """How far windows over `x` reach, in elements of its memory."""
-    strides = contiguous_strides(x.shape) if _near(x) is dense else x.strides
+    strides = contiguous_strides(x.shape) if _near(x) is contiguous else x.strides
     inside = zip(x.shape[2:], strides[2:], padding, strict=True)
     return max(sum((n + 2 * p) * max(abs(step), 1) for n, step, p in inside), *stride, *dilation)
 
 
-def _steps_between(places: Any, stride: Any) -> tuple[int, ...]:
+def _steps_between(places: Any, stride: tuple[int, ...]) -> tuple[int, ...]:
     """The stride, or 1 where there is one place, which takes no step."""
     return tuple(1 if o == 1 else s for o, s in zip(places, stride, strict=True))
 
 
-def _near(x: Any) -> Any:
+def _near(x: Slot) -> Any:
     """What brings the elements of a sample together if they lie further apart than 32 bits tell."""
     inside = zip(x.strides[1:], x.shape[1:], strict=True)
-    return (lambda v: v) if sum(abs(s) * (n - 1) for s, n in inside) < 2**31 else dense
+    return (lambda v: v) if sum(abs(s) * (n - 1) for s, n in inside) < 2**31 else contiguous
 
 
-def _steps(spec: Any) -> tuple[int, ...]:
+def _steps(spec: Slot | Spec) -> tuple[int, ...]:
     """Strides of (N, C, depth, height, width)."""
     return (*spec.strides[:2], *_three(spec.strides[2:], 0))
 
@@ -74,13 +75,13 @@ def _tile(dtype: dt.dtype, rows: int, columns: int, terms: int) -> dict[str, Any
         "PRECISION": "tf32" if half or precision.matmul.allow_tf32 else "ieee",
         "DOT": not double,
         "WIDE": wide(dtype),
-        "BM": max(16, min(bm, power(rows))),
-        "BN": max(16, min(bn, power(columns))),
-        "BK": max(16, min(bk, power(terms))),
+        "BM": max(16, min(bm, next_power_of_two(rows))),
+        "BN": max(16, min(bn, next_power_of_two(columns))),
+        "BK": max(16, min(bk, next_power_of_two(terms))),
     }
 
 
-def _laid(weight: Any, groups: int, transposed: bool) -> tuple[Spec, Spec]:
+def _laid(weight: Slot, groups: int, transposed: bool) -> tuple[Spec, Spec]:
     """(the weight seen as (groups, columns, taps, terms), the same with these dense)."""
     n, per, *kernel = weight.shape
     first, second, *taps = weight.strides
@@ -94,7 +95,15 @@ def _laid(weight: Any, groups: int, transposed: bool) -> tuple[Spec, Spec]:
 
 
 def _forward(
-    x: Any, weight: Any, bias: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: int, transposed: bool
+    x: Slot,
+    weight: Slot,
+    bias: Slot | None,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+    transposed: bool,
 ) -> Any:
     if any(s.dtype is not x.dtype for s in (weight, *(() if bias is None else (bias,)))):
         return None
@@ -119,7 +128,7 @@ def _forward(
         return None
     steps = ["i64", *["i32"] * 4] * 2
     warps = 8 if fixed["BM"] * fixed["BN"] >= 8192 else 4
-    program = shared(convolve, [kind] * 4 + ["i32"] * 21 + steps, fixed, warps=warps)
+    program = shared_program(convolve, [kind] * 4 + ["i32"] * 21 + steps, fixed, warps=warps)
     seen, laid = _laid(weight, groups, transposed)
     numbers = (
         rows,
@@ -136,10 +145,10 @@ def _forward(
     grid = (-(-rows // fixed["BM"]), -(-columns // fixed["BN"]), groups)
     near = _near(x)
 
-    def run(outs: list[View], x: View, weight: View, bias: Any = None) -> None:
+    def run(outs: list[View], x: View, weight: View, bias: View | None = None) -> None:
         w = empty(laid)
         copy_view(w, View(weight.ptr, seen, weight.storage))
-        x, bias = near(x), w if bias is None else dense(bias)
+        x, bias = near(x), w if bias is None else contiguous(bias)
         steps = (*_steps(x.spec), *_steps(outs[0].spec))
         program(grid, outs[0].ptr, x.ptr, w.ptr, bias.ptr, *numbers, *steps)
 
@@ -147,23 +156,46 @@ def _forward(
 
 
 @cuda("_convolution", accepts=floats)
-def convolution(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
-    size = [
+def convolution(
+    x: Slot,
+    weight: Slot,
+    bias: Slot | None,
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Run:
+    size = tuple(
         (i + 2 * p - d * (k - 1) - 1) // s + 1
         for i, k, s, p, d in zip(x.shape[2:], weight.shape[2:], stride, padding, dilation, strict=True)
-    ]
+    )
     return _forward(x, weight, bias, size, stride, padding, dilation, groups, False)
 
 
 @cuda("_convolution_transpose", accepts=floats)
 def convolution_transpose(
-    x: Any, weight: Any, bias: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
+    x: Slot,
+    weight: Slot,
+    bias: Slot | None,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Run:
     return _forward(x, weight, bias, size, stride, padding, dilation, groups, True)
 
 
 @cuda("_convolution_weight", accepts=floats)
-def convolution_weight(x: Any, grad: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def convolution_weight(
+    x: Slot,
+    grad: Slot,
+    kernel: tuple[int, ...],
+    stride: tuple[int, ...],
+    padding: tuple[int, ...],
+    dilation: tuple[int, ...],
+    groups: int,
+) -> Run:
     if grad.dtype is not x.dtype or not x.numel or not grad.numel:
         return None
     size, taps = _three(grad.shape[2:], 1), _three(kernel, 1)
@@ -180,7 +212,7 @@ def convolution_weight(x: Any, grad: Any, kernel: Any, stride: Any, padding: Any
     if not _fits(positions, groups * parts, far, x.shape, grad.shape):
         return None
     total = dt.float64 if x.dtype is dt.float64 else dt.float32
-    program = shared(
+    program = shared_program(
         weigh,
         [pointer(total)] + [pointer(x.dtype)] * 2 + ["i32"] * 21 + ["i64", *["i32"] * 4] * 2 + ["i32", "i32"],
         fixed,
@@ -203,28 +235,20 @@ def convolution_weight(x: Any, grad: Any, kernel: Any, stride: Any, padding: Any
     device = x.spec.device
     made = Spec(Layout((parts, groups * row * columns)), total, device)
     flat = Spec(Layout((groups * row * columns,)), total, device)
-    join = row_reducer(_Seen(made), (0,), total, "sum") if parts > 1 else None
+    join = row_reducer(Slot(0, made), (0,), total, "sum") if parts > 1 else None
     # Terms come out as (channel out, tap, channel in); weights are (out, in, tap).
     shape = (groups * row, channels, *kernel)
     inner = [channels * math.prod(kernel[d + 1 :]) for d in range(len(kernel))]
-    turned = Spec(Layout(shape, (columns, 1, *inner)), total, device)
+    permuted = Spec(Layout(shape, (columns, 1, *inner)), total, device)
 
     def run(outs: list[View], x: View, grad: View) -> None:
         sums, x, grad = empty(made), near(x), near_grad(grad)
         steps = (*_steps(x.spec), *_steps(grad.spec))
         program(grid, sums.ptr, x.ptr, grad.ptr, *numbers, *steps, part, groups)
         if join is not None:
-            joined = empty(flat)
-            join([joined], sums)
-            sums = joined
-        copy_view(outs[0], View(sums.ptr, turned, sums.storage))
+            summed = empty(flat)
+            join([summed], sums)
+            sums = summed
+        copy_view(outs[0], View(sums.ptr, permuted, sums.storage))
 
     return run
-
-
-class _Seen:
-    """A spec where a row of the kernel table expects an argument."""
-
-    def __init__(self, spec: Spec) -> None:
-        self.spec, self.shape, self.dtype, self.ndim = spec, spec.shape, spec.dtype, spec.ndim
-        self.strides, self.numel = spec.strides, spec.numel

@@ -1,4 +1,4 @@
-"""Attention of one token over keys and values that are kept in place: its own are turned, put to
+"""Attention of one token over keys and values that are kept in place: its own are rotated, put to
 the others and seen, in one launch.
 
 How many are kept lies on the device, so that one recorded launch serves every length. The keys of a
@@ -8,17 +8,18 @@ head are split among programs; whoever of them ends last joins what all have fou
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import triton
 import triton.language as tl
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
+from ....common.slot import Slot
 from ...device import math as m
-from ...programs.dependent_launch import early, start_next, wait_for_last
-from ...programs.layouts import power
+from ...programs.dependent_launch import dependent, launch_dependents, wait_for_previous
+from ...programs.layouts import next_power_of_two
 from ...programs.program import TYPE
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime import here_count
 from ...runtime.views import View, empty
@@ -30,8 +31,8 @@ WARPS = 4
 
 
 @triton.jit
-def _turned(at, weight, c, s, eps, here, NORM: tl.constexpr, A: tl.constexpr, BA: tl.constexpr, KIND: tl.constexpr):
-    """Both halves of heads, normed and turned; `at`: addresses of the first halves. Rounded where
+def _rotated(at, weight, c, s, eps, here, NORM: tl.constexpr, A: tl.constexpr, BA: tl.constexpr, KIND: tl.constexpr):
+    """Both halves of heads, normed and rotated; `at`: addresses of the first halves. Rounded where
     single operators would round, so that both ways agree."""
     i = tl.arange(0, BA)[None, :]
     p = tl.load(at, mask=here, other=0.0).to(tl.float32)
@@ -65,10 +66,10 @@ def _attend_kept(
     parts, ct, st, eps, scale,
     G: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr, A: tl.constexpr,
     BA: tl.constexpr, BD: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr, BP: tl.constexpr,
-    EARLY: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """All query heads of one key head over a range of keys."""
-    start_next(EARLY)
+    launch_dependents(DEPENDENT)
     now = tl.load(position).to(tl.int32)
     b = (tl.program_id(0) // KH).to(tl.int64)
     head = (tl.program_id(0) % KH).to(tl.int64)
@@ -94,10 +95,10 @@ def _attend_kept(
     )
     c = tl.load(cos + now * ct + i, mask=halves, other=0.0).to(tl.float32)[None, :]
     s = tl.load(sin + now * st + i, mask=halves, other=0.0).to(tl.float32)[None, :]
-    wait_for_last(EARLY)
+    wait_for_previous(DEPENDENT)
 
     source = qkv + b * (G + 2) * KH * D
-    q1, q2 = _turned(
+    q1, q2 = _rotated(
         source + (head * G + r)[:, None] * D + i[None, :],
         q_norm,
         c,
@@ -111,7 +112,7 @@ def _attend_kept(
     )
     if (first <= now) & (now < first + each):  # the token's own place
         one = tl.arange(0, 1)[:, None]
-        own1, own2 = _turned(
+        own1, own2 = _rotated(
             source + (KH * G + head) * D + one + i[None, :],
             k_norm,
             c,
@@ -173,25 +174,25 @@ def _attend_kept(
                 weights = tl.load(ends + of * 2 + 1, mask=p < working, other=0.0)
                 shares = tl.math.exp2(highest - tl.max(highest, 0))
                 found = tl.load(acc + of[:, None] * BD + d[None, :], mask=(p < working)[:, None], other=0.0)
-                joined = tl.sum(found * shares[:, None], 0) / tl.sum(weights * shares, 0)
-                tl.store(out + row * D + d, joined.to(kind), mask=d < D)
+                combined = tl.sum(found * shares[:, None], 0) / tl.sum(weights * shares, 0)
+                tl.store(out + row * D + d, combined.to(kind), mask=d < D)
 
 
 @cuda("_turn_and_attend")
 def turn_and_attend(
-    qkv: Any,
-    q_norm: Any,
-    k_norm: Any,
+    qkv: Slot,
+    q_norm: Slot | None,
+    k_norm: Slot | None,
     eps: float,
-    cos: Any,
-    sin: Any,
-    keys: Any,
-    values: Any,
-    position: Any,
-    counts: Any,
+    cos: Slot,
+    sin: Slot,
+    keys: Slot,
+    values: Slot,
+    position: Slot,
+    counts: Slot,
     heads: int,
     scale: float,
-) -> Any:
+) -> Run:
     batch, shared, length, width = keys.shape
     whole = cos.ndim == 2 and 2 * cos.shape[1] == width and cos.strides[1] == sin.strides[1] == 1
     group = heads // shared
@@ -206,13 +207,17 @@ def turn_and_attend(
         or not counts.contiguous
     ):
         return None
-    br, ba, bd = max(16, power(group)), power(max(width // 2, 16)), power(max(width, 16))
+    br, ba, bd = (
+        max(16, next_power_of_two(group)),
+        next_power_of_two(max(width // 2, 16)),
+        next_power_of_two(max(width, 16)),
+    )
     parts = max(1, min(PROGRAMS * here_count() // (batch * shared), -(-length // BLOCK), 64))
     share = -(-length // parts)
     each = -(-share // BLOCK) * BLOCK
     parts = -(-length // each)
     kind = "*" + TYPE[qkv.dtype]
-    program = early(
+    program = dependent(
         _attend_kept,
         [
             kind,
@@ -235,7 +240,7 @@ def turn_and_attend(
             "BD": bd,
             "BR": br,
             "PRECISION": "ieee" if qkv.dtype is dt.float32 else "tf32",
-            "BP": power(parts),
+            "BP": next_power_of_two(parts),
             "BN": BLOCK if qkv.dtype in dt.HALF else 32,
         },
         warps=WARPS,
@@ -250,8 +255,8 @@ def turn_and_attend(
     def run(
         outs: list[View],
         qkv: View,
-        qn: Any,
-        kn: Any,
+        qn: View | None,
+        kn: View | None,
         cos: View,
         sin: View,
         keys: View,

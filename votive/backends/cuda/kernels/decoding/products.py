@@ -10,10 +10,12 @@ import triton
 import triton.language as tl
 
 from .....core import dtype as dt
+from ....common.slot import Slot
 from ...device import math as m
-from ...programs.dependent_launch import early, start_next, wait_for_last
-from ...programs.layouts import power
+from ...programs.dependent_launch import dependent, launch_dependents, wait_for_previous
+from ...programs.layouts import next_power_of_two
 from ...programs.program import TYPE
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View
 
@@ -42,10 +44,10 @@ def _normed_product(
     GATED: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
-    EARLY: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):
     """Every program norms the rows again: they are short, and reading them is free."""
-    start_next(EARLY)
+    launch_dependents(DEPENDENT)
     first = tl.program_id(0) * BN
     j = first + tl.arange(0, BN)
     k = tl.arange(0, BK)
@@ -67,7 +69,7 @@ def _normed_product(
         a = tl.load(w + (j - start)[:, None].to(tl.int64) * K + k[None, :], mask=inside, other=0.0)
         b = a
     g = tl.load(norm + k, mask=k < K, other=0.0).to(tl.float32)
-    wait_for_last(EARLY)
+    wait_for_previous(DEPENDENT)
     kind = o.dtype.element_ty
     for r in tl.static_range(M):
         v = tl.load(x + r * K + k, mask=k < K, other=0.0).to(tl.float32)
@@ -94,16 +96,16 @@ def _product_added(
     BN: tl.constexpr,
     BK: tl.constexpr,
     WHOLE: tl.constexpr,
-    EARLY: tl.constexpr,
+    DEPENDENT: tl.constexpr,
 ):
-    start_next(EARLY)
+    launch_dependents(DEPENDENT)
     j = tl.program_id(0) * BN + tl.arange(0, BN)
     kind = o.dtype.element_ty
     k = tl.arange(0, BK)
     inside = (j < N)[:, None] & (k < K)[None, :]
     at = w + j[:, None].to(tl.int64) * K + k[None, :]
     a = tl.load(at, mask=inside, other=0.0)
-    wait_for_last(EARLY)
+    wait_for_previous(DEPENDENT)
     for r in tl.static_range(M):
         total = a.to(tl.float32) * tl.load(x + r * K + k, mask=k < K, other=0.0).to(tl.float32)[None, :]
         if not WHOLE:
@@ -123,7 +125,7 @@ def same(*slots: Any) -> bool:
 
 
 @cuda("_norm_linear")
-def norm_linear(x: Any, norm: Any, eps: float, weights: Any, gated: bool) -> Any:
+def norm_linear(x: Slot, norm: Slot, eps: float, weights: tuple[Slot, ...], gated: bool) -> Run:
     k = x.shape[-1]
     rows = x.numel // k if k else 0
     sizes = [w.shape[0] for w in weights]
@@ -132,9 +134,9 @@ def norm_linear(x: Any, norm: Any, eps: float, weights: Any, gated: bool) -> Any
     if not same(x, norm, *weights) or not 1 <= rows <= FEW or k > LONGEST or len(weights) > 3:
         return None
     n = sizes[0] if gated else sum(sizes)
-    bk = power(max(k, 16))
+    bk = next_power_of_two(max(k, 16))
     kind = "*" + TYPE[x.dtype]
-    program = early(
+    program = dependent(
         _normed_product,
         [kind] * 6 + ["i32"] * 4 + ["fp32"],
         {"M": rows, "GATED": gated, "BN": bn, "BK": bk},
@@ -153,15 +155,15 @@ def norm_linear(x: Any, norm: Any, eps: float, weights: Any, gated: bool) -> Any
 
 
 @cuda("_linear_add")
-def linear_add(x: Any, weight: Any, residual: Any) -> Any:
+def linear_add(x: Slot, weight: Slot, residual: Slot) -> Run:
     n, k = weight.shape
     rows = x.numel // k if k else 0
     if not same(x, weight, residual) or not 1 <= rows <= FEW or residual.numel != rows * n:
         return None
-    bk = min(power(max(k, 16)), WHOLE)
+    bk = min(next_power_of_two(max(k, 16)), WHOLE)
     bn, warps = ADDED if bk <= 2048 else (1, 8)
     kind = "*" + TYPE[x.dtype]
-    program = early(
+    program = dependent(
         _product_added, [kind] * 4 + ["i32", "i32"], {"M": rows, "BN": bn, "BK": bk, "WHOLE": bk >= k}, warps=warps
     )
     program.divisible = (5,) if k % 16 == 0 else ()

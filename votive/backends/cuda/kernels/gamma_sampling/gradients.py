@@ -5,6 +5,7 @@ the density bends, 32 points a piece. All in float64.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -12,11 +13,12 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from ....cpu.reference.gamma_sampling import _nodes
+from ....common.quadrature import nodes
+from ....common.slot import Slot
 from ...device import math as m
-from ...programs.layouts import spread, written
+from ...programs.layouts import contiguous_output, expanded
 from ...programs.program import Program, pointer
-from ...programs.types import floats
+from ...programs.types import Run, floats
 from ...rows import cuda
 from ...runtime.tables import Table
 from ...runtime.views import View
@@ -24,7 +26,7 @@ from ..random.distributions import EXACT
 
 BLOCK = 16  # elements of a program; a tile has a column for each point
 _DROP = tl.constexpr(40.0)  # where the integrand has fallen by exp(-40), the rest is nothing
-_POINTS = 32
+POINTS = 32
 
 
 @triton.jit
@@ -156,12 +158,12 @@ def _beta_grad(o, samples, shapes, totals, nodes, n, BLOCK: tl.constexpr):
 @cache
 def _table(device: int) -> Any:
     """Places and weights of the quadrature on a device."""
-    points = np.concatenate(_nodes())
-    assert len(points) == 2 * _POINTS
+    points = np.concatenate(nodes())
+    assert len(points) == 2 * POINTS
     return Table(points, device)
 
 
-def _graded(fn: Any, out: Any, given: tuple[Any, ...]) -> Any:
+def _graded(fn: Callable[..., Any], out: Slot, given: tuple[Any, ...]) -> Any:
     n = out.numel
     types = [pointer(out.dtype), *(pointer(g.dtype) for g in given), "*fp64", "i64"]
     program = Program(fn, types, {"BLOCK": BLOCK}, warps=8, **EXACT)
@@ -172,18 +174,18 @@ def _graded(fn: Any, out: Any, given: tuple[Any, ...]) -> Any:
         if not n:
             return
         shape = outs[0].spec.shape
-        views = [spread(v, shape) for v in given]
-        with written(outs[0]) as to:
+        views = [expanded(v, shape) for v in given]
+        with contiguous_output(outs[0]) as to:
             program(grid, to.ptr, *[v.ptr for v in views], table, n)
 
     return run
 
 
 @cuda("_standard_gamma_grad", accepts=floats)
-def standard_gamma_grad(alpha: Any, x: Any) -> Any:
+def standard_gamma_grad(alpha: Slot, x: Slot) -> Run:
     return _graded(_gamma_grad, x, (alpha, x))
 
 
 @cuda("_dirichlet_grad", accepts=floats)
-def dirichlet_grad(x: Any, alpha: Any, total: Any) -> Any:
+def dirichlet_grad(x: Slot, alpha: Slot, total: Slot) -> Run:
     return _graded(_beta_grad, x, (x, alpha, total))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 import triton
 import triton.language as tl
 
 from .....core import dtype as dt
-from ....cpu.native.rows import Slot
+from ....common.slot import Slot
 from ...device import math as m
-from ...programs.generator_state import drawing
-from ...programs.layouts import power, written
+from ...programs.generator_state import philox_state
+from ...programs.layouts import contiguous_output, next_power_of_two
 from ...programs.lines import scratch
 from ...programs.program import Program, pointer
-from ...programs.types import floats
+from ...programs.types import Run, floats
 from ...rows import cuda
 from ...runtime.views import View
 from ..random.distributions import EXACT, _open
@@ -55,7 +53,7 @@ def _gamma(o, shapes, moved, key, counter, n, least, LOGS: tl.constexpr, BLOCK: 
     alpha = tl.load(shapes + i, mask=there, other=1.0).to(tl.float64)
     regular = there & (alpha > 0) & (alpha < float("inf"))
     safe = tl.where(regular, alpha, 1.0)
-    key, counter = drawing(key, counter, moved)
+    key, counter = philox_state(key, counter, moved)
     value, carry = _log_gamma_number(key, 2 * i + counter, safe, regular)
     below = m.f_div(m.f_log(carry), safe)
     odd = tl.where(alpha >= 0, alpha, float("nan"))
@@ -97,20 +95,20 @@ def _shares(o, logs, n, low, high, BN: tl.constexpr):
 
 
 @cuda("_gamma", accepts=floats)
-def gamma(alpha: Any, key: Any, counter: Any) -> Any:
+def gamma(alpha: Slot, key: Slot, counter: Slot) -> Run:
     launch = rejecting(_gamma, alpha, [alpha], LOGS=False)
     least = float(ml_dtypes.finfo(alpha.dtype.np).smallest_normal)
     return lambda outs, alpha, key, counter: launch(outs[0], [alpha], key, counter, least)
 
 
 @cuda("_dirichlet", accepts=floats)
-def dirichlet(alpha: Any, key: Any, counter: Any) -> Any:
+def dirichlet(alpha: Slot, key: Slot, counter: Slot) -> Run:
     n = alpha.shape[-1]
     rows = alpha.numel // n if n else 0
     row = alpha.spec.like(alpha.shape, dtype=dt.float64)
     launch = rejecting(_gamma, Slot(0, row), [alpha], LOGS=True)
     types = [pointer(alpha.dtype), "*fp64", "i64", "fp64", "fp64"]
-    shares = Program(_shares, types, {"BN": min(max(power(n), 16), 1024)}, **EXACT)
+    shares = Program(_shares, types, {"BN": min(max(next_power_of_two(n), 16), 1024)}, **EXACT)
     kind = ml_dtypes.finfo(alpha.dtype.np)
     low, high = float(kind.smallest_normal), 1 - float(kind.epsneg)
     least = float(ml_dtypes.finfo(dt.float64.np).smallest_normal)
@@ -121,7 +119,7 @@ def dirichlet(alpha: Any, key: Any, counter: Any) -> Any:
         logs = scratch(row, row.numel, dt.float64)
         logs = View(logs.ptr, row, logs.storage)
         launch(logs, [alpha], key, counter, least)
-        with written(outs[0]) as to:
+        with contiguous_output(outs[0]) as to:
             shares((rows,), to.ptr, logs.ptr, n, low, high)
 
     return run

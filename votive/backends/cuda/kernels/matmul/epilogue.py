@@ -12,7 +12,7 @@ import triton.language as tl
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
 from ...device import math as m
-from ...programs.layouts import power
+from ...programs.layouts import next_power_of_two
 from ...programs.program import TYPE, Program
 from ...runtime import here_count
 from ...runtime.views import empty
@@ -179,7 +179,7 @@ class Slope:
             warps=WARPS,
         )
         self.back.divisible = (5, 6) if cols % 16 == 0 else (6,)
-        self.join = Program(_join, [kind, sums, "i32", "i32"], {"COUNT": power(self.parts), "BN": 32})
+        self.join = Program(_join, [kind, sums, "i32", "i32"], {"COUNT": next_power_of_two(self.parts), "BN": 32})
         self.join.divisible = (3,) if cols % 16 == 0 else ()
         self.numbers, self.tiles = (rows, cols, each), tiles
         self.partial = Spec(Layout((self.parts, cols)), wide, like.device)

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from .....core import dtype as dt
-from ...programs.layouts import power
+from ...programs.layouts import next_power_of_two
 from ...programs.program import TYPE, Program
 from .epilogue import KINDS, activate
 
@@ -166,7 +166,7 @@ class FewRows:
 
     def __init__(self, x: Side, w: Side, out: Side, bias: dt.dtype | None, activation: str) -> None:
         m, n, k = x.rows, w.rows, w.cols
-        bk = min(power(k), 1024 if w.dtype.itemsize == 2 else 512)
+        bk = min(next_power_of_two(k), 1024 if w.dtype.itemsize == 2 else 512)
         while k % bk and bk > 128:
             bk //= 2
         bn, warps = (1, 8) if k > 2048 else (2, 1 if n >= 65536 else 4)

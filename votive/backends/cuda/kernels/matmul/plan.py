@@ -11,8 +11,8 @@ from .....core import dtype as dt
 from .....core.layout import Spec
 from ... import precision
 from ...libraries import cublas
-from ...programs.layouts import dense
-from ...runtime.autotune import Ways
+from ...programs.layouts import contiguous
+from ...runtime.autotune import Autotuned
 from ...runtime.views import View
 from .epilogue import Activation
 from .kernels import FewRows, Plain, Side, Whole
@@ -137,7 +137,8 @@ def _matrix(spec: Spec, left: bool) -> tuple[tuple[int, ...], tuple[int, ...], i
     if spec.ndim == 1:
         n, s = spec.shape[0], spec.strides[0]
         return ((), (), 1, n, n, s) if left else ((), (), n, 1, s, 1)
-    return spec.shape[:-2], spec.strides[:-2], *spec.shape[-2:], *spec.strides[-2:]
+    (rows, cols), (row, col) = spec.shape[-2:], spec.strides[-2:]
+    return spec.shape[:-2], spec.strides[:-2], rows, cols, row, col
 
 
 def _broadcast(shape: tuple[int, ...], strides: tuple[int, ...], to: tuple[int, ...]) -> tuple[int, ...]:
@@ -164,13 +165,13 @@ class Planned:
             if not unit(Side(a.dtype, rows, cols, row, col, 0)):
                 specs[which] = specs[which].like(specs[which].shape)
                 self.copies[which] = True
-        found = self._plan(*specs, out)
+        found = self._plan(specs[0], specs[1], out)
         if len(found[3].outer) > OUTER:
             for which in (0, 1):
                 if specs[which].ndim > 2 and not specs[which].contiguous:
                     specs[which] = specs[which].like(specs[which].shape)
                     self.copies[which] = True
-            found = self._plan(*specs, out)
+            found = self._plan(specs[0], specs[1], out)
         left, right, result, batch = found
         item, to = a.dtype.itemsize, out.dtype.itemsize
         self.outer = [(i * item, j * item, k * to) for i, j, k in batch.outer]
@@ -211,9 +212,9 @@ class Planned:
             self.product(b.ptr, a.ptr, out.ptr, **how)
             return
         if self.copies[0]:
-            a = dense(a)
+            a = contiguous(a)
         if self.copies[1]:
-            b = dense(b)
+            b = contiguous(b)
         add = how.pop("add", 0)
         for i, j, k in self.outer:
             self.engine(a.ptr + i, b.ptr + j, out.ptr + k, add=add + k if add else 0, **how)
@@ -232,17 +233,19 @@ class Activated:
     """A product and the activation of its sums: as one call, or as two when that is faster."""
 
     def __init__(self, a: Spec, b: Spec, out: Spec, bias: dt.dtype | None, activation: str, add: bool = False) -> None:
-        joined = Planned(a, b, out, bias, add, activation)
-        ways: list[Any] = [] if joined.engine is None else [joined]
-        if joined.engine is None or isinstance(joined.engine, Library):
+        fused = Planned(a, b, out, bias, add, activation)
+        candidates: list[Any] = [] if fused.engine is None else [fused]
+        if fused.engine is None or isinstance(fused.engine, Library):
             self.plain = Planned(a, b, out, bias, add)
             self.pass_ = Activation(out.dtype, out.numel, activation)
-            ways.append(self._apart)
+            candidates.append(self._apart)
         rows = None if add or b.ndim != 2 else rows_of(a)
-        for tile in [] if rows is None else tiles(rows, b):
-            ways.append(_passing(Tiles(rows, b, tile, activation, back=False, keep=False, bias=bias)))
+        if rows is not None:
+            for tile in tiles(rows, b):
+                made = Tiles(rows, b, tile, activation, back=False, keep=False, bias=bias)
+                candidates.append(_passing(made))
         # What is added lies where the result goes: a second run would add to the first one's.
-        self.run = Ways(ways[:1] if add else ways, joined.work)
+        self.run = Autotuned(candidates[:1] if add else candidates, fused.work)
 
     def _apart(self, out: View, a: View, b: View, **how: Any) -> None:
         self.plain(out, a, b, **how)
@@ -259,7 +262,7 @@ def _passing(product: Tiles) -> Any:
     return by_tiles
 
 
-def turned(spec: Spec) -> Spec:
+def transposed(spec: Spec) -> Spec:
     """A weight as the right operand: features in, features out."""
     if spec.ndim == 1:
         return spec

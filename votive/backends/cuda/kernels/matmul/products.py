@@ -7,17 +7,20 @@ from __future__ import annotations
 from typing import Any
 
 from .....core import dtype as dt
+from .....core.layout import Spec
+from ....common.slot import Slot
 from ...programs.copy import copy_view
-from ...programs.layouts import dense
+from ...programs.layouts import contiguous
 from ...programs.program import TYPE
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View, zero
-from .plan import Planned, stretched, turned
+from .plan import Planned, stretched, transposed
 
 __all__ = ["takes"]
 
 
-def takes(*specs: Any) -> bool:
+def takes(*specs: Spec) -> bool:
     """Whether all are of one type of numbers that kernels have; complex ones they have not."""
     kind = specs[0].dtype
     known = kind in TYPE and kind is not dt.bool_ and kind not in dt.FLOAT8
@@ -25,54 +28,50 @@ def takes(*specs: Any) -> bool:
 
 
 @cuda("matmul", accepts=takes)
-def matmul(a: Any, b: Any) -> Any:
+def matmul(a: Slot, b: Slot) -> Run:
     if not a.numel or not b.numel:
-        return lambda outs, a, b: outs[0].spec.numel and zero(outs[0])
+        return lambda outs, a, b: zero(outs[0])
     plan = Planned(a.spec, b.spec, a.spec)
     return lambda outs, a, b: plan(outs[0], a, b)
 
 
-def is_row(bias: Any, features: int) -> bool:
+def is_row(bias: Slot | None, features: int) -> bool:
     """Whether what is added is one row, or nothing: what products add while they store."""
     return bias is None or (bias.ndim == 1 and bias.shape[0] == features)
 
 
 @cuda("linear", accepts=takes)
-def linear(x: Any, weight: Any, bias: Any) -> Any:
+def linear(x: Slot, weight: Slot, bias: Slot | None) -> Run:
     if weight.ndim != 2 or not is_row(bias, weight.shape[0]):
         return _added(x, weight, bias)
     if not x.numel or not weight.numel:
-        return _nothing(bias is not None)
-    right = turned(weight.spec)
+        return _nothing
+    right = transposed(weight.spec)
     plan = Planned(x.spec, right, x.spec, None if bias is None else bias.dtype)
 
-    def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
-        bias = None if bias is None else dense(bias)
+    def run(outs: list[View], x: View, weight: View, bias: View | None) -> None:
+        bias = None if bias is None else contiguous(bias)
         plan(outs[0], x, View(weight.ptr, right, weight.storage), bias=0 if bias is None else bias.ptr)
 
     return run
 
 
-def _nothing(biased: bool) -> Any:
+def _nothing(outs: list[View], x: View, weight: View, bias: View | None) -> None:
     """Sums of nothing."""
-
-    def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
-        if biased:
-            copy_view(outs[0], stretched(bias, outs[0].spec))
-        elif outs[0].spec.numel:
-            zero(outs[0])
-
-    return run
+    if bias is not None:
+        copy_view(outs[0], stretched(bias, outs[0].spec))
+    else:
+        zero(outs[0])
 
 
-def _added(x: Any, weight: Any, bias: Any) -> Any:
+def _added(x: Slot, weight: Slot, bias: Any) -> Any:
     """A weight that is a vector, or a bias of any shape that broadcasts."""
-    right = turned(weight.spec)
+    right = transposed(weight.spec)
     if not x.numel or not weight.numel:
-        return _nothing(bias is not None)
+        return _nothing
     plan = Planned(x.spec, right, x.spec, add=bias is not None)
 
-    def run(outs: list[View], x: View, weight: View, bias: Any) -> None:
+    def run(outs: list[View], x: View, weight: View, bias: View | None) -> None:
         out, w = outs[0], View(weight.ptr, right, weight.storage)
         if bias is None:
             plan(out, x, w)

@@ -11,7 +11,7 @@ import triton.language as tl
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
-from ...programs.layouts import power
+from ...programs.layouts import next_power_of_two
 from ...programs.program import TYPE, Program
 from ...runtime.autotune import WORTH_TIMING
 from ...runtime.views import empty
@@ -51,14 +51,14 @@ def _passed(
     BACK: tl.constexpr,
     KEEP: tl.constexpr,
     BIAS: tl.constexpr,
-    TURNED: tl.constexpr,
+    TRANSPOSED: tl.constexpr,
     BM: tl.constexpr,
     BN: tl.constexpr,
     BK: tl.constexpr,
     GROUP: tl.constexpr,
 ):
     """Forward: `kept = a @ b + bias`, stored with KEEP, and `o = activation(kept)`. BACK:
-    `o = (a @ b) * slope(kept)` and the sums of the tile's columns. TURNED: columns of b are dense,
+    `o = (a @ b) * slope(kept)` and the sums of the tile's columns. TRANSPOSED: columns of b are dense,
     not rows. N and K are multiples of BN and BK.
     """
     row, col = place(M, N, BM, BN, GROUP)
@@ -67,7 +67,7 @@ def _passed(
     k = tl.arange(0, BK)
     # Beyond the end the last row is read once more, and nothing is stored.
     left = tl.minimum(i, M - 1)[:, None] * am + k[None, :]
-    if TURNED:
+    if TRANSPOSED:
         right = j[None, :] * bs + k[:, None]
         step = BK
     else:
@@ -134,10 +134,10 @@ class Tiles:
     ) -> None:
         (m, k), n = a.shape, b.shape[1]
         bm, bn, bk, warps, stages = tile
-        turned = b.strides[0] == 1
+        transposed = b.strides[0] == 1
         kind = "*" + TYPE[a.dtype]
         types = [kind] * 4 + ["*" + TYPE[bias or a.dtype], "*fp32"] + ["i32"] * 5
-        self.numbers = (m, n, k, a.strides[0], b.strides[1] if turned else b.strides[0])
+        self.numbers = (m, n, k, a.strides[0], b.strides[1] if transposed else b.strides[0])
         self.program = Program(
             _passed,
             types,
@@ -146,7 +146,7 @@ class Tiles:
                 "BACK": back,
                 "KEEP": keep,
                 "BIAS": bias is not None,
-                "TURNED": turned,
+                "TRANSPOSED": transposed,
                 "BM": bm,
                 "BN": bn,
                 "BK": bk,
@@ -159,7 +159,7 @@ class Tiles:
         parts = -(-m // bm)
         self.grid, self.parts, self.cols = (parts * -(-n // bn),), parts, n
         self.partial = Spec(Layout((parts, n)), dt.float32, a.device)
-        self.join = Program(_join, [kind, "*fp32", "i32", "i32"], {"COUNT": power(parts), "BN": 32})
+        self.join = Program(_join, [kind, "*fp32", "i32", "i32"], {"COUNT": next_power_of_two(parts), "BN": 32})
 
     def forward(self, o: int, kept: int, a: int, b: int, bias: int) -> None:
         self.program(self.grid, o, kept, a, b, bias, 0, *self.numbers)

@@ -14,9 +14,10 @@ import triton
 import triton.language as tl
 
 from .....core.layout import Layout, Spec
-from ...programs.layouts import block, dense, power, row_stride, sizes, written
+from ....common.slot import Slot
+from ...programs.layouts import contiguous, contiguous_output, next_power_of_two, row_block, row_stride, sizes
 from ...programs.program import TYPE, Program
-from ...programs.types import floats, wide
+from ...programs.types import Run, floats, wide
 from ...rows import cuda
 from ...runtime import here_count
 from ...runtime.views import View, empty, zero
@@ -201,11 +202,11 @@ def _parts(rows: int, bm: int, most: int) -> tuple[int, int]:
 
 
 def backward(
-    g: Any,
+    g: Slot,
     skip: Any,
-    x: Any,
-    mean: Any,
-    rstd: Any,
+    x: Slot,
+    mean: Slot | None,
+    rstd: Slot,
     weight: Any,
     dims: int,
     by_x: Spec | None,
@@ -218,7 +219,7 @@ def backward(
     centre = mean is not None
     if not spec.numel:
         return _nothing
-    if not rstd.contiguous or (centre and not mean.contiguous):
+    if not rstd.contiguous or (mean is not None and not mean.contiguous):
         return None
     distances = [None if v is None else row_stride(v.spec, dims) for v in (g, skip, x)]
     sg, ss, sx = (n if d is None else d for d in distances)
@@ -230,9 +231,9 @@ def backward(
     also: dict[str, Any] = {"SKIP": skip is not None, "DELTA": by_delta is not None}
     whole = n <= WHOLE
     if whole:
-        bn, warps = block(n)
+        bn, warps = row_block(n)
         warps = max(warps, 4) if bn > 256 else warps
-        bm = max(1, min(ELEMENTS // bn, power(rows)))
+        bm = max(1, min(ELEMENTS // bn, next_power_of_two(rows)))
         parts, each = _parts(rows, bm, max(2, min(PROGRAMS, 8192 // bn)) * here_count())
         all_of_it = Program(
             _gradients,
@@ -262,27 +263,27 @@ def backward(
     def run(
         to: View | None,
         to_delta: View | None,
-        to_w: Any,
+        to_w: View,
         to_b: Any,
         g: View,
         skip: Any,
         x: View,
-        mean: Any,
+        mean: View,
         rstd: View,
-        weight: Any,
+        weight: View | None,
     ) -> None:
         g, skip, x = (
-            v if v is None or d is not None else dense(v) for v, d in zip((g, skip, x), distances, strict=True)
+            v if v is None or d is not None else contiguous(v) for v, d in zip((g, skip, x), distances, strict=True)
         )
-        weight = None if weight is None else dense(weight)
+        weight = None if weight is None else contiguous(weight)
         m = mean.ptr if centre else rstd.ptr
         w = b = None
         if by_w:
             w = empty(partial) if parts > 1 else to_w
             b = (empty(partial) if parts > 1 else to_b) if centre else w
         with ExitStack() as open_:
-            to = None if to is None else open_.enter_context(written(to))
-            to_delta = None if to_delta is None else open_.enter_context(written(to_delta))
+            to = None if to is None else open_.enter_context(contiguous_output(to))
+            to_delta = None if to_delta is None else open_.enter_context(contiguous_output(to_delta))
             read = g.ptr, at(skip), x.ptr, m, rstd.ptr, at(weight)
             if whole:
                 all_of_it((parts,), at(to), at(to_delta), at(w), at(b), *read, rows, n, sg, ss, sx, each)
@@ -311,8 +312,8 @@ def _aligned(*sizes: tuple[int, int]) -> tuple[int, ...]:
 
 @cuda("_layer_norm_backward", accepts=floats)
 def layer_norm_backward(
-    g: Any, x: Any, mean: Any, rstd: Any, weight: Any, dims: int, by_input: bool, by_affine: bool
-) -> Any:
+    g: Slot, x: Slot, mean: Slot, rstd: Slot, weight: Slot | None, dims: int, by_input: bool, by_affine: bool
+) -> Run:
     into = x.spec if by_input else None
     run = backward(g, None, x, mean, rstd, weight, dims, into, None, by_affine)
     if run is None:
@@ -323,7 +324,9 @@ def layer_norm_backward(
 
 
 @cuda("_rms_norm_backward", accepts=floats)
-def rms_norm_backward(g: Any, x: Any, rstd: Any, weight: Any, dims: int, by_input: bool, by_weight: bool) -> Any:
+def rms_norm_backward(
+    g: Slot, x: Slot, rstd: Slot, weight: Slot | None, dims: int, by_input: bool, by_weight: bool
+) -> Run:
     into = x.spec if by_input else None
     run = backward(g, None, x, None, rstd, weight, dims, into, None, by_weight)
     if run is None:

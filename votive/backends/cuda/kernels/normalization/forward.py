@@ -9,10 +9,11 @@ import triton
 import triton.language as tl
 
 from .....core.layout import Spec
+from ....common.slot import Slot
 from ...device import math as m
-from ...programs.layouts import block, dense, power, row_stride, sizes, written
+from ...programs.layouts import contiguous, contiguous_output, next_power_of_two, row_block, row_stride, sizes
 from ...programs.program import TYPE, Program
-from ...programs.types import floats, wide
+from ...programs.types import Run, floats, wide
 from ...rows import cuda
 from ...runtime.views import View
 
@@ -129,7 +130,7 @@ LONGEST = 16384  # rows that a program keeps whole
 BYTES = "*i8"  # stands for an address that the kernel does not use
 
 
-def kind(slot: Any) -> str:
+def kind(slot: Slot | None) -> str:
     """The type of an argument's address."""
     return BYTES if slot is None else "*" + TYPE[slot.dtype]
 
@@ -140,7 +141,7 @@ def at(v: View | None) -> int:
 
 
 def forward(
-    x: Any, delta: Any, weight: Any, bias: Any, outs: tuple[Spec, Spec], dims: int, eps: float, centre: bool
+    x: Slot, delta: Slot | None, weight: Any, bias: Any, outs: tuple[Spec, Spec], dims: int, eps: float, centre: bool
 ) -> Any:
     """What launches a norm of x, or of x + delta; `outs`: the result's spec and the sum's."""
     spec: Spec = x.spec
@@ -176,8 +177,8 @@ def forward(
         "WIDE": W,
     }
     if n <= LONGEST:
-        bn, warps = block(n)
-        bm = max(1, min(1024 // bn, power(rows)))
+        bn, warps = row_block(n)
+        bm = max(1, min(1024 // bn, next_power_of_two(rows)))
         program = Program(_norm, types, {**fixed, "BM": bm, "BN": bn}, warps=warps)
         grid = (-(-rows // bm),)
     else:
@@ -192,32 +193,32 @@ def forward(
         if plain:
             program(grid, o.ptr, mean, rstd, at(total), x.ptr, at(delta), at(weight), at(bias), rows, n, sx, sd, eps)
             return
-        x = x if distance is not None else dense(x)
+        x = x if distance is not None else contiguous(x)
         if delta is not None and apart is None:
-            delta = dense(delta)
+            delta = contiguous(delta)
         # Held until the launch: a copy that is let go may be written over.
-        weight = None if weight is None else dense(weight)
-        bias = None if bias is None else dense(bias)
-        with written(o) as to, nullcontext() if total is None else written(total) as kept:
+        weight = None if weight is None else contiguous(weight)
+        bias = None if bias is None else contiguous(bias)
+        with contiguous_output(o) as to, nullcontext() if total is None else contiguous_output(total) as kept:
             program(grid, to.ptr, mean, rstd, at(kept), x.ptr, at(delta), at(weight), at(bias), rows, n, sx, sd, eps)
 
     return launch
 
 
 @cuda("_layer_norm", accepts=floats)
-def layer_norm(x: Any, weight: Any, bias: Any, dims: int, eps: float) -> Any:
+def layer_norm(x: Slot, weight: Slot | None, bias: Slot | None, dims: int, eps: float) -> Run:
     launch = forward(x, None, weight, bias, (x.spec, x.spec), dims, float(eps), True)
     if launch is None:
         return None
 
-    def run(outs: list[View], x: View, weight: Any, bias: Any) -> None:
+    def run(outs: list[View], x: View, weight: View | None, bias: View | None) -> None:
         launch(outs[0], outs[1].ptr, outs[2].ptr, None, x, None, weight, bias)
 
     return run
 
 
 @cuda("_rms_norm", accepts=floats)
-def rms_norm(x: Any, weight: Any, dims: int, eps: float) -> Any:
+def rms_norm(x: Slot, weight: Slot | None, dims: int, eps: float) -> Run:
     launch = forward(x, None, weight, None, (x.spec, x.spec), dims, float(eps), False)
     if launch is None:
         return None

@@ -9,9 +9,11 @@ import triton.language as tl
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
+from ....common.slot import Slot
 from ...device import math as m
 from ...programs.multi_tensor import Table, addresses, alike, kinds, place, sizes_of
 from ...programs.program import TYPE, Program
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View, empty
 
@@ -65,7 +67,7 @@ def _update(scale, tracker, found, growth, backoff, interval):
     tl.store(tracker, tl.where(bad | (good == interval), 0, good))
 
 
-def _in_place(tensors: Any, factor: Any, check: bool) -> Any:
+def _in_place(tensors: Any, factor: Slot, check: bool) -> Any:
     fixed = kinds(tensors, tensors)
     if fixed is None or not alike(tensors) or factor.dtype not in (dt.float32, dt.float64):
         return None
@@ -75,13 +77,13 @@ def _in_place(tensors: Any, factor: Any, check: bool) -> Any:
 
 
 @cuda("_scale_")
-def scale(tensors: Any, factor: Any) -> Any:
+def scale(tensors: tuple[Slot, ...], factor: Slot) -> Run:
     program = _in_place(tensors, factor, False)
     if program is None:
         return None
     sizes, table = sizes_of(tensors), Table()
 
-    def run(outs: Any, tensors: Any, factor: View) -> None:
+    def run(outs: list[View], tensors: Any, factor: View) -> None:
         at = table.write([addresses(tensors)], sizes)
         if table.chunks:
             program((table.chunks,), at, factor.ptr, factor.ptr, len(tensors), table.chunks)
@@ -90,7 +92,7 @@ def scale(tensors: Any, factor: Any) -> Any:
 
 
 @cuda("_amp_foreach_non_finite_check_and_unscale_")
-def check_and_unscale(grads: Any, found_inf: Any, inv_scale: Any) -> Any:
+def check_and_unscale(grads: tuple[Slot, ...], found_inf: Slot, inv_scale: Slot) -> Run:
     if not grads:
         return lambda *nothing: None
     program = _in_place(grads, inv_scale, True)
@@ -98,7 +100,7 @@ def check_and_unscale(grads: Any, found_inf: Any, inv_scale: Any) -> Any:
         return None
     sizes, table = sizes_of(grads), Table()
 
-    def run(outs: Any, grads: Any, found_inf: View, inv_scale: View) -> None:
+    def run(outs: list[View], grads: Any, found_inf: View, inv_scale: View) -> None:
         at = table.write([addresses(grads)], sizes)
         if table.chunks:
             program((table.chunks,), at, inv_scale.ptr, found_inf.ptr, len(grads), table.chunks)
@@ -107,11 +109,11 @@ def check_and_unscale(grads: Any, found_inf: Any, inv_scale: Any) -> Any:
 
 
 @cuda("_amp_update_scale_")
-def update_scale(scale: Any, tracker: Any, found_inf: Any, growth: Any, backoff: Any, interval: Any) -> Any:
+def update_scale(scale: Slot, tracker: Slot, found_inf: Slot, growth: Slot, backoff: Slot, interval: Slot) -> Run:
     program = Program(_update, ["*fp32", "*i32", "*fp32", "fp64", "fp64", "i32"], warps=1)
 
     def run(
-        outs: Any, scale: View, tracker: View, found_inf: View, growth: float, backoff: float, interval: int
+        outs: list[View], scale: View, tracker: View, found_inf: View, growth: float, backoff: float, interval: int
     ) -> None:
         program((1,), scale.ptr, tracker.ptr, found_inf.ptr, growth, backoff, int(interval))
 
@@ -119,7 +121,7 @@ def update_scale(scale: Any, tracker: Any, found_inf: Any, growth: Any, backoff:
 
 
 @cuda("_total_norm")
-def total_norm(tensors: Any, ord: float) -> Any:
+def total_norm(tensors: tuple[Slot, ...], ord: float) -> Run:
     fixed = kinds(tensors, tensors)
     if fixed is None or ord != 2 or not alike(tensors) or not sum(sizes_of(tensors)):
         return None

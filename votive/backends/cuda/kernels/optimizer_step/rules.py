@@ -15,7 +15,7 @@ from ...device import math as m
 
 @triton.jit
 def descent(g, w, decay, sign):
-    """The gradient to descend along: turned for ascent, with the weight decay of L2 penalties."""
+    """The gradient to descend along: negated for ascent, with the weight decay of L2 penalties."""
     g = g * sign
     return tl.where(decay != 0, g + w * decay, g)
 

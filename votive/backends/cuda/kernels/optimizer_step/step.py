@@ -16,7 +16,18 @@ import triton.language as tl
 from .....core import dtype as dt
 from ...cpu_fallback import fetch, store
 from ...programs.copy import copy_view
-from ...programs.multi_tensor import REAL, Table, addresses, alike, column, counted, kinds, place, sizes_of, turned
+from ...programs.multi_tensor import (
+    REAL,
+    Table,
+    addresses,
+    alike,
+    column,
+    counted,
+    kinds,
+    laid_out_like,
+    place,
+    sizes_of,
+)
 from ...programs.pointwise import jit
 from ...programs.program import TYPE, Program
 from ...rows import cuda
@@ -143,9 +154,9 @@ def _register(op: str, rule: Rule, variant: Any = None) -> None:
         each = rest[0] or (False,) * len(params) if rule.each else None
         launch = _Launches(rule, fixed, counts, present, flags)
         step = _stepping(rule, launch, sizes_of(params), options, each)
-        turns = [turned(x, params) for x, here in zip(lists[1:], (True, *present)) if here]
+        turns = [laid_out_like(x, params) for x, here in zip(lists[1:], (True, *present)) if here]
 
-        def run(outs: Any, *values: Any) -> None:
+        def run(outs: list[View], *values: Any) -> None:
             scaling = (0, 0)
             if rule.scaling:
                 *values, scale, found = values  # type: ignore[assignment]
@@ -184,7 +195,7 @@ class _Launches:
             types = ["*i64", "i32", *["fp64"] * 6]
             self.after = Program(rule.after, types, {"S": self.kind})
 
-    def __call__(self, columns: Any, sizes: Any, numbers: Any, device: bool, k: int, scaling: Any) -> None:
+    def __call__(self, columns: Any, sizes: list[int], numbers: Any, device: bool, k: int, scaling: Any) -> None:
         """Step the parameters whose addresses are given. `k`: which table is rewritten;
         `scaling`: where the scale and what forbids a step lie, or 0.
         """

@@ -11,21 +11,22 @@ import triton
 import triton.language as tl
 
 from .....core import dtype as dt
+from .....core.device import device
 from .....core.layout import Layout, Spec
 from .....formula import Formula, var
 from .....formula.expr import apply
-from ....cpu.native.rows import Slot
-from ....cpu.reference import sampling_bounds as bounds
+from ....common import sampling_bounds as bounds
+from ....common.slot import Slot
 from ...device import math as m
 from ...programs.checks import required
 from ...programs.copy import copy_view
-from ...programs.generator_state import drawing, shift
-from ...programs.layouts import dense, written
+from ...programs.generator_state import philox_state, shift
+from ...programs.layouts import contiguous, contiguous_output
 from ...programs.lines import Lines, scratch
 from ...programs.pointwise import compile_formula
 from ...programs.program import TYPE, Program, pointer
 from ...programs.reduction import row_reducer
-from ...programs.types import FLOATS
+from ...programs.types import FLOATS, Run
 from ...rows import cuda
 from ...runtime.faults import faults
 from ...runtime.views import View, empty
@@ -43,7 +44,7 @@ _BAD = "probability tensor contains either `inf`, `nan` or element < 0"
 @triton.jit
 def long_words(key, counter, moved, i):
     """The 64 random bits of each element of a draw: half a counter."""
-    key, counter = drawing(key, counter, moved)
+    key, counter = philox_state(key, counter, moved)
     at = counter + i // 2
     low = (at & 0xFFFFFFFF).to(tl.uint32)
     high = ((at >> 32) & 0xFFFFFFFF).to(tl.uint32)
@@ -137,7 +138,7 @@ def _settled(o, words, keys, n, SHIFT: tl.constexpr, BLOCK: tl.constexpr):
     tl.store(o + to, place.to(o.dtype.element_ty), mask=there)
 
 
-def _permutation(n: int, dtype: dt.dtype, device: Any) -> Any:
+def _permutation(n: int, dtype: dt.dtype, device: device) -> Any:
     """draw(to, key, counter): a random order of 0 .. n-1."""
     keys = Program(_keys, ["*i64", "*i64", "i64", "i64", "i64"], {"BLOCK": BLOCK})
     spec = Spec(Layout((n,)), dt.int64, device)
@@ -164,14 +165,14 @@ def _permutation(n: int, dtype: dt.dtype, device: Any) -> Any:
         made = empty(spec)
         keys(grid, made.ptr, shift(), _word(key), _word(counter), n)
         words = radix(made, n)
-        with written(to) as o:
+        with contiguous_output(to) as o:
             settle(grid, o.ptr, words.ptr, made.ptr, n)
 
     return draw_sorted
 
 
 @cuda("_randperm")
-def randperm(x: Any, key: Any, counter: Any) -> Any:
+def randperm(x: Slot, key: Slot, counter: Slot) -> Run:
     n = x.shape[0]
     if x.dtype not in TYPE or n >= 2**31:
         return None
@@ -181,7 +182,7 @@ def randperm(x: Any, key: Any, counter: Any) -> Any:
 
 
 @cuda("_new_randperm")
-def new_randperm(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any) -> Any:
+def new_randperm(size: tuple[int, ...], dtype: dt.dtype, device: device, key: Slot, counter: Slot) -> Run:
     (n,) = size
     if dtype not in TYPE or n >= 2**31:
         return None
@@ -191,7 +192,7 @@ def new_randperm(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any
 
 
 @cuda("_multinomial", accepts=lambda x: x.dtype in FLOATS and x.numel < 2**31)
-def multinomial(x: Any, key: Any, counter: Any, num_samples: int, replacement: bool) -> Any:
+def multinomial(x: Slot, key: Slot, counter: Slot, num_samples: int, replacement: bool) -> Run:
     n = x.shape[-1]
     rows = x.shape[0] if x.ndim == 2 else 1
     if not x.numel:
@@ -203,12 +204,12 @@ def multinomial(x: Any, key: Any, counter: Any, num_samples: int, replacement: b
 
     def run(outs: list[View], x: View, key: int, counter: int) -> None:
         check(x)
-        run_(outs[0], dense(x), _word(key), _word(counter))
+        run_(outs[0], contiguous(x), _word(key), _word(counter))
 
     return run
 
 
-def _inverted(x: Any, ln: Lines, samples: int) -> Any:
+def _inverted(x: Slot, ln: Lines, samples: int) -> Any:
     kind = x.dtype
     scan = _Scan(SUM, ln, kind, kind, dt.float64, dt.float64)
     types = ["*i64", "*fp64", "*i64", "*i32", "i64", "i64", "i64", "i64", "i64", "i32"]
@@ -228,7 +229,7 @@ def _inverted(x: Any, ln: Lines, samples: int) -> Any:
     return run
 
 
-def _shrunk(x: Any) -> Any:
+def _shrunk(x: Slot) -> Any:
     """Weights divided by a power of two near the largest of each row: their sum stays finite."""
     row = x.spec.like(x.shape)
     top = row.like((*x.shape[:-1], 1))
@@ -247,12 +248,12 @@ def _shrunk(x: Any) -> Any:
     def run(v: View) -> View:
         made = empty(top)
         largest([made], v)
-        return divide(v, made)[1]  # type: ignore[no-any-return]
+        return divide(v, made)[1]
 
     return run
 
 
-def _raced(x: Any, ln: Lines, samples: int) -> Any:
+def _raced(x: Slot, ln: Lines, samples: int) -> Any:
     types = ["*fp64", pointer(x.dtype), "*i64", "i64", "i64", "i64"]
     arrive = Program(_arrivals, types, {"BLOCK": BLOCK}, **EXACT)
     order = Order(ln, dt.float64, False, samples, keys=False)

@@ -13,17 +13,19 @@ import triton
 import triton.language as tl
 
 from .....core import dtype as dt
+from .....core.device import device
 from .....core.layout import Layout, Spec
 from .....formula import Formula, var
-from ....cpu.reference import sampling_bounds as bounds
+from ....common import sampling_bounds as bounds
+from ....common.slot import Slot
 from ...device import math as m
 from ...programs.checks import required
 from ...programs.copy import copy_view
-from ...programs.generator_state import drawing, shift
-from ...programs.layouts import spread, written
+from ...programs.generator_state import philox_state, shift
+from ...programs.layouts import contiguous_output, expanded
 from ...programs.pointwise import compile_formula
 from ...programs.program import TYPE, Program
-from ...programs.types import FLOATS, floats
+from ...programs.types import FLOATS, Run, floats
 from ...rows import cuda
 from ...runtime.views import View, empty
 
@@ -36,7 +38,7 @@ EXACT = {"enable_fp_fusion": False}
 @triton.jit
 def words(key, counter, moved, WIDE: tl.constexpr, BC: tl.constexpr):
     """The words of BC counters in order: 4 BC of 32 bits, or 2 BC of 64."""
-    key, counter = drawing(key, counter, moved)
+    key, counter = philox_state(key, counter, moved)
     at = tl.program_id(0).to(tl.int64) * BC + tl.arange(0, BC) + counter
     low = (at & 0xFFFFFFFF).to(tl.uint32)
     high = ((at >> 32) & 0xFFFFFFFF).to(tl.uint32)
@@ -167,7 +169,7 @@ def sampler(kind: int, spec: Spec, wide: bool, source: dt.dtype | None = None) -
     def launch(to: View, key: int, counter: int, p: float, q: float, r: int, t: float, x: int = 0) -> None:
         if not n:
             return
-        with written(to) as rows:
+        with contiguous_output(to) as rows:
             program(grid, rows.ptr, x or rows.ptr, shift(), _word(key), _word(counter), n, p, q, r, t)
 
     return launch
@@ -201,34 +203,37 @@ def _normal(spec: Spec, kind: int) -> Any:
 
 
 @cuda("_uniform", accepts=floats, into=False)
-def uniform(x: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
+def uniform(x: Slot, key: Slot, counter: Slot, low: Slot, high: Slot) -> Run:
     draw = _uniform(x.spec.dense_like())
     return lambda outs, x, key, counter, low, high: draw(outs[0], key, counter, low, high)
 
 
 @cuda("_new_uniform")
-def new_uniform(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
+def new_uniform(
+    size: tuple[int, ...], dtype: dt.dtype, device: device, key: Slot, counter: Slot, low: Slot, high: Slot
+) -> Run:
     if dtype not in FLOATS:
         return None
     draw = _uniform(_row_major(size, dtype, device))
     return lambda outs, key, counter, low, high: draw(outs[0], key, counter, low, high)
 
 
-def _row_major(size: Any, dtype: dt.dtype, device: Any) -> Spec:
+def _row_major(size: tuple[int, ...], dtype: dt.dtype, device: device) -> Spec:
     return Spec(Layout(tuple(size)), dtype, device)
 
 
 @cuda("_normal", accepts=floats)
-def normal(x: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
+def normal(x: Slot, key: Slot, counter: Slot, mean: Slot, std: Slot) -> Run:
     if any(isinstance(v.spec, Spec) for v in (mean, std)):
         return _normal_each(x, mean, std)
     draw = _normal(x.spec.dense_like(), NORMAL)
-    if any(v is complex for v in (mean.spec, std.spec)):
+    kinds: tuple[object, ...] = (mean.spec, std.spec)
+    if complex in kinds:
         return None
     return lambda outs, x, key, counter, mean, std: draw(outs[0], key, counter, mean, std)
 
 
-def _normal_each(x: Any, mean: Any, std: Any) -> Any:
+def _normal_each(x: Slot, mean: Slot, std: Slot) -> Any:
     """Standard numbers first; then each gets its own mean and deviation."""
     out = x.spec.dense_like()
     wide = dt.float64 if x.dtype is dt.float64 else dt.float32
@@ -246,7 +251,7 @@ def _normal_each(x: Any, mean: Any, std: Any) -> Any:
     text = "normal expects all elements of std >= 0.0"
     check = required(std, "v < 0", text) if isinstance(std.spec, Spec) else bounds.check_normal
 
-    def run(outs: list[View], x: View, key: int, counter: int, mean: Any, std: Any) -> None:
+    def run(outs: list[View], x: View, key: int, counter: int, mean: View | None, std: Any) -> None:
         check(std)
         made = empty(row)
         draw(made, key, counter, 0.0, 1.0)
@@ -255,12 +260,14 @@ def _normal_each(x: Any, mean: Any, std: Any) -> Any:
     return run
 
 
-def _role(spec: Any, compute: dt.dtype) -> tuple[Any, dt.dtype, None]:
+def _role(spec: object, compute: dt.dtype) -> tuple[Any, dt.dtype, None]:
     return (spec.dtype if isinstance(spec, Spec) else None), compute, None
 
 
 @cuda("_new_normal")
-def new_normal(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
+def new_normal(
+    size: tuple[int, ...], dtype: dt.dtype, device: device, key: Slot, counter: Slot, mean: Slot, std: Slot
+) -> Run:
     if dtype not in FLOATS:
         return None
     draw = _normal(_row_major(size, dtype, device), NORMAL)
@@ -268,13 +275,13 @@ def new_normal(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, 
 
 
 @cuda("_log_normal", accepts=floats)
-def log_normal(x: Any, key: Any, counter: Any, mean: Any, std: Any) -> Any:
+def log_normal(x: Slot, key: Slot, counter: Slot, mean: Slot, std: Slot) -> Run:
     draw = _normal(x.spec.dense_like(), LOG_NORMAL)
     return lambda outs, x, key, counter, mean, std: draw(outs[0], key, counter, mean, std)
 
 
 @cuda("_exponential", accepts=floats)
-def exponential(x: Any, key: Any, counter: Any, lambd: Any) -> Any:
+def exponential(x: Slot, key: Slot, counter: Slot, lambd: Slot) -> Run:
     spec = x.spec.dense_like()
     launch = sampler(EXPONENTIAL, spec, spec.dtype is dt.float64)
     floor = 2.0**-24 if spec.dtype is dt.float16 else 2.0**-55 if spec.dtype is dt.float64 else 2.0**-26
@@ -291,7 +298,7 @@ def threshold(p: float) -> int:
 
 
 @cuda("_bernoulli", accepts=lambda x, *rest: x.dtype in TYPE and floats(*rest))
-def bernoulli(x: Any, key: Any, counter: Any, p: Any) -> Any:
+def bernoulli(x: Slot, key: Slot, counter: Slot, p: Slot) -> Run:
     if isinstance(p.spec, Spec):
         return _bernoulli_each(x, p)
     launch = sampler(BERNOULLI, x.spec.dense_like(), False)
@@ -303,21 +310,21 @@ def bernoulli(x: Any, key: Any, counter: Any, p: Any) -> Any:
     return run
 
 
-def _bernoulli_each(x: Any, p: Any) -> Any:
+def _bernoulli_each(x: Slot, p: Slot) -> Any:
     launch = sampler(CHANCES, x.spec.dense_like(), False, p.dtype)
     text = "bernoulli: Expected p_in >= 0 && p_in <= 1 to be true, but got false."
     check = required(p, "((v >= 0) & (v <= 1)) == 0", text)
 
     def run(outs: list[View], x: View, key: int, counter: int, p: View) -> None:
         check(p)
-        each = spread(p, x.spec.shape)
+        each = expanded(p, x.spec.shape)
         launch(outs[0], key, counter, 0.0, 0.0, 0, 0.0, each.ptr)
 
     return run
 
 
 @cuda("_cauchy", accepts=floats)
-def cauchy(x: Any, key: Any, counter: Any, median: Any, sigma: Any) -> Any:
+def cauchy(x: Slot, key: Slot, counter: Slot, median: Slot, sigma: Slot) -> Run:
     spec = x.spec.dense_like()
     launch = sampler(CAUCHY, spec, spec.dtype is dt.float64)
 

@@ -6,11 +6,13 @@ import math
 from typing import Any
 
 from .....core import dtype as dt
+from .....core.device import device
 from .....core.layout import Spec
-from ....cpu.reference import sampling_bounds as bounds
-from ....cpu.reference.sampling import _inside
+from ....common import sampling_bounds as bounds
+from ....common.sampling_bounds import nearest_inside
+from ....common.slot import Slot
 from ...programs.program import TYPE
-from ...programs.types import FLOATS
+from ...programs.types import FLOATS, Run
 from ...rows import cuda
 from ...runtime.views import View
 from .distributions import GEOMETRIC, INTEGERS, _row_major, _word, sampler
@@ -25,8 +27,8 @@ def _integers(spec: Spec) -> Any:
         bounds.check_range(low, high, kind)
         first = last = 0.0
         if floating:
-            first, last = (float(_inside(v, kind, d)) for v, d in ((low, 1), (high - 1, -1)))
-        launch(to, key, counter, first, last, _word(low), _word(high - low))  # type: ignore[arg-type]
+            first, last = (float(nearest_inside(v, kind, d)) for v, d in ((low, 1), (high - 1, -1)))
+        launch(to, key, counter, first, last, _word(low), _word(high - low))
 
     return run
 
@@ -36,7 +38,7 @@ def _is_whole(dtype: dt.dtype) -> bool:
 
 
 @cuda("_random", accepts=lambda x: _is_whole(x.dtype))
-def random(x: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
+def random(x: Slot, key: Slot, counter: Slot, low: Slot, high: Slot | None) -> Run:
     draw, kind = _integers(x.spec.dense_like()), x.dtype.np
 
     def run(outs: list[View], x: View, key: int, counter: int, low: int, high: int | None = None) -> None:
@@ -46,7 +48,9 @@ def random(x: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
 
 
 @cuda("_new_random")
-def new_random(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
+def new_random(
+    size: tuple[int, ...], dtype: dt.dtype, device: device, key: Slot, counter: Slot, low: Slot, high: Slot
+) -> Run:
     if not _is_whole(dtype):
         return None
     draw = _integers(_row_major(size, dtype, device))
@@ -54,7 +58,7 @@ def new_random(size: Any, dtype: dt.dtype, device: Any, key: Any, counter: Any, 
 
 
 @cuda("_geometric", accepts=lambda x: x.dtype in TYPE and x.dtype is not dt.bool_)
-def geometric(x: Any, key: Any, counter: Any, p: Any) -> Any:
+def geometric(x: Slot, key: Slot, counter: Slot, p: Slot) -> Run:
     spec = x.spec.dense_like()
     floating = spec.dtype.is_floating_point
     if floating and spec.dtype not in FLOATS:

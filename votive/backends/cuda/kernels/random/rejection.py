@@ -5,17 +5,19 @@ in float64. Sources of methods and constants are named there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import triton
 import triton.language as tl
 
+from ....common.slot import Slot
 from ...device import math as m
 from ...programs.checks import required
-from ...programs.generator_state import drawing, shift
-from ...programs.layouts import spread, written
+from ...programs.generator_state import philox_state, shift
+from ...programs.layouts import contiguous_output, expanded
 from ...programs.program import Program, pointer
-from ...programs.types import floats
+from ...programs.types import Run, floats
 from ...rows import cuda
 from ...runtime.views import View
 from .distributions import EXACT, _centred, _open, _word
@@ -110,7 +112,7 @@ def _poisson(o, rate, moved, key, counter, n, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = i < n
     lam = tl.load(rate + i, mask=there, other=0.0).to(tl.float64)
-    key, counter = drawing(key, counter, moved)
+    key, counter = philox_state(key, counter, moved)
     y = _poisson_value(key, i + counter, lam, there)
     tl.store(o + i, y.to(o.dtype.element_ty), mask=there)
 
@@ -119,7 +121,7 @@ def _poisson(o, rate, moved, key, counter, n, BLOCK: tl.constexpr):
 def _binomial(o, count, prob, moved, key, counter, elements, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     there = i < elements
-    key, counter = drawing(key, counter, moved)
+    key, counter = philox_state(key, counter, moved)
     at = i + counter
     n = tl.load(count + i, mask=there, other=0.0).to(tl.float64)
     n = tl.where(n != n, n, tl.maximum(m.f_floor(n), 0.0))
@@ -178,7 +180,7 @@ def _binomial(o, count, prob, moved, key, counter, elements, BLOCK: tl.constexpr
     tl.store(o + i, value.to(o.dtype.element_ty), mask=there)
 
 
-def rejecting(fn: Any, x: Any, given: list[Any], **constants: Any) -> Any:
+def rejecting(fn: Callable[..., Any], x: Slot, given: list[Any], **constants: Any) -> Any:
     """launch(to, parameters, key, counter, more...) for all elements of x."""
     n = x.numel
     pointers = [pointer(x.dtype), *(pointer(g.dtype) for g in given), "*i64"]
@@ -189,8 +191,8 @@ def rejecting(fn: Any, x: Any, given: list[Any], **constants: Any) -> Any:
     def launch(to: View, parameters: list[View], key: int, counter: int, *more: float) -> None:
         if not n:
             return
-        with written(to) as rows:
-            ptrs = [spread(p, to.spec.shape) for p in parameters]
+        with contiguous_output(to) as rows:
+            ptrs = [expanded(p, to.spec.shape) for p in parameters]
             numbers = (shift(), _word(key), _word(counter), n, *more)
             program(grid, rows.ptr, *[p.ptr for p in ptrs], *numbers)
 
@@ -198,7 +200,7 @@ def rejecting(fn: Any, x: Any, given: list[Any], **constants: Any) -> Any:
 
 
 @cuda("_poisson", accepts=floats)
-def poisson(x: Any, key: Any, counter: Any, rate: Any) -> Any:
+def poisson(x: Slot, key: Slot, counter: Slot, rate: Slot) -> Run:
     launch = rejecting(_poisson, x, [rate])
     text = "invalid Poisson rate, expected rate to be non-negative"
     check = required(rate, "(v >= 0) == 0", text)
@@ -211,6 +213,6 @@ def poisson(x: Any, key: Any, counter: Any, rate: Any) -> Any:
 
 
 @cuda("_binomial", accepts=floats)
-def binomial(x: Any, key: Any, counter: Any, count: Any, prob: Any) -> Any:
+def binomial(x: Slot, key: Slot, counter: Slot, count: Slot, prob: Slot) -> Run:
     launch = rejecting(_binomial, x, [count, prob])
     return lambda outs, x, key, counter, *given: launch(outs[0], list(given), key, counter)

@@ -5,20 +5,22 @@ sums and products are read only once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import triton
 import triton.language as tl
 
 from .....core import dtype as dt
+from ....common.slot import Slot
 from ...programs.copy import copy_view
 from ...programs.fill import bits, fill_view
 from ...programs.gather import taken
-from ...programs.index_space import by_spec, word
-from ...programs.layouts import along, power, row_stride
-from ...programs.lines import Lines, cut, key_type, lines, ordered, scratch, shared, sought
+from ...programs.index_space import cached_by_spec, word
+from ...programs.layouts import next_power_of_two, row_stride, view_with_dim_last
+from ...programs.lines import Lines, cut, key_type, lines, ordered, scratch, shared_program, sought
 from ...programs.program import TYPE, Program, pointer
-from ...programs.types import floats
+from ...programs.types import Run, floats
 from ...rows import cuda
 from ...runtime import here_count
 from ...runtime.views import View, empty
@@ -185,12 +187,12 @@ class _Scan:
         # Numbers 8 and 11: results lie dense, so lines begin where they are long multiples of 16.
         self._even = (8, 9, 11) if ln.n % 16 == 0 and even else (11,)
         # Pairs take twice the registers.
-        small = max(16, min(BLOCK if kind < EXTREME else BLOCK // 4, power(ln.n)))
+        small = max(16, min(BLOCK if kind < EXTREME else BLOCK // 4, next_power_of_two(ln.n)))
         self.whole = self._program(STORE=True, BEGUN=self.parts > 1, STATES=False, BN=small)
         if self.parts > 1:
             self.summed = self._program(STORE=False, BEGUN=False, STATES=False, BN=small)
-            few = max(16, min(BLOCK, power(self.parts)))
-            self.joined = self._program(STORE=True, BEGUN=False, STATES=True, BN=few)
+            few = max(16, min(BLOCK, next_power_of_two(self.parts)))
+            self.combined = self._program(STORE=True, BEGUN=False, STATES=True, BN=few)
 
     def _program(self, **flags: Any) -> Program:
         out, x, gain = self._types
@@ -202,7 +204,7 @@ class _Scan:
         types = [*first, s, t, s, t, "i64", "i64", "i64", "i64", "i64"]
         even = () if flags["STATES"] else self._even
         warps = 8 if flags["BN"] >= 4096 else 4
-        return shared(_scan, types, {**self._flags, **flags}, even, warps=warps)
+        return shared_program(_scan, types, {**self._flags, **flags}, even, warps=warps)
 
     def __call__(self, o: int, places: int, x: View, sx: int, gain: View, sg: int) -> None:
         if self.once is not None:
@@ -219,15 +221,15 @@ class _Scan:
         self.summed(grid, o, places, *ptrs, s.ptr, t.ptr, s.ptr, t.ptr, *numbers)
         count = (parts, parts, parts, parts, 1)
         states = s2.ptr, t2.ptr, s.ptr, t.ptr
-        self.joined((ln.rows, 1), *states, s.ptr, t.ptr, s.ptr, t.ptr, *count)
+        self.combined((ln.rows, 1), *states, s.ptr, t.ptr, s.ptr, t.ptr, *count)
         self.whole(grid, o, places, *ptrs, s2.ptr, t2.ptr, s.ptr, t.ptr, *numbers)
 
 
-def lined_up(outs: list[View], dim: int, run: Any) -> None:
+def lined_up(outs: list[View], dim: int, run: Callable[..., Any]) -> None:
     """Call `run` with memory for lines that lie dense; what it writes ends up in `outs`."""
     made = []
     for v in outs:
-        moved = along(v, dim) if v.spec.ndim else v
+        moved = view_with_dim_last(v, dim) if v.spec.ndim else v
         if not moved.spec.ndim or row_stride(moved.spec) == moved.spec.shape[-1]:
             made.append((moved, moved))
         else:
@@ -238,7 +240,7 @@ def lined_up(outs: list[View], dim: int, run: Any) -> None:
             copy_view(moved, to)
 
 
-def _running(x: Any, dim: int, dtype: dt.dtype, kind: int) -> Any:
+def _running(x: Slot, dim: int, dtype: dt.dtype, kind: int) -> Any:
     if x.dtype not in TYPE or dtype not in TYPE:
         return None
     if dtype.is_floating_point:
@@ -262,21 +264,21 @@ def _running(x: Any, dim: int, dtype: dt.dtype, kind: int) -> Any:
 
 
 @cuda("cumsum")
-def cumsum(x: Any, dim: int, dtype: dt.dtype) -> Any:
+def cumsum(x: Slot, dim: int, dtype: dt.dtype) -> Run:
     return _running(x, dim, dtype, SUM)
 
 
 @cuda("cumprod")
-def cumprod(x: Any, dim: int, dtype: dt.dtype) -> Any:
+def cumprod(x: Slot, dim: int, dtype: dt.dtype) -> Run:
     return _running(x, dim, dtype, PRODUCT)
 
 
 @cuda("logcumsumexp", accepts=floats)
-def logcumsumexp(x: Any, dim: int) -> Any:
+def logcumsumexp(x: Slot, dim: int) -> Run:
     return _running(x, dim, x.dtype, LOGSUMEXP)
 
 
-def _extreme(x: Any, dim: int, largest: bool) -> Any:
+def _extreme(x: Slot, dim: int, largest: bool) -> Any:
     ln = lines(x, dim)
     if not ln.rows:
         return lambda outs, x: None
@@ -291,17 +293,17 @@ def _extreme(x: Any, dim: int, largest: bool) -> Any:
 
 
 @cuda("_cummax", accepts=ordered)
-def cummax(x: Any, dim: int) -> Any:
+def cummax(x: Slot, dim: int) -> Run:
     return _extreme(x, dim, True)
 
 
 @cuda("_cummin", accepts=ordered)
-def cummin(x: Any, dim: int) -> Any:
+def cummin(x: Slot, dim: int) -> Run:
     return _extreme(x, dim, False)
 
 
 @cuda("_recurrence", accepts=floats)
-def recurrence(gain: Any, x: Any, dim: int, reverse: bool) -> Any:
+def recurrence(gain: Slot, x: Slot, dim: int, reverse: bool) -> Run:
     if gain.shape != x.shape or gain.dtype is not x.dtype:
         return None
     ln = lines(x, dim)
@@ -320,12 +322,12 @@ def recurrence(gain: Any, x: Any, dim: int, reverse: bool) -> Any:
 
 
 @cuda("_shift")
-def shift(x: Any, dim: int, by: int, fill: Any) -> Any:
+def shift(x: Slot, dim: int, by: int, fill: Any) -> Run:
     if word(x.dtype) is None or isinstance(fill, complex):
         return None
     if not x.ndim:
         return lambda outs, x: fill_view(outs[0], fill)
     rules = {dim: lambda p, d, c: f"{c} - {p.arg('by', by)}"}
-    find = by_spec(lambda s: taken("shift", x, s.shape, s.strides, rules, fill=True))
+    find = cached_by_spec(lambda s: taken("shift", x, s.shape, s.strides, rules, fill=True))
     value = bits(fill, x.dtype)
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr, value)

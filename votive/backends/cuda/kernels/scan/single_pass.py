@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from .....core import dtype as dt
-from ...programs.lines import Lines, scratch, shared
+from ...programs.lines import Lines, scratch, shared_program
 from ...programs.program import pointer
 from ...runtime.views import View, zero
 from .rules import _add, _multiply
@@ -21,7 +21,7 @@ MOST = 1 << 27  # elements of a line: every tile looks at all tiles before
 
 
 @triton.jit
-def _told(status, at, there, W: tl.constexpr, NONE: tl.constexpr):
+def _published(status, at, there, W: tl.constexpr, NONE: tl.constexpr):
     """(whether tiles have told what they come to, and what that is): 32 bits in each word, and a
     one above them once they are there.
     """
@@ -83,9 +83,9 @@ def _once(
     first = tile * 0
     while first < tile:
         at = first + tl.arange(0, LOOK)
-        ready, told = _told(status, at, at < tile, W, NONE)
+        ready, published = _published(status, at, at < tile, W, NONE)
         if ready != 0:
-            before = before + told if KIND == 0 else before * told
+            before = before + published if KIND == 0 else before * published
             first += LOOK
     y = y + tl.sum(before, 0) if KIND == 0 else y * tl.reduce(before, 0, _multiply)
 
@@ -112,7 +112,7 @@ class Once:
             "LOOK": LOOK // self.words,
         }
         types = [pointer(out), pointer(x), "*i32", "*i64", "i64", "i64", "i64"]
-        self._once = shared(_once, types, constants, (4, 5) if even else (), warps=WARPS)
+        self._once = shared_program(_once, types, constants, (4, 5) if even else (), warps=WARPS)
 
     def __call__(self, o: int, x: View, sx: int) -> None:
         grid = (self.ln.rows * self.tiles,)

@@ -8,12 +8,14 @@ Knows lines, no operators.
 
 from __future__ import annotations
 
+from typing import Any
+
 import triton
 import triton.language as tl
 
 from .....core import dtype as dt
-from ...programs.layouts import power
-from ...programs.lines import Lines, key_of, key_type, scratch, shared
+from ...programs.layouts import next_power_of_two
+from ...programs.lines import Lines, key_of, key_type, scratch, shared_program
 from ...programs.program import Program, pointer
 from ...runtime.views import View, zero
 
@@ -314,10 +316,10 @@ class Radix:
         fixed = {"N": bits, "FROM": above, "PASSES": self.passes, "DESCENDING": descending}
         x = pointer(dtype)
         types = ["*i32", x, "i32", "i64", "i32"]
-        self._count = shared(_count, types, {**fixed, "R": COUNTED})
+        self._count = shared_program(_count, types, {**fixed, "R": COUNTED})
         # Integers are often small, and doubles have been floats: digits may all be the same.
         skip = self.passes > 1 and above < 32 and (bits == 64 or dtype is dt.int32)
-        sizes = {"Q": power(self.passes), "G": EACH, "R": THREADS, "W": WINDOW}
+        sizes = {"Q": next_power_of_two(self.passes), "G": EACH, "R": THREADS, "W": WINDOW}
         types = [
             x,
             "*i64" if out == VALUES else "*i32",
@@ -338,9 +340,9 @@ class Radix:
         def program(p: int) -> Program:
             last = p == self.passes - 1
             flags = {"FRESH": p == 0 and not skip, "SKIP": skip, "OUT": out if last else WORDS, "LAST": last}
-            few = {} if last else {"maxnreg": REGISTERS}
+            few: dict[str, Any] = {} if last else {"maxnreg": REGISTERS}
             constants = {**fixed, **flags, **sizes}
-            return shared(_pass, types, constants, warps=THREADS // 32, **few)
+            return shared_program(_pass, types, constants, warps=THREADS // 32, **few)
 
         self._passes = [program(p) for p in range(self.passes)]
 

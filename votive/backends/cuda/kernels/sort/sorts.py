@@ -14,9 +14,12 @@ import triton
 import triton.language as tl
 
 from .....core import dtype as dt
-from ...programs.layouts import power
-from ...programs.lines import Lines, key_of, key_type, lines, ordered, scratch, shared
+from .....core.layout import Spec
+from ....common.slot import Slot
+from ...programs.layouts import next_power_of_two
+from ...programs.lines import Lines, key_of, key_type, lines, ordered, scratch, shared_program
 from ...programs.program import pointer
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View
 from ..scan.scans import lined_up
@@ -27,7 +30,7 @@ BLOCK = 512
 LAUNCH, MERGE = 4.0, 40.0  # microseconds: a launch, and merging a round of 2**20 elements
 
 
-def fits(x: Any) -> bool:
+def fits(x: Spec) -> bool:
     """Whether elements can be ordered, and places counted in 32 bits."""
     return ordered(x) and x.numel < 2**31
 
@@ -184,7 +187,7 @@ def _rounds(n: int, first: int) -> list[tuple[int, int, int, int]]:
     cut where only the first few of a line are wanted.
     """
     rounds = []
-    run, m, keep = RUN, n, max(power(first), RUN)
+    run, m, keep = RUN, n, max(next_power_of_two(first), RUN)
     while run < m:
         run2 = min(2 * run, keep)
         # Whole pairs keep run2 each; a run without partner, and a short pair, what they have.
@@ -220,10 +223,12 @@ class Order:
             return
         k = pointer(self.key)
         self.blocks = -(-ln.n // RUN)
-        self._runs = shared(
+        self._runs = shared_program(
             _runs, [k, "*i32", pointer(dtype), "i32", "i64", "i32"], {"DESCENDING": descending, "RUN": RUN}
         )
-        self._merge = shared(_merge, [k, "*i32", k, "*i32", "i64", "i32", "i32", "i32", "i32", "i32"], {"BLOCK": BLOCK})
+        self._merge = shared_program(
+            _merge, [k, "*i32", k, "*i32", "i64", "i32", "i32", "i32", "i32", "i32"], {"BLOCK": BLOCK}
+        )
         self.rounds = _rounds(ln.n, first)
         self.m = self.rounds[-1][1] if self.rounds else ln.n
 
@@ -246,7 +251,7 @@ class Order:
         return keys, places
 
 
-def _first(x: Any, dim: int, descending: bool, count: int) -> Any:
+def _first(x: Slot, dim: int, descending: bool, count: int) -> Any:
     ln = lines(x, dim)
     if not ln.rows or not count:
         return lambda outs, x: None
@@ -260,7 +265,7 @@ def _first(x: Any, dim: int, descending: bool, count: int) -> Any:
         return sort_
     order = Order(ln, x.dtype, descending, count)
     kind = pointer(x.dtype)
-    collect = shared(_collect, [kind, "*i64", kind, "*i32", "i64", "i32", "i32", "i64"], {"BLOCK": BLOCK})
+    collect = shared_program(_collect, [kind, "*i64", kind, "*i32", "i64", "i32", "i32", "i64"], {"BLOCK": BLOCK})
     total = ln.rows * count
 
     def run(outs: list[View], x: View) -> None:
@@ -278,19 +283,19 @@ def _first(x: Any, dim: int, descending: bool, count: int) -> Any:
 
 
 @cuda("_sort", accepts=fits)
-def sort(x: Any, dim: int, descending: bool) -> Any:
+def sort(x: Slot, dim: int, descending: bool) -> Run:
     return _first(x, dim, descending, x.shape[dim] if x.ndim else 1)
 
 
 @cuda("_topk", accepts=fits)
-def topk(x: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
+def topk(x: Slot, k: int, dim: int, largest: bool, sorted: bool) -> Run:
     return _first(x, dim, largest, k)
 
 
 KTH, MEDIAN, NANMEDIAN = range(3)
 
 
-def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
+def ranked(x: Slot, dim: int | None, kind: int, k: int = 0) -> Any:
     """The element of a rank in each line, or in the whole tensor, and its place."""
     flat = x.spec.like((x.numel,)) if dim is None else x.spec
     ln = lines(flat, dim or 0)
@@ -303,7 +308,7 @@ def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
     # Integers have no NaN: nothing lies above their largest key.
     nan = 2**63 - 1 if order.key is dt.int64 else 2**31 - 1
     floating = x.dtype.is_floating_point
-    pick = shared(
+    pick = shared_program(
         _ranked,
         [t, "*i64", t, pointer(order.key), "*i32", "i64", "i32", "i64", "i32", "i32"],
         {"KIND": kind if floating else KTH, "NAN": nan, "PLACES": dim is not None, "BLOCK": 128},
@@ -313,9 +318,9 @@ def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
 
     def run(outs: list[View], x: View) -> None:
         if dim is None:
-            from ...programs.layouts import dense
+            from ...programs.layouts import contiguous
 
-            x = dense(x)
+            x = contiguous(x)
             x = View(x.ptr, flat, x.storage)
         v, stride = ln.of(x, dim or 0)
         keys, places = order(v, stride)
@@ -326,14 +331,14 @@ def ranked(x: Any, dim: int | None, kind: int, k: int = 0) -> Any:
     return run
 
 
-def mode(x: Any, dim: int) -> Any:
+def mode(x: Slot, dim: int) -> Any:
     """The most frequent value of each line, and its place."""
     ln = lines(x, dim)
     if not ln.rows:
         return None
     order = Order(ln, x.dtype, False, ln.n, keys=False)
-    kind, block = pointer(x.dtype), max(16, min(BLOCK, power(ln.n)))
-    pick = shared(_mode, [kind, "*i64", kind, "*i32", "i32", "i64"], {"BLOCK": block})
+    kind, block = pointer(x.dtype), max(16, min(BLOCK, next_power_of_two(ln.n)))
+    pick = shared_program(_mode, [kind, "*i64", kind, "*i32", "i32", "i64"], {"BLOCK": block})
 
     def run(outs: list[View], x: View) -> None:
         v, stride = ln.of(x, dim)
@@ -344,5 +349,5 @@ def mode(x: Any, dim: int) -> Any:
 
 
 @cuda("_kthvalue", accepts=fits)
-def kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
+def kthvalue(x: Slot, k: int, dim: int, keepdim: bool) -> Run:
     return ranked(x, dim, KTH, k - 1)

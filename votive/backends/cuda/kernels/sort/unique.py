@@ -12,10 +12,12 @@ import triton.language as tl
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
+from ....common.slot import Slot
 from ...programs.copy import copy_view
-from ...programs.layouts import dense, last
-from ...programs.lines import Lines, scratch, shared
+from ...programs.layouts import contiguous, last
+from ...programs.lines import Lines, scratch, shared_program
 from ...programs.program import pointer
+from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View, empty, to_device, to_host
 from ..scan.scans import SUM, _Scan
@@ -102,24 +104,24 @@ def _take(values, x, places, starts, total, columns, SORTED: tl.constexpr, BLOCK
     tl.store(values + e, tl.load(x + row * columns + e % columns, mask=there, other=0), mask=there)
 
 
-def _by_rows(x: Any, dim: int, consecutive: bool) -> Any:
+def _by_rows(x: Slot, dim: int, consecutive: bool) -> Any:
     """Rows in the order of their first column, of their second where that is equal, and so on: the
     last column is sorted first, and every sort keeps the order of equals.
     """
     spec = last(x.spec, dim) if x.ndim else x.spec.like((1,))
     order_ = (spec.ndim - 1, *range(spec.ndim - 1))
     shape = tuple(spec.shape[d] for d in order_)
-    turned = spec.like(shape, strides=tuple(spec.strides[d] for d in order_))
+    permuted = spec.like(shape, strides=tuple(spec.strides[d] for d in order_))
     n, columns = shape[0], x.numel // shape[0]
     ln, kind, fixed = Lines(1, n), pointer(x.dtype), {"BLOCK": BLOCK}
     flags = {"SORTED": not consecutive, **fixed}
     order = Order(ln, x.dtype, False, n, keys=False)
-    column = shared(_column, [kind, kind, "*i32", "i64", "i64", "i64"], fixed)
-    reorder = shared(_reorder, ["*i32", "*i32", "*i32", "i64"], fixed)
-    differ = shared(_differ, ["*u8", kind, "*i32", "i64", "i64"], flags)
-    write = shared(_write, ["*u8", "*i64", "*i64", "*u8", "*i32", "*u8", "*i64", "i64"], flags)
-    take = shared(_take, [kind, kind, "*i32", "*i64", "i64", "i64"], flags)
-    tally = shared(_counts, ["*i64", "*i64", "i64", "i64"], fixed)
+    column = shared_program(_column, [kind, kind, "*i32", "i64", "i64", "i64"], fixed)
+    reorder = shared_program(_reorder, ["*i32", "*i32", "*i32", "i64"], fixed)
+    differ = shared_program(_differ, ["*u8", kind, "*i32", "i64", "i64"], flags)
+    write = shared_program(_write, ["*u8", "*i64", "*i64", "*u8", "*i32", "*u8", "*i64", "i64"], flags)
+    take = shared_program(_take, [kind, kind, "*i32", "*i64", "i64", "i64"], flags)
+    tally = shared_program(_counts, ["*i64", "*i64", "i64", "i64"], fixed)
     running = _Scan(SUM, ln, dt.uint8, dt.uint8, dt.int64, dt.int64)
     grid = (-(-n // BLOCK),)
     begin = np.arange(n, dtype=np.int32)
@@ -135,8 +137,8 @@ def _by_rows(x: Any, dim: int, consecutive: bool) -> Any:
             places = after
         return places
 
-    def run(outs: Any, x: View) -> list[View]:
-        v = dense(View(x.ptr, turned, x.storage))
+    def run(outs: list[View], x: View) -> list[View]:
+        v = contiguous(View(x.ptr, permuted, x.storage))
         places = scratch(v.spec, 1, dt.int32) if consecutive else sorted_rows(v)
         marks, ends = scratch(v.spec, n, dt.uint8), scratch(v.spec, n, dt.int64)
         differ(grid, marks.ptr, v.ptr, places.ptr, n, columns)
@@ -144,13 +146,12 @@ def _by_rows(x: Any, dim: int, consecutive: bool) -> Any:
         count = _last(ends, n)
         inverse, starts, counts = (scratch(v.spec, k, dt.int64) for k in (n, count, count))
         spare = scratch(v.spec, max(n, count), dt.uint8)
-        pointers = (spare, inverse, starts, marks, places, marks, ends)
-        write(grid, *[p.ptr for p in pointers], n)
+        pointers = [p.ptr for p in (spare, inverse, starts, marks, places, marks, ends)]
+        write(grid, *pointers, n)
         tally((-(-count // BLOCK),), counts.ptr, starts.ptr, count, n)
-        found = empty(turned.like((count, *shape[1:])))
+        found = empty(permuted.like((count, *shape[1:])))
         total = count * columns
-        pointers = (found, v, places, starts)
-        take((-(-total // BLOCK),), *[p.ptr for p in pointers], total, columns)
+        take((-(-total // BLOCK),), found.ptr, v.ptr, places.ptr, starts.ptr, total, columns)
         values = empty(x.spec.like(_with(x.spec.shape or (1,), dim, count)))
         back = (*range(1, len(shape)),)
         at = [d - 1 for d in back]
@@ -163,12 +164,12 @@ def _by_rows(x: Any, dim: int, consecutive: bool) -> Any:
     return run
 
 
-def _of_nothing(x: Any, dim: int | None) -> Any:
+def _of_nothing(x: Slot, dim: int | None) -> Any:
     where = x.spec.device
     shapes = ((0,), x.shape, (0,)) if dim is None else (x.shape, (0,), (0,))
     kinds = (x.dtype, dt.int64, dt.int64)
 
-    def run(outs: Any, x: View) -> list[View]:
+    def run(outs: list[View], x: View) -> list[View]:
         return [empty(Spec(Layout(s), d, where)) for s, d in zip(shapes, kinds, strict=True)]
 
     return run
@@ -186,7 +187,7 @@ def _last(ends: View, n: int) -> int:
 
 
 @cuda("_unique", accepts=fits)
-def unique(x: Any, dim: int | None, consecutive: bool) -> Any:
+def unique(x: Slot, dim: int | None, consecutive: bool) -> Run:
     n = x.numel
     if not n:
         return _of_nothing(x, dim)
@@ -196,14 +197,14 @@ def unique(x: Any, dim: int | None, consecutive: bool) -> Any:
     order = None if consecutive else Order(ln, x.dtype, False, n, keys=False)
     kind = pointer(x.dtype)
     fixed = {"SORTED": not consecutive, "BLOCK": BLOCK}
-    mark = shared(_marks, ["*u8", kind, "*i32", "i64"], fixed)
-    write = shared(_write, [kind, "*i64", "*i64", kind, "*i32", "*u8", "*i64", "i64"], fixed)
-    tally = shared(_counts, ["*i64", "*i64", "i64", "i64"], {"BLOCK": BLOCK})
+    mark = shared_program(_marks, ["*u8", kind, "*i32", "i64"], fixed)
+    write = shared_program(_write, [kind, "*i64", "*i64", kind, "*i32", "*u8", "*i64", "i64"], fixed)
+    tally = shared_program(_counts, ["*i64", "*i64", "i64", "i64"], {"BLOCK": BLOCK})
     running = _Scan(SUM, ln, dt.uint8, dt.uint8, dt.int64, dt.int64)
     grid = (-(-n // BLOCK),)
 
-    def run(outs: Any, x: View) -> list[View]:
-        x = dense(x)
+    def run(outs: list[View], x: View) -> list[View]:
+        x = contiguous(x)
         places = scratch(x.spec, 1, dt.int32)
         if order is not None:
             _, places = order(x, n)

@@ -6,9 +6,9 @@ import functools
 
 import numpy as np
 
-from .special_approx import F64, Mask, elementwise, fill, horner
-from .special_erf import erfcx_positive
-from .special_gamma import descend, lgamma1p, lgamma_near_2, stirling_rest
+from .approx import F64, Mask, elementwise, fill, horner
+from .erf import erfcx_positive
+from .gamma import descend, lgamma1p, lgamma_near_2, stirling_rest
 
 _EPS = 2.0**-54
 

@@ -8,7 +8,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .special_approx import BERNOULLI, EULER_GAMMA, F64, elementwise, fill, horner
+from .approx import BERNOULLI, EULER_GAMMA, F64, elementwise, fill, horner
 
 _HALF_LOG_2PI = 0.91893853320467274178
 

@@ -5,8 +5,8 @@ of any shape and strides and returns the same dtype; arithmetic is float64 insid
 point warning escapes.
 """
 
-from .special_airy import airy_ai
-from .special_bessel import (
+from .airy import airy_ai
+from .bessel import (
     bessel_j0,
     bessel_j1,
     bessel_y0,
@@ -21,9 +21,9 @@ from .special_bessel import (
     scaled_modified_bessel_k1,
     spherical_bessel_j0,
 )
-from .special_erf import entr, erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
-from .special_gamma import digamma, lgamma, polygamma, trigamma, zeta
-from .special_gammainc import gammainc, gammaincc
+from .erf import entr, erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
+from .gamma import digamma, lgamma, polygamma, trigamma, zeta
+from .gammainc import gammainc, gammaincc
 
 __all__ = [
     "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "digamma", "entr", "erf",

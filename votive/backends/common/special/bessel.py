@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from .special_approx import EULER_GAMMA, F64, chebyshev, clenshaw, elementwise, fill, horner, trapezoid
+from .approx import EULER_GAMMA, F64, chebyshev, clenshaw, elementwise, fill, horner, trapezoid
 
 _LOG2 = math.log(2.0)
 _TWO_OVER_PI = 2 / math.pi

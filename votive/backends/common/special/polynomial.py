@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .special_approx import F64, elementwise
+from .approx import F64, elementwise
 
 Step = Callable[[int, F64, F64, F64], F64]
 Closed = Callable[[F64, F64], F64]

@@ -11,8 +11,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from ....core.errors import DtypeError, UnsupportedError, fail
-from .sampling_words import FLOATS, digits
+from ...core.errors import DtypeError, UnsupportedError, fail
+
+_finfo: Any = ml_dtypes.finfo
+FLOATS = tuple(np.dtype(t) for t in (np.float16, ml_dtypes.bfloat16, np.float32, np.float64))
 
 
 def _require(condition: bool, text: str) -> None:
@@ -22,7 +24,7 @@ def _require(condition: bool, text: str) -> None:
 
 def check_uniform(low: float, high: float, dtype: np.dtype[Any]) -> None:
     """[low, high) must be a range whose width `dtype` can hold."""
-    largest = float(ml_dtypes.finfo(dtype).max)
+    largest = float(_finfo(dtype).max)
     for name, value in (("from", low), ("to", high)):
         _require(-largest <= value <= largest, f"{name} is out of bounds for {dtype}")
     _require(low <= high, f"uniform_ expects to return a [from, to) range, but found from={low:g} > to={high:g}")
@@ -81,7 +83,7 @@ def integer_limits(dtype: np.dtype[Any]) -> tuple[int, int]:
         info = np.iinfo(dtype)
         return int(info.min), int(info.max)
     if dtype in FLOATS:
-        largest = int(float(ml_dtypes.finfo(dtype).max))
+        largest = int(float(_finfo(dtype).max))
         return -largest, largest
     fail(UnsupportedError, "random_", f"handles bool, integer and floating types, got {dtype}.")
 
@@ -158,3 +160,16 @@ def check_multinomial(weights: np.ndarray[Any, Any], num_samples: int, replaceme
         replacement or bool((positive >= num_samples).all()),
         "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)",
     )
+
+
+def digits(dtype: np.dtype[Any]) -> int:
+    """Significant bits of a floating-point type, the hidden one included."""
+    return int(_finfo(dtype).nmant) + 1
+
+
+def nearest_inside(value: int, kind: np.dtype[Any], direction: int) -> Any:
+    """`value` in a floating type; where that rounds out of the range, the neighbour within."""
+    near = kind.type(value)
+    if (int(near) - value) * direction >= 0:
+        return near
+    return np.nextafter(near, kind.type(direction * np.inf))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import special
-from .special_polynomial import POLYNOMIALS
+from .special.polynomial import POLYNOMIALS
 
 Array = Any
 
@@ -152,8 +152,8 @@ def xlog1py(a: Array, b: Array) -> Array:
 def logaddexp(a: Array, b: Array) -> Array:
     a, b = np.broadcast_arrays(a, b)
     if a.dtype.kind == "c":
-        top: Array = np.where(a.real >= b.real, a, b)
-        low: Array = np.where(a.real >= b.real, b, a)
+        top = np.where(a.real >= b.real, a, b)
+        low: Any = np.where(a.real >= b.real, b, a)
         both = np.isinf(a.real) & (a == b)
         out = np.where(both, a, top + log1p(np.exp(low - top)))
         # -inf beside a NaN would otherwise vanish under the exponential.

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 
-from .special_approx import F64, chebyshev, clenshaw, elementwise, fill, horner
+from .approx import F64, chebyshev, clenshaw, elementwise, fill, horner
 
 SQRT1_2 = math.sqrt(0.5)
 SQRT2 = math.sqrt(2.0)

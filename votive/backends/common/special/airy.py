@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from .special_approx import F64, elementwise, fill, horner
-from .special_bessel import in_reciprocal, real_fit, wave_fit
+from .approx import F64, elementwise, fill, horner
+from .bessel import in_reciprocal, real_fit, wave_fit
 
 # Ai(0) and -Ai'(0), DLMF 9.2.3 and 9.2.4.
 _AI_0 = 0.35502805388781723926
