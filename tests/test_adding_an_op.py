@@ -7,7 +7,6 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -51,19 +50,19 @@ def test_the_operator_stays_on_an_emulated_gpu(repository: Path) -> None:
     assert "passed" in checkout.check(repository, "center", named[2], **environment)
 
 
-@pytest.fixture(scope="module")
-def kernel(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return compiled(repository / NATIVE, tmp_path_factory.mktemp("compiled"))
+def test_the_kernel_in_triton_compiles(repository: Path) -> None:
+    pytest.importorskip("triton")
+    checkout.compile_for_gpu(repository, "center")
 
 
-@pytest.mark.parametrize(("dtype", "tolerance"), [("float64", 1e-14), ("float32", 1e-6), ("float16", 2e-3)])
-@pytest.mark.parametrize("dim", [0, 1, 2])
-def test_the_kernel_in_c_plus_plus_centers(kernel: Any, dtype: str, tolerance: float, dim: int) -> None:
-    for x in arrays_of((4, 5, 7), dtype):
-        out = np.zeros_like(x)
-        kernel("center", [out, x], (dim,))
-        wide = x.astype(np.float64)
-        np.testing.assert_allclose(out, wide - wide.mean(dim, keepdims=True), rtol=tolerance, atol=tolerance)
+def test_the_kernel_in_c_plus_plus_centers(repository: Path, tmp_path: Path) -> None:
+    kernel = compiled(repository / NATIVE, tmp_path)
+    for dtype, tolerance in (("float64", 1e-14), ("float32", 1e-6), ("float16", 2e-3)):
+        for x in arrays_of((4, 5, 7), dtype):
+            for dim in range(3):
+                out, wide = np.zeros_like(x), x.astype(np.float64)
+                kernel("center", [out, x], (dim,))
+                np.testing.assert_allclose(out, wide - wide.mean(dim, keepdims=True), rtol=tolerance, atol=tolerance)
 
 
 def test_the_files_are_formatted_as_the_others_are(tmp_path: Path) -> None:

@@ -182,7 +182,7 @@ def test_blocks_nest_and_can_be_switched_off_inside() -> None:
             assert product_dtype() is votive.float32
         assert product_dtype() is votive.bfloat16
     assert product_dtype() is votive.float32
-    assert not dispatch_state.hooks
+    assert not dispatch_state.unusual
 
 
 def test_an_error_inside_leaves_nothing_behind() -> None:
@@ -248,12 +248,12 @@ def test_unknown_devices_and_dtypes_are_refused_or_disabled() -> None:
 def test_nothing_is_paid_when_it_is_off() -> None:
     a = votive.ones(2, 2)
     with votive.autocast("cpu"):
-        assert dispatch_state.hooks
+        assert dispatch_state.unusual
         a @ a
     with Names() as seen:
         a @ a
     assert seen.names == ["matmul"]
-    assert not dispatch_state.hooks
+    assert not dispatch_state.unusual
 
 
 # --- the cache of weights -------------------------------------------------------------------------
@@ -345,7 +345,7 @@ def test_a_checkpointed_function_runs_again_as_it_ran_first(reentrant: bool) -> 
     assert seen == [votive.bfloat16] * 3
     assert grads[0].tolist() == x.grad.tolist()
     assert grads[1].tolist() == w.grad.tolist()
-    assert not dispatch_state.hooks
+    assert not dispatch_state.unusual
 
 
 # --- custom functions -----------------------------------------------------------------------------

@@ -144,7 +144,7 @@ KNOWN = {
     "nn.layers.rope_scaling.": "one signature for all rules",
     "nn.utils.spectral_norm.SpectralNorm.__call__: inputs": "a hook's signature",
     "nn.utils.weight_norm.WeightNorm.__call__: inputs": "a hook's signature",
-    "speech.telling.Teller.__call__: ids": "a logits processor's signature",
+    "speech.token_stream.TokenStreamer.__call__: ids": "a logits processor's signature",
     "studio.actions.explain.names: job": "an action's signature",
     "train.progress.Lines.start: done": "one signature for all displays",
     "train.progress.Silent.": "one signature for all displays",

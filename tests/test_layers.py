@@ -28,8 +28,6 @@ LAYERS = [
         "surface",
         "operators",
         "interchange",
-        "_functions",
-        "codegen",
         "fuse",
         "custom",
         "explain",
@@ -202,11 +200,7 @@ NATIVE_ROWS = declared(ROOT / "backends" / "cpu" / "native", "native")
 
 
 @pytest.mark.parametrize(
-    ("device", "rows"),
-    [
-        pytest.param("cuda", CUDA_ROWS, id="cuda"),
-        pytest.param("native", NATIVE_ROWS, id="native"),
-    ],
+    ("device", "rows"), [pytest.param("cuda", CUDA_ROWS, id="cuda"), pytest.param("native", NATIVE_ROWS, id="native")]
 )
 def test_every_kernel_has_the_stem_of_its_declaration(device: str, rows: list[tuple[str, str]]) -> None:
     assert len(rows) > 100
@@ -288,7 +282,7 @@ def test_what_is_said_of_operators_by_name_is_said_in_their_declarations() -> No
     others = [set(words.split()) for words in OTHER_MEANINGS.values()]
     # Kernels and formulas have tables of primitives, whose names operators bear too; declarations are in ops.
     shared = [ROOT / "ops" / f"{stem}.py" for stem in ("registry", "schema", "options", "sizes", "autocast_policy")]
-    for path in [*shared, *(p for p in MODULES if layer_of(p) not in ("backends", "formula", "ops", "_functions"))]:
+    for path in [*shared, *(p for p in MODULES if layer_of(p) not in ("backends", "formula", "ops"))]:
         for node in ast.walk(ast.parse(path.read_text())):
             words = _strings(node)
             named = [w for w in words if w in known]

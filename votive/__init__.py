@@ -80,7 +80,7 @@ from .config import (
     set_num_threads,
 )
 from .printing import get_printoptions, printoptions, set_printoptions
-from . import _functions, operators as _operators, surface as _surface
+from . import operators as _operators, surface as _surface
 from .custom import custom_op, register_kernel
 from .explain import explain, explanation
 from .fuse import fuse
@@ -101,7 +101,7 @@ inf = _float("inf")
 nan = _float("nan")
 newaxis = None
 
-_surface.install(_sys.modules[__name__], _functions, Tensor)
+_surface.install(_sys.modules[__name__], Tensor)
 _operators.install(Tensor)
 
 # Parts that a program which only computes does not need, imported when first asked for.

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .backends.base import Row, add_row, remove_row
-from .codegen import op_source
-from .dispatch import binary, call, call_inplace, call_out, unary
+from .backends.base import FUNCTION_ROWS, Row, add_row, remove_row
+from .ops.operator import Op
 from .ops.registry import OPS, pointwise, structured
 
 
@@ -52,7 +51,9 @@ def register_kernel(
         raise KeyError(f"register_kernel: no operator is called {op!r}.")
     if OPS[op].kind != "structured":
         raise TypeError(f"register_kernel: {op} is a {OPS[op].kind} operator and needs no kernel row.")
-    row = Row(op, device, fn, priority, accepts, widen, label=getattr(fn, "__name__", "custom"))
+    label = getattr(fn, "__name__", "custom")
+    options = {} if widen else {"widen": False}
+    row = FUNCTION_ROWS[device](op=op, device=device, fn=fn, priority=priority, takes=accepts, label=label, **options)
     add_row(row)
     return KernelHandle(row)
 
@@ -65,7 +66,7 @@ def custom_op(
     kernels: dict[str, Callable[..., Any]] | None = None,
     doc: str = "A custom operator.",
     **options: Any,
-) -> Callable[..., Any]:
+) -> Op:
     """Declare an operator at run time: by a formula, or by a shape rule and kernels per device.
 
     >>> from votive.formula import apply
@@ -83,17 +84,5 @@ def custom_op(
             raise TypeError("custom_op: a structured operator needs kernels={'cpu': fn}.")
         op = structured(schema, infer=infer, doc=doc, **options)
         for device, fn in kernels.items():
-            add_row(Row(op.name, device, fn, label=getattr(fn, "__name__", "custom")))
-    scope: dict[str, Any] = {
-        "OPS": OPS,
-        "Any": Any,
-        "binary": binary,
-        "unary": unary,
-        "call": call,
-        "call_inplace": call_inplace,
-        "call_out": call_out,
-    }
-    exec("\n".join(op_source(op)), scope)
-    made = scope[op.name]
-    made.__doc__ = op.doc
-    return made  # type: ignore[no-any-return]
+            add_row(FUNCTION_ROWS[device](op=op.name, device=device, fn=fn, label=getattr(fn, "__name__", "custom")))
+    return op

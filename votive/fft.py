@@ -1,4 +1,9 @@
-"""`votive.fft`: discrete Fourier transforms, as `torch.fft`.
+"""`votive.fft`: discrete Fourier transforms, as `torch.fft`; `surface.py` binds the functions here."""
 
-The functions are declared in `votive/ops` and bound here when votive is imported.
-"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any: ...

@@ -33,7 +33,7 @@ class _Plain:
         self.op = op
 
     def __call__(self, tensors: tuple[Any, ...]) -> Any:
-        return Op.call(self.op, tensors)
+        return Op.apply(self.op, tensors)
 
     def text(self) -> str:
         return to_text(self.op.formula(()).body)
@@ -58,7 +58,7 @@ class _Reduction:
             if bound:
                 storage, data = bound[0](*[t._data for t in tensors])
                 return make(storage, data, bound[1])
-        return Op.call(self.over, (Op.call(self.op, tensors), *self.static))
+        return Op.apply(self.over, (Op.apply(self.op, tensors), *self.static))
 
     def _bind(self, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
         """(kernel, spec of the result), or nothing when there is no such kernel."""

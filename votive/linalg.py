@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
 from .core.errors import LinAlgError
 
 __all__ = ["LinAlgError"]
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any: ...
+    def __getattr__(name: str) -> _typing.Any: ...

@@ -6,13 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from .core.promotion import promote_types
-from .dispatch import binary, call_inplace, with_foreign
+from .dispatch import with_foreign
+from .ops.operator import Form
 from .ops.registry import COMPOSITES, OPS, F, Op
-
-_OPERANDS = (int, float, bool, complex, np.number, np.bool_)
+from .surface import bind_method
 
 
 def declared_operators() -> dict[str, tuple[str, str]]:
@@ -29,58 +27,17 @@ def declared_operators() -> dict[str, tuple[str, str]]:
     return found
 
 
-def _known(other: Any) -> bool:
-    return hasattr(other, "_spec") or isinstance(other, _OPERANDS)
-
-
-def _function(name: str) -> Any:
-    """The short path of an elementwise operator, else the composite of that name."""
-    if name in OPS:
-        return binary(OPS[name], operator=True)
-
-    def general(a: Any, b: Any) -> Any:
-        if not (_known(a) and _known(b)):
-            return with_foreign(name, general, a, b)
-        return getattr(F, name)(a, b)
-
-    return general
-
-
-def _unary(name: str) -> Any:
-    return lambda self: getattr(F, name)(self)
-
-
-def _reflected(function: Any) -> Any:
-    return lambda self, other: function(other, self)
-
-
-def _inplace(name: str) -> Any:
-    if name in OPS:
-        op = OPS[name]
-
-        def write(self: Any, other: Any) -> Any:
-            if not _known(other):
-                return with_foreign(op.name, write, self, other)
-            return call_inplace(op, (self, other, *op.defaults(2)))
-
-        return write
-
-    def method(self: Any, other: Any) -> Any:
-        if not _known(other):
-            return with_foreign(name, method, self, other)
-        return getattr(self, name + "_")(other)
-
-    return method
-
-
 def install(tensor: Any) -> None:
     """Bind the operators to Tensor."""
     for python, (name, kind) in declared_operators().items():
-        function = _unary(name) if kind == "unary" else _function(name)
-        setattr(tensor, f"__{python}__", function)
+        item = F.__getattr__(name)
+        if kind == "unary":
+            bind_method(tensor, f"__{python}__", item)
+            continue
+        bind_method(tensor, f"__{python}__", Form(item, "operator"))
         if kind == "arithmetic":
-            setattr(tensor, f"__r{python}__", _reflected(function))
-            setattr(tensor, f"__i{python}__", _inplace(name))
+            bind_method(tensor, f"__r{python}__", Form(item, "reflected"))
+            bind_method(tensor, f"__i{python}__", Form(item, "operator in place"))
     tensor.__div__, tensor.__rdiv__ = tensor.__truediv__, tensor.__rtruediv__
     tensor.__idiv__ = tensor.__itruediv__
     tensor.__matmul__ = _matmul

@@ -5,14 +5,19 @@ The state of a generator is a uint8 tensor here, as in torch; below, in `core.rn
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .core import dtype as dt
 from .core import rng
+from .core.device import DeviceLike, device
 from .core.rng import fork_rng, initial_seed, manual_seed, seed
 from .interchange import from_numpy
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 __all__ = [
     "Generator",
@@ -26,15 +31,15 @@ __all__ = [
 ]
 
 
-def _as_tensor(state: Any) -> Any:
-    if hasattr(state, "_spec"):
+def _as_tensor(state: bytes | Tensor) -> Tensor:
+    if isinstance(state, Tensor):
         return state
     return from_numpy(np.frombuffer(state, np.uint8).copy())
 
 
-def _as_bytes(state: Any) -> Any:
+def _as_bytes(state: Buffer | Tensor) -> Buffer:
     """What `core.rng` takes: the bytes of a uint8 tensor."""
-    if not hasattr(state, "_spec"):
+    if not isinstance(state, Tensor):
         return state
     if state.dtype is not dt.uint8:
         raise TypeError(f"set_state: a state is a uint8 tensor, got {state.dtype}.")
@@ -51,7 +56,7 @@ class Generator(rng.Generator):
 
     __slots__ = ()
 
-    def get_state(self) -> Any:
+    def get_state(self) -> Tensor:  # type: ignore[override]  # bytes below, a tensor for users
         """Seed and offset, as a uint8 tensor.
 
         >>> votive.Generator().get_state().shape
@@ -59,7 +64,7 @@ class Generator(rng.Generator):
         """
         return _as_tensor(super().get_state())
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: Buffer | Tensor) -> None:
         """Go to a position that `get_state` returned.
 
         >>> g = votive.Generator()
@@ -81,7 +86,7 @@ class Generator(rng.Generator):
         return (_restore, (self.device, super().get_state()))
 
 
-def _restore(device: Any, state: bytes) -> Generator:
+def _restore(device: device, state: bytes) -> Generator:
     generator = Generator(device)
     generator.set_state(state)
     return generator
@@ -98,7 +103,7 @@ def _default() -> Generator:
 default_generator = _default()
 
 
-def get_rng_state(device: Any = "cpu") -> Any:
+def get_rng_state(device: DeviceLike = "cpu") -> Tensor:
     """The state of the default generator of `device`, a uint8 tensor.
 
     >>> votive.get_rng_state().dtype
@@ -107,7 +112,7 @@ def get_rng_state(device: Any = "cpu") -> Any:
     return _as_tensor(rng.get_rng_state(device))
 
 
-def set_rng_state(new_state: Any, device: Any = "cpu") -> None:
+def set_rng_state(new_state: Buffer | Tensor, device: DeviceLike = "cpu") -> None:
     """Put the default generator of `device` back to a state that `get_rng_state` returned.
 
     >>> state = votive.get_rng_state()

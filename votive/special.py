@@ -3,8 +3,8 @@
 The functions are declared in `votive/ops` and bound here when votive is imported.
 """
 
-from typing import TYPE_CHECKING, Any
+import typing as _typing
 
-if TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
 
-    def __getattr__(name: str) -> Any: ...
+    def __getattr__(name: str) -> _typing.Any: ...

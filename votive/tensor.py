@@ -22,7 +22,7 @@ from .core.errors import received
 from .core.layout import Layout, Size, Spec, is_channels_last
 from .core.memory_format import channels_last, channels_last_3d, contiguous_format, layout, memory_format, strided
 from .core.mode import mode
-from .core.storage import Apart, Storage
+from .core.storage import AliasStorage, Storage
 from .ops.registry import F
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ class Tensor(TensorMethods):
         `detach()`, those to `data` are not noticed by backward, which then computes with the new
         values.
         """
-        storage = Apart(self._storage)
+        storage = AliasStorage(self._storage)
         return dispatch.make(storage, self._data, self._spec, self._offset)  # type: ignore[no-any-return]
 
     @data.setter
@@ -373,7 +373,7 @@ class Tensor(TensorMethods):
         version = self._storage.version
         self._set(value)
         # As in torch the tensor keeps its own version, and counts for itself from here on.
-        self._storage = Apart(value._storage, version)
+        self._storage = AliasStorage(value._storage, version)
 
     def set_(self, source: Tensor) -> Tensor:
         """Look at the memory of `source` from now on."""

@@ -29,7 +29,7 @@ def views(input: Any, joint: str, given: Any, dim: int, bounds: Any) -> tuple[An
     each, backward would fill a tensor like `input` once per view.
     """
     tracked = mode.grad and input._rg
-    plan = _joint_plan(OPS[joint], (input, *given)) if tracked else None
+    plan = dispatch.find(OPS[joint], (input, *given))[0] if tracked else None
     if native is not None:
         made = native.cut(input, dim, bounds, plan)
         if made is not None:
@@ -39,9 +39,9 @@ def views(input: Any, joint: str, given: Any, dim: int, bounds: Any) -> tuple[An
     saved, mode.grad = mode.grad, mode.grad and (alone or not tracked)
     try:
         if bounds.__class__ is int:
-            parts = tuple([Op.call(OPS["select"], (input, dim, i)) for i in range(bounds)])
+            parts = tuple([Op.apply(OPS["select"], (input, dim, i)) for i in range(bounds)])
         else:
-            parts = tuple([Op.call(OPS["_slice"], (input, dim, a, b, 1)) for a, b in bounds])
+            parts = tuple([Op.apply(OPS["_slice"], (input, dim, a, b, 1)) for a, b in bounds])
     finally:
         mode.grad = saved
     if plan is not None and parts and not (alone and _any_replaced(input, dim, bounds, parts)):
@@ -73,13 +73,6 @@ def _any_replaced(input: Any, dim: int, bounds: Any, parts: tuple[Any, ...]) -> 
     return False
 
 
-def _joint_plan(op: Op, args: tuple[Any, ...]) -> dispatch.Plan:
-    try:
-        return op.plans[op.key(args)]  # type: ignore[attr-defined,no-any-return]
-    except (KeyError, AttributeError):
-        return dispatch.prepare(op, args)[0]
-
-
 def _window(spec: Spec, index: tuple[Any, ...]) -> Any:
     """How a basic index looks at a tensor of this spec, for the native module."""
     infer = OPS["_window"].infer
@@ -88,7 +81,7 @@ def _window(spec: Spec, index: tuple[Any, ...]) -> Any:
 
 
 if native is not None:
-    native.install_windows(dispatch.forgettable(), _window)
+    native.install_windows(mode, dispatch.forgettable(), _window)
 
 
 def _keep_views(x: Any, spec: Spec, offset: int) -> None:
@@ -108,7 +101,7 @@ def _become(name: str, x: Any, op: str, *args: Any) -> Any:
             "a leaf Variable that requires grad is being used in an in-place operation; use no_grad() or a copy.",
         )
     before = x._spec, x._offset
-    made = Op.call(OPS[op], (x, *args))
+    made = Op.apply(OPS[op], (x, *args))
     x._spec, x._data, x._offset = made._spec, made._data, made._offset
     if made._edge is not None:
         x._rg, x._edge = True, made._edge

@@ -226,4 +226,4 @@ def test_damage_in_the_tail_of_a_zip_record_is_no_error_of_zlib() -> None:
     raw = engine.compress(values + b"!") + engine.flush(zlib.Z_FULL_FLUSH) + b"\x07\x00"
     record = Record("a", 0, len(raw), len(values), 8, zlib.crc32(values))
     with pytest.raises(FileFormatError, match="'a' is damaged"):
-        unpack(raw, record)
+        unpack(np.frombuffer(raw, np.uint8), record)

@@ -41,8 +41,8 @@ ATTACKS: dict[str, tuple[Any, str]] = {
     "a list": ("[]", "must have a 'weight_map'"),
     "a map that is a list": (index(["a"]), "must have a 'weight_map'"),
     "metadata that is a list": (index({}, metadata=[1]), "'metadata' must map"),
-    "a file that is a number": (index({"w": 3}), "3 is no name of a file"),
-    "a file that is a list": (index({"w": ["a"]}), "no name of a file"),
+    "a file that is a number": (index({"w": 3}), "3 is not the name of a file"),
+    "a file that is a list": (index({"w": ["a"]}), "not the name of a file"),
     "a name twice": ('{"weight_map": {"w": "part", "w": "other"}}', "a name occurs twice"),
     "NaN": ('{"weight_map": {}, "metadata": {"a": NaN}}', "NaN is not JSON"),
     "deep": ('{"weight_map":' + "[" * 50_000 + "]" * 50_000 + "}", "not valid JSON"),
@@ -68,7 +68,7 @@ def test_it_is_refused(name: str, tmp_path: Path) -> None:
         message = refusal(target)
         assert expected in message
         if name.startswith("the path"):
-            assert "outside the folder" in message or "no name of a file" in message
+            assert "outside the folder" in message or "not the name of a file" in message
 
 
 def test_a_part_in_a_folder_below_is_fine(tmp_path: Path) -> None:

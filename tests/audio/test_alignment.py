@@ -85,7 +85,7 @@ T = votive.tensor([[1, 2]])
         ((P, votive.tensor([[1, 3]])), ValueError, "0..2"),
         ((P, votive.tensor([[1, -1]])), ValueError, "0..2"),
         ((votive.zeros(2, 4, 3), T), RuntimeError, "batch of 1"),
-        ((P[0], T), RuntimeError, "shapes"),
+        ((P[0], T), RuntimeError, r"got \(4, 3\)"),
         ((P.int(), T), RuntimeError, "floating-point"),
         ((P, T.float()), RuntimeError, "int32 or int64"),
         ((P, votive.tensor([[1, 1, 2]]), None, None, 7), RuntimeError, "outside"),

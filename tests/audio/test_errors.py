@@ -23,7 +23,7 @@ def spectrogram(m: Side, **how: Any) -> Any:
 
 
 WRONG: dict[str, tuple[Call, str]] = {
-    "lfilter sizes": (lambda m: m.F.lfilter(m.x(9), m.x(2), m.x(3)), "one shape"),
+    "lfilter sizes": (lambda m: m.F.lfilter(m.x(9), m.x(2), m.x(3)), "differ in shape"),
     "lfilter dims": (lambda m: m.F.lfilter(m.x(9), m.x(2, 2, 2), m.x(2, 2, 2)), "dimensions"),
     "lfilter batch": (lambda m: m.F.lfilter(m.x(3, 9), m.x(2, 4), m.x(2, 4)), "2 filters"),
     "lfilter types": (lambda m: m.F.lfilter(m.x(9), m.x(2).float(), m.x(2).float()), "one type"),

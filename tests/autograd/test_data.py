@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import votive
-from votive.core.storage import Apart
+from votive.core.storage import AliasStorage
 
 
 def _sized(T: Any) -> tuple[Any, Any, Any]:
@@ -92,7 +92,7 @@ def test_data_set_again_and_again_does_not_pile_up() -> None:
     x = votive.ones(3)
     for _ in range(5):
         x.data = x.data
-    assert not isinstance(x._storage.root, Apart)
+    assert not isinstance(x._storage.root, AliasStorage)
     x.data.mul_(2)
     assert x.tolist() == [2, 2, 2]
 

@@ -281,7 +281,7 @@ def one_token(vt: Any) -> None:
         ops._linear_add(x, w, ops._norm_linear(x, norm, 1e-6, [w], False))
         qkv = _of(vt, 1, 1, 16 * 64, dtype=dtype)
         counts = vt.zeros(4, dtype=vt.int32, device="cuda")
-        ops._turn_and_attend(qkv, norm[:64], norm[:64], 1e-6, table, table, keys, keys.clone(), at, counts, 8, 0.125)
+        ops._rotate_and_attend(qkv, norm[:64], norm[:64], 1e-6, table, table, keys, keys.clone(), at, counts, 8, 0.125)
         vt.nn.functional.linear(x, w)
 
 

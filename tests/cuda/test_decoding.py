@@ -75,7 +75,7 @@ def test_a_token_sees_those_before_it(dtype, tolerance, normed, heads, width, le
     norms = [_pair(width, dtype=dtype) if normed else (None, None) for _ in range(2)]
     for at in (0, 1, 5, length // 2, length - 1):
         qkv, cqkv = _pair(batch, 1, (heads + 2 * shared) * width, dtype=dtype)
-        want = ops._turn_and_attend(
+        want = ops._rotate_and_attend(
             qkv,
             norms[0][0],
             norms[1][0],
@@ -89,7 +89,7 @@ def test_a_token_sees_those_before_it(dtype, tolerance, normed, heads, width, le
             heads,
             width**-0.5,
         )
-        got = ops._turn_and_attend(
+        got = ops._rotate_and_attend(
             cqkv,
             norms[0][1],
             norms[1][1],

@@ -64,7 +64,7 @@ def test_weights_are_those_the_model_gives_itself(model: Any) -> None:
 def test_times_are_those_of_the_words(model: Any) -> None:
     from votive.speech import Vocabulary
     from votive.speech.window import Window
-    from votive.speech.words import align
+    from votive.speech.words import find_alignment
 
     class Tokens:
         def token_bytes(self, token: int) -> bytes:
@@ -76,12 +76,12 @@ def test_times_are_those_of_the_words(model: Any) -> None:
     times = found.times()
     assert len(times) == 4
     assert times == sorted(times)
-    words = align(Window(model, x), Tokens(), Vocabulary.of(model), IDS[:3], [3, 4, 5], found.heads, 60, "en")
+    words = find_alignment(Window(model, x), Tokens(), Vocabulary.of(model), IDS[:3], [3, 4, 5], found.heads, 60, "en")
     assert [w.word for w in words] == [" w3", " w4", " w5"]
     assert [w.start for w in words] == times[:-1]
     assert [w.end for w in words] == times[1:]
     cut = glass.alignment(model, x, IDS, duration=0.4)
-    words = align(Window(model, x), Tokens(), Vocabulary.of(model), IDS[:3], [3, 4, 5], found.heads, 40, "en")
+    words = find_alignment(Window(model, x), Tokens(), Vocabulary.of(model), IDS[:3], [3, 4, 5], found.heads, 40, "en")
     assert [w.start for w in words] == cut.times()[:-1]
 
 

@@ -60,7 +60,7 @@ def swapped(model: Any, kind: str, address: str) -> Any:
         return lambda *args, **kwargs: values.mapped(module.forward(*args, **kwargs), other)
     name = address.rpartition("/")[2].partition("#")[0]
     op = OPS[f"_{name}" if f"_{name}" in OPS and name not in OPS else name]
-    return lambda *args: values.mapped(Op.call(op, (*args, *op.defaults(len(args)))), other)
+    return lambda *args: values.mapped(Op.apply(op, (*args, *op.defaults(len(args)))), other)
 
 
 def edit_of(do: str, at: str, kind: str, model: Any, real: bool) -> Edit:

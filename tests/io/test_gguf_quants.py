@@ -153,7 +153,7 @@ def test_rows_that_fill_no_blocks_are_refused() -> None:
 
 
 def test_unknown_and_unsupported_types_say_what_there_is() -> None:
-    with pytest.raises(ValueError, match="'Q9_X' is no type of tensor; there are F32"):
+    with pytest.raises(ValueError, match="'Q9_X' is not a type of tensor; there are F32"):
         quantize(np.zeros(32, np.float32), "Q9_X")
     with pytest.raises(ValueError, match="writes no IQ4_NL; it writes Q4_0"):
         quantize(np.zeros(32, np.float32), "IQ4_NL")

@@ -76,7 +76,7 @@ def test_sizes_may_be_text(size: Any, want: int) -> None:
 
 @pytest.mark.parametrize("size", ["", "5 apples", "-1", 0, "0GB"])
 def test_what_is_no_size_is_refused(size: Any) -> None:
-    with pytest.raises(ValueError, match="is no size"):
+    with pytest.raises(ValueError, match="is not a size"):
         parse_size(size)
 
 

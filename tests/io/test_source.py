@@ -71,7 +71,7 @@ def test_types_are_converted_on_the_way(source: WeightSource, dtype: Any) -> Non
 
 def test_an_unknown_name_is_an_error_that_suggests_others(source: WeightSource) -> None:
     for ask in (source.tensor, source.info, lambda n: source.slice(n, 0)):
-        with pytest.raises(KeyError, match=r"no tensor 'model\.nrm' among 5; similar: model\.norm"):
+        with pytest.raises(KeyError, match=r"no tensor 'model\.nrm' among 5. Did you mean 'model\.norm"):
             ask("model.nrm")
     with pytest.raises(KeyError, match="among 3"):
         source.prefixed("model").tensor("ids")

@@ -84,7 +84,7 @@ def test_a_token_is_turned_kept_and_sees_all_up_to_itself(dtype: Any, normed: bo
     q, k, v = parts.split([heads, SHARED, SHARED], 1)
     if normed:
         q, k = (F.rms_norm(p, (WIDTH,), w, EPS) for p, w in zip((q, k), norms, strict=True))
-    got = ops._turn_and_attend(
+    got = ops._rotate_and_attend(
         qkv, *norms, EPS, rope.cos, rope.sin, keys, values, votive.tensor([at]), counts, heads, 0.3
     )
     close(keys[:, :, at : at + 1], rope(k, offset=at))
@@ -102,6 +102,6 @@ def test_heads_that_do_not_make_up_the_row_are_refused() -> None:
     table, kept = votive.ones(LENGTH, WIDTH // 2), votive.ones(1, SHARED, LENGTH, WIDTH)
     counts = votive.zeros(SHARED, dtype=votive.int32)
     with pytest.raises(ShapeError, match="3 query and 2 key heads of 8"):
-        ops._turn_and_attend(
+        ops._rotate_and_attend(
             votive.ones(1, 1, 8 * WIDTH), None, None, EPS, table, table, kept, kept, votive.tensor([0]), counts, 3, 1.0
         )

@@ -38,12 +38,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def hearer(folder: Path) -> Transcriber:
+def transcriber(folder: Path) -> Transcriber:
     return Transcriber.from_pretrained(folder)
 
 
-def test_a_speech_is_heard_word_for_word(hearer: Transcriber) -> None:
-    found = hearer(JFK, word_timestamps=True)
+def test_a_speech_is_heard_word_for_word(transcriber: Transcriber) -> None:
+    found = transcriber(JFK, word_timestamps=True)
     assert str(found) == SAID
     assert (found.language, len(found.segments)) == ("en", 1)
     assert (found.language_probability or 0.0) > 0.9
@@ -57,14 +57,14 @@ def test_a_speech_is_heard_word_for_word(hearer: Transcriber) -> None:
     assert found.segments[0].no_speech_prob < 0.1
 
 
-def test_beams_hear_the_same(hearer: Transcriber) -> None:
-    assert str(hearer(JFK, language="english", beam_size=3)) == SAID
+def test_beams_hear_the_same(transcriber: Transcriber) -> None:
+    assert str(transcriber(JFK, language="english", beam_size=3)) == SAID
 
 
-def test_two_speeches_with_a_pause_are_longer_than_a_window(hearer: Transcriber) -> None:
+def test_two_speeches_with_a_pause_are_longer_than_a_window(transcriber: Transcriber) -> None:
     one = load_audio(JFK)
     long = votive.cat([one, votive.zeros(16000 * 10), one])
-    found = hearer(long, language="en")
+    found = transcriber(long, language="en")
     said = "".join(c for c in found.text.lower() if c.isalpha() or c == " ").split()
     expected = "".join(c for c in SAID.lower() if c.isalpha() or c == " ").split()
     assert said == expected * 2

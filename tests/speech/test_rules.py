@@ -1,4 +1,4 @@
-"""Points in time, the beginnings of texts, cuts between segments, and files of subtitles."""
+"""Points in time, the init_tokens of texts, cuts between segments, and files of subtitles."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from votive.speech import (
     Word,
     language_code,
 )
-from votive.speech.beginning import beginnings
-from votive.speech.segments import cut
+from votive.speech.init_tokens import init_tokens
+from votive.speech.segments import split_segments
 
 # Words 0..4, the end 5, no times 6, times 7..11.
 SETTINGS = {"no_timestamps_token_id": 6, "eos_token_id": 5}
@@ -79,21 +79,21 @@ def test_rules_are_those_of_transformers() -> None:
 
 
 def test_a_text_parts_at_pairs_of_times() -> None:
-    found = cut([100, 7, 150, 150, 8, 9, 170, 170, 3], 100, 3000)
+    found = split_segments([100, 7, 150, 150, 8, 9, 170, 170, 3], 100, 3000)
     assert found.parts == [(0, 3, 0, 50), (3, 7, 50, 70)]
     assert (found.advance, found.whole, found.paired) == (140, False, True)
 
 
 def test_a_single_time_at_the_end_says_that_nothing_follows() -> None:
-    found = cut([100, 7, 150, 150, 8, 199], 100, 3000)
+    found = split_segments([100, 7, 150, 150, 8, 199], 100, 3000)
     assert (found.parts[-1], found.advance, found.whole) == ((3, 6, 50, 99), 3000, True)
-    one = cut([100, 7, 160], 100, 3000)
+    one = split_segments([100, 7, 160], 100, 3000)
     assert (one.parts, one.advance) == ([(0, 3, 0, 60)], 3000)
 
 
 def test_a_text_without_times_lasts_for_the_window() -> None:
-    assert cut([5, 6], 100, 1101).parts == [(0, 2, 0, 550.5)]
-    assert cut([], 100, 200).parts == [(0, 0, 0, 100.0)]
+    assert split_segments([5, 6], 100, 1101).parts == [(0, 2, 0, 550.5)]
+    assert split_segments([], 100, 200).parts == [(0, 0, 0, 100.0)]
 
 
 def test_vocabularies_of_published_models() -> None:
@@ -124,7 +124,7 @@ def test_what_a_model_tells_of_its_tokens_goes_before_what_its_size_tells() -> N
 
 def test_languages_are_known_by_code_name_and_token() -> None:
     assert [language_code(x) for x in ("de", "German", "<|de|>", "flemish")] == ["de"] * 3 + ["nl"]
-    with pytest.raises(ValueError, match="did you mean 'german'"):
+    with pytest.raises(ValueError, match="Did you mean 'german'"):
         language_code("germn")
     with pytest.raises(ValueError, match="not one of this model's"):
         Vocabulary.of_size(51865).language("yue")
@@ -132,20 +132,20 @@ def test_languages_are_known_by_code_name_and_token() -> None:
 
 def test_texts_begin_with_language_and_task() -> None:
     tokens = Vocabulary.of_size(51865)
-    told = beginnings(tokens, 2, language=["en", "de"], task="translate", timestamps=False)
+    told = init_tokens(tokens, 2, language=["en", "de"], task="translate", timestamps=False)
     assert told == [[50258, 50259, 50358, 50363], [50258, 50261, 50358, 50363]]
-    forced = beginnings(
+    forced = init_tokens(
         tokens, 1, language=None, task=None, timestamps=True, forced=[[1, None], [2, 50359]], detected=lambda: [50260]
     )
     assert forced == [[50258, 50260, 50359]]
     english = Vocabulary.of_size(51864)
-    assert beginnings(english, 1, language=None, task=None, timestamps=True) == [[50257]]
-    with pytest.raises(ValueError, match="English alone"):
-        beginnings(english, 1, language="de", task=None, timestamps=True)
+    assert init_tokens(english, 1, language=None, task=None, timestamps=True) == [[50257]]
+    with pytest.raises(ValueError, match="English-only"):
+        init_tokens(english, 1, language="de", task=None, timestamps=True)
     with pytest.raises(ValueError, match="one for each"):
-        beginnings(tokens, 3, language=["en"], task=None, timestamps=True)
+        init_tokens(tokens, 3, language=["en"], task=None, timestamps=True)
     with pytest.raises(ValueError, match="'translate'"):
-        beginnings(tokens, 1, language="en", task="sing", timestamps=True)
+        init_tokens(tokens, 1, language="en", task="sing", timestamps=True)
 
 
 def transcript() -> Transcript:

@@ -9,7 +9,7 @@ import pytest
 
 import votive
 from votive.speech import Segment, dynamic_time_warping, median_filter
-from votive.speech.words import Timed, add_words, merge_punctuation, split_words
+from votive.speech.words import WordTiming, add_word_timestamps, merge_punctuation, split_words
 
 
 def cheapest(cost: np.ndarray) -> float:
@@ -95,8 +95,8 @@ def test_characters_of_several_tokens_stay_whole() -> None:
     assert [i for _, ids in broken for i in ids] == [0x68, 0xFF, 0x69, 0xE4]
 
 
-def timed(*words: tuple[str, float, float]) -> list[Timed]:
-    return [Timed(w, [i], a, b, 1.0) for i, (w, a, b) in enumerate(words)]
+def timed(*words: tuple[str, float, float]) -> list[WordTiming]:
+    return [WordTiming(w, [i], a, b, 1.0) for i, (w, a, b) in enumerate(words)]
 
 
 def test_marks_go_to_the_words_they_belong_to() -> None:
@@ -112,7 +112,7 @@ def test_words_go_to_their_segments_which_begin_and_end_with_them() -> None:
         Segment(start=10.0, end=10.8, tokens=[500, 0, 1, 2, 501]),
         Segment(start=10.8, end=11.4, tokens=[501, 3, 502]),
     ]
-    until = add_words(segments, words, end_of_text=400, offset=10.0, spoken_until=10.0)
+    until = add_word_timestamps(segments, words, end_of_text=400, offset=10.0, spoken_until=10.0)
     said = [[(w.word, w.start, w.end) for w in s.words or []] for s in segments]
     assert said == [[(" a", 10.1, 10.3), (" b.", 10.3, 10.6)], [(" c", 11.0, 11.2)]]
     assert [(s.start, s.end) for s in segments] == [(10.1, 10.6), (11.0, 11.2)]
@@ -122,6 +122,6 @@ def test_words_go_to_their_segments_which_begin_and_end_with_them() -> None:
 def test_a_word_after_a_sentence_does_not_last_for_the_pause() -> None:
     words = timed((" a", 0.0, 0.2), (".", 0.2, 0.4), (" b", 0.4, 5.0), (" c", 5.0, 5.2))
     segment = Segment(start=0.0, end=5.2, tokens=[0, 1, 2, 3])
-    add_words([segment], words, end_of_text=400, offset=0.0, spoken_until=0.0)
+    add_word_timestamps([segment], words, end_of_text=400, offset=0.0, spoken_until=0.0)
     assert segment.words is not None
     assert [(w.word, w.start) for w in segment.words] == [(" a.", 0.0), (" b", 4.6), (" c", 5.0)]

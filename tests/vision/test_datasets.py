@@ -272,7 +272,7 @@ def test_folders_are_classes(tmp_path: Path) -> None:
     assert len(datasets.ImageFolder(tmp_path, allow_empty=True).classes) == 3
     with pytest.raises(FileNotFoundError, match="one per class"):
         datasets.ImageFolder(tmp_path / "emu")
-    with pytest.raises(ValueError, match="only one"):
+    with pytest.raises(ValueError, match="not both"):
         datasets.DatasetFolder(tmp_path, str)
 
 

@@ -18,7 +18,7 @@ from ..ops.autocast_policy import DEVICES
 from ..tensor import Tensor
 
 
-def _check_device(device_type: Any) -> str:
+def _check_device(device_type: object) -> str:
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if device_type not in DEVICES:
@@ -169,18 +169,18 @@ class autocast:
             )
 
         @functools.wraps(func)
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: object, **kwargs: object) -> Any:
             with self:
                 return func(*args, **kwargs)
 
         return run
 
 
-def _cast(value: Any, device_type: str, dtype: dt.dtype) -> Any:
+def _cast(value: object, device_type: str, dtype: dt.dtype) -> Any:
     """Floating-point tensors of a device in a dtype, float64 excepted, inside any containers."""
     if isinstance(value, Tensor):
         fits = value.is_floating_point() and value.device.type == device_type
-        return value.to(dtype) if fits and value.dtype is not dt.float64 else value  # type: ignore[attr-defined]
+        return value.to(dtype) if fits and value.dtype is not dt.float64 else value
     if isinstance(value, Mapping):
         return {k: _cast(v, device_type, dtype) for k, v in value.items()}
     if isinstance(value, (list, tuple)):
@@ -215,7 +215,7 @@ def custom_fwd(
     forward = fwd
 
     @functools.wraps(forward)
-    def run(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(ctx: Any, *args: object, **kwargs: object) -> Any:
         on = is_autocast_enabled(device_type)
         ctx._dtype = get_autocast_dtype(device_type)
         ctx._fwd_used_autocast = on and cast_inputs is None
@@ -240,7 +240,7 @@ def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Ca
     backward = bwd
 
     @functools.wraps(backward)
-    def run(ctx: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(ctx: Any, *args: object, **kwargs: object) -> Any:
         with autocast(device_type, dtype=ctx._dtype, enabled=ctx._fwd_used_autocast):
             return backward(ctx, *args, **kwargs)
 

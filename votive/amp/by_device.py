@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 from .. import cpu, cuda
@@ -15,7 +16,7 @@ from .autocast_mode import autocast, custom_bwd, custom_fwd
 from .grad_scaler import GradScaler
 
 
-def _module(home: Any, dtype: dt.dtype) -> types.ModuleType:
+def _module(home: types.ModuleType, dtype: dt.dtype) -> types.ModuleType:
     device = home.__name__.rpartition(".")[2]
 
     class autocast_here(autocast):
@@ -41,16 +42,16 @@ def _module(home: Any, dtype: dt.dtype) -> types.ModuleType:
         kind.__doc__ = f"`votive.amp.{name}` with device {device!r}."
         setattr(made, name, kind)
 
-    def fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:
+    def fwd(fwd: Callable[..., Any] | None = None, *, cast_inputs: dt.dtype | None = None) -> Any:
         return custom_fwd(fwd, device_type=device, cast_inputs=cast_inputs)
 
-    def bwd(bwd: Any) -> Any:
+    def bwd(bwd: Callable[..., Any]) -> Any:
         return custom_bwd(bwd, device_type=device)
 
-    made.custom_fwd, made.custom_bwd = fwd, bwd  # type: ignore[attr-defined]
+    vars(made).update(custom_fwd=fwd, custom_bwd=bwd)
     return made
 
 
 for _home, _dtype in ((cpu, dt.bfloat16), (cuda, dt.float16)):
-    _home.amp = _module(_home, _dtype)  # type: ignore[attr-defined]
-    sys.modules[f"{_home.__name__}.amp"] = _home.amp  # type: ignore[attr-defined]
+    vars(_home)["amp"] = _module(_home, _dtype)
+    sys.modules[f"{_home.__name__}.amp"] = _home.amp

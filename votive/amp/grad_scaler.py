@@ -15,6 +15,7 @@ from typing import Any
 
 from ..autograd import no_grad
 from ..core import dtype as dt
+from ..core.device import device as Device
 from ..cuda import is_available
 from ..ops.registry import F
 from ..optim import Optimizer
@@ -83,7 +84,7 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._progress: defaultdict[int, _Progress] = defaultdict(_Progress)
 
-    def _begin(self, device: Any) -> None:
+    def _begin(self, device: Device) -> None:
         self._scale = F.full((), self._init_scale, dtype=dt.float32, device=device)
         self._growth_tracker = F.full((), self._init_growth_tracker, dtype=dt.int32, device=device)
 
@@ -102,7 +103,7 @@ class GradScaler:
         if isinstance(outputs, Tensor):
             if self._scale is None:
                 self._begin(outputs.device)
-            return outputs * _on(self._scale, outputs.device)  # type: ignore[operator]
+            return outputs * _on(self._scale, outputs.device)
         if isinstance(outputs, Iterable):
             scaled = map(self.scale, outputs)
             return type(outputs)(scaled) if isinstance(outputs, (list, tuple)) else scaled
@@ -144,7 +145,7 @@ class GradScaler:
             return None
         return optimizer.step(*args, **kwargs)
 
-    def _leave(self, optimizer: Any, scale: Tensor, progress: _Progress, *args: Any, **kwargs: Any) -> Any:
+    def _leave(self, optimizer: Any, scale: Tensor, progress: _Progress, *args: object, **kwargs: object) -> Any:
         """Step with an optimizer that takes the scale and what was found on the device."""
         before = getattr(optimizer, "grad_scale", None)  # of a user who scales as well
         if progress.stage is OptState.READY:
@@ -277,18 +278,18 @@ class GradScaler:
         return state
 
 
-def _on(t: Tensor | None, device: Any) -> Any:
+def _on(t: Tensor | None, device: Device) -> Tensor:
     """A tensor, or a copy of it on another device."""
     assert t is not None
     return t if t.device == device else F.to(t, device, non_blocking=True)
 
 
-def _together(found: list[Tensor], device: Any) -> Tensor:
+def _together(found: list[Tensor], device: Device) -> Tensor:
     """What was found on several devices or by several optimizers: not zero if any is not."""
     total = _on(found[0], device)
     for other in found[1:]:
         total = total + _on(other, device)
-    return total  # type: ignore[no-any-return]
+    return total
 
 
 @no_grad()

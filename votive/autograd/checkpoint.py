@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.mode import mode
 from ..core.rng import default_generator
@@ -15,8 +15,11 @@ from ..dispatch.autocast import resumed
 from .engine import backward as run_backward
 from .function import Function
 
-# Asked before a checkpointed function runs what holds around it: each gives an object that is told
-# when the function has `ended()`, and in whose block `again()` it runs once more.
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+# Called before a checkpointed function runs: each gives an object whose `ended()` is called after the
+# first run, and in whose block `again()` the function runs once more.
 regions: list[Callable[[], Any]] = []
 
 
@@ -46,7 +49,7 @@ def _detached(x: Any) -> Any:
 
 class _Checkpoint(Function):
     @staticmethod
-    def forward(ctx: Any, fn: Any, preserve: bool, kwargs: Any, *args: Any) -> Any:
+    def forward(ctx: Any, fn: Callable[..., Any], preserve: bool, kwargs: dict[str, Any], *args: Any) -> Any:
         ctx.fn, ctx.kwargs = fn, kwargs
         ctx.rng = default_generator().get_state() if preserve else None
         ctx.autocast = mode.autocast
@@ -59,7 +62,7 @@ class _Checkpoint(Function):
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
+    def backward(ctx: Any, *grads: Tensor | None) -> Any:
         args = list(ctx.plain)
         for i, t in zip(ctx.slots, ctx.saved_tensors, strict=True):
             args[i] = _detached(t)
@@ -115,13 +118,15 @@ class _Frame:
     demand.
     """
 
-    def __init__(self, fn: Any, args: Any, kwargs: Any, rng: Any) -> None:
+    def __init__(
+        self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rng: bytes | None
+    ) -> None:
         self.fn, self.args, self.kwargs, self.rng = fn, args, kwargs, rng
         self.autocast, self.first = mode.autocast, _First()
         self.count = 0
         self.values: dict[int, Any] = {}
 
-    def pack(self, t: Any) -> int:
+    def pack(self, t: Tensor) -> int:
         self.count += 1
         return self.count - 1
 
@@ -139,7 +144,7 @@ class _Frame:
         self.values = {}
         seen = 0
 
-        def keep(t: Any) -> Any:
+        def keep(t: Tensor) -> Any:
             nonlocal seen
             self.values[seen] = t
             seen += 1
@@ -168,7 +173,7 @@ class _Frame:
             )
 
 
-def _recomputed(fn: Any, preserve: bool, args: Any, kwargs: Any) -> Any:
+def _recomputed(fn: Callable[..., Any], preserve: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     frame = _Frame(fn, args, kwargs, default_generator().get_state() if preserve else None)
     hooks = mode.saved_hooks
     mode.saved_hooks = (*hooks, (frame.pack, frame.unpack))

@@ -7,33 +7,24 @@ pending node first visits every node after all its users: no recursion, no count
 from __future__ import annotations
 
 import heapq
-import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AutogradError, ShapeError, received
 from ..core.mode import mode
 from ..dispatch import state
-from ..dispatch.state import make
 from ..ops.registry import F
+from .accumulate import accumulate, fit
+from .grad_hooks import run_hooks, run_node_hooks
 from .graph import BaseNode, Edge, where_recorded
 from .views import edge_of
 
-# References to a gradient inside `accumulate` when the engine alone holds it: the two frames'
-# locals and the argument of getrefcount.
-_SOLE = 3
+if TYPE_CHECKING:
+    from ..core.layout import Spec
+    from ..tensor import Tensor
 
-
-def fit(grad: Any, spec: Any) -> Any:
-    """Bring a gradient to the shape and dtype of what it belongs to."""
-    if grad._spec.shape != spec.shape:
-        grad = F._reduce_to(grad, spec.shape)
-    if grad._spec.dtype is not spec.dtype and spec.dtype.is_inexact:
-        if grad._spec.dtype.is_complex and not spec.dtype.is_complex:
-            grad = F.real(grad)
-        if grad._spec.dtype is not spec.dtype:
-            grad = F._to_dtype(grad, spec.dtype)
-    return grad
+# Where gradients begin: an edge, and the gradient there.
+Roots = list[tuple[Any, "Tensor"]]
 
 
 class Task:
@@ -51,7 +42,7 @@ class Task:
         self.leaves: dict[int, Any] = {}
         self.leaf_grads: dict[int, Any] = {}
 
-    def send(self, edge: Any, grad: Any) -> None:
+    def send(self, edge: Any, grad: Tensor) -> None:
         """Add a gradient to what waits at an edge, in the shape and dtype that belong there."""
         if edge.__class__ is Edge:
             node, nr = edge.node, edge.nr
@@ -69,7 +60,7 @@ class Task:
             return
         if self.wanted is not None and id(node) not in self.wanted:
             return
-        specs = node.grad_specs
+        specs: tuple[Any, ...] = node.grad_specs
         spec = specs[nr]
         if grad._spec is not spec:
             grad = fit(grad, spec)
@@ -81,7 +72,7 @@ class Task:
         else:
             slots[nr] = self.add(slots[nr], grad)
 
-    def add(self, old: Any, new: Any) -> Any:
+    def add(self, old: Tensor | None, new: Tensor) -> Any:
         if old is None:
             return new
         if not self.create_graph and id(old) in self.owned and old._spec.dtype is new._spec.dtype:
@@ -128,7 +119,7 @@ class Task:
             return
         pre = node.pre_hooks
         if pre:
-            grads = list(_run_node_hooks(pre, tuple(grads)))
+            grads = list(run_node_hooks(pre, tuple(grads)))
             if all(g is None for g in grads):  # taken away: nothing comes from nothing
                 if not self.keep_graph:
                     node.release()
@@ -142,7 +133,7 @@ class Task:
         if post:
             pairs = zip(node.edges, results, strict=True)
             given = tuple([g if g is None or e is None else fit(g, _spec_at(e)) for e, g in pairs])
-            results = _run_node_hooks(post, given, tuple(grads))
+            results = run_node_hooks(post, given, tuple(grads))
         if mode.anomaly and mode.anomaly_nan:
             _check_nan(node, results)
         if not self.keep_graph:
@@ -165,7 +156,7 @@ class Task:
 
     through: set[int] = set()
 
-    def finish_leaf(self, leaf: Any, grad: Any) -> None:
+    def finish_leaf(self, leaf: Tensor, grad: Any) -> None:
         if leaf._hooks:
             grad = run_hooks(leaf._hooks, grad)
         if self.captures:
@@ -185,7 +176,7 @@ def _spec_at(edge: Any) -> Any:
     return edge._spec
 
 
-def _zeros(spec: Any) -> Any:
+def _zeros(spec: Spec | None) -> Any:
     if spec is None or not spec.dtype.is_inexact:
         return None
     return F.zeros(spec.shape, dtype=spec.dtype, device=spec.device)
@@ -196,103 +187,6 @@ def _check_nan(node: BaseNode, results: tuple[Any, ...]) -> None:
         if g is not None and g._spec.dtype.is_inexact and bool(F.isnan(g).any()):
             raise RuntimeError(
                 f"Function '{node.name()}' returned nan values in its {i}th output.{where_recorded(node)}"
-            )
-
-
-def run_hooks(table: dict[int, Any], grad: Any) -> Any:
-    """Hooks in order; each may replace the gradient."""
-    for fn in tuple(table.values()):
-        replaced = fn(grad)
-        if replaced is not None:
-            grad = checked(fn, grad, replaced)
-    return grad
-
-
-def _run_node_hooks(table: dict[int, Any], grads: tuple[Any, ...], *rest: Any) -> tuple[Any, ...]:
-    """Hooks of a node in order; each may replace all gradients, one by one or as a tuple."""
-    for fn in tuple(table.values()):
-        replaced = fn(grads, *rest)
-        if replaced is None:
-            continue
-        new = replaced if isinstance(replaced, tuple) else (replaced,)
-        if len(new) != len(grads):
-            raise RuntimeError(
-                f"hook '{_name(fn)}' has returned an incorrect number of values (got {len(new)}, "
-                f"but expected {len(grads)})."
-            )
-        grads = tuple(checked(fn, old, g) for old, g in zip(grads, new, strict=True))
-    return grads
-
-
-def _name(hook: Any) -> str:
-    return getattr(hook, "__name__", type(hook).__name__)
-
-
-def checked(hook: Any, old: Any, new: Any) -> Any:
-    """What a hook made of a gradient, or None for nothing: it must stay what it was."""
-    if new is None or new is old:
-        return new
-    if not isinstance(new, state.tensor):
-        raise TypeError(f"hook '{_name(hook)}' must return a Tensor or None, got {received(new)}.")
-    if old is None:
-        raise RuntimeError(f"hook '{_name(hook)}': can't replace a None gradient with a non-None value.")
-    was, now = old._spec, new._spec
-    if was.shape != now.shape:
-        what, before, after = "size", was.shape, now.shape
-    elif was.dtype is not now.dtype:
-        what, before, after = "type", was.dtype, now.dtype
-    elif was.device != now.device:
-        what, before, after = "device", was.device, now.device
-    else:
-        return new
-    raise RuntimeError(
-        f"hook '{_name(hook)}' has changed the {what} of value (was {before}, got {after}); a "
-        "gradient has the shape, dtype and device of its tensor."
-    )
-
-
-def _alone(grad: Any) -> bool:
-    """Whether nobody else sees the memory of a gradient, except the base that it is a view of."""
-    held = 2  # the name below, and the one that `getrefcount` has
-    storage = grad._storage
-    if storage.root is not storage:  # the memory is another's
-        return False
-    base = grad._base
-    if base is not None and (sys.getrefcount(base) > 3 or storage.nbytes != grad._spec.nbytes):
-        return False
-    for t in (grad,) if base is None else (grad, base):
-        held += 1
-        # What kernels are given may hold the memory as well.
-        if getattr(t._data, "storage", None) is storage:
-            held += 1
-            if sys.getrefcount(t._data) > 2:
-                return False
-    return sys.getrefcount(storage) <= held
-
-
-def accumulate(leaf: Any, grad: Any, create_graph: bool) -> None:
-    """Add a gradient to `leaf.grad`, keeping it apart from every other tensor's memory."""
-    old = leaf._grad
-    if old is None:
-        if create_graph:
-            leaf._grad = grad.clone()
-        elif sys.getrefcount(grad) <= _SOLE and _alone(grad) and (grad._spec.contiguous or grad._spec is leaf._spec):
-            if grad._base is not None:
-                grad = make(grad._storage, grad._data, grad._spec, grad._offset)
-            grad._rg = False
-            leaf._grad = grad
-        else:
-            leaf._grad = grad.detach().clone()
-    elif create_graph:
-        leaf._grad = old + grad
-    else:
-        old.add_(grad)
-    for fn in tuple((leaf._post_hooks or {}).values()):
-        made = fn(leaf)
-        if made is not None and checked(fn, leaf, made) is not leaf:
-            raise RuntimeError(
-                f"hook '{_name(fn)}' returned a Tensor, which would have no effect; hooks after "
-                "accumulation should return None, and may change the tensor's .grad."
             )
 
 
@@ -323,7 +217,7 @@ def _mark(roots: list[Any], targets: set[int]) -> tuple[set[int], set[int]]:
     return wanted, through
 
 
-def _start(name: str, tensors: Sequence[Any], grads: Any) -> list[tuple[Any, Any]]:
+def _start(name: str, tensors: Sequence[Any], grads: Tensor | Sequence[Tensor | None] | None) -> Roots:
     if grads is None:
         grads = [None] * len(tensors)
     elif isinstance(grads, state.tensor):
@@ -355,7 +249,7 @@ def _start(name: str, tensors: Sequence[Any], grads: Any) -> list[tuple[Any, Any
                 raise ShapeError(f"{name}: the gradient has shape {tuple(g.shape)}, its output {tuple(t.shape)}.")
             if g._spec.dtype.is_complex != t._spec.dtype.is_complex:
                 raise AutogradError(
-                    f"{name}: the gradient is {g.dtype}, its output {t.dtype}; either both are complex or none."
+                    f"{name}: the gradient is {g.dtype}, its output {t.dtype}; either both must be complex or neither."
                 )
             if g._spec.device != t._spec.device:
                 raise AutogradError(
@@ -365,7 +259,11 @@ def _start(name: str, tensors: Sequence[Any], grads: Any) -> list[tuple[Any, Any
     return roots
 
 
-def _walk(task: Task, roots: list[tuple[Any, Any]], create_graph: bool) -> None:
+def _listed(tensors: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
+    return (tensors,) if isinstance(tensors, state.tensor) else tensors  # type: ignore[return-value]  # not one
+
+
+def _walk(task: Task, roots: Roots, create_graph: bool) -> None:
     grad, mode.grad = mode.grad, create_graph
     try:
         for edge, g in roots:
@@ -376,11 +274,11 @@ def _walk(task: Task, roots: list[tuple[Any, Any]], create_graph: bool) -> None:
 
 
 def backward(
-    tensors: Any,
-    grad_tensors: Any = None,
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
-    inputs: Any = None,
+    inputs: Tensor | Sequence[Tensor] | None = None,
 ) -> None:
     """Sum of gradients of `tensors` by the graph's leaves, accumulated into `.grad`.
 
@@ -389,24 +287,21 @@ def backward(
     >>> x.grad
     tensor([2., 4.])
     """
-    if isinstance(tensors, state.tensor):
-        tensors = (tensors,)
+    roots = _start("backward", _listed(tensors), grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
-    roots = _start("backward", tensors, grad_tensors)
     if inputs is None:
         _walk(Task(keep, create_graph, {}), roots, create_graph)
         return
-    if isinstance(inputs, state.tensor):
-        inputs = (inputs,)
-    if not inputs:
+    leaves = _listed(inputs)
+    if not leaves:
         raise AutogradError("backward: inputs must not be empty.")
-    grads = _gradients(roots, inputs, keep, create_graph)
-    for x, g in zip(inputs, grads, strict=True):
+    grads = _gradients(roots, leaves, keep, create_graph)
+    for x, g in zip(leaves, grads, strict=True):
         if g is not None:
             accumulate(x, g, create_graph)
 
 
-def _gradients(roots: Any, inputs: Sequence[Any], keep: bool, create_graph: bool) -> list[Any]:
+def _gradients(roots: Roots, inputs: Sequence[Any], keep: bool, create_graph: bool) -> list[Any]:
     keys = []
     for x in inputs:
         if not x._rg:
@@ -421,9 +316,9 @@ def _gradients(roots: Any, inputs: Sequence[Any], keep: bool, create_graph: bool
 
 
 def grad(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
     allow_unused: bool | None = None,
@@ -436,25 +331,22 @@ def grad(
     >>> votive.autograd.grad(x * x, x)
     (tensor(6.),)
     """
-    if isinstance(outputs, state.tensor):
-        outputs = (outputs,)
-    if isinstance(inputs, state.tensor):
-        inputs = (inputs,)
+    xs = _listed(inputs)
     if allow_unused is None:
         allow_unused = materialize_grads
     elif allow_unused is False and materialize_grads:
-        raise ValueError("grad: allow_unused=False does not go with materialize_grads=True.")
+        raise ValueError("grad: allow_unused=False cannot be combined with materialize_grads=True.")
     if is_grads_batched:
-        given = (grad_outputs,) if isinstance(grad_outputs, state.tensor) else tuple(grad_outputs)
+        given: Any = _listed(grad_outputs)  # type: ignore[arg-type]  # None makes no batch
         rows = [
-            grad(outputs, inputs, [g[i] for g in given], True, create_graph, allow_unused, False, materialize_grads)
+            grad(outputs, xs, [g[i] for g in given], True, create_graph, allow_unused, False, materialize_grads)
             for i in range(len(given[0]))
         ]
         return tuple(None if r[0] is None else F.stack(r) for r in zip(*rows, strict=True))
     keep = create_graph if retain_graph is None else retain_graph
-    roots = _start("grad", outputs, grad_outputs)
-    grads = _gradients(roots, inputs, keep, create_graph)
-    for i, (x, g) in enumerate(zip(inputs, grads, strict=True)):
+    roots = _start("grad", _listed(outputs), grad_outputs)
+    grads = _gradients(roots, xs, keep, create_graph)
+    for i, (x, g) in enumerate(zip(xs, grads, strict=True)):
         if g is None:
             if materialize_grads:
                 grads[i] = F.zeros_like(x)

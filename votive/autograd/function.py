@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AutogradError
 from ..core.mode import Ever, mode
 from ..dispatch import make, state
-from .graph import BaseNode, Edge, save, sequence, unpacked
+from .graph import BaseNode, Edge, Saved, save, sequence, unpacked
 from .record import note_context
 from .views import edge_of, rebase
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 class FunctionCtx:
@@ -21,15 +25,17 @@ class FunctionCtx:
     1
     """
 
+    _node: FunctionNode  # set when forward was recorded
+
     def __init__(self) -> None:
         self.to_save: tuple[Any, ...] = ()
         self.needs_input_grad: tuple[bool, ...] = ()
         self.dirty: tuple[Any, ...] = ()
         self.non_differentiable: tuple[Any, ...] = ()
         self.materialize_grads = True
-        self._saved: list[Any] | None = []
+        self._saved: list[Saved | None] | None = []
 
-    def save_for_backward(self, *tensors: Any) -> None:
+    def save_for_backward(self, *tensors: Tensor) -> None:
         for t in tensors:
             if t is not None and not isinstance(t, state.tensor):
                 raise TypeError(
@@ -38,7 +44,7 @@ class FunctionCtx:
                 )
         self.to_save = tensors
 
-    def save_for_forward(self, *tensors: Any) -> None:
+    def save_for_forward(self, *tensors: Tensor) -> None:
         raise NotImplementedError("save_for_forward: forward-mode rules (jvp) are not supported.")
 
     def mark_dirty(self, *args: Any) -> None:
@@ -59,7 +65,7 @@ class FunctionCtx:
             )
         return tuple(self._unpack(s) for s in self._saved)
 
-    def _unpack(self, s: Any) -> Any:
+    def _unpack(self, s: Saved | None) -> Any:
         if s is None:
             return None
         t = unpacked(s) if s.hooks else s.tensor
@@ -71,7 +77,7 @@ class FunctionCtx:
             )
         if s.is_out >= 0:
             alias = make(t._storage, t._data, t._spec, t._offset)
-            node = self._node  # type: ignore[attr-defined]
+            node = self._node
             alias._rg, alias._edge = True, node if s.is_out == 0 else Edge(node, s.is_out)
             return alias
         return t
@@ -161,7 +167,7 @@ class Function(metaclass=_FunctionMeta):
         raise NotImplementedError("you must implement the forward function for custom Function.")
 
     @staticmethod
-    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+    def backward(ctx: FunctionCtx, *grad_outputs: Any) -> Any:
         raise NotImplementedError("you must implement the backward function for custom Function.")
 
     vjp = backward
@@ -188,7 +194,7 @@ class Function(metaclass=_FunctionMeta):
         return cls._attach(ctx, args, is_tensor, result)
 
     @classmethod
-    def _attach(cls, ctx: Any, args: Any, is_tensor: list[bool], result: Any) -> Any:
+    def _attach(cls, ctx: FunctionCtx, args: tuple[Any, ...], is_tensor: list[bool], result: object) -> Any:
         node = FunctionNode()
         node.cls, node.ctx = cls, ctx
         node.positions = [i if t else None for i, t in enumerate(is_tensor)]
@@ -225,7 +231,7 @@ class Function(metaclass=_FunctionMeta):
         return outs[0]
 
     @staticmethod
-    def _save(t: Any, result: Any, outs: list[Any]) -> Any:
+    def _save(t: Tensor | None, result: object, outs: list[Any]) -> Any:
         if t is None:
             return None
         given = list(result) if isinstance(result, (tuple, list)) else [result]
@@ -238,8 +244,8 @@ class Function(metaclass=_FunctionMeta):
 class once_differentiable:
     """Mark a backward whose own result cannot be differentiated again."""
 
-    def __new__(cls, fn: Any) -> Any:
-        def backward(ctx: Any, *grads: Any) -> Any:
+    def __new__(cls, fn: Callable[..., Any]) -> Any:
+        def backward(ctx: FunctionCtx, *grads: Tensor | None) -> Any:
             saved, mode.grad = mode.grad, False
             try:
                 return fn(ctx, *grads)

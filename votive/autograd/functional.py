@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import received
 from ..core.mode import mode
@@ -11,10 +11,14 @@ from ..dispatch import state
 from ..ops.registry import F
 from .engine import grad
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
 Fn = Callable[..., Any]
+Grads = tuple[Any, ...]
 
 
-def _tuple(x: Any, what: str) -> tuple[tuple[Any, ...], bool]:
+def _tuple(x: object, what: str) -> tuple[tuple[Any, ...], bool]:
     if isinstance(x, state.tensor):
         return (x,), False
     if not isinstance(x, (tuple, list)) or not all(isinstance(t, state.tensor) for t in x):
@@ -22,14 +26,9 @@ def _tuple(x: Any, what: str) -> tuple[tuple[Any, ...], bool]:
     return tuple(x), True
 
 
-def _fresh(inputs: tuple[Any, ...], create_graph: bool) -> tuple[Any, ...]:
+def _fresh(inputs: tuple[Tensor, ...], create_graph: bool) -> tuple[Tensor, ...]:
     """Inputs with their own place in the graph; connected to the caller's only when asked."""
-    return tuple(
-        (F._view(x, tuple(x.shape)) if x._rg else x.detach().requires_grad_())
-        if create_graph
-        else x.detach().requires_grad_()
-        for x in inputs
-    )
+    return tuple(F._view(x, tuple(x.shape)) if create_graph and x._rg else x.detach().requires_grad_() for x in inputs)
 
 
 def _call(func: Fn, inputs: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
@@ -47,7 +46,24 @@ def _zero_like(inputs: tuple[Any, ...], grads: tuple[Any, ...], strict: bool) ->
     return out
 
 
-def _vectors(v: Any, like: tuple[Any, ...], name: str) -> tuple[Any, ...]:
+def _weighted_grad(
+    outputs: Sequence[Any], weights: Sequence[Tensor], xs: tuple[Tensor, ...], create_graph: bool
+) -> Grads:
+    """Gradients by xs of the outputs that have one, weighted; None where there is none."""
+    used = [(y, w) for y, w in zip(outputs, weights, strict=True) if y is not None and y._rg]
+    if not used:
+        return (None,) * len(xs)
+    return grad([y for y, _ in used], xs, [w for _, w in used], create_graph=create_graph, allow_unused=True)
+
+
+def _gradient(y: Tensor, xs: tuple[Tensor, ...], *, create_graph: bool, retain_graph: bool | None = None) -> Grads:
+    """Gradients by xs, all None where y has none."""
+    if not y._rg:
+        return (None,) * len(xs)
+    return grad(y, xs, retain_graph=retain_graph, create_graph=create_graph, allow_unused=True)
+
+
+def _vectors(v: Tensor | Sequence[Tensor] | None, like: tuple[Any, ...], name: str) -> tuple[Any, ...]:
     if v is None:
         if len(like) == 1 and like[0].numel() == 1:
             return (F.ones_like(like[0]),)
@@ -61,7 +77,7 @@ def _vectors(v: Any, like: tuple[Any, ...], name: str) -> tuple[Any, ...]:
     return got
 
 
-def _done(values: Any, is_tuple: bool, create_graph: bool) -> Any:
+def _done(values: Iterable[Tensor], is_tuple: bool, create_graph: bool) -> Any:
     values = tuple(values)
     if not create_graph:
         values = tuple(v.detach() for v in values)
@@ -69,7 +85,7 @@ def _done(values: Any, is_tuple: bool, create_graph: bool) -> Any:
 
 
 def _with_grad(fn: Fn) -> Fn:
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: object, **kwargs: object) -> Any:
         saved, mode.grad = mode.grad, True
         try:
             return fn(*args, **kwargs)
@@ -81,25 +97,34 @@ def _with_grad(fn: Fn) -> Fn:
 
 
 @_with_grad
-def vjp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def vjp(
+    func: Fn,
+    inputs: Tensor | Sequence[Tensor],
+    v: Tensor | Sequence[Tensor] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """(outputs, v^T J): the gradient of the outputs weighted by v.
 
     >>> votive.autograd.functional.vjp(lambda x: x * x, votive.tensor(3.0))
     (tensor(9.), tensor(6.))
     """
-    xs, many = _tuple(inputs, "inputs")
+    xs, is_tuple = _tuple(inputs, "inputs")
     xs = _fresh(xs, create_graph)
-    ys, ys_many = _call(func, xs)
+    ys, ys_tuple = _call(func, xs)
     vs = _vectors(v, ys, "vjp")
-    used = [(y, w) for y, w in zip(ys, vs, strict=True) if y._rg]
-    grads: Any = (None,) * len(xs)
-    if used:
-        grads = grad([y for y, _ in used], xs, [w for _, w in used], create_graph=create_graph, allow_unused=True)
-    return (_done(ys, ys_many, create_graph), _done(_zero_like(xs, grads, strict), many, create_graph))
+    grads = _weighted_grad(ys, vs, xs, create_graph)
+    return (_done(ys, ys_tuple, create_graph), _done(_zero_like(xs, grads, strict), is_tuple, create_graph))
 
 
 @_with_grad
-def jvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def jvp(
+    func: Fn,
+    inputs: Tensor | Sequence[Tensor],
+    v: Tensor | Sequence[Tensor] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """(outputs, J v): the change of the outputs along v, by differentiating vjp in its vector.
 
     >>> votive.autograd.functional.jvp(lambda x: x * x, votive.tensor(3.0), votive.tensor(2.0))
@@ -108,23 +133,17 @@ def jvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict
     xs, _ = _tuple(inputs, "inputs")
     xs = _fresh(xs, create_graph)
     vs = _vectors(v, xs, "jvp")
-    ys, ys_many = _call(func, xs)
+    ys, ys_tuple = _call(func, xs)
     dummies = tuple(F.zeros_like(y).requires_grad_() for y in ys)
-    used = [(y, w) for y, w in zip(ys, dummies, strict=True) if y._rg]
-    back: Any = (None,) * len(xs)
-    if used:
-        back = grad([y for y, _ in used], xs, [w for _, w in used], create_graph=True, allow_unused=True)
-    pairs = [(b, w) for b, w in zip(back, vs, strict=True) if b is not None and b._rg]
-    out: Any = (None,) * len(ys)
-    if pairs:
-        out = grad([b for b, _ in pairs], dummies, [w for _, w in pairs], create_graph=create_graph, allow_unused=True)
-    return _done(ys, ys_many, create_graph), _done(_zero_like(ys, out, strict), ys_many, create_graph)
+    back = _weighted_grad(ys, dummies, xs, True)
+    out = _weighted_grad(back, vs, dummies, create_graph)
+    return _done(ys, ys_tuple, create_graph), _done(_zero_like(ys, out, strict), ys_tuple, create_graph)
 
 
 @_with_grad
 def jacobian(
     func: Fn,
-    inputs: Any,
+    inputs: Tensor | Sequence[Tensor],
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
@@ -138,17 +157,15 @@ def jacobian(
     """
     if strategy != "reverse-mode":
         raise NotImplementedError("jacobian: only strategy='reverse-mode' is available.")
-    xs, many = _tuple(inputs, "inputs")
+    xs, is_tuple = _tuple(inputs, "inputs")
     xs = _fresh(xs, create_graph)
-    ys, ys_many = _call(func, xs)
+    ys, ys_tuple = _call(func, xs)
     rows = []
     for y in ys:
         flat = F.reshape(y, (-1,))
         parts: list[list[Any]] = [[] for _ in xs]
         for j in range(flat.numel()):
-            got: Any = (None,) * len(xs)
-            if y._rg:
-                got = grad(flat[j], xs, retain_graph=True, create_graph=create_graph, allow_unused=True)
+            got = _gradient(flat[j], xs, retain_graph=True, create_graph=create_graph)
             for k, g in enumerate(_zero_like(xs, got, strict)):
                 parts[k].append(g)
         row = []
@@ -156,12 +173,12 @@ def jacobian(
             shape = (*y.shape, *x.shape)
             stacked = F.reshape(F.stack(p), shape) if p else F.zeros(shape, dtype=x.dtype)
             row.append(stacked if create_graph else stacked.detach())
-        rows.append(tuple(row) if many else row[0])
-    return tuple(rows) if ys_many else rows[0]
+        rows.append(tuple(row) if is_tuple else row[0])
+    return tuple(rows) if ys_tuple else rows[0]
 
 
 def _scalar(func: Fn) -> Fn:
-    def run(*xs: Any) -> Any:
+    def run(*xs: Tensor) -> Any:
         y = func(*xs)
         if not isinstance(y, state.tensor) or y.numel() != 1:
             raise RuntimeError("the function must return a Tensor with a single element.")
@@ -173,7 +190,7 @@ def _scalar(func: Fn) -> Fn:
 @_with_grad
 def hessian(
     func: Fn,
-    inputs: Any,
+    inputs: Tensor | Sequence[Tensor],
     create_graph: bool = False,
     strict: bool = False,
     vectorize: bool = False,
@@ -185,60 +202,58 @@ def hessian(
     tensor([[ 6.,  0.],
             [ 0., 12.]])
     """
-    _, many = _tuple(inputs, "inputs")
+    _, is_tuple = _tuple(inputs, "inputs")
     value = _scalar(func)
 
-    def gradient(*xs: Any) -> Any:
-        ys = value(*xs)
-        got: Any = (None,) * len(xs)
-        if ys._rg:
-            got = grad(ys, xs, create_graph=True, allow_unused=True)
-        full = _zero_like(xs, got, strict)
-        return tuple(full) if many else full[0]
+    def gradient(*xs: Tensor) -> Any:
+        full = _zero_like(xs, _gradient(value(*xs), xs, create_graph=True), strict)
+        return tuple(full) if is_tuple else full[0]
 
     return jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
 
 
 @_with_grad
-def vhp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def vhp(
+    func: Fn,
+    inputs: Tensor | Sequence[Tensor],
+    v: Tensor | Sequence[Tensor] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """(output, v^T H) for a scalar function.
 
     >>> votive.autograd.functional.vhp(lambda x: x * x * x, votive.tensor(2.0), votive.tensor(1.0))
     (tensor(8.), tensor(12.))
     """
-    xs, many = _tuple(inputs, "inputs")
+    xs, is_tuple = _tuple(inputs, "inputs")
     xs = _fresh(xs, create_graph)
     vs = _vectors(v, xs, "vhp")
     y = _scalar(func)(*xs)
-    first: Any = (None,) * len(xs)
-    if y._rg:
-        first = grad(y, xs, create_graph=True, allow_unused=True)
-    pairs = [(g, w) for g, w in zip(first, vs, strict=True) if g is not None and g._rg]
-    out: Any = (None,) * len(xs)
-    if pairs:
-        out = grad([g for g, _ in pairs], xs, [w for _, w in pairs], create_graph=create_graph, allow_unused=True)
-    return _done((y,), False, create_graph), _done(_zero_like(xs, out, strict), many, create_graph)
+    out = _weighted_grad(_gradient(y, xs, create_graph=True), vs, xs, create_graph)
+    return _done((y,), False, create_graph), _done(_zero_like(xs, out, strict), is_tuple, create_graph)
 
 
 @_with_grad
-def hvp(func: Fn, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+def hvp(
+    func: Fn,
+    inputs: Tensor | Sequence[Tensor],
+    v: Tensor | Sequence[Tensor] | None = None,
+    create_graph: bool = False,
+    strict: bool = False,
+) -> tuple[Any, Any]:
     """(output, H v) for a scalar function.
 
     >>> votive.autograd.functional.hvp(lambda x: x * x * x, votive.tensor(2.0), votive.tensor(1.0))
     (tensor(8.), tensor(12.))
     """
-    _, many = _tuple(inputs, "inputs")
+    _, is_tuple = _tuple(inputs, "inputs")
     value = _scalar(func)
 
-    def gradient(*xs: Any) -> Any:
-        y = value(*xs)
-        got: Any = (None,) * len(xs)
-        if y._rg:
-            got = grad(y, xs, create_graph=True, allow_unused=True)
-        return tuple(_zero_like(xs, got, strict))
+    def gradient(*xs: Tensor) -> Any:
+        return tuple(_zero_like(xs, _gradient(value(*xs), xs, create_graph=True), strict))
 
     xs, _ = _tuple(inputs, "inputs")
     _, out = jvp(gradient, inputs, v, create_graph, False)
     with_value = value(*_fresh(xs, create_graph))
     out = out if isinstance(out, tuple) else (out,)
-    return _done((with_value,), False, create_graph), (tuple(out) if many else out[0])
+    return _done((with_value,), False, create_graph), (tuple(out) if is_tuple else out[0])

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..dispatch import state
 from ..ops.registry import F
 from .engine import grad
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+
+Table = np.ndarray[Any, Any]
 
 
 class GradcheckError(RuntimeError):
@@ -20,17 +26,17 @@ class GradcheckError(RuntimeError):
     """
 
 
-def _outputs(fn: Callable[..., Any], inputs: Any) -> list[Any]:
+def _outputs(fn: Callable[..., Any], inputs: Tensor | Sequence[Any]) -> list[Any]:
     out = fn(*inputs)
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
     return [o for o in outs if isinstance(o, state.tensor) and o._spec.dtype.is_inexact]
 
 
-def _values(t: Any) -> np.ndarray[Any, Any]:
+def _values(t: Tensor) -> Table:
     return np.array(t.detach().numpy(force=True))
 
 
-def _writer(x: Any) -> Callable[[Any, Any], None]:
+def _writer(x: Tensor) -> Callable[[Any, Any], None]:
     """What sets one element of a tensor, wherever it lies."""
     if x.is_cpu:
         array: Any = x.detach().numpy()
@@ -39,7 +45,7 @@ def _writer(x: Any) -> Callable[[Any, Any], None]:
     return lambda index, value: memory.__setitem__(index, value.item())
 
 
-def _numeric(fn: Any, inputs: Any, x: Any, eps: float) -> list[np.ndarray[Any, Any]]:
+def _numeric(fn: Callable[..., Any], inputs: Tensor | Sequence[Any], x: Tensor, eps: float) -> list[Table]:
     """Columns of the Jacobian by x: d(output)/d(x_j), and for complex x along i as well."""
     flat, write = _values(x), _writer(x)
     steps = [eps] + ([1j * eps] if x.dtype.is_complex else [])
@@ -66,7 +72,7 @@ def _numeric(fn: Any, inputs: Any, x: Any, eps: float) -> list[np.ndarray[Any, A
     return result
 
 
-def _analytic(out: Any, x: Any, create_graph: bool) -> np.ndarray[Any, Any]:
+def _analytic(out: Tensor, x: Tensor, create_graph: bool) -> Table:
     """The same table from backward: one pass per output element and per direction."""
     flat = F.reshape(out, (-1,))
     directions = [1.0] + ([1j] if out.dtype.is_complex else [])
@@ -85,7 +91,7 @@ def _analytic(out: Any, x: Any, create_graph: bool) -> np.ndarray[Any, Any]:
 
 def gradcheck(
     func: Callable[..., Any],
-    inputs: Any,
+    inputs: Tensor | Sequence[Any],
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,
@@ -134,19 +140,19 @@ def gradcheck(
     return True
 
 
-def _same_again(k: int, first: Any, second: Any, tol: float) -> None:
+def _same_again(k: int, first: Table, second: Table, tol: float) -> None:
     if not np.allclose(first, second, rtol=0, atol=tol, equal_nan=True):
         raise GradcheckError(
             f"gradcheck: backward of output {k} gave two results in two runs that differ by more than nondet_tol={tol}."
         )
 
 
-def _compare(k: int, out: Any, x: Any, analytic: Any, numeric: Any, atol: float, rtol: float) -> None:
+def _compare(k: int, out: Tensor, x: Tensor, analytic: Table, numeric: Table, atol: float, rtol: float) -> None:
     """Both tables as real Jacobians: (re, im) of the output against (re, im) of the input."""
     if out.numel() == 0 or x.numel() == 0:
         return
 
-    def split(a: Any) -> Any:
+    def split(a: Table) -> Any:
         return [a.real, a.imag]
 
     want, got = [], []
@@ -167,8 +173,8 @@ def _compare(k: int, out: Any, x: Any, analytic: Any, numeric: Any, atol: float,
 
 def gradgradcheck(
     func: Callable[..., Any],
-    inputs: Any,
-    grad_outputs: Any = None,
+    inputs: Tensor | Sequence[Any],
+    grad_outputs: Tensor | Sequence[Tensor] | None = None,
     *,
     eps: float = 1e-6,
     atol: float = 1e-5,

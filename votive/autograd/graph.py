@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..core.errors import AutogradError
 from ..core.layout import Spec
 from ..core.mode import mode
 from ..dispatch import Plan, make
 from ..ops.registry import Op
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 sequence = itertools.count()
 _new = object.__new__
@@ -28,7 +31,7 @@ class Edge:
 
     __slots__ = ("node", "nr")
 
-    def __init__(self, node: Any, nr: int) -> None:
+    def __init__(self, node: BaseNode, nr: int) -> None:
         self.node, self.nr = node, nr
 
 
@@ -42,7 +45,7 @@ class Saved:
     version: int
 
 
-def save(tensor: Any, is_out: int = -1) -> Saved:
+def save(tensor: Tensor, is_out: int = -1) -> Saved:
     """Keep a value; `is_out` is the position of a result among the node's outputs."""
     if tensor._inference:
         _refuse_inference()
@@ -78,16 +81,6 @@ def unpacked(s: Saved) -> Any:
             "as floating point or complex."
         )
     return t
-
-
-def save_plainly(tensor: Any) -> Saved:
-    """`save` for an input when no hooks are set."""
-    if tensor._inference:
-        _refuse_inference()
-    s = _new(Saved)
-    s.version = tensor._storage.version
-    s.tensor = tensor
-    return s
 
 
 def _refuse_inference() -> NoReturn:
@@ -177,7 +170,7 @@ class Handle:
 _hook_ids = itertools.count()
 
 
-def _add_hook(owner: Any, slot: str, fn: Callable[..., Any]) -> Handle:
+def _add_hook(owner: object, slot: str, fn: Callable[..., Any]) -> Handle:
     hooks = getattr(owner, slot, None)
     if hooks is None:
         hooks = {}
@@ -190,7 +183,7 @@ def _add_hook(owner: Any, slot: str, fn: Callable[..., Any]) -> Handle:
 class AccumulateGrad(BaseNode):
     """Stands for a leaf in `next_functions`."""
 
-    def __init__(self, variable: Any) -> None:
+    def __init__(self, variable: Tensor) -> None:
         self.variable = variable
         self.edges = ()
         self.seq = -1
@@ -202,7 +195,7 @@ class _OfRecipe:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __get__(self, node: Any, owner: Any = None) -> Any:
+    def __get__(self, node: Any, owner: object | None = None) -> Any:
         return getattr(node.recipe, self.name)
 
 
@@ -283,7 +276,7 @@ class Node(BaseNode):
             self.kept = None
 
 
-def where_recorded(node: Any) -> str:
+def where_recorded(node: BaseNode) -> str:
     text = f" In module {node.module_path!r}." if node.module_path else ""
     if node.trace:
         text += "\nThe forward call that recorded it:\n" + "".join(node.trace)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.mode import mode
-from ..dispatch import refresh_hooks
+from ..dispatch import refresh
 
 
 class _Switch:
@@ -44,7 +44,7 @@ class _Switch:
             return self._wrap_generator(fn)
 
         @functools.wraps(fn)
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: object, **kwargs: object) -> Any:
             with self._again():
                 return fn(*args, **kwargs)
 
@@ -54,7 +54,7 @@ class _Switch:
         """The switch holds while the generator's body runs, not while it is suspended."""
 
         @functools.wraps(fn)
-        def run(*args: Any, **kwargs: Any) -> Any:
+        def run(*args: object, **kwargs: object) -> Any:
             with self._again():
                 gen = fn(*args, **kwargs)
             send: Any = None
@@ -88,12 +88,12 @@ class no_grad(_Switch):
     False
     """
 
-    def __new__(cls, fn: Any = None) -> Any:
+    def __new__(cls, fn: Callable[..., Any] | None = None) -> Any:
         made = super().__new__(cls)
         made._saved = []
         return made if fn is None else made(fn)
 
-    def __init__(self, fn: Any = None) -> None:
+    def __init__(self, fn: Callable[..., Any] | None = None) -> None:
         super().__init__()
 
     def _enter(self) -> None:
@@ -151,7 +151,7 @@ class inference_mode(_Switch):
     True
     """
 
-    def __new__(cls, mode: Any = True) -> Any:
+    def __new__(cls, mode: bool | Callable[..., Any] = True) -> Any:
         made = super().__new__(cls)
         if isinstance(mode, bool):
             return made
@@ -166,11 +166,11 @@ class inference_mode(_Switch):
         mode.inference = self._flag
         mode.grad = not self._flag
         if self._flag:
-            refresh_hooks(+1)
+            refresh(+1)
 
     def __exit__(self, *exc: object) -> None:
         if self._flag:
-            refresh_hooks(-1)
+            refresh(-1)
         super().__exit__(*exc)
 
     def _again(self) -> _Switch:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from ..core.errors import MissingGradientError
 from ..core.layout import Spec
-from ..dispatch import Plan
+from ..dispatch import Plan, PointwisePlan
 from ..formula import NotDifferentiable
 from ..ops.registry import F, Op, formula_op
 from .graph import Node, flat_names, sources
@@ -18,7 +19,6 @@ class Recipe:
 
     plan: Plan
     outs: tuple[Spec, ...] | None
-    inexact: bool  # whether the result can carry a gradient at all
     slots: tuple[tuple[Any, int], ...]  # the kept values: key, and where it is found
     sources: dict[str, tuple[str, Any]]  # how rules get arguments by name
     carries: tuple[bool, ...] | None  # per output: whether it can carry a gradient
@@ -29,7 +29,7 @@ class Recipe:
 class FormulaRecipe(Recipe):
     """Backward of a formula: one derived formula per needed input."""
 
-    def __init__(self, plan: Plan, mask: tuple[bool, ...]) -> None:
+    def __init__(self, plan: PointwisePlan, mask: tuple[bool, ...]) -> None:
         formula = plan.formula
         self.mask = mask
         self.zero: list[Spec | None] = []  # needed inputs whose gradient is zero everywhere
@@ -80,7 +80,7 @@ class FormulaRecipe(Recipe):
             if op is None:  # the gradient is g itself
                 out.append(g)
             elif any(hasattr(v, "_spec") for v in values):
-                out.append(Op.call(op, tuple(values)))
+                out.append(Op.apply(op, tuple(values)))
             else:
                 out.append(None)
         return tuple(out)
@@ -91,7 +91,7 @@ def zeros(spec: Spec) -> Any:
     return F.zeros(spec.shape, dtype=spec.dtype, device=spec.device)
 
 
-def _backward_op(plan: Plan, name: str) -> Any:
+def _backward_op(plan: PointwisePlan, name: str) -> Any:
     """(operator, argument sources) of the gradient by one input, or None when it is zero."""
     formula = plan.formula
     grad = formula.gradient(name, plan.is_complex)
@@ -106,7 +106,7 @@ def _backward_op(plan: Plan, name: str) -> Any:
     return (cache[key][0], grad.params)
 
 
-def _read_names(fn: Any) -> set[str]:
+def _read_names(fn: Callable[..., Any]) -> set[str]:
     """Every attribute name a rule's code reads, nested functions included."""
     names: set[str] = set()
     codes = [fn.__code__] if hasattr(fn, "__code__") else []
@@ -234,10 +234,11 @@ def _carries(plan: Plan) -> tuple[bool, ...] | None:
 def recipe_for(plan: Plan, mask: tuple[bool, ...]) -> Any:
     recipe = plan.recipes.get(mask)
     if recipe is None:
-        derived = plan.formula is not None and plan.op.grad is None
-        recipe = FormulaRecipe(plan, mask) if derived else RuleRecipe(plan, mask)
+        if isinstance(plan, PointwisePlan) and plan.op.grad is None:
+            recipe = FormulaRecipe(plan, mask)
+        else:
+            recipe = RuleRecipe(plan, mask)
         recipe.plan, recipe.outs = plan, plan.outs
-        recipe.inexact = plan.out is not None and plan.out.dtype.is_inexact
         recipe.sources = sources(plan)
         recipe.slots, recipe.carries = _slots(plan, recipe.keep), _carries(plan)
         plan.recipes[mask] = recipe

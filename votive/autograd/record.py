@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import traceback
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.cpu.native.loader import module as native
 from ..core.mode import Ever, mode
 from ..dispatch import Plan
-from .graph import BaseNode, Edge, Node, Saved, save, save_plainly, sequence
+from .graph import BaseNode, Edge, Node, Saved, save, sequence
 from .recipes import recipe_for
 from .views import edge_of, rebase
 
-__all__ = ["edge_of", "needs_self", "note_context", "rebase", "record", "record_inplace", "record_one", "record_pair"]
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+__all__ = ["edge_of", "needs_self", "note_context", "rebase", "record", "record_inplace"]
 _new = object.__new__
 
 
@@ -36,7 +39,7 @@ def note_context(node: BaseNode) -> None:
 def _node(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...]) -> Node:
     flat = _inputs(values)
     mask = tuple([getattr(v, "_rg", False) for v in flat])
-    recipe = recipe_for(plan, mask)
+    recipe = plan.recipes.get(mask) or recipe_for(plan, mask)
     node = _new(Node)
     node.recipe = recipe
     node.edges = tuple([edge_of(v) if m else None for v, m in zip(flat, mask, strict=True)])
@@ -75,60 +78,6 @@ def record(plan: Plan, values: tuple[Any, ...], out: Any) -> None:
             node.kept[key] = save(outs[key[1]], key[1])  # type: ignore[index]
 
 
-def record_pair(plan: Plan, a: Any, b: Any, out: Any) -> None:
-    """`record` for two tensors and an elementwise operator, spelled out because it is so
-    frequent.
-    """
-    ra, rb = a._rg, b._rg
-    try:
-        recipe = plan.recipes[ra, rb]
-    except KeyError:
-        recipe = recipe_for(plan, (ra, rb))
-    node = _new(Node)
-    node.recipe = recipe
-    node.edges = (
-        None if not ra else a._edge or a if a._base is None else edge_of(a),
-        None if not rb else b._edge or b if b._base is None else edge_of(b),
-    )
-    node.seq = next(sequence)
-    if recipe.inexact:
-        out._rg = True
-        out._edge = node
-    special = Ever.noted and mode.noted
-    if recipe.keep:
-        node.kept = kept = {}
-        keep = save if special else save_plainly
-        first = plan.formula.params[0]
-        for key in recipe.keep:
-            if key.__class__ is tuple:
-                kept[key] = save(out, 0)
-            else:
-                kept[key] = keep(a if key == first else b)
-    if special:
-        note_context(node)
-
-
-def record_one(plan: Plan, x: Any, out: Any) -> None:
-    """`record` for one tensor and an elementwise operator."""
-    try:
-        recipe = plan.recipes[True,]
-    except KeyError:
-        recipe = recipe_for(plan, (True,))
-    node = _new(Node)
-    node.recipe = recipe
-    node.edges = (x._edge or x if x._base is None else edge_of(x),)
-    node.seq = next(sequence)
-    if recipe.inexact:
-        out._rg = True
-        out._edge = node
-    if recipe.keep:
-        node.kept = kept = {}
-        for key in recipe.keep:
-            kept[key] = save(out, 0) if key.__class__ is tuple else save(x)
-    if Ever.noted and mode.noted:
-        note_context(node)
-
-
 def needs_self(plan: Plan, values: tuple[Any, ...]) -> bool:
     """Whether backward of an in-place call reads the old value of its first argument."""
     flat = _inputs(values)
@@ -138,7 +87,7 @@ def needs_self(plan: Plan, values: tuple[Any, ...]) -> bool:
     return plan.op.schema.args[0].name in recipe_for(plan, mask).keep
 
 
-def record_inplace(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...], x: Any) -> None:
+def record_inplace(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...], x: Tensor) -> None:
     """Make `x`, just overwritten, the result of a node; through a view, its base too."""
     node = _node(plan, values, kept)
     node.grad_specs = (x._spec,)
@@ -147,8 +96,6 @@ def record_inplace(plan: Plan, values: tuple[Any, ...], kept: tuple[Any, ...], x
         if key.__class__ is tuple and key[0] == "out":
             node.kept[key] = save(x, 0)  # type: ignore[index]
 
-
-record_inplace.needs_self = needs_self  # type: ignore[attr-defined]
 
 if native is not None:
     # Usual calls are recorded there; what is unusual comes back to `record`.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.mode import mode
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 class saved_tensors_hooks:
@@ -40,7 +43,7 @@ class save_on_cpu(saved_tensors_hooks):
     """
 
     def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
-        def pack(t: Any) -> tuple[Any, Any]:
+        def pack(t: Tensor) -> tuple[Any, Any]:
             if not pin_memory or t.device.type != device_type:
                 return t.device, t.cpu()
             kept = t.new_empty(t.shape, device="cpu", pin_memory=True)

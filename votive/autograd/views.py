@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.mode import mode
 from ..ops.registry import OPS, F, Op
 from .graph import BaseNode, sequence
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def edge_of(t: Any) -> Any:
+
+def edge_of(t: Tensor) -> Any:
     """Where a gradient for `t` goes: a node output, the leaf itself, or nowhere."""
     if not t._rg:
         return None
@@ -21,7 +24,7 @@ def edge_of(t: Any) -> Any:
 class CopySlices(BaseNode):
     """Backward of an in-place write through a view, seen from the base."""
 
-    def __init__(self, base: Any, chain: tuple[Any, ...], inner: BaseNode, base_edge: Any) -> None:
+    def __init__(self, base: Tensor, chain: tuple[Any, ...], inner: BaseNode, base_edge: Any) -> None:
         self.chain, self.inner = chain, inner
         # The first edge of `inner` led to the view's old value; here it leads to the old base.
         self.edges = (base_edge, *inner.edges[1:])
@@ -51,33 +54,33 @@ class CopySlices(BaseNode):
         self.inner.release()
 
 
-def replay(chain: tuple[Any, ...], x: Any) -> Any:
+def replay(chain: tuple[Any, ...], x: Tensor) -> Tensor:
     """Apply the same view operators to another tensor of the base's shape.
 
     A step is a plan, or the name of an operator with its arguments.
     """
     for step in chain:
         if step.__class__ is tuple:
-            x = Op.call(OPS[step[0]], (x, *step[1:]))
+            x = Op.apply(OPS[step[0]], (x, *step[1:]))
         else:
-            x = Op.call(step.op, (x, *step.static[1:]))
+            x = Op.apply(step.op, (x, *step.static[1:]))
     return x
 
 
-def rebase(x: Any, node: BaseNode) -> None:
+def rebase(x: Tensor, node: BaseNode) -> None:
     """Let `x` (and its base, if it is a view) come from `node` from now on."""
     base = x._base
     if base is None:
         _keep_retaining(x, node)
         x._rg, x._edge = True, node
-        _tell_views(x)
+        _mark_views(x)
         return
     slices = CopySlices(base, x._chain, node, edge_of(base))
     base._rg, base._edge = True, slices
-    _tell_views(base)
+    _mark_views(base)
 
 
-def _keep_retaining(x: Any, node: BaseNode) -> None:
+def _keep_retaining(x: Tensor, node: BaseNode) -> None:
     """`retain_grad` asks for the gradient of the newest value, so it moves to the new node."""
     edge = x._edge
     retained = edge.node.retained if edge is not None else None
@@ -85,14 +88,14 @@ def _keep_retaining(x: Any, node: BaseNode) -> None:
         node.retained = {**(node.retained or {}), 0: retained.pop(edge.nr)}
 
 
-def _tell_views(base: Any) -> None:
+def _mark_views(base: Tensor) -> None:
     """Views of a base that now requires grad require it too; their edges are renewed when used."""
     base._rebased += 1
     for view in base._live_views():
         view._rg = True
 
 
-def refresh_view(x: Any) -> None:
+def refresh_view(x: Tensor) -> None:
     """After its base was written in place, a view's history is the view operators on the base."""
     base = x._base
     if x._seen == base._rebased or not base._rg:

@@ -1,36 +1,65 @@
 """The kernel table and what a device must offer. Knows operator names, not operators.
 
-A row says: this function serves this operator on this device, when `accepts` agrees, ahead of rows
-with lower priority. Rows can be added at run time.
+A row serves an operator on a device when it accepts the request, ahead of rows with lower priority. Rows can be added
+at run time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..core.device import present, unknown
 from ..core.errors import CudaError, MissingKernelError
 from ..core.layout import Spec
 from ..core.storage import Storage
 
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+
 
 @dataclass(frozen=True)
-class Row:
-    """One kernel. `widen`: half types arrive as float32. `into`: writes into arrays given as
-    `out=`. A row with label "native" arranges the arguments of `kernel` once per plan instead.
+class Request:
+    """What a kernel is asked for: an operator on given layouts."""
+
+    op: str
+    args: tuple[Any, ...]  # in schema order: static arguments as they are, None where runtime ones go
+    slots: tuple[int, ...]  # positions of the runtime arguments
+    values: tuple[Any, ...]  # their specs; types of numbers, tuples of specs, None
+    specs: tuple[Spec, ...]  # of all tensors among them
+    outs: tuple[Spec, ...] | None  # of the results; None when they depend on the data
+    single: bool  # one result, not a tuple
+    backend: Any
+
+
+class Bound(NamedTuple):
+    """A kernel bound to a request: compute(*values) -> ((storage, data, spec), ...), and into(values, out data) if it
+    can write over existing memory.
     """
+
+    compute: Callable[..., tuple[Any, ...]]
+    into: Callable[[Any, Any], None] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """One kernel of the table. Backends derive their kinds of rows from it."""
 
     op: str
     device: str
     fn: Callable[..., Any]
     priority: int = 0
-    accepts: Callable[..., bool] | None = None
-    widen: bool = True
-    into: bool = False
     label: str = "reference"
-    kernel: str = ""  # of a native row: the name of its C++ function
+    takes: Callable[..., bool] | None = None  # of the specs of its tensors: whether it serves them
+    kernel: str = ""  # the name of its C++ function, if that is what it leads to
+
+    def accepts(self, request: Request) -> bool:
+        """Whether it serves these inputs."""
+        return self.takes is None or self.takes(*request.specs)
+
+    def bind(self, request: Request) -> Bound | None:
+        """The kernel for these arguments, or None to refuse them."""
+        raise NotImplementedError
 
 
 TABLE: dict[tuple[str, str], list[Row]] = {}
@@ -40,11 +69,17 @@ MUTATES: dict[str, Callable[[], frozenset[int]]] = {}
 listeners: list[Callable[[str], None]] = []
 
 
-def kernel(op: str, device: str = "cpu", **options: Any) -> Callable[[Any], Any]:
+# How a plain function of a device's data becomes a row, by device: (op=, device=, fn=, ...) -> row.
+FUNCTION_ROWS: dict[str, Callable[..., Row]] = {}
+
+
+def kernel(
+    op: str, device: str = "cpu", *, accepts: Callable[..., bool] | None = None, **options: Any
+) -> Callable[[Fn], Fn]:
     """Register the decorated function as a kernel row."""
 
-    def register(fn: Any) -> Any:
-        add_row(Row(op, device, fn, **options))
+    def register(fn: Fn) -> Fn:
+        add_row(FUNCTION_ROWS[device](op=op, device=device, fn=fn, takes=accepts, **options))
         return fn
 
     return register
@@ -92,15 +127,17 @@ def has_own(op: str, device: str) -> bool:
     return any(row.label in OWN and row.label not in switched_off for row in TABLE.get((op, device), ()))
 
 
-def candidates(op: str, device: str, specs: list[Spec]) -> Iterator[Row]:
-    """The rows that accept these inputs, best first; an error when none is left."""
-    rows = TABLE.get((op, device), ())
+def bind(device: str, request: Request) -> tuple[Row, Bound]:
+    """The best row that serves a request, and its kernel; an error when there is none."""
+    rows = TABLE.get((request.op, device), ())
     for row in rows:
-        if row.label not in switched_off and (row.accepts is None or row.accepts(*specs)):
-            yield row
-    have = sorted({d for (name, d) in TABLE if name == op})
-    why = f"its kernels refuse {specs}" if rows else f"kernels exist for: {have or 'no device'}"
-    raise MissingKernelError(f"{op.lstrip('_')}: no kernel for device '{device}'; {why}.")
+        if row.label not in switched_off and row.accepts(request):
+            bound = row.bind(request)
+            if bound is not None:
+                return row, bound
+    have = sorted({d for (name, d) in TABLE if name == request.op})
+    why = f"its kernels refuse {list(request.specs)}" if rows else f"kernels exist for: {have or 'no device'}"
+    raise MissingKernelError(f"{request.op.lstrip('_')}: no kernel for device '{device}'; {why}.")
 
 
 class Backend(Protocol):
@@ -117,27 +154,10 @@ class Backend(Protocol):
 
     def pointwise(
         self, formula: Any, names: list[str], roles: list[Any], inputs: list[Any], out: Spec, empty: Any
-    ) -> tuple[Any, Any]:
-        """Two functions: compute(*values) -> (storage, data), and into(values, out data).
+    ) -> Bound:
+        """compute(*values) -> (storage, data), and into(values, out data).
 
         A storage of None means: the data is the whole of its memory, wrap it when needed.
-        """
-
-    def bind(
-        self,
-        backend: Any,
-        row: Row,
-        template: list[Any],
-        slots: list[int],
-        values: tuple[Any, ...],
-        specs: list[Spec],
-        outs: tuple[Spec, ...] | None,
-        single: bool,
-    ) -> tuple[Any, Any] | None:
-        """The same for a structured kernel: compute gives ((storage, data, spec), ...).
-
-        `values` are the specs of the runtime arguments in order, `specs` those of their tensors.
-        None when the row refuses these arguments.
         """
 
     def copy(self, out: Any, data: Any) -> None:

@@ -7,10 +7,14 @@ lower category changes the result only when its kind (bool < int < float < compl
 from __future__ import annotations
 
 from functools import reduce
+from typing import TYPE_CHECKING
 
 from . import dtype as dt
 from .dtype import BOOL, COMPLEX, FLOAT, INT, dtype
 from .errors import DtypeError
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
 
 _SIGNED_BY_SIZE = {1: dt.int8, 2: dt.int16, 4: dt.int32, 8: dt.int64}
 
@@ -101,7 +105,7 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     return not (from_.category == INT and to.category == BOOL)
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeIs[bool | int | float | complex]:
     """Whether `value` is a plain number (Python or NumPy scalar)."""
     import numpy as np
 

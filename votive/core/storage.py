@@ -67,7 +67,7 @@ class Storage:
         return self.device_type == "cpu" and memory.is_pinned(self.data_ptr())
 
 
-class Apart(Storage):
+class AliasStorage(Storage):
     """The memory of another storage with a version of its own: what is written through it is not
     noticed by backward. The rest is the other's.
     """

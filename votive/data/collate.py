@@ -22,7 +22,7 @@ CollateMap = dict[type | tuple[type, ...], Callable[..., Any]]
 _NO_NUMBERS = "SUO"
 
 
-def default_convert(data: Any) -> Any:
+def default_convert(data: object) -> Any:
     """NumPy arrays inside `data` become tensors; everything else stays.
 
     >>> votive.utils.data.default_convert({"a": np.array([1, 2]), "b": "text"})
@@ -35,7 +35,7 @@ def default_convert(data: Any) -> Any:
     return mapped(default_convert, data)
 
 
-def mapped(fn: Callable[[Any], Any], data: Any) -> Any:
+def mapped(fn: Callable[[Any], Any], data: object) -> Any:
     """`data` with `fn` applied to the members of its outermost container.
 
     Anything that is no container, or text, stays. Tuples become lists, as in torch.
@@ -77,7 +77,7 @@ def _sequence_like(like: Any, items: list[Any]) -> Any:
         return items
 
 
-def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     """Collate with a table of functions by type of element: first the exact type, then its bases.
 
     >>> from votive.utils.data.collate import collate
@@ -92,7 +92,7 @@ def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
         if isinstance(first, kind):
             return fn(batch, collate_fn_map=collate_fn_map)
 
-    def inner(members: Any) -> Any:
+    def inner(members: Sequence[Any]) -> Any:
         return collate(members, collate_fn_map=collate_fn_map)
 
     if isinstance(first, Mapping):
@@ -108,11 +108,11 @@ def collate(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
     raise TypeError(_refusal(type(first)))
 
 
-def _refusal(found: Any) -> str:
+def _refusal(found: object) -> str:
     return f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {found}"
 
 
-def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     """Stack tensors along a new first dimension.
 
     >>> votive.utils.data.collate.collate_tensor_fn([votive.zeros(2), votive.ones(2)])
@@ -122,7 +122,7 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -
     return F.stack(list(batch), 0)
 
 
-def collate_numpy_array_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     """Stack NumPy arrays into a tensor.
 
     >>> collate = votive.utils.data.collate
@@ -134,7 +134,7 @@ def collate_numpy_array_fn(batch: Any, *, collate_fn_map: CollateMap | None = No
     return collate([as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
 
 
-def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_numpy_scalar_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     """NumPy numbers as one tensor.
 
     >>> votive.utils.data.collate.collate_numpy_scalar_fn([np.int32(1), np.int32(2)])
@@ -143,7 +143,7 @@ def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: CollateMap | None = N
     return as_tensor(batch)
 
 
-def collate_float_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_float_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     """Python floats as a float64 tensor.
 
     >>> votive.utils.data.collate.collate_float_fn([0.5])
@@ -152,7 +152,7 @@ def collate_float_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) ->
     return F.tensor(batch, dtype=dt.float64)
 
 
-def collate_int_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_int_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     """Python integers or booleans as a tensor.
 
     >>> votive.utils.data.collate.collate_int_fn([1, 2])
@@ -161,7 +161,7 @@ def collate_int_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> A
     return F.tensor(batch)
 
 
-def collate_str_fn(batch: Any, *, collate_fn_map: CollateMap | None = None) -> Any:
+def collate_str_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
     """Text stays as it is.
 
     >>> votive.utils.data.collate.collate_str_fn(["a"])
@@ -181,7 +181,7 @@ default_collate_fn_map: CollateMap = {
 }
 
 
-def default_collate(batch: Any) -> Any:
+def default_collate(batch: Sequence[Any]) -> Any:
     """One batch from a list of samples: numbers and arrays are stacked, containers are kept.
 
     >>> votive.utils.data.default_collate([{"x": 1, "name": "a"}, {"x": 2, "name": "b"}])
@@ -190,7 +190,7 @@ def default_collate(batch: Any) -> Any:
     return collate(batch, collate_fn_map=default_collate_fn_map)
 
 
-def pinned(data: Any) -> Any:
+def pinned(data: object) -> Any:
     """`data` with everything that has a `pin_memory` method in page-locked memory."""
     pin = getattr(data, "pin_memory", None)
     if pin is not None:

@@ -10,16 +10,20 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..core.rng import Generator
 from ..cuda import is_available
 from .collate import default_collate, default_convert
-from .dataset import IterableDataset
+from .dataset import Indexed, IterableDataset
 from .iteration import InProcess, Iteration, Position, Share, WithWorkers
 from .pool import Pool
 from .randomness import bytes_of, get_random_state, kept_random_state, set_random_state
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 from .worker import Job
+
+if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
 
@@ -48,7 +52,7 @@ class DataLoader:
 
     def __init__(
         self,
-        dataset: Any,
+        dataset: Indexed | IterableDataset[Any],
         batch_size: int | None = 1,
         shuffle: bool | None = None,
         sampler: Iterable[Any] | None = None,
@@ -59,8 +63,8 @@ class DataLoader:
         drop_last: bool = False,
         timeout: float = 0,
         worker_init_fn: Callable[[int], Any] | None = None,
-        multiprocessing_context: Any = None,
-        generator: Any = None,
+        multiprocessing_context: BaseContext | str | None = None,
+        generator: Generator | None = None,
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
@@ -68,7 +72,7 @@ class DataLoader:
         in_order: bool = True,
     ) -> None:
         self._check_workers(num_workers, timeout, prefetch_factor, persistent_workers)
-        self.dataset = dataset
+        self.dataset: Any = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers and prefetch_factor is None else prefetch_factor
         self.pin_memory = pin_memory
@@ -94,7 +98,7 @@ class DataLoader:
         if collate_fn is None:
             collate_fn = default_convert if batch_sampler is None else default_collate
         self.collate_fn = collate_fn
-        self._length_told: int | None = None
+        self._reported_length: int | None = None
         self._pool: Pool | None = None
         self._position: Position | None = None
         self._resume: Position | None = None
@@ -111,18 +115,20 @@ class DataLoader:
         if timeout < 0:
             raise ValueError("timeout option should be non-negative")
         if num_workers == 0 and timeout:
-            raise ValueError(f"timeout={timeout} needs num_workers > 0; nobody waits without them.")
+            raise ValueError(f"timeout={timeout} needs num_workers > 0; without workers there is nothing to wait for.")
         if num_workers == 0 and prefetch_factor is not None:
             raise ValueError(
-                "prefetch_factor option could only be specified in multiprocessing; "
-                "let num_workers > 0, or leave prefetch_factor out."
+                "prefetch_factor option can only be specified in multiprocessing; "
+                "use num_workers > 0, or leave prefetch_factor out."
             )
         if prefetch_factor is not None and prefetch_factor < 0:
             raise ValueError("prefetch_factor option should be non-negative")
         if persistent and num_workers == 0:
             raise ValueError("persistent_workers option needs num_workers > 0")
 
-    def _check_sampling(self, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool) -> None:
+    def _check_sampling(
+        self, batch_size: int | None, shuffle: bool | None, sampler: object, batch_sampler: object, drop_last: bool
+    ) -> None:
         if self._iterable:
             given = {"shuffle": shuffle or None, "sampler": sampler, "batch_sampler": batch_sampler}
             for name, value in given.items():
@@ -153,10 +159,10 @@ class DataLoader:
         return self._context
 
     @multiprocessing_context.setter
-    def multiprocessing_context(self, context: Any) -> None:
+    def multiprocessing_context(self, context: BaseContext | str | None) -> None:
         self._context = self._checked_context(context)
 
-    def _checked_context(self, context: Any) -> Any:
+    def _checked_context(self, context: BaseContext | str | None) -> BaseContext | None:
         if context is None:
             return None
         import multiprocessing
@@ -193,11 +199,11 @@ class DataLoader:
         if self.num_workers > processors:
             warnings.warn(
                 f"This DataLoader will create {self.num_workers} worker processes in total, but "
-                f"only {processors} processors are there to run them; use fewer.",
+                f"only {processors} processors are available; use fewer workers.",
                 stacklevel=3,
             )
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         if self._initialized and name in _FIXED:
             raise ValueError(f"{name} attribute should not be set after {type(self).__name__} is initialized")
         super().__setattr__(name, value)
@@ -215,7 +221,7 @@ class DataLoader:
     def __len__(self) -> int:
         if not self._iterable:
             return len(self._index_sampler)
-        n = self._length_told = len(self.dataset)
+        n = self._reported_length = len(self.dataset)
         if self.batch_size is None:
             return n
         return n // self.batch_size if self.drop_last else math.ceil(n / self.batch_size)
@@ -224,8 +230,7 @@ class DataLoader:
         if self.pin_memory and not self._pins and not self._warned_of_pinning:
             self._warned_of_pinning = True
             warnings.warn(
-                "'pin_memory' argument is set as true but no accelerator is found, "
-                "then device pinned memory won't be used.",
+                "pin_memory=True has no effect: no accelerator was found, so batches stay in pageable memory.",
                 stacklevel=2,
             )
         resumed, self._resume = self._resume, None

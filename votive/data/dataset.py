@@ -10,14 +10,23 @@ import warnings
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
+from ..core.rng import Generator
 from ..ops.registry import F
 from ..random import default_generator
 from ..tensor import Tensor
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
+
+
+class Indexed(Protocol):
+    """What has samples by index and knows how many: a dataset, a list, an array."""
+
+    def __getitem__(self, index: Any, /) -> Any: ...
+
+    def __len__(self) -> int: ...
 
 
 class Dataset(Generic[T_co]):
@@ -34,7 +43,7 @@ class Dataset(Generic[T_co]):
     [tensor([0, 1, 4])]
     """
 
-    def __getitem__(self, index: Any) -> T_co:
+    def __getitem__(self, index: int) -> T_co:
         raise NotImplementedError("Subclasses of Dataset should implement __getitem__.")
 
     def __add__(self, other: Dataset[Any]) -> ConcatDataset:
@@ -44,7 +53,7 @@ class Dataset(Generic[T_co]):
 class IterableDataset(Dataset[T_co], Iterable[T_co]):
     """Samples as a stream: define `__iter__`.
 
-    Each worker of a loader has its own copy; `get_worker_info()` tells which part is its own.
+    Each worker of a loader has its own copy; `get_worker_info()` says which part is its own.
 
     >>> class Numbers(votive.utils.data.IterableDataset):
     ...     def __iter__(self):
@@ -70,7 +79,7 @@ class TensorDataset(Dataset[tuple[Any, ...]]):
             raise AssertionError("Size mismatch between tensors")
         self.tensors = tensors
 
-    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+    def __getitem__(self, index: int) -> tuple[Any, ...]:
         return tuple(t[index] for t in self.tensors)
 
     def _batch(self, indices: list[int]) -> list[Any]:
@@ -91,7 +100,7 @@ class StackDataset(Dataset[Any]):
 
     datasets: tuple[Any, ...] | dict[str, Any]
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Indexed, **kwargs: Indexed) -> None:
         if args and kwargs:
             raise ValueError("StackDataset takes datasets by position or by name, not both.")
         if not args and not kwargs:
@@ -110,7 +119,7 @@ class StackDataset(Dataset[Any]):
             return dict(zip(self.datasets, parts, strict=True))
         return tuple(parts)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int) -> Any:
         return self._assemble(d[index] for d in self._members())
 
     def __getitems__(self, indices: list[Any]) -> list[Any]:
@@ -197,7 +206,7 @@ class Subset(Dataset[T_co]):
     ['d', 'a']
     """
 
-    def __init__(self, dataset: Any, indices: Sequence[int]) -> None:
+    def __init__(self, dataset: Indexed, indices: Sequence[int]) -> None:
         self.dataset = dataset
         self.indices = indices
         kind = type(self)
@@ -209,7 +218,7 @@ class Subset(Dataset[T_co]):
                 "    return [self[i] for i in indices]"
             )
 
-    def __getitem__(self, idx: Any) -> Any:
+    def __getitem__(self, idx: int | list[int]) -> Any:
         if isinstance(idx, list):
             return self.dataset[[self.indices[i] for i in idx]]
         return self.dataset[self.indices[idx]]
@@ -224,7 +233,9 @@ class Subset(Dataset[T_co]):
         return len(self.indices)
 
 
-def random_split(dataset: Any, lengths: Sequence[int | float], generator: Any = default_generator) -> list[Subset[Any]]:
+def random_split(
+    dataset: Indexed, lengths: Sequence[float], generator: Generator | None = default_generator
+) -> list[Subset[Any]]:
     """Split into random, disjoint parts of the given lengths, or fractions that sum up to 1.
 
     What rounding down leaves of fractions goes to the first parts, one sample each.
@@ -258,15 +269,15 @@ def _lengths_of(fractions: Sequence[float], n: int) -> list[int]:
     return lengths
 
 
-def samples(dataset: Any, indices: list[Any]) -> list[Any]:
+def samples(dataset: Indexed, indices: list[Any]) -> list[Any]:
     """The samples at these indices, all at once where the dataset can."""
-    many = getattr(dataset, "__getitems__", None)
-    if callable(many):
-        return many(indices)
+    get_batch = getattr(dataset, "__getitems__", None)
+    if callable(get_batch):
+        return get_batch(indices)
     return [dataset[i] for i in indices]
 
 
-def gathered(dataset: Any, indices: list[Any]) -> Any:
+def gathered(dataset: Indexed, indices: list[Any]) -> Any:
     """The collated batch in one go where the dataset can, else None.
 
     A subclass that defines how single samples look must not be bypassed, so `_batch` counts only
@@ -280,5 +291,5 @@ def gathered(dataset: Any, indices: list[Any]) -> Any:
         if "__getitem__" in own or "__getitems__" in own or "_batch" in own:
             if "_batch" not in own or not all(type(i) is int for i in indices):
                 return None
-            return dataset._batch(indices)
+            return kind._batch(dataset, indices)
     return None

@@ -32,7 +32,7 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError("DistributedSampler: there is no process group to ask; pass num_replicas= and rank=.")
+            raise RuntimeError("DistributedSampler: there is no process group; pass num_replicas= and rank=.")
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset

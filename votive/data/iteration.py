@@ -9,13 +9,16 @@ import warnings
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .collate import pinned
 from .pinning import PinningPool
 from .pool import Pool
 from .randomness import draw_seed
 from .worker import Fetcher, Job
+
+if TYPE_CHECKING:
+    from .dataloader import DataLoader
 
 
 @dataclass
@@ -43,14 +46,14 @@ class Position:
 class Iteration(Iterator[Any]):
     """The iterator that a loader returns."""
 
-    def __init__(self, loader: Any, job: Job, position: Position) -> None:
+    def __init__(self, loader: DataLoader, job: Job, position: Position) -> None:
         self.job = job
         self.position = position
         self._sampler = loader._index_sampler
         self._indices = iter(self._sampler)
         self._base_seed = draw_seed(loader.generator)
         self._pin = loader._pins
-        self._expected = loader._length_told
+        self._expected = loader._reported_length
 
     def __iter__(self) -> Iteration:
         return self
@@ -95,7 +98,7 @@ class Iteration(Iterator[Any]):
 class InProcess(Iteration):
     """Fetches each batch when it is asked for."""
 
-    def __init__(self, loader: Any, job: Job, position: Position) -> None:
+    def __init__(self, loader: DataLoader, job: Job, position: Position) -> None:
         super().__init__(loader, job, position)
         self._fetch = Fetcher(job)
         for _ in range(position.delivered):
@@ -122,7 +125,9 @@ class WithWorkers(Iteration):
     Streams go round among the workers whose stream has not ended.
     """
 
-    def __init__(self, loader: Any, job: Job, position: Position, pool: Pool, *, in_order: bool, keep: bool) -> None:
+    def __init__(
+        self, loader: DataLoader, job: Job, position: Position, pool: Pool, *, in_order: bool, keep: bool
+    ) -> None:
         super().__init__(loader, job, position)
         self.pool = pool
         self._in_order = in_order
@@ -146,7 +151,7 @@ class WithWorkers(Iteration):
         if self._pin:
             self._source = PinningPool(pool)
             weakref.finalize(self, self._source.close)
-        for _ in range(loader.prefetch_factor):
+        for _ in range(loader.prefetch_factor or 0):
             for k in range(job.num_workers):
                 self._ask((position.cursor + k) % job.num_workers)
 
@@ -179,7 +184,9 @@ class WithWorkers(Iteration):
 
     def _next(self) -> Any:
         if self._epoch != self.pool.epoch:
-            raise RuntimeError("DataLoader: a newer iteration uses the persistent workers; this one is over.")
+            raise RuntimeError(
+                "DataLoader: a newer iteration has taken over the persistent workers, so this one has ended."
+            )
         position = self.position
         while candidates := self._whose_turn():
             i, (kind, _, *rest) = self._source.receive(candidates)

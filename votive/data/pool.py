@@ -12,9 +12,12 @@ import threading
 import time
 import warnings
 import weakref
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import transport, worker
+
+if TYPE_CHECKING:
+    from multiprocessing.context import BaseContext
 
 # How long a worker may take to finish what it is doing once it is no longer needed.
 GRACE_S = 5.0
@@ -27,7 +30,7 @@ class Pool:
     instruction takes nothing down with it.
     """
 
-    def __init__(self, job: worker.Job, context: Any, timeout: float) -> None:
+    def __init__(self, job: worker.Job, context: BaseContext | None, timeout: float) -> None:
         import multiprocessing
 
         self.context: Any = context or multiprocessing.get_context(_default_method())

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..core import dtype as dt
 from ..core import rng
+from ..core.rng import Generator
 from ..ops.registry import F
 
 
@@ -30,7 +31,7 @@ def seed_everything(seed: int) -> None:
     np.random.seed(np.random.SeedSequence(seed % 2**64).generate_state(8))
 
 
-def draw_seed(generator: Any = None) -> int:
+def draw_seed(generator: Generator | None = None) -> int:
     """A non-negative 63-bit seed drawn from `generator`, or from the default one."""
     drawn = F.empty((), dtype=dt.int64).random_(generator=generator)
     return int(drawn.item())
@@ -87,7 +88,7 @@ def kept_random_state() -> Iterator[None]:
         set_random_state(before)
 
 
-def bytes_of(generator: Any) -> bytes:
+def bytes_of(generator: Generator) -> bytes:
     """The 16 bytes of a generator, whichever kind it is."""
     return rng.Generator.get_state(generator)
 

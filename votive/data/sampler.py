@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from itertools import islice
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from ..core import dtype as dt
+from ..core import rng
 from ..interchange import as_tensor
 from ..ops.registry import F
 from ..random import Generator
@@ -18,7 +19,7 @@ T_co = TypeVar("T_co", covariant=True)
 _CHUNK = 32
 
 
-def _positive(name: str, value: Any) -> None:
+def _positive(name: str, value: object) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value <= 0:
         raise ValueError(f"{name} should be a positive integer value, but got {name}={value}")
 
@@ -65,7 +66,11 @@ class RandomSampler(Sampler[int]):
     """
 
     def __init__(
-        self, data_source: Sized, replacement: bool = False, num_samples: int | None = None, generator: Any = None
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: rng.Generator | None = None,
     ) -> None:
         self.data_source = data_source
         self.replacement = replacement
@@ -106,7 +111,7 @@ class SubsetRandomSampler(Sampler[int]):
     [5, 7, 9]
     """
 
-    def __init__(self, indices: Sequence[int], generator: Any = None) -> None:
+    def __init__(self, indices: Sequence[int], generator: rng.Generator | None = None) -> None:
         self.indices = indices
         self.generator = generator
 
@@ -126,7 +131,11 @@ class WeightedRandomSampler(Sampler[int]):
     """
 
     def __init__(
-        self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Any = None
+        self,
+        weights: Sequence[float],
+        num_samples: int,
+        replacement: bool = True,
+        generator: rng.Generator | None = None,
     ) -> None:
         _positive("num_samples", num_samples)
         if not isinstance(replacement, bool):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from ..interchange import from_numpy
 from ..serialization.atomic import replacing
@@ -74,7 +75,7 @@ class TokenFile:
     def __len__(self) -> int:
         return self._count
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: int | slice) -> Any:
         found = self.array[index]
         return np.array(found) if isinstance(index, slice) else int(found)
 
@@ -86,7 +87,7 @@ class TokenFile:
         return f"TokenFile({str(self.path)!r}, tokens={self._count}, dtype={self.dtype})"
 
     @classmethod
-    def write(cls, path: str | os.PathLike[str], tokens: Iterable[Any], dtype: Any = None) -> TokenFile:
+    def write(cls, path: str | os.PathLike[str], tokens: Iterable[Any], dtype: DTypeLike | None = None) -> TokenFile:
         """Write ids, or a stream of lists or arrays of ids, and open the result.
 
         Ids are 16 bits wide unless `dtype` says 32; an array or list that needs 32 gets them. The
@@ -99,9 +100,7 @@ class TokenFile:
         """
         if hasattr(tokens, "numpy"):
             tokens = tokens.numpy()
-        if dtype is None:
-            dtype = _narrowest(tokens)
-        disk = np.dtype(dtype).newbyteorder("<")
+        disk = np.dtype(_narrowest(tokens) if dtype is None else dtype).newbyteorder("<")
         if disk.itemsize not in _DTYPES or disk.kind != "u":
             raise ValueError(f"TokenFile.write: dtype must be uint16 or uint32, got {dtype}.")
         with replacing(path) as f:
@@ -115,7 +114,7 @@ class TokenFile:
         return cls(path)
 
 
-def _narrowest(tokens: Any) -> np.dtype[Any]:
+def _narrowest(tokens: Iterable[Any]) -> np.dtype[Any]:
     """16 bits, unless ids are at hand that need more."""
     if not isinstance(tokens, (list, tuple, np.ndarray)):
         return np.dtype(np.uint16)
@@ -123,7 +122,7 @@ def _narrowest(tokens: Any) -> np.dtype[Any]:
     return np.dtype(np.uint16 if largest <= np.iinfo(np.uint16).max else np.uint32)
 
 
-def _parts(tokens: Any) -> Iterator[np.ndarray[Any, Any]]:
+def _parts(tokens: Iterable[Any]) -> Iterator[np.ndarray[Any, Any]]:
     """Ids in arrays of moderate size."""
     if isinstance(tokens, np.ndarray):
         flat = tokens.reshape(-1)
@@ -169,7 +168,9 @@ class TokenWindows(Dataset[tuple[Any, Any]]):
     (2, (tensor([3, 4, 5]), tensor([4, 5, 6])))
     """
 
-    def __init__(self, file: Any, length: int, stride: int | None = None) -> None:
+    def __init__(
+        self, file: str | os.PathLike[str] | TokenFile | Sequence[int], length: int, stride: int | None = None
+    ) -> None:
         self.tokens = TokenFile(file) if isinstance(file, (str, os.PathLike)) else file
         self.length = length
         self.stride = length if stride is None else stride

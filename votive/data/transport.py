@@ -13,7 +13,7 @@ import os
 import pickle
 import socket
 import struct
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from ..core import dtype as dt
 from ..interchange import _share
 from ..ops.registry import F
 from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 # Smaller arrays are cheaper to copy through the socket than to map. Larger ones would not be, and
 # would fill the socket's buffer (200 KiB on Linux), so that a worker could not work ahead.
@@ -36,7 +39,7 @@ class Dropped(ConnectionError):
 
 
 class _Pickler(pickle.Pickler):
-    def reducer_override(self, obj: Any) -> Any:
+    def reducer_override(self, obj: object) -> Any:
         if type(obj) is not Tensor or not obj.is_cpu or obj.grad_fn is not None:
             return NotImplemented
         array = obj.detach().numpy()
@@ -50,7 +53,14 @@ class _Pickler(pickle.Pickler):
         return _tensor, (raw, obj.dtype.name, laid.shape, order, obj.requires_grad, extra)
 
 
-def _tensor(raw: Any, dtype: str, shape: Any, order: Any, requires_grad: bool, extra: dict[str, Any]) -> Any:
+def _tensor(
+    raw: memoryview,
+    dtype: str,
+    shape: tuple[int, ...],
+    order: tuple[int, ...],
+    requires_grad: bool,
+    extra: dict[str, Any],
+) -> Tensor:
     """A tensor over the bytes that came."""
     array = np.frombuffer(raw, np.uint8)
     if not array.flags.writeable:
@@ -64,7 +74,7 @@ def _tensor(raw: Any, dtype: str, shape: Any, order: Any, requires_grad: bool, e
     return out.requires_grad_() if requires_grad else out
 
 
-def send(connection: Any, obj: Any) -> None:
+def send(connection: Connection, obj: object) -> None:
     """Send `obj`; large contiguous arrays and tensors inside travel as shared memory."""
     shared: list[memoryview] = []
 
@@ -86,7 +96,7 @@ def send(connection: Any, obj: Any) -> None:
         raise Dropped("the receiving process is gone") from None
 
 
-def receive(connection: Any) -> Any:
+def receive(connection: Connection) -> Any:
     """What the other end sent; arrays in it lie in memory that lives as long as they do."""
     try:
         message = memoryview(connection.recv_bytes())
@@ -117,7 +127,7 @@ def _anonymous_file() -> int:
         return os.dup(f.fileno())
 
 
-def _send_memory(connection: Any, views: list[memoryview]) -> None:
+def _send_memory(connection: Connection, views: list[memoryview]) -> None:
     starts, total = _spread([view.nbytes for view in views])
     fd = _anonymous_file()
     try:
@@ -133,7 +143,7 @@ def _send_memory(connection: Any, views: list[memoryview]) -> None:
         os.close(fd)
 
 
-def _receive_memory(connection: Any, sizes: list[int]) -> list[memoryview]:
+def _receive_memory(connection: Connection, sizes: list[int]) -> list[memoryview]:
     starts, total = _spread(sizes)
     with socket.fromfd(connection.fileno(), socket.AF_UNIX, socket.SOCK_STREAM) as s:
         _, fds, _, _ = socket.recv_fds(s, 1, 1)

@@ -18,12 +18,15 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from . import transport
 from .collate import default_collate
 from .dataset import gathered, samples
 from .randomness import Watch, seed_everything, set_random_state
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
 
 # How often a worker that has nothing to do looks whether the process that started it is there.
 _PARENT_CHECK_S = 5.0
@@ -146,7 +149,7 @@ class Failure:
 class _Inbox(threading.Thread):
     """Reads requests all the time, so that whoever sends them never waits for a busy worker."""
 
-    def __init__(self, connection: Any) -> None:
+    def __init__(self, connection: Connection) -> None:
         super().__init__(name="votive-worker-inbox", daemon=True)
         self.connection = connection
         self.requests: queue.SimpleQueue[Any] = queue.SimpleQueue()
@@ -175,7 +178,7 @@ class _Inbox(threading.Thread):
         os._exit(1)
 
 
-def main(connection: Any, inherited: list[Any], worker_id: int, job: Job) -> None:
+def main(connection: Connection, inherited: list[Any], worker_id: int, job: Job) -> None:
     """Serve requests until the other end closes the connection."""
     # A forked worker also holds its siblings' ends; while it does, they would not see them close.
     for other in inherited:
@@ -194,7 +197,7 @@ def main(connection: Any, inherited: list[Any], worker_id: int, job: Job) -> Non
         sys.stderr.flush()
 
 
-def _serve(connection: Any, inbox: _Inbox, worker_id: int, job: Job) -> None:
+def _serve(connection: Connection, inbox: _Inbox, worker_id: int, job: Job) -> None:
     where = f"in DataLoader worker process {worker_id}"
     fetcher: Fetcher | None = None
     failure: Failure | None = None

@@ -1,19 +1,22 @@
-"""The one way from a function to a kernel: normalise, infer, plan, record, launch, observe.
+"""The one way from an operator to a kernel: normalise, plan, run, record, observe.
 
-A plan is built at the first call with given specs and static arguments and found by identity later.
+A plan is built at the first call with given layouts and static arguments and found by key later. Calls that are not
+unusual in any way take the same steps in the native class of operators.
 Knows neither formulas' content nor devices' internals; autograd and Tensor plug in from above.
 """
 
-from .call import binary, call, execute, install, unary, with_foreign
+from . import autocast, compiled, forms  # noqa: F401 - they fill in what operators leave to the dispatcher
+from .build import drop_plans, find, forgettable, prepare
+from .execute import execute, install, run
+from .forms import with_foreign
 from .normalise import as_dtype
-from .observe import Call, Observer, attach, detach, refresh_hooks, was_read
-from .plan import Plan, drop_plans, forgettable, prepare, remembering, shortened
+from .observe import Call, Observer, attach, detach, refresh, was_read
+from .plan import KernelPlan, Plan, PointwisePlan, StructuredPlan, ViewPlan
 from .state import make, state
-from .write import call_inplace, call_out, check_writable, private_copy, refuse_grad, write_out
+from .write import check_writable, private_copy, refuse_grad, write_out
 
 __all__ = [
-    "Call", "Observer", "Plan", "as_dtype", "attach", "binary", "call", "call_inplace", "call_out",
-    "check_writable", "detach", "drop_plans", "execute", "forgettable", "install", "make",
-    "prepare", "private_copy", "refresh_hooks", "refuse_grad", "remembering", "shortened", "state",
-    "unary", "was_read", "with_foreign", "write_out",
+    "Call", "KernelPlan", "Observer", "Plan", "PointwisePlan", "StructuredPlan", "ViewPlan", "as_dtype", "attach",
+    "check_writable", "detach", "drop_plans", "execute", "find", "forgettable", "install", "make", "prepare",
+    "private_copy", "refresh", "refuse_grad", "run", "state", "was_read", "with_foreign", "write_out",
 ]  # fmt: skip

@@ -13,8 +13,9 @@ from typing import Any
 from ..core import dtype as dt
 from ..core.mode import mode
 from ..ops.autocast_policy import Policies
-from ..ops.registry import Composite, F
-from .observe import refresh_hooks
+from ..ops.operator import Composite
+from ..ops.registry import F
+from .observe import refresh
 from .state import state
 
 
@@ -117,7 +118,7 @@ def switch(devices: dict[str, dt.dtype]) -> None:
     change = bool(devices) - bool(mode.autocast)
     mode.autocast = devices
     if change:
-        refresh_hooks(autocast=change)
+        refresh(autocast=change)
 
 
 def enter() -> None:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import sys
 from typing import Any, NoReturn
 
-from ..core.errors import OutOfMemoryError, SizeError, caller, fail
+from ..core.errors import OutOfMemoryError, SizeError, caller, fail, received
 from ..core.storage import cpu_allocator
+from ..ops.operator import Operator
 from ..ops.registry import COMPOSITES, OPS
 from .state import state
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + "/"
 # Where functions are written with other operators, and what lies between them and kernels.
-_COMPOSED = tuple(_PACKAGE + name for name in ("ops/", "window.py", "interchange.py", "surface.py"))
-_BETWEEN = tuple(_PACKAGE + name for name in ("dispatch/", "backends/", "core/", "_functions.py"))
+_COMPOSED = tuple(_PACKAGE + name for name in ("ops/", "window.py", "interchange.py"))
+_BETWEEN = tuple(_PACKAGE + name for name in ("dispatch/", "backends/", "core/", "ops/operator.py"))
 
 _NUMPY_TOO_LARGE = ("array is too big", "Maximum allowed")
 
@@ -29,7 +31,7 @@ def called(op: str = "tensor") -> str:
     frame: Any = sys._getframe(1)
     while frame is not None:
         file, name = frame.f_code.co_filename, frame.f_code.co_name
-        if file.startswith(_COMPOSED):
+        if file.startswith(_COMPOSED) and not file.startswith(_BETWEEN):
             if name in public and not name.startswith("_"):
                 op = name
         elif not file.startswith(_BETWEEN):
@@ -77,3 +79,37 @@ def raise_for(op: str, outs: Any, cause: Exception) -> NoReturn:
 
 
 state.failed = failed
+
+
+# How Python begins to say that an operator or function of its own does not take a value.
+_PYTHONS = re.compile(
+    r"unsupported operand|bad operand|'.{1,3}' not supported between|'[\w.]+' object is not|"
+    r"object of type|argument of type|cannot unpack|ufunc "
+)
+
+
+def _blame(operator: Operator, error: Exception) -> None:
+    """Raise a TypeError that names the function when one of its arguments is of a wrong type: a
+    tensor's attribute was asked of something else, or Python cannot compute with it.
+
+    Asking only after the failure keeps calls with right arguments as short as they were.
+    """
+    public = operator.name
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_BETWEEN):
+        frame = frame.f_back
+    if public.startswith("_") or (frame is not None and frame.f_code.co_filename.startswith(_COMPOSED)):
+        return  # the public function that led here is the one to name
+    if isinstance(error, TypeError):
+        if _PYTHONS.match(str(error)):
+            text = str(error).rstrip(".")
+            raise TypeError(f"{public}: an argument has the wrong type ({text}).") from error
+        return
+    assert isinstance(error, AttributeError)
+    name = error.name or ""
+    known = hasattr(state.tensor, name) or name in state.tensor.__annotations__
+    if known and not isinstance(error.obj, state.tensor):
+        raise TypeError(f"{public}: expected a Tensor, got {received(error.obj)}.") from None
+
+
+Operator.blame_for = staticmethod(_blame)

@@ -8,9 +8,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from ..backends.cpu.native.loader import module as native
 from ..core.mode import mode
-from ..ops.registry import Op
-from .plan import Plan, prepare
+from ..ops.operator import Op
+from .build import prepare
+from .plan import Plan
 from .state import state
 
 
@@ -103,21 +105,23 @@ class Observer:
 def attach(observer: Any) -> None:
     """Let `observer` see every call from now on."""
     state.observers = (*state.observers, observer)
-    refresh_hooks()
+    refresh()
 
 
 def detach(observer: Any) -> None:
     """Stop an observer."""
     state.observers = tuple(o for o in state.observers if o is not observer)
-    refresh_hooks()
+    refresh()
 
 
-def refresh_hooks(inference: int = 0, autocast: int = 0) -> None:
-    """Recompute whether calls must leave the short paths."""
-    with _hooks_lock:
+def refresh(inference: int = 0, autocast: int = 0) -> None:
+    """Recompute whether calls must take the general way."""
+    with _lock:
         state.inference += inference
         state.autocast += autocast
-        state.hooks = bool(state.observers) or state.inference > 0 or state.autocast > 0
+        state.unusual = bool(state.observers) or state.inference > 0 or state.autocast > 0
+        if native is not None:
+            native.set_unusual(state.unusual)
 
 
-_hooks_lock = threading.Lock()
+_lock = threading.Lock()

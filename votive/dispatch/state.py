@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.layout import Spec
 from ..core.mode import mode
 from ..core.storage import Storage
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
 
 class _State:
     """What every call looks at: whether anybody listens, and the classes from the layers above."""
 
-    # Leave the short paths: somebody observes, or inference mode or autocast is on.
-    hooks: bool = False
+    # Calls take the general way: somebody observes, or inference mode or autocast is on in some thread.
+    unusual: bool = False
     observers: tuple[Any, ...] = ()
     inference: int = 0  # how many threads are in inference mode
     autocast: int = 0  # how many threads are under autocast
     # Sees every step of a backward pass: `before(node, grads)`, `after(node, results, grads)`.
     watcher: Any = None
-    tensor: Any = None
-    graph: Any = None
+    tensor: type[Tensor]
+    graph: Any = None  # the module that records calls
     # (plan, cause): raises the error that users see when memory or 64 bits did not suffice.
     failed: Any = None
 
@@ -29,7 +32,7 @@ state = _State()
 _new = object.__new__
 
 
-def make(storage: Storage | None, data: Any, spec: Spec, offset: int = 0) -> Any:
+def make(storage: Storage | None, data: Any, spec: Spec, offset: int = 0) -> Tensor:
     """A tensor over existing memory."""
     t = _new(state.tensor)
     # Attributes die in the order in which they were set. The data is a NumPy view on the storage's

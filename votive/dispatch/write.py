@@ -3,66 +3,63 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 from ..backends.base import BACKENDS
-from ..backends.cpu.native.loader import module as native
 from ..core.errors import DeviceError, DtypeError, ShapeError, fail, received, refuse_readonly
 from ..core.layout import Spec, extent
 from ..core.mode import mode
 from ..core.promotion import can_cast
-from ..ops.registry import OPS, Composite, Op
-from .call import any_grad, data_of, execute
+from ..ops.operator import Op, Operator
+from ..ops.registry import OPS
+from .build import find, prepare
+from .execute import any_grad, execute
 from .failure import FAILURES, failed
 from .observe import observed
-from .plan import Plan, prepare
+from .plan import KernelPlan, Plan, StructuredPlan, data_of
 from .state import make, state
 
 
-def write_general(op: Op, args: tuple[Any, ...], any_cast: bool = False) -> Any:
-    """Run an operator and write its result into its first argument."""
+def write(op: Op, args: tuple[Any, ...]) -> Any:
+    """Run an operator on arguments in schema order, and write its result over the first."""
     x = args[0]
-    try:
-        plan = op.plans[op.key(args)]  # type: ignore[attr-defined]
-    except (KeyError, TypeError, AttributeError):
-        plan, args = prepare(op, args)
+    plan, args = find(op, args)
+    assert isinstance(plan, KernelPlan)
     if state.observers:
-        result = observed(plan, args, lambda plan, args: _write(plan, args, x, any_cast), x)
+        result = observed(plan, args, lambda plan, args: _write(plan, args, x), x)
         return x if result is x else _overwrite(x, result)
     if plan.writes is None:
         plan.writes = _writes_directly(plan)
     plain = plan.writes and not x._rg and not x._inference and not x._storage.readonly
     if plain and (x._base is None or not x._base._rg):
-        values = op.values(args)  # type: ignore[attr-defined]
+        values = op.values(args)
         if not any_grad(values):
-            try:
-                plan.into([getattr(v, "_data", v) for v in values], x._data)
-            except FAILURES as e:
-                failed(plan, e)
-            x._storage.version += 1
+            _write_into(plan, values, x)
             return x
-    return _write(plan, args, x, any_cast)
+    return _write(plan, args, x)
 
 
-# The native module takes the same steps when nothing is recorded, and comes here for the rest.
-call_inplace: Callable[..., Any] = write_general if native is None else native.write
-if native is not None:
-    native.install_write(write_general)
+def _write_into(plan: KernelPlan, values: tuple[Any, ...], x: Any) -> None:
+    assert plan.into is not None
+    try:
+        plan.into([data_of(v) for v in values], x._data)
+    except FAILURES as e:
+        failed(plan, e)
+    x._storage.version += 1
 
 
 # Kernels that read first what they would overwrite.
 _CAREFUL = frozenset(["copy", "fill"])
 
 
-def _writes_directly(plan: Plan) -> bool:
+def _writes_directly(plan: KernelPlan) -> bool:
     """Whether the kernel may write over the first argument: nothing to convert or to refuse.
 
     Native elementwise kernels look themselves whether what they read and write overlaps.
     """
     out, spec = plan.out, plan.specs[0] if plan.specs else None
     return (
-        (hasattr(plan.compute, "checks_overlap") or getattr(plan.row, "kernel", "") in _CAREFUL)
+        (hasattr(plan.compute, "checks_overlap") or (isinstance(plan, StructuredPlan) and plan.row.kernel in _CAREFUL))
         and out is not None
         and isinstance(spec, Spec)
         and plan.op.schema.args[0].is_runtime
@@ -72,13 +69,14 @@ def _writes_directly(plan: Plan) -> bool:
     )
 
 
-def _write(plan: Plan, args: tuple[Any, ...], x: Any, any_cast: bool) -> Any:
+def _write(plan: Plan, args: tuple[Any, ...], x: Any) -> Any:
     op, out = plan.op, plan.out
-    values = op.values(args)  # type: ignore[attr-defined]
+    assert isinstance(plan, KernelPlan)
+    values = op.values(args)
     tracked = mode.grad and op.differentiable and (x._rg or any_grad(values))
     check_writable(op.name + "_", x, tracked)
     assert out is not None
-    if not any_cast and not can_cast(out.dtype, x._spec.dtype):
+    if not op.inplace_casts and not can_cast(out.dtype, x._spec.dtype):
         fail(DtypeError, op.name + "_", f"result type {out.dtype} can't be cast to the tensor's type {x._spec.dtype}.")
     if out.shape != x._spec.shape:
         fail(
@@ -96,15 +94,11 @@ def _write(plan: Plan, args: tuple[Any, ...], x: Any, any_cast: bool) -> Any:
         with_copy = private_copy(x)
         kept = tuple(with_copy if v is x else v for v in values)
     direct = plan.into is not None and out.dtype is x._spec.dtype and not any(_collides(v, x) for v in _leaves(values))
-    try:
-        if direct:
-            plan.into([data_of(v) for v in values], x._data)
-        else:
-            made = plan.compute(*[data_of(v) for v in values])
-            plan.backend.copy(x._data, made[1] if op.kind == "pointwise" else made[0][1])
-    except FAILURES as e:
-        failed(plan, e)
-    x._storage.version += 1
+    if direct:
+        _write_into(plan, values, x)
+    else:
+        plan.backend.copy(x._data, plan.result_data(values))
+        x._storage.version += 1
     if tracked:
         state.graph.record_inplace(plan, values, kept, x)
     return x
@@ -113,7 +107,7 @@ def _write(plan: Plan, args: tuple[Any, ...], x: Any, any_cast: bool) -> Any:
 def _overwrite(x: Any, new: Any) -> Any:
     """Write into x what an observer gave for an in-place call: its callers go on with x."""
     plan, args = prepare(OPS["copy"], (x, new))
-    return _write(plan, args, x, True)
+    return _write(plan, args, x)
 
 
 def private_copy(x: Any) -> Any:
@@ -201,10 +195,10 @@ def check_writable(op: str, x: Any, tracked: bool) -> None:
         )
 
 
-def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
+def run_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """Run an operator and write the result into `out`, resizing it when the shape differs."""
     plan, args = prepare(op, args)
-    refuse_grad(op, op.values(args), out)  # type: ignore[attr-defined]
+    refuse_grad(op, op.values(args), out)
     saved, mode.grad = mode.grad, False
     try:
         result = observed(plan, args, execute, out) if state.observers else execute(plan, args)
@@ -213,7 +207,7 @@ def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
     return write_out(op, result, out)
 
 
-def refuse_grad(op: Op | Composite, values: Any, out: Any) -> None:
+def refuse_grad(op: Operator, values: Any, out: Any) -> None:
     """`out=` has no place in a graph: torch refuses when a graph would be built."""
     outs = out if isinstance(out, (tuple, list)) else (out,)
     for o in outs:
@@ -227,7 +221,7 @@ def refuse_grad(op: Op | Composite, values: Any, out: Any) -> None:
         fail(RuntimeError, op.name, "out= does not support automatic differentiation, but an argument requires grad.")
 
 
-def write_out(op: Op | Composite, result: Any, out: Any) -> Any:
+def write_out(op: Operator, result: Any, out: Any) -> Any:
     """Copy results into `out` tensors by torch's rules."""
     if isinstance(result, tuple):
         if not isinstance(out, (tuple, list)) or len(out) != len(result):
@@ -261,4 +255,4 @@ def write_out(op: Op | Composite, result: Any, out: Any) -> Any:
     return out
 
 
-Op.write = staticmethod(call_inplace)
+Op.write_out = staticmethod(run_out)

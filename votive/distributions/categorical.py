@@ -87,12 +87,12 @@ class _OverClasses(Distribution):
     arg_constraints = _CHANCES
     _categorical: Categorical
 
-    def _rest_on(self, probs: Any, logits: Any, validate_args: bool | None) -> None:
+    def _rest_on(self, probs: Tensor | None, logits: Tensor | None, validate_args: bool | None) -> None:
         self._categorical = Categorical(probs, logits)
         shape = self._categorical.param_shape
         Distribution.__init__(self, shape[:-1], shape[-1:], validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Any:
         new = super().expand(batch_shape, _instance)
         new._categorical = self._categorical.expand(batch_shape)
         return new

@@ -40,7 +40,7 @@ class Independent(Distribution):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
         super().__init__(batch[:cut], event, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Any:
         new = super().expand(batch_shape, _instance)
         inner = self.event_shape[: self.reinterpreted_batch_ndims]
         new.base_dist = self.base_dist.expand(Size(batch_shape) + inner)
@@ -128,7 +128,7 @@ class MixtureSameFamily(Distribution):
         self._component_distribution = component_distribution
         super().__init__(batch, component_distribution.event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Any:
         new = super().expand(batch_shape, _instance)
         number = self._mixture_distribution.param_shape[-1:]
         inner = self._component_distribution.expand(Size(batch_shape) + number)

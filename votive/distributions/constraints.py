@@ -13,6 +13,7 @@ from .. import linalg
 from ..core import dtype as dt
 from ..ops.registry import F
 from ..tensor import Tensor
+from .parameters import ParameterLike
 
 __all__ = [
     "Constraint", "MixtureSameFamilyConstraint", "boolean", "cat", "corr_cholesky", "dependent",
@@ -48,7 +49,7 @@ class Constraint:
 class _Dependent(Constraint):
     """Stands where the region depends on other values."""
 
-    def __init__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> None:
+    def __init__(self, *, is_discrete: bool = NotImplemented, event_dim: int = NotImplemented) -> None:
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
     def _static(self, name: str) -> Any:
@@ -65,7 +66,7 @@ class _Dependent(Constraint):
     def event_dim(self) -> int:
         return int(self._static("event_dim"))
 
-    def __call__(self, *, is_discrete: Any = NotImplemented, event_dim: Any = NotImplemented) -> _Dependent:
+    def __call__(self, *, is_discrete: bool = NotImplemented, event_dim: int = NotImplemented) -> _Dependent:
         return _Dependent(
             is_discrete=self._is_discrete if is_discrete is NotImplemented else is_discrete,
             event_dim=self._event_dim if event_dim is NotImplemented else event_dim,
@@ -82,17 +83,19 @@ class _DependentProperty(property, _Dependent):
         self,
         fn: Callable[[Any], Any] | None = None,
         *,
-        is_discrete: Any = NotImplemented,
-        event_dim: Any = NotImplemented,
+        is_discrete: bool = NotImplemented,
+        event_dim: int = NotImplemented,
     ) -> None:
         super().__init__(fn)
         self._is_discrete, self._event_dim = is_discrete, event_dim
 
-    def __call__(self, fn: Callable[[Any], Any]) -> _DependentProperty:
+    def __call__(  # type: ignore[override]  # as a decorator it takes the function
+        self, fn: Callable[[Any], Any]
+    ) -> _DependentProperty:
         return _DependentProperty(fn, is_discrete=self._is_discrete, event_dim=self._event_dim)
 
 
-def is_dependent(constraint: Any) -> bool:
+def is_dependent(constraint: object) -> bool:
     """Whether the region depends on other values, so that it cannot be checked alone."""
     return isinstance(constraint, _Dependent)
 
@@ -200,17 +203,17 @@ class _Bounded(Constraint):
 
 
 class _From(_Bounded):
-    def __init__(self, lower_bound: Any) -> None:
+    def __init__(self, lower_bound: ParameterLike) -> None:
         self.lower_bound = lower_bound
 
 
 class _To(_Bounded):
-    def __init__(self, upper_bound: Any) -> None:
+    def __init__(self, upper_bound: ParameterLike) -> None:
         self.upper_bound = upper_bound
 
 
 class _Between(_Bounded):
-    def __init__(self, lower_bound: Any, upper_bound: Any) -> None:
+    def __init__(self, lower_bound: ParameterLike, upper_bound: ParameterLike) -> None:
         self.lower_bound, self.upper_bound = lower_bound, upper_bound
 
 
@@ -304,7 +307,7 @@ class _Multinomial(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def __init__(self, upper_bound: Any) -> None:
+    def __init__(self, upper_bound: ParameterLike) -> None:
         self.upper_bound = upper_bound
 
     def check(self, value: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from ..ops.registry import F
 from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution, ExponentialFamily
-from .parameters import Odds, broadcast_all, only_one, unfilled
+from .parameters import Odds, ParameterLike, broadcast_all, only_one, unfilled
 
 _CHANCE: Any = {"probs": constraints.unit_interval, "logits": constraints.real}
 
@@ -36,7 +36,9 @@ class Bernoulli(Odds, ExponentialFamily):
     _mean_carrier_measure = 0
     _is_binary = True
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: ParameterLike | None = None, logits: ParameterLike | None = None, validate_args: bool | None = None
+    ) -> None:
         name, value = only_one(probs, logits)
         vars(self)[name] = broadcast_all(value)[0]
         super().__init__(self._given.shape, validate_args=validate_args)
@@ -90,7 +92,11 @@ class Binomial(Odds, Distribution):
     _is_binary = True
 
     def __init__(
-        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+        self,
+        total_count: ParameterLike = 1,
+        probs: ParameterLike | None = None,
+        logits: ParameterLike | None = None,
+        validate_args: bool | None = None,
     ) -> None:
         name, value = only_one(probs, logits)
         count, vars(self)[name] = broadcast_all(total_count, value)
@@ -153,7 +159,9 @@ class Geometric(Odds, Distribution):
     support = constraints.nonnegative_integer
     _is_binary = True
 
-    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, probs: ParameterLike | None = None, logits: ParameterLike | None = None, validate_args: bool | None = None
+    ) -> None:
         name, value = only_one(probs, logits)
         vars(self)[name] = broadcast_all(value)[0]
         super().__init__(self._given.shape, validate_args=validate_args)
@@ -202,7 +210,7 @@ class Poisson(ExponentialFamily):
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
 
-    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, rate: ParameterLike, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 

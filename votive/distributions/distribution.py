@@ -118,7 +118,7 @@ class Distribution:
         """The exponential of the entropy."""
         return F.exp(self.entropy())
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Any:
         """The same distribution for a larger batch; parameters are expanded, not copied."""
         new = self._get_checked_instance(self._family(), _instance)
         batch = Size(batch_shape)
@@ -144,11 +144,11 @@ class Distribution:
         package = __name__.rpartition(".")[0]
         return next(c for c in type(self).__mro__ if c.__module__.startswith(package))
 
-    def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
+    def _get_checked_instance(self, cls: type, _instance: Distribution | None = None) -> Any:
         """An empty instance to expand into; a class with an __init__ of its own must bring one."""
         if _instance is not None:
             return _instance
-        if type(self).__init__ is not cls.__init__:
+        if type(self).__init__ is not cls.__init__:  # type: ignore[misc]  # compared, not called
             raise NotImplementedError(
                 f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ "
                 "method must also define a custom .expand() method."
@@ -187,7 +187,7 @@ class Distribution:
                     f"{region!r}, but found invalid values:\n{value}"
                 )
 
-    def _validate_sample(self, value: Any) -> None:
+    def _validate_sample(self, value: Tensor) -> None:
         """Refuse a value of a wrong shape or outside the support."""
         if not isinstance(value, Tensor):
             raise ValueError("The value argument to log_prob must be a Tensor")

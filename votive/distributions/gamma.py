@@ -13,7 +13,7 @@ from ..ops.registry import F
 from ..tensor import Tensor
 from . import constraints
 from .distribution import Distribution, ExponentialFamily
-from .parameters import broadcast_all, standard_normal
+from .parameters import ParameterLike, broadcast_all, standard_normal
 
 
 class Gamma(ExponentialFamily):
@@ -28,7 +28,7 @@ class Gamma(ExponentialFamily):
     has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, concentration: ParameterLike, rate: ParameterLike, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = broadcast_all(concentration, rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
@@ -87,7 +87,7 @@ class Chi2(Gamma):
     arg_constraints = {"df": constraints.positive}
     _also_held = ("concentration", "rate")
 
-    def __init__(self, df: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, df: ParameterLike, validate_args: bool | None = None) -> None:
         super().__init__(0.5 * df, 0.5, validate_args=validate_args)
 
     @property
@@ -167,12 +167,14 @@ class Beta(ExponentialFamily):
     support = constraints.unit_interval
     has_rsample = True
 
-    def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, concentration1: ParameterLike, concentration0: ParameterLike, validate_args: bool | None = None
+    ) -> None:
         both = F.stack(broadcast_all(concentration1, concentration0), -1)
         self._dirichlet = Dirichlet(both, validate_args=validate_args)
         super().__init__(self._dirichlet.batch_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Any:
         new = super().expand(batch_shape, _instance)
         new._dirichlet = self._dirichlet.expand(batch_shape)
         return new
@@ -227,7 +229,9 @@ class StudentT(Distribution):
     support = constraints.real
     has_rsample = True
 
-    def __init__(self, df: Any, loc: Any = 0.0, scale: Any = 1.0, validate_args: bool | None = None) -> None:
+    def __init__(
+        self, df: ParameterLike, loc: ParameterLike = 0.0, scale: ParameterLike = 1.0, validate_args: bool | None = None
+    ) -> None:
         self.df, self.loc, self.scale = broadcast_all(df, loc, scale)
         super().__init__(self.df.shape, validate_args=validate_args)
 

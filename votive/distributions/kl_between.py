@@ -12,11 +12,13 @@ from ..ops.registry import F
 from ..tensor import Tensor
 from .continuous import EULER_GAMMA, Exponential, Gumbel, Laplace, Normal, Uniform
 from .discrete import Bernoulli, Binomial, Poisson
+from .distribution import Distribution
 from .gamma import Beta, Gamma
 from .kl import register_kl
+from .parameters import ParameterLike
 
 
-def _infinite(p: Any, q: Any) -> Tensor:
+def _infinite(p: Distribution, q: Distribution) -> Tensor:
     """p has values that q cannot have."""
     return F.full(p.batch_shape, math.inf, dtype=p.mean.dtype, device=p.mean.device)
 
@@ -33,7 +35,7 @@ for _p, _others in {
         register_kl(_p, _q)(_infinite)
 
 
-def _where_within(p: Any, low: Any, high: Any, value: Tensor) -> Tensor:
+def _where_within(p: Any, low: ParameterLike, high: ParameterLike, value: Tensor) -> Tensor:
     """`value`, infinite where the uniform p goes beyond [low, high]."""
     return F.where((p.low < low) | (p.high > high), math.inf, value)
 
@@ -46,7 +48,7 @@ def _integral_of_log(x: Tensor) -> Tensor:
     return F.xlogy(x, x) - x
 
 
-def _mean_log(p: Any) -> Tensor:
+def _mean_log(p: Beta | Exponential | Uniform) -> Tensor:
     """E log x."""
     if isinstance(p, Beta):
         return F.digamma(p.concentration1) - F.digamma(p.concentration1 + p.concentration0)
@@ -55,7 +57,7 @@ def _mean_log(p: Any) -> Tensor:
     return (_integral_of_log(p.high) - _integral_of_log(p.low)) / (p.high - p.low)
 
 
-def _mean_exp(p: Any, scale: Tensor) -> Tensor:
+def _mean_exp(p: Normal | Exponential | Gamma | Uniform, scale: Tensor) -> Tensor:
     """E exp(-x / scale)."""
     if isinstance(p, Normal):
         ratio = p.scale / scale
@@ -77,14 +79,14 @@ def _mean_exp(p: Any, scale: Tensor) -> Tensor:
 @register_kl(Gumbel, Normal)
 @register_kl(Laplace, Normal)
 @register_kl(Uniform, Normal)
-def _to_normal(p: Any, q: Any) -> Tensor:
+def _to_normal(p: Beta | Exponential | Gamma | Gumbel | Laplace | Uniform, q: Normal) -> Tensor:
     square = p.variance + (p.mean - q.loc) ** 2
     width = F.log(q.scale) + 0.5 * math.log(2 * math.pi)
     return width + square / (2 * q.scale**2) - p.entropy()
 
 
 @register_kl(Normal, Laplace)
-def _to_laplace(p: Any, q: Any) -> Tensor:
+def _to_laplace(p: Normal, q: Laplace) -> Tensor:
     off = p.loc - q.loc
     z = off / p.scale
     # The mean of |x - loc| is that of a folded normal number.
@@ -97,43 +99,43 @@ def _to_laplace(p: Any, q: Any) -> Tensor:
 @register_kl(Gamma, Gumbel)
 @register_kl(Normal, Gumbel)
 @register_kl(Uniform, Gumbel)
-def _to_gumbel(p: Any, q: Any) -> Tensor:
+def _to_gumbel(p: Exponential | Gamma | Normal | Uniform, q: Gumbel) -> Tensor:
     place = F.exp(q.loc / q.scale) * _mean_exp(p, q.scale)
     return F.log(q.scale) + (p.mean - q.loc) / q.scale + place - p.entropy()
 
 
 @register_kl(Beta, Exponential)
 @register_kl(Gamma, Exponential)
-def _to_exponential(p: Any, q: Any) -> Tensor:
+def _to_exponential(p: Beta | Gamma, q: Exponential) -> Tensor:
     return q.rate * p.mean - F.log(q.rate) - p.entropy()
 
 
 @register_kl(Uniform, Exponential)
-def _uniform_exponential(p: Any, q: Any) -> Tensor:
+def _uniform_exponential(p: Uniform, q: Exponential) -> Tensor:
     return _where_within(p, 0, math.inf, _to_exponential(p, q))
 
 
 @register_kl(Beta, Gamma)
 @register_kl(Exponential, Gamma)
-def _to_gamma(p: Any, q: Any) -> Tensor:
+def _to_gamma(p: Beta | Exponential, q: Gamma) -> Tensor:
     a = q.concentration
     density = F.lgamma(a) - a * F.log(q.rate) + (1 - a) * _mean_log(p) + q.rate * p.mean
     return density - p.entropy()
 
 
 @register_kl(Uniform, Gamma)
-def _uniform_gamma(p: Any, q: Any) -> Tensor:
+def _uniform_gamma(p: Uniform, q: Gamma) -> Tensor:
     return _where_within(p, 0, math.inf, _to_gamma(p, q))
 
 
 @register_kl(Beta, Uniform)
-def _beta_uniform(p: Any, q: Any) -> Tensor:
+def _beta_uniform(p: Beta, q: Uniform) -> Tensor:
     outside = (q.low > 0) | (q.high < 1)
     return F.where(outside, math.inf, F.log(q.high - q.low) - p.entropy())
 
 
 @register_kl(Uniform, Beta)
-def _uniform_beta(p: Any, q: Any) -> Tensor:
+def _uniform_beta(p: Uniform, q: Beta) -> Tensor:
     a, b = q.concentration1, q.concentration0
     mirrored = Uniform(1 - p.high, 1 - p.low, validate_args=False)
     normaliser = F.lgamma(a) + F.lgamma(b) - F.lgamma(a + b)
@@ -142,5 +144,5 @@ def _uniform_beta(p: Any, q: Any) -> Tensor:
 
 
 @register_kl(Bernoulli, Poisson)
-def _bernoulli_poisson(p: Any, q: Any) -> Tensor:
+def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
     return q.rate - p.probs * F.log(q.rate) - p.entropy()

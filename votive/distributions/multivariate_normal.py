@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from .. import linalg
 from ..ops.registry import F
@@ -125,7 +124,7 @@ class MultivariateNormal(Distribution):
         constant = self._event_shape[0] * (1 + math.log(2 * math.pi))
         return 0.5 * constant + half_log_det(self._factor)
 
-    def _like(self, other: Any) -> None:
+    def _like(self, other: Distribution) -> None:
         if self._event_shape != other._event_shape:
             raise ValueError(
                 "KL-divergence between two Multivariate Normals with different event shapes cannot be computed"

@@ -1,11 +1,11 @@
-"""Parameters of distributions: broadcast, turned from odds into chances, made when asked for.
+"""Parameters of distributions: broadcast, converted between odds and chances, made at first use.
 
 Knows tensors, no distribution.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..autograd import enable_grad
@@ -15,9 +15,10 @@ from ..ops.registry import F
 from ..tensor import Tensor
 
 NUMBERS = (int, float)
+ParameterLike = Tensor | float
 
 
-def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
+def broadcast_all(*values: ParameterLike) -> tuple[Tensor, ...]:
     """Tensors and numbers as tensors of one shape; numbers take the dtype of the first tensor."""
     if not all(isinstance(v, (Tensor, *NUMBERS)) for v in values):
         kinds = ", ".join(type(v).__name__ for v in values)
@@ -56,7 +57,7 @@ def standard_normal(shape: Size, like: Tensor) -> Tensor:
     return F.randn(shape, dtype=like.dtype, device=like.device)
 
 
-def unfilled(shape: Size, like: Tensor) -> Tensor:
+def unfilled(shape: Sequence[int], like: Tensor) -> Tensor:
     """Memory to draw into."""
     return F.empty(shape, dtype=like.dtype, device=like.device)
 
@@ -68,7 +69,7 @@ class lazy_property:
         self.compute = compute
         self.__doc__ = compute.__doc__
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         if instance is None:
             return self
         with enable_grad():
@@ -102,8 +103,10 @@ class Odds:
         return self._given.shape
 
 
-def only_one(probs: Any, logits: Any) -> tuple[str, Any]:
+def only_one(probs: ParameterLike | None, logits: ParameterLike | None) -> tuple[str, Any]:
     """Name and value of the form that was given."""
-    if (probs is None) == (logits is None):
-        raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-    return ("logits", logits) if probs is None else ("probs", probs)
+    if probs is not None and logits is None:
+        return "probs", probs
+    if logits is not None and probs is None:
+        return "logits", logits
+    raise ValueError("Either `probs` or `logits` must be specified, but not both.")

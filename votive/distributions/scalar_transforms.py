@@ -6,15 +6,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.layout import Size
 from ..ops.registry import F
 from ..tensor import Tensor
 from . import constraints
-from .parameters import NUMBERS, broadcast_all, lazy_property
+from .parameters import NUMBERS, ParameterLike, broadcast_all, lazy_property
 from .transform import Transform
+
+if TYPE_CHECKING:
+    from .distribution import Distribution
 
 
 class ExpTransform(Transform):
@@ -50,7 +53,7 @@ class PowerTransform(Transform):
     codomain = constraints.positive
     bijective = True
 
-    def __init__(self, exponent: Any, cache_size: int = 0) -> None:
+    def __init__(self, exponent: ParameterLike, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         (self.exponent,) = broadcast_all(exponent)
 
@@ -173,7 +176,7 @@ class AbsTransform(Transform):
         return y
 
 
-def _equal(a: Any, b: Any) -> bool:
+def _equal(a: object, b: object) -> bool:
     same = a == b
     return bool(same.all()) if isinstance(same, Tensor) else bool(same)
 
@@ -187,7 +190,7 @@ class AffineTransform(Transform):
 
     bijective = True
 
-    def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
+    def __init__(self, loc: ParameterLike, scale: ParameterLike, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.loc, self.scale, self._event_dim = loc, scale, event_dim
 
@@ -250,7 +253,7 @@ class CumulativeDistributionTransform(Transform):
     codomain = constraints.unit_interval
     sign = 1
 
-    def __init__(self, distribution: Any, cache_size: int = 0) -> None:
+    def __init__(self, distribution: Distribution, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.distribution = distribution
 

@@ -252,7 +252,7 @@ def _drop(part: Transform) -> int:
     return int(part.domain.event_dim - part.codomain.event_dim)
 
 
-def _widened(region: Any, event_dim: int) -> Any:
+def _widened(region: constraints.Constraint, event_dim: int) -> Any:
     extra = event_dim - region.event_dim
     return constraints.independent(region, extra) if extra else region
 

@@ -16,7 +16,7 @@ from . import constraints
 from .combined import Independent
 from .continuous import Cauchy, Normal
 from .distribution import Distribution
-from .parameters import sum_rightmost
+from .parameters import ParameterLike, sum_rightmost
 from .scalar_transforms import AbsTransform, ExpTransform
 from .transform import ComposeTransform, Transform
 
@@ -59,7 +59,7 @@ class TransformedDistribution(Distribution):
         cut = len(result) - event_dim
         super().__init__(result[:cut], result[cut:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
+    def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Any:
         new = super().expand(batch_shape, _instance)
         shape = Size(batch_shape) + self.event_shape
         for t in reversed(self.transforms):
@@ -95,18 +95,18 @@ class TransformedDistribution(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        event_dim, stretch = len(self.event_shape), 0.0
+        event_dim, log_det = len(self.event_shape), []
         y = value
         for t in reversed(self.transforms):
             x = t.inv(y)
             event_dim += t.domain.event_dim - t.codomain.event_dim
             log_slope = t.log_abs_det_jacobian(x, y)
-            stretch = stretch + sum_rightmost(log_slope, event_dim - t.domain.event_dim)
+            log_det.append(sum_rightmost(log_slope, event_dim - t.domain.event_dim))
             y = x
         inner = self.base_dist.log_prob(y)
-        return sum_rightmost(inner, event_dim - len(self.base_dist.event_shape)) - stretch
+        return sum_rightmost(inner, event_dim - len(self.base_dist.event_shape)) - sum(log_det)
 
-    def _turned(self, chance: Tensor) -> Tensor:
+    def _reflected(self, chance: Tensor) -> Tensor:
         """1 - chance where the maps together fall."""
         sign: Any = 1
         for t in self.transforms:
@@ -118,10 +118,10 @@ class TransformedDistribution(Distribution):
             value = t.inv(value)
         if self._validate_args:
             self.base_dist._validate_sample(value)
-        return self._turned(self.base_dist.cdf(value))
+        return self._reflected(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self._through(self.base_dist.icdf(self._turned(value)))
+        return self._through(self.base_dist.icdf(self._reflected(value)))
 
 
 class LogNormal(TransformedDistribution):
@@ -135,7 +135,7 @@ class LogNormal(TransformedDistribution):
     support = constraints.positive
     has_rsample = True
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, loc: ParameterLike, scale: ParameterLike, validate_args: bool | None = None) -> None:
         base = Normal(loc, scale, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
@@ -204,7 +204,7 @@ class HalfNormal(_Folded):
     tensor(0.7979)
     """
 
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: ParameterLike, validate_args: bool | None = None) -> None:
         base = Normal(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 
@@ -224,7 +224,7 @@ class HalfCauchy(_Folded):
     tensor(0.4142)
     """
 
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+    def __init__(self, scale: ParameterLike, validate_args: bool | None = None) -> None:
         base = Cauchy(0, scale, validate_args=False)
         super().__init__(base, AbsTransform(), validate_args=validate_args)
 

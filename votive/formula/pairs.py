@@ -176,7 +176,7 @@ def _atanh(x: Expr, y: Expr) -> tuple[Expr, Expr]:
     return re, where(far, copysign(const(math.pi / 2), y), im)
 
 
-def _turned(rule: Rule) -> Rule:
+def _rotated(rule: Rule) -> Rule:
     """-i f(i z): how tan, asin and atan follow from tanh, asinh and atanh, and the other way."""
 
     def run(x: Expr, y: Expr) -> tuple[Expr, Expr]:
@@ -207,7 +207,7 @@ def _sgn(x: Expr, y: Expr) -> tuple[Expr, Expr]:
 
 def _sinc(x: Expr, y: Expr) -> tuple[Expr, Expr]:
     u, v = x * math.pi, y * math.pi
-    a, b = _div(*_turned(_sinh)(u, v), u, v)
+    a, b = _div(*_rotated(_sinh)(u, v), u, v)
     none = x.eq(0.0) & y.eq(0.0)
     return where(none, ONE, a), where(none, ZERO, b)
 
@@ -219,10 +219,10 @@ def _exp2(x: Expr, y: Expr) -> tuple[Expr, Expr]:
 ONE_ARGUMENT: dict[str, Rule] = {
     "exp": _exp, "expm1": _expm1, "exp2": _exp2, "log": _log, "log1p": _log1p,
     "log2": _scaled(_log, 1 / math.log(2)), "log10": _scaled(_log, 1 / math.log(10)),
-    "sqrt": _sqrt, "rsqrt": _rsqrt, "sin": _turned(_sinh), "cos": _cos, "sinh": _sinh,
+    "sqrt": _sqrt, "rsqrt": _rsqrt, "sin": _rotated(_sinh), "cos": _cos, "sinh": _sinh,
     "cosh": _cosh,
-    "tanh": _tanh, "tan": _turned(_tanh), "asin": _asin, "acos": _acos, "acosh": _acosh,
-    "asinh": _turned(_asin), "atanh": _atanh, "atan": _turned(_atanh), "sigmoid": _sigmoid,
+    "tanh": _tanh, "tan": _rotated(_tanh), "asin": _asin, "acos": _acos, "acosh": _acosh,
+    "asinh": _rotated(_asin), "atanh": _atanh, "atan": _rotated(_atanh), "sigmoid": _sigmoid,
     "reciprocal": _reciprocal, "sgn": _sgn, "sinc": _sinc,
     "neg": lambda x, y: (-x, -y), "square": lambda x, y: _mul(x, y, x, y),
     "conj": lambda x, y: (x, -y), "annotated": lambda x, y: (x, y),

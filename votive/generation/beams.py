@@ -213,7 +213,7 @@ class Found:
 
 
 def beam_search(task: Task, kept: Collector) -> Found:
-    """Search to the end; `kept` is told each step."""
+    """Search to the end; `kept` takes what is asked for of each step."""
     beams = Beams(task)
     while not beams.finished:
         with votive.no_grad():

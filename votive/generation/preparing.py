@@ -98,8 +98,8 @@ def _check_tokens(asked: GenerationConfig, size: int | None) -> None:
         "forced_bos_token_id",
         "forced_eos_token_id",
     ):
-        told = getattr(asked, name)
-        ids = told if isinstance(told, list | tuple) else [told]
+        value = getattr(asked, name)
+        ids = value if isinstance(value, list | tuple) else [value]
         outside = sorted({t for t in ids if isinstance(t, int) and isinstance(size, int) and t >= size})
         if outside:
             raise ValueError(

@@ -151,11 +151,11 @@ class Alignment(Drawn):
 
         A token is chosen where the one before it is read, so that one's weights are its own.
         """
-        from ..speech.timing import comparable
+        from ..speech.timing import alignment_matrix
 
         chosen = votive.stack([self.weights(layer, head) for layer, head in self.heads])
         # As words are timed: what lies in the silence behind the sound does not count.
-        found = comparable(chosen / chosen.sum(-1, keepdim=True), self.width)
+        found = alignment_matrix(chosen / chosen.sum(-1, keepdim=True), self.width)
         return found[self.start - 1 : len(self.tokens) - 1]
 
     def times(self) -> list[float]:

@@ -160,7 +160,7 @@ class Reach:
                 tensors = values.first(args[i]) is not None
                 given[i] = values.mapped(args[i], shown) if tensors else 0.0
             with unheard(), votive.no_grad():
-                found[mark] = (Op.call(op, tuple(given)) != 0).cpu().numpy()
+                found[mark] = (Op.apply(op, tuple(given)) != 0).cpu().numpy()
         return found
 
     def _pass_on(

@@ -11,16 +11,18 @@ from __future__ import annotations
 import math
 import os
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..core import dtype as dt
 from ..interchange import _own
+from ..io.mapped import Index
 from ..serialization.container import FileFormatError
+from ..tensor import Tensor
 from .mapped import MappedFile, little, select
-from .source import TensorInfo, WeightSource
+from .source import TableSource, TensorInfo
 
 __all__ = ["CTranslate2File", "open"]
 
@@ -43,7 +45,7 @@ class _Entry:
 
 
 class _Reader:
-    """Numbers and names from a file, in order; what ends too early is said."""
+    """Numbers and names from a file, in order; a file that ends too early is an error."""
 
     def __init__(self, mapped: MappedFile) -> None:
         self.mapped, self.at = mapped, 0
@@ -66,7 +68,7 @@ class _Reader:
             raise FileFormatError(f"{self.mapped.path.name}: a name is not UTF-8 ({e}).") from None
 
 
-class CTranslate2File(WeightSource):
+class CTranslate2File(TableSource[_Entry]):
     """A model of CTranslate2 as a source of weights, by the names it has there.
 
     Quantized variables come as float32: an int8 row, or an int16 tensor, divided by its scale.
@@ -102,7 +104,7 @@ class CTranslate2File(WeightSource):
                 f"{self.path.name}: {packed[0].removesuffix(_ZERO)} is packed in 4 bits, which is "
                 "not supported; convert the model with int8, float16 or float32."
             )
-        self._entries = {
+        self.entries = {
             n: e for n, e in self._all.items() if not (n.endswith(_SCALE) and n.removesuffix(_SCALE) in self._all)
         }
 
@@ -141,15 +143,9 @@ class CTranslate2File(WeightSource):
         for _ in range(min(reader.number("I"), _MAX_VARIABLES)):
             alias, name = reader.name(), reader.name()
             if name not in self._all:
-                raise FileFormatError(f"{self.path.name}: {alias!r} stands for {name!r}, not here.")
+                raise FileFormatError(f"{self.path.name}: {alias!r} stands for {name!r}, which is not in the file.")
             found[alias] = name
         return found
-
-    def names(self) -> list[str]:
-        return list(self._entries)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
 
     def number(self, name: str, default: int | None = None) -> int:
         """A variable that is a whole number, such as `encoder/num_heads`."""
@@ -157,7 +153,7 @@ class CTranslate2File(WeightSource):
             return default
         entry = self._entry(name)
         if math.prod(entry.shape) != 1:
-            raise FileFormatError(f"{self.path.name}: {name!r} is no number.")
+            raise FileFormatError(f"{self.path.name}: {name!r} is not a number.")
         return int(self._array(entry).flatten()[0])
 
     def _entry(self, name: str) -> _Entry:
@@ -177,19 +173,19 @@ class CTranslate2File(WeightSource):
         dtype = dt.float32 if self._quantized(name) else entry.dtype
         return TensorInfo(name, dtype, entry.shape, entry.dtype.name, entry.nbytes, self.path)
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str) -> Tensor:
         entry = self._entry(name)
         if not self._quantized(name):
             return self.mapped.tensor(entry.begin, entry.dtype, entry.shape)
-        return _own(self._widened(name, slice(None)), "cpu")
+        return _own(self._widened(name), "cpu")
 
-    def _read_part(self, name: str, index: Any) -> Any:
+    def _read_part(self, name: str, index: Index) -> Tensor:
         entry = self._entry(name)
         if not self._quantized(name):
             return self.mapped.part(entry.begin, entry.dtype, entry.shape, index)
-        return _own(np.array(select(self._widened(name, slice(None)), index), order="C"), "cpu")
+        return _own(np.array(select(self._widened(name), index), order="C"), "cpu")
 
-    def _widened(self, name: str, rows: slice) -> np.ndarray:
+    def _widened(self, name: str) -> np.ndarray:
         """A quantized variable as float32; one scale per row, or one for all."""
         entry = self._entry(name)
         scale = self._array(self._entry(f"{self.aliases.get(name, name)}{_SCALE}"))
@@ -201,7 +197,7 @@ class CTranslate2File(WeightSource):
             )
         if scale.size > 1:
             scale = scale.reshape(-1, *(1,) * (len(entry.shape) - 1))
-        return self._array(entry)[rows].astype(np.float32) / scale
+        return self._array(entry).astype(np.float32) / scale
 
     def close(self) -> None:
         self.mapped.close()
@@ -220,7 +216,12 @@ def open(path: str | os.PathLike[str]) -> CTranslate2File:
 
 
 def write(
-    path: str | os.PathLike[str], spec: str, tensors: Any, *, revision: int = 1, aliases: dict[str, str] | None = None
+    path: str | os.PathLike[str],
+    spec: str,
+    tensors: Mapping[str, Tensor],
+    *,
+    revision: int = 1,
+    aliases: dict[str, str] | None = None,
 ) -> None:
     """Write variables as a model.bin of binary version 6, as they are: nothing is quantized.
 

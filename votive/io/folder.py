@@ -9,9 +9,8 @@ from __future__ import annotations
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any
 
-from ..core import dtype as dt
 from ..serialization.container import FileFormatError, parse_json
-from .source import TensorInfo, WeightSource
+from .source import NestedSource, WeightSource
 
 # In the order of preference; `{}` stands for names that differ between libraries.
 _PATTERNS = {
@@ -51,7 +50,7 @@ def find(folder: Path, format: str | None) -> Path:
     )
 
 
-class ShardedSource(WeightSource):
+class ShardedSource(NestedSource[str]):
     """A checkpoint in several files, which are opened when one of their tensors is asked for."""
 
     def __init__(self, index: Path) -> None:
@@ -66,8 +65,8 @@ class ShardedSource(WeightSource):
         if not isinstance(metadata, dict):
             raise FileFormatError(f"load: {index.name}: 'metadata' must map names to values.")
         self.metadata: dict[str, Any] = metadata
-        self.files: dict[str, str] = content["weight_map"]
-        for name in dict.fromkeys(map(_checked, self.files.values())):
+        self.entries: dict[str, str] = content["weight_map"]
+        for name in dict.fromkeys(map(_checked, self.entries.values())):
             if not (index.parent / name).is_file():
                 raise FileFormatError(
                     f"load: {index.name}: the index names a file {name!r} that is not beside it; "
@@ -75,19 +74,8 @@ class ShardedSource(WeightSource):
                 )
         self._open: dict[str, WeightSource] = {}
 
-    def names(self) -> list[str]:
-        return list(self.files)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.files
-
-    def __len__(self) -> int:
-        return len(self.files)
-
-    def _shard(self, name: str) -> WeightSource:
-        if name not in self.files:
-            raise self._unknown(name)
-        file = self.files[name]
+    def _inner(self, name: str) -> tuple[WeightSource, str]:
+        file = self._entry(name)
         if file not in self._open:
             from .formats import open_weights
 
@@ -97,29 +85,17 @@ class ShardedSource(WeightSource):
         shard = self._open[file]
         if name not in shard:
             raise FileFormatError(f"load: {self.index.name}: {file} does not hold {name!r}.")
-        return shard
-
-    def info(self, name: str) -> TensorInfo:
-        return self._shard(name).info(name)
-
-    def _read(self, name: str) -> Any:
-        return self._shard(name)._read(name)
-
-    def _read_as(self, name: str, dtype: dt.dtype) -> Any:
-        return self._shard(name)._read_as(name, dtype)
-
-    def _read_part(self, name: str, index: Any) -> Any:
-        return self._shard(name)._read_part(name, index)
+        return shard, name
 
     def close(self) -> None:
         for shard in self._open.values():
             shard.close()
 
 
-def _checked(name: Any) -> str:
+def _checked(name: object) -> str:
     """The name of a shard, which must lead to a file in or below the index's folder."""
     if not isinstance(name, str) or not name or "\x00" in name:
-        raise FileFormatError(f"load: index: {name!r} is no name of a file.")
+        raise FileFormatError(f"load: index: {name!r} is not the name of a file.")
     for path in (PurePosixPath(name), PureWindowsPath(name)):
         if path.is_absolute() or path.drive or path.root or ".." in path.parts:
             raise FileFormatError(f"load: index: the part {name!r} lies outside the folder of the index; refused.")

@@ -138,6 +138,6 @@ def open_weights(path: str | os.PathLike[str], format: str | None = None) -> Wei
     if found is None:
         raise FileFormatError(
             f"open_weights: {path.name} has none of the known formats ({', '.join(FORMATS)}); "
-            "it is damaged, or something else."
+            "it is damaged, or holds no weights."
         )
     return found.open(path)

@@ -19,11 +19,13 @@ import numpy as np
 
 from ..core import dtype as dt
 from ..interchange import _own
+from ..io.mapped import Index
 from ..serialization.atomic import replacing
 from ..serialization.container import FileFormatError, raw_bytes
+from ..tensor import Tensor
 from .mapped import MappedFile, little
 from .rotary import halves, neighbours
-from .source import MemorySource, TensorInfo, WeightSource
+from .source import MemorySource, TableSource, TensorInfo, WeightSource
 
 __all__ = ["Llama2cFile", "open", "tokenizer", "write"]
 
@@ -99,7 +101,7 @@ class _Entry:
     begin: int
 
 
-class Llama2cFile(WeightSource):
+class Llama2cFile(TableSource[_Entry]):
     """A llama2.c checkpoint of version 0, 1 or 2 (with int8 weights) as a source of weights.
 
     Names and row order are those of Hugging Face's Llama; `config` is its config.json.
@@ -120,7 +122,7 @@ class Llama2cFile(WeightSource):
         self.path = self.mapped.path
         head = bytes(self.mapped.peek(0, min(_HEADER, self.mapped.size)))
         self.version, self.sizes, start = _header(head, self.path.name)
-        self._entries = self._find(start)
+        self.entries = self._find(start)
         self.metadata = {"format": f"llama2.c version {self.version}"}
 
     def _find(self, begin: int) -> dict[str, _Entry]:
@@ -166,27 +168,16 @@ class Llama2cFile(WeightSource):
             "eos_token_id": [1, 2],
         }
 
-    def names(self) -> list[str]:
-        return list(self._entries)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._entries
-
     def info(self, name: str) -> TensorInfo:
         part = self._entry(name).part
         stored = "F32" if self._plain(part) else f"I8 in groups of {self.sizes.group}"
         shape, nbytes = self.sizes.shape(part), self.sizes.nbytes(part)
         return TensorInfo(name, dt.float32, shape, stored, nbytes, self.path)
 
-    def _entry(self, name: str) -> _Entry:
-        if name not in self._entries:
-            raise self._unknown(name)
-        return self._entries[name]
-
     def _plain(self, part: str) -> bool:
         return not self.sizes.group or part.startswith("rms")
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str) -> Tensor:
         e, s = self._entry(name), self.sizes
         if self._plain(e.part):
             t = self.mapped.tensor(e.begin, dt.float32, s.shape(e.part))
@@ -195,13 +186,13 @@ class Llama2cFile(WeightSource):
         heads = {"wq": s.heads, "wk": s.kv_heads}.get(e.part)
         return t if heads is None else halves(t, heads)
 
-    def _read_part(self, name: str, index: Any) -> Any:
+    def _read_part(self, name: str, index: Index) -> Tensor:
         e = self._entry(name)
         if not self._plain(e.part) or e.part in ("wq", "wk"):
             return super()._read_part(name, index)
         return self.mapped.part(e.begin, dt.float32, self.sizes.shape(e.part), index)
 
-    def _decoded(self, e: _Entry) -> Any:
+    def _decoded(self, e: _Entry) -> Tensor:
         shape, group = self.sizes.shape(e.part), self.sizes.group
         count = math.prod(shape)
         raw = self.mapped.peek(e.begin, self.sizes.nbytes(e.part))
@@ -253,10 +244,11 @@ def _header(head: bytes, name: str) -> tuple[int, _Sizes, int]:
         raise FileFormatError(f"{name}: no Llama has the sizes {numbers} of its llama2.c header.")
     if version == 2 and (group < 1 or dim % group or hidden % group):
         raise FileFormatError(f"{name}: rows of {dim} and {hidden} make no groups of {group}.")
-    return version, _Sizes(*numbers, shared, group), _HEADER if marked else 28
+    sizes = _Sizes(dim, hidden, layers, heads, kv_heads, vocab, length, shared, group)
+    return version, sizes, _HEADER if marked else 28
 
 
-def write(path: str | os.PathLike[str], source: WeightSource | Mapping[str, Any], config: Any) -> None:
+def write(path: str | os.PathLike[str], source: WeightSource | Mapping[str, Tensor], config: Any) -> None:
     """Write a Llama with Hugging Face names as a llama2.c file of version 0.
 
     The format has no room for biases, stretched or other rotary frequencies, or another epsilon
@@ -281,7 +273,7 @@ def write(path: str | os.PathLike[str], source: WeightSource | Mapping[str, Any]
                 f.write(raw_bytes(_part(source, sizes, part, layer)))
 
 
-def _part(source: WeightSource, sizes: _Sizes, part: str, layer: int) -> Any:
+def _part(source: WeightSource, sizes: _Sizes, part: str, layer: int) -> np.ndarray:
     if part in ("cos", "sin"):
         steps = np.arange(0, sizes.head_dim, 2, dtype=np.float32) / np.float32(sizes.head_dim)
         frequency = (1.0 / _THETA**steps).astype(np.float32)
@@ -306,9 +298,9 @@ def _sizes(config: Mapping[str, Any]) -> _Sizes:
     }
     if heads:
         needed["head_dim"] = config.get("hidden_size", 0) // heads
-    told = {**config, **{k: v for k, v in _rope(config).items() if v is not None}}
+    given = {**config, **{k: v for k, v in _rope(config).items() if v is not None}}
     for key, value in needed.items():
-        got = told.get(key)
+        got = given.get(key)
         if got is not None and got != value and not _close(got, value):
             raise ValueError(f"llama2c.write: {key} is {got!r}; the format needs {value!r}.")
     names = (
@@ -330,15 +322,14 @@ def _sizes(config: Mapping[str, Any]) -> _Sizes:
 
 def _rope(config: Mapping[str, Any]) -> dict[str, Any]:
     """Frequencies in the newer spelling, `rope_parameters`, in the older one."""
-    told = dict(config.get("rope_parameters") or {})
-    theta = told.pop("rope_theta", None)
-    kind = told.get("rope_type", "default")
-    return {"rope_theta": theta, "rope_scaling": None if kind == "default" else told}
+    rope = dict(config.get("rope_parameters") or {})
+    theta = rope.pop("rope_theta", None)
+    kind = rope.get("rope_type", "default")
+    return {"rope_theta": theta, "rope_scaling": None if kind == "default" else rope}
 
 
-def _close(a: Any, b: Any) -> bool:
-    numbers = isinstance(a, (int, float)) and isinstance(b, float)
-    return numbers and math.isclose(a, b, rel_tol=1e-6)
+def _close(a: object, b: object) -> bool:
+    return isinstance(a, (int, float)) and isinstance(b, float) and math.isclose(a, b, rel_tol=1e-6)
 
 
 def _check(source: WeightSource, sizes: _Sizes, order: list[str]) -> None:
@@ -379,7 +370,7 @@ def tokenizer(path: str | os.PathLike[str]) -> tuple[list[bytes], list[float]]:
     pieces: list[bytes] = []
     scores: list[float] = []
     if len(raw) < 4:
-        raise FileFormatError(f"{name}: {len(raw)} bytes are no tokenizer of llama2.c.")
+        raise FileFormatError(f"{name}: {len(raw)} bytes are not a llama2.c tokenizer.")
     (longest,) = struct.unpack_from("<i", raw)
     at = 4
     while at < len(raw):
@@ -390,7 +381,7 @@ def tokenizer(path: str | os.PathLike[str]) -> tuple[list[bytes], list[float]]:
         if not 0 <= length <= min(longest, len(raw) - at):
             raise FileFormatError(
                 f"{name}: piece {len(pieces)} should have {length} bytes; {len(raw) - at} are left "
-                f"and the longest has {longest}. The file is cut off or no tokenizer of llama2.c."
+                f"and the longest has {longest}. The file is cut off, or is not a llama2.c tokenizer."
             )
         pieces.append(raw[at : at + length])
         scores.append(score)

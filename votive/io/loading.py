@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..autograd.modes import no_grad
+from ..core import dtype as dt
+from ..core.device import DeviceLike
 from ..nn.loading import Loading
 from ..nn.module import Module
 from ..nn.parameter import Parameter, is_lazy
+from ..tensor import Tensor
 from .report import LoadError, LoadReport
-from .source import MemorySource, TensorInfo, WeightSource, as_dtype
+from .source import MemorySource, TensorInfo, Values, WeightSource, as_dtype
 
 
 @dataclass
@@ -30,12 +33,12 @@ class _Place:
 
 
 def load_into(
-    module: Any,
-    source: WeightSource | Mapping[str, Any] | str | os.PathLike[str],
+    module: Module,
+    source: WeightSource | Mapping[str, Values] | str | os.PathLike[str],
     *,
     strict: bool = True,
-    dtype: Any = None,
-    device: Any = None,
+    dtype: dt.dtype | str | None = None,
+    device: DeviceLike = None,
     assign: bool = True,
 ) -> LoadReport:
     """Load a module's parameters and buffers, or change nothing and say all that does not fit.
@@ -70,7 +73,7 @@ def load_into(
     return report
 
 
-def _places(module: Any) -> list[_Place]:
+def _places(module: Module) -> list[_Place]:
     """What the module saves, tensors that appear several times only once."""
     found: dict[int, _Place] = {}
     for prefix, child in module.named_modules(remove_duplicate=False):
@@ -105,7 +108,14 @@ def _match(places: list[_Place], source: WeightSource) -> tuple[LoadReport, list
     return report, pairs
 
 
-def _fetch(source: WeightSource, info: TensorInfo, place: _Place, dtype: Any, device: Any, assign: bool) -> Any:
+def _fetch(
+    source: WeightSource,
+    info: TensorInfo,
+    place: _Place,
+    dtype: dt.dtype | str | None,
+    device: DeviceLike,
+    assign: bool,
+) -> Tensor:
     """The value for one place, of the type and on the device it shall have."""
     have = place.value
     target = have.dtype if assign else info.dtype
@@ -117,7 +127,7 @@ def _fetch(source: WeightSource, info: TensorInfo, place: _Place, dtype: Any, de
     return t
 
 
-def _assign(place: _Place, value: Any) -> None:
+def _assign(place: _Place, value: Tensor) -> None:
     have = place.value
     if isinstance(have, Parameter):
         value = Parameter(value, requires_grad=have.requires_grad and value.dtype.is_inexact)
@@ -125,14 +135,14 @@ def _assign(place: _Place, value: Any) -> None:
         setattr(owner, name, value)
 
 
-def _copy(place: _Place, value: Any) -> None:
+def _copy(place: _Place, value: Tensor) -> None:
     with no_grad():
         if is_lazy(place.value):
             place.value.materialize(value.shape)
         place.value.copy_(value)
 
 
-def _customised(module: Any) -> bool:
+def _customised(module: Module) -> bool:
     """Whether some part has its own way of loading, which must then be asked."""
     plain: Callable[..., Any] = Module._load_from_state_dict
     return any(
@@ -145,7 +155,7 @@ def _customised(module: Any) -> bool:
 
 
 def _load_by_state_dict(
-    module: Any, source: WeightSource, strict: bool, dtype: Any, device: Any, assign: bool
+    module: Module, source: WeightSource, strict: bool, dtype: dt.dtype | str | None, device: DeviceLike, assign: bool
 ) -> LoadReport:
     """The way of `load_state_dict`, which lets every module look at what it is given."""
     places = _places(module)

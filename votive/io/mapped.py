@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import bisect
+import math
 import mmap
 import os
 import platform
 import sys
 import threading
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ..core import dtype as dt
 from ..interchange import _own, _share
 from ..serialization.container import FileFormatError
+from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from types import EllipsisType
 
 Array = np.ndarray[Any, Any]
+# What stands between the brackets of `tensor[...]`: one of these, or a tuple of them.
+Pick: TypeAlias = "int | slice | EllipsisType | Tensor | Array | list[int] | None"
+Index: TypeAlias = "Pick | tuple[Pick, ...]"
 # Python names it from 3.12 on; the number is that of Linux on these processors.
 _LINUX = sys.platform == "linux" and platform.machine() in ("x86_64", "aarch64")
 _NO_RESERVE: int = getattr(mmap, "MAP_NORESERVE", 0x4000 if _LINUX else 0)
@@ -88,16 +97,16 @@ class MappedFile:
         if nbytes:
             self._shared.madvise(mmap.MADV_DONTNEED, start, begin + nbytes - start)
 
-    def tensor(self, begin: int, dtype: Any, shape: tuple[int, ...]) -> Any:
+    def tensor(self, begin: int, dtype: dt.dtype, shape: tuple[int, ...]) -> Tensor:
         """The little-endian elements at `begin` as a tensor, mapped where alignment allows."""
-        nbytes = dtype.itemsize * _product(shape)
+        nbytes = dtype.itemsize * math.prod(shape)
         if begin % dtype.itemsize or sys.byteorder == "big" or nbytes == 0:
             return _own(little(self.peek(begin, nbytes), dtype, shape).copy(), "cpu")
         return _share(self.lend(begin, nbytes).view(dtype.np).reshape(shape))
 
-    def part(self, begin: int, dtype: Any, shape: tuple[int, ...], index: Any) -> Any:
+    def part(self, begin: int, dtype: dt.dtype, shape: tuple[int, ...], index: Index) -> Tensor:
         """A copy of `array[index]`; only the pages that hold it are read."""
-        nbytes = dtype.itemsize * _product(shape)
+        nbytes = dtype.itemsize * math.prod(shape)
         array = little(self.peek(begin, nbytes), dtype, shape)
         out = _own(np.array(select(array, index), order="C"), "cpu")
         self.forget(begin, nbytes)
@@ -117,27 +126,20 @@ class MappedFile:
             )
 
 
-def little(raw: Array, dtype: Any, shape: tuple[int, ...]) -> Array:
+def little(raw: Array, dtype: dt.dtype, shape: tuple[int, ...]) -> Array:
     """Raw bytes as an array of native elements, whatever their alignment."""
     array = np.ndarray(shape, dtype.np, raw, 0) if raw.size else np.empty(shape, dtype.np)
     return array.byteswap() if sys.byteorder == "big" else array
 
 
-def select(array: Array, index: Any) -> Array:
+def select(array: Array, index: Index) -> Array:
     """`array[index]` for the indices that tensors know."""
     for part in index if isinstance(index, tuple) else (index,):
         if isinstance(part, slice) and (part.step or 1) < 0:
             raise ValueError("slice: step must be greater than zero.")
-    index = tuple(_plain(i) for i in index) if isinstance(index, tuple) else _plain(index)
-    return np.asarray(array[index])
+    plain = tuple(_plain(i) for i in index) if isinstance(index, tuple) else _plain(index)
+    return np.asarray(array[plain])
 
 
 def _plain(index: Any) -> Any:
     return index.numpy() if hasattr(index, "_spec") else index
-
-
-def _product(shape: tuple[int, ...]) -> int:
-    out = 1
-    for n in shape:
-        out *= n
-    return out

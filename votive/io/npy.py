@@ -12,6 +12,7 @@ import math
 import os
 import re
 import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -23,12 +24,13 @@ from ..interchange import _own, _share
 from ..serialization.atomic import replacing
 from ..serialization.container import FileFormatError
 from ..tensor import Tensor
-from .mapped import MappedFile, select
-from .source import TensorInfo, WeightSource
+from .mapped import Index, MappedFile, select
+from .source import TableSource, TensorInfo, WeightSource
 from .zip_records import Record, records, unpack
 
 __all__ = ["load", "save", "savez", "savez_compressed"]
 
+ArrayLike = Tensor | np.ndarray | Sequence[Any] | float
 _MAGIC = b"\x93NUMPY"
 # NumPy's own limit on headers it reads without asking.
 _MAX_HEADER = 10_000
@@ -50,17 +52,13 @@ class Header:
     def nbytes(self) -> int:
         return math.prod(self.shape) * self.dtype.itemsize
 
-    def array(self, raw: Any) -> Any:
+    def array(self, raw: np.ndarray) -> np.ndarray:
         """A view of the data as they lie there, or a copy where their byte order is not ours."""
         shape = self.shape[::-1] if self.fortran else self.shape
-        out = np.ndarray(shape, self.dtype.np, raw, 0) if raw.size else np.empty(shape, self.np)
+        out = np.ndarray(shape, self.dtype.np, raw, 0) if raw.size else np.empty(shape, self.dtype.np)
         if self.big != (sys.byteorder == "big") and self.dtype.itemsize > 1:
             out = out.byteswap()
         return out.T if self.fortran else out
-
-    @property
-    def np(self) -> Any:
-        return self.dtype.np
 
 
 def parse(head: bytes, label: str) -> Header:
@@ -97,7 +95,7 @@ def parse(head: bytes, label: str) -> Header:
     return Header(dtype, shape, fortran, big, stored, begin + length)
 
 
-def _type(stored: Any, label: str) -> tuple[dt.dtype, bool]:
+def _type(stored: object, label: str) -> tuple[dt.dtype, bool]:
     found = re.fullmatch(r"([<>|=]?)(.+)", stored) if isinstance(stored, str) else None
     if found and found[2] in _NAMELESS:
         return _NAMELESS[found[2]], found[1] == ">"
@@ -138,11 +136,11 @@ class NpyFile(WeightSource):
         h = self.header
         return TensorInfo(name, h.dtype, h.shape, h.stored, h.nbytes, self.file.path)
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str) -> Tensor:
         self.info(name)
         return mapped(self.file, 0, self.header).contiguous()
 
-    def _read_part(self, name: str, index: Any) -> Any:
+    def _read_part(self, name: str, index: Index) -> Tensor:
         self.info(name)
         return part(self.file, 0, self.header, index)
 
@@ -150,7 +148,7 @@ class NpyFile(WeightSource):
         self.file.close()
 
 
-def mapped(file: MappedFile, at: int, h: Header) -> Any:
+def mapped(file: MappedFile, at: int, h: Header) -> Tensor:
     """The tensor of an .npy file that begins at `at`, over the file's own bytes if they fit."""
     begin = at + h.start
     if h.nbytes == 0 or begin % h.dtype.itemsize:
@@ -158,14 +156,14 @@ def mapped(file: MappedFile, at: int, h: Header) -> Any:
     return _share(h.array(file.lend(begin, h.nbytes)))
 
 
-def part(file: MappedFile, at: int, h: Header, index: Any) -> Any:
+def part(file: MappedFile, at: int, h: Header, index: Index) -> Tensor:
     """A copy of the part of an array that an index selects."""
     out = np.array(select(h.array(file.peek(at + h.start, h.nbytes)), index), order="C")
     file.forget(at + h.start, h.nbytes)
     return _own(out, "cpu")
 
 
-class NpzFile(WeightSource):
+class NpzFile(TableSource[Record]):
     """An .npz archive as a source of weights; members that are not compressed are mapped.
 
     >>> import tempfile
@@ -180,28 +178,17 @@ class NpzFile(WeightSource):
         with open(path, "rb") as f:
             found = records(f, f"load: {self.file.path.name}")
         # NumPy names members so; whatever else is in the archive is not an array.
-        self.members = {n.removesuffix(".npy"): r for n, r in found.items() if n.endswith(".npy")}
-        if found and not self.members:
+        self.entries = {n.removesuffix(".npy"): r for n, r in found.items() if n.endswith(".npy")}
+        if found and not self.entries:
             raise FileFormatError(f"load: {self.file.path.name}: an archive without arrays.")
         self._headers: dict[str, Header] = {}
 
-    def names(self) -> list[str]:
-        return list(self.members)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.members
-
-    def __len__(self) -> int:
-        return len(self.members)
-
-    def _raw(self, r: Record) -> Any:
+    def _raw(self, r: Record) -> np.ndarray:
         return self.file.peek(r.begin, r.stored)
 
     def _header(self, name: str) -> Header:
-        if name not in self.members:
-            raise self._unknown(name)
+        r = self._entry(name)
         if name not in self._headers:
-            r = self.members[name]
             label = f"load: {self.file.path.name}: {name}"
             h = parse(unpack(self._raw(r), r, _MAX_HEADER + 12).tobytes(), label)
             if h.start + h.nbytes != r.size:
@@ -213,19 +200,19 @@ class NpzFile(WeightSource):
         h = self._header(name)
         return TensorInfo(name, h.dtype, h.shape, h.stored, h.nbytes, self.file.path)
 
-    def _load(self, name: str) -> Any:
-        h, r = self._header(name), self.members[name]
+    def _load(self, name: str) -> Tensor:
+        h, r = self._header(name), self._entry(name)
         if r.plain:
             return mapped(self.file, r.begin, h)
         out = h.array(unpack(self._raw(r), r)[h.start :])
         # The header's length leaves what follows at any address.
         return _own(np.require(out, requirements=["A", "W"]).copy(order="K"), "cpu")
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str) -> Tensor:
         return self._load(name).contiguous()
 
-    def _read_part(self, name: str, index: Any) -> Any:
-        h, r = self._header(name), self.members[name]
+    def _read_part(self, name: str, index: Index) -> Tensor:
+        h, r = self._header(name), self._entry(name)
         if r.plain:
             return part(self.file, r.begin, h, index)
         return super()._read_part(name, index)
@@ -234,7 +221,7 @@ class NpzFile(WeightSource):
         self.file.close()
 
 
-def load(file: str | os.PathLike[str] | IO[bytes], mmap_mode: str | None = None) -> Any:
+def load(file: str | os.PathLike[str] | IO[bytes], mmap_mode: str | None = None) -> Tensor | dict[str, Tensor]:
     """The tensor of an .npy file, or a dict of those of an .npz archive.
 
     Columns that come first in the file (Fortran order) come first in memory too. With
@@ -262,11 +249,11 @@ def load(file: str | os.PathLike[str] | IO[bytes], mmap_mode: str | None = None)
         return _kept(mapped(n.file, 0, n.header), mmap_mode)
 
 
-def _kept(tensor: Any, mmap_mode: str | None) -> Any:
+def _kept(tensor: Tensor, mmap_mode: str | None) -> Tensor:
     return tensor if mmap_mode else _own(tensor.numpy().copy(order="K"), "cpu")
 
 
-def _load_bytes(content: bytes) -> Any:
+def _load_bytes(content: bytes) -> Tensor | dict[str, Tensor]:
     if content[:6] == _MAGIC:
         return _from_bytes(content, "load: the file")
     out = {}
@@ -277,7 +264,7 @@ def _load_bytes(content: bytes) -> Any:
     return out
 
 
-def _from_bytes(content: bytes, label: str) -> Any:
+def _from_bytes(content: bytes, label: str) -> Tensor:
     h = parse(content[: _MAX_HEADER + 12], label)
     if h.start + h.nbytes > len(content):
         raise FileFormatError(f"{label}: the data are cut off.")
@@ -285,7 +272,7 @@ def _from_bytes(content: bytes, label: str) -> Any:
     return _share(h.array(raw))
 
 
-def save(file: str | os.PathLike[str] | IO[bytes], arr: Any) -> None:
+def save(file: str | os.PathLike[str] | IO[bytes], arr: ArrayLike) -> None:
     """Write a tensor or an array; ".npy" is added to a name without it, as NumPy does.
 
     >>> import tempfile, votive.io.npy
@@ -299,7 +286,7 @@ def save(file: str | os.PathLike[str] | IO[bytes], arr: Any) -> None:
         np.save(f, array, allow_pickle=False)
 
 
-def savez(file: str | os.PathLike[str] | IO[bytes], *args: Any, **kwds: Any) -> None:
+def savez(file: str | os.PathLike[str] | IO[bytes], *args: ArrayLike, **kwds: ArrayLike) -> None:
     """Write several into one archive: positional ones as arr_0, arr_1 …, others by keyword.
 
     >>> import tempfile, votive.io.npy
@@ -311,7 +298,7 @@ def savez(file: str | os.PathLike[str] | IO[bytes], *args: Any, **kwds: Any) -> 
     _savez(np.savez, file, args, kwds)
 
 
-def savez_compressed(file: str | os.PathLike[str] | IO[bytes], *args: Any, **kwds: Any) -> None:
+def savez_compressed(file: str | os.PathLike[str] | IO[bytes], *args: ArrayLike, **kwds: ArrayLike) -> None:
     """Like `savez`, smaller and slower.
 
     >>> import tempfile, votive.io.npy
@@ -323,7 +310,12 @@ def savez_compressed(file: str | os.PathLike[str] | IO[bytes], *args: Any, **kwd
     _savez(np.savez_compressed, file, args, kwds)
 
 
-def _savez(write: Any, file: Any, args: tuple[Any, ...], kwds: dict[str, Any]) -> None:
+def _savez(
+    write: Callable[..., None],
+    file: str | os.PathLike[str] | IO[bytes],
+    args: tuple[ArrayLike, ...],
+    kwds: dict[str, ArrayLike],
+) -> None:
     arrays = {name: _plain("savez", a) for name, a in kwds.items()}
     positional = [_plain("savez", a) for a in args]
     if not isinstance(file, (str, os.PathLike)):
@@ -338,7 +330,7 @@ def _ending(file: str | os.PathLike[str], suffix: str) -> str:
     return name if name.endswith(suffix) else name + suffix
 
 
-def _plain(op: str, value: Any) -> Any:
+def _plain(op: str, value: ArrayLike) -> np.ndarray:
     array = value.detach().cpu().numpy() if isinstance(value, Tensor) else np.asarray(value)
     try:
         dt.from_numpy(array.dtype)

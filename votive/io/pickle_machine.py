@@ -101,7 +101,7 @@ def _quoted(m: Stack) -> str | bytes:
     raw = m.line().strip()
     if len(raw) < 2 or raw[:1] != raw[-1:] or raw[:1] not in b"'\"":
         raise FileFormatError("pickle: a text is not quoted.")
-    return _text(codecs.escape_decode(raw[1:-1])[0])  # type: ignore[attr-defined]
+    return _text(codecs.escape_decode(raw[1:-1])[0])
 
 
 def _int_line(m: Stack) -> Any:
@@ -129,7 +129,7 @@ def _add_items(m: Stack) -> None:
     m.top(set, "adding").update(map(key, values))
 
 
-def _persist(m: Stack, identity: Any) -> None:
+def _persist(m: Stack, identity: object) -> None:
     if m.persistent is None:
         raise FileFormatError("pickle: it refers to something outside of it.")
     m.push(m.persistent(identity))

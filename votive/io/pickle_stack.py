@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import struct
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from ..core import dtype as dt
 from ..serialization.container import FileFormatError
 
 MAX_DEPTH = 100
+Bytes = bytes | mmap.mmap
 _PLAIN = (str, int, float, complex, bytes, type(None), np.generic, dt.dtype)
 
 
@@ -32,7 +34,7 @@ class Maker:
 class Part:
     """Something that is not finished when it is made; `set_state` completes it."""
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: object) -> None:
         raise FileFormatError(f"pickle: a state for {type(self).__name__} was not expected.")
 
 
@@ -40,7 +42,7 @@ class Stack:
     """What a pickle being read has: bytes from `at` on, a stack with marks, and a memory."""
 
     def __init__(
-        self, data: Any, at: int, find: Callable[[str, str], Any], persistent: Callable[[Any], Any] | None = None
+        self, data: Bytes, at: int, find: Callable[[str, str], Any], persistent: Callable[[Any], Any] | None = None
     ) -> None:
         self.data, self.at = data, at
         self.find, self.persistent = find, persistent
@@ -71,12 +73,12 @@ class Stack:
 
     # --- stack ----------------------------------------------------------------------------------
 
-    def push(self, value: Any) -> None:
+    def push(self, value: object) -> None:
         self.stack.append(value)
 
     def pop(self) -> Any:
         if not self.stack or (self.marks and len(self.stack) <= self.marks[-1]):
-            raise FileFormatError("pickle: something is taken that was never put.")
+            raise FileFormatError("pickle: it takes something off the stack that was never put there.")
         return self.stack.pop()
 
     def top(self, kind: type, what: str) -> Any:
@@ -92,9 +94,9 @@ class Stack:
         del self.stack[at:]
         return out
 
-    def call(self, function: Any, args: Any) -> None:
+    def call(self, function: object, args: object) -> None:
         if not isinstance(function, Maker):
-            raise UnsafeFileError(f"pickle: {shown(function)} is called, and is no function.")
+            raise UnsafeFileError(f"pickle: {shown(function)} is called, but is not a function.")
         if not isinstance(args, tuple):
             raise FileFormatError(f"pickle: {function.name} is called without arguments.")
         try:
@@ -104,7 +106,7 @@ class Stack:
         except Exception as e:
             raise FileFormatError(f"pickle: wrong arguments for {function.name} ({e}).") from None
 
-    def look_up(self, module: Any, name: Any) -> None:
+    def look_up(self, module: object, name: object) -> None:
         if not isinstance(module, str) or not isinstance(name, str):
             raise FileFormatError("pickle: the name of a global must be text.")
         self.push(self.find(module, name))
@@ -125,7 +127,7 @@ def key(value: Any, depth: int = 0) -> Any:
     raise FileFormatError(f"pickle: a {type(value).__name__} cannot be a key.")
 
 
-def children(value: Any) -> Iterator[Any]:
+def children(value: object) -> Iterator[Any]:
     """What a value holds, itself being no leaf."""
     if isinstance(value, dict):
         yield from value.values()
@@ -135,7 +137,7 @@ def children(value: Any) -> Iterator[Any]:
         yield from getattr(value, "held", ())
 
 
-def check_depth(root: Any) -> None:
+def check_depth(root: object) -> None:
     """Refuse what contains itself or is nested too deep, so that all others may recurse."""
     height: dict[int, int] = {}
     around: set[int] = set()
@@ -165,6 +167,6 @@ def check_depth(root: Any) -> None:
             raise FileFormatError(f"pickle: nested deeper than {MAX_DEPTH}; refused.")
 
 
-def shown(value: Any) -> str:
+def shown(value: object) -> str:
     """What an error calls a value."""
     return value.name if isinstance(value, Maker) else f"a {type(value).__name__}"

@@ -1,6 +1,6 @@
 """The two orders that rows of query and key weights have in files. Arrays and tensors; no files.
 
-Rotary embeddings turn pairs of numbers. Hugging Face pairs number i of a head with i + D/2
+Rotary embeddings rotate pairs of numbers. Hugging Face pairs number i of a head with i + D/2
 (halves), Meta's checkpoints and what descends from them (llama2.c, GGUF of the llama architecture)
 pair 2i with 2i + 1 (neighbours). Attention gives the same either way if the rows that make the
 numbers are in the matching order.

@@ -9,26 +9,31 @@ import io
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import dtype as dt
+from ..core.device import DeviceLike
 from ..interchange import _own, _share
 from ..serialization.atomic import replacing
-from ..serialization.container import FileFormatError, read_header, widen, write
+from ..serialization.container import Entry, FileFormatError, read_header, widen, write
+from ..tensor import Tensor
 from .loading import load_into
-from .mapped import MappedFile, select
+from .mapped import Index, MappedFile, select
 from .report import LoadError
-from .source import TensorInfo, WeightSource
+from .source import TableSource, TensorInfo, Values
 from .writing import checked, shared, text_only, without_twins
+
+if TYPE_CHECKING:
+    from ..nn import Module
 
 __all__ = ["load", "load_file", "load_model", "safe_open", "save", "save_file", "save_model", "save_sharded"]
 
 _FRAMEWORKS = {"pt": "pt", "torch": "pt", "pytorch": "pt", "votive": "pt", "np": "np", "numpy": "np"}
 
 
-class SafetensorsFile(WeightSource):
+class SafetensorsFile(TableSource[Entry]):
     """One safetensors file as a source of weights.
 
     >>> import tempfile
@@ -49,32 +54,19 @@ class SafetensorsFile(WeightSource):
                 why = str(e).removeprefix("load: ")
                 raise FileFormatError(f"load: {Path(path).name}: {why}") from None
         self.metadata: dict[str, str] = self.header.metadata
-
-    def names(self) -> list[str]:
-        return list(self.header.entries)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.header.entries
-
-    def __len__(self) -> int:
-        return len(self.header.entries)
-
-    def _entry(self, name: str) -> Any:
-        if name not in self.header.entries:
-            raise self._unknown(name)
-        return self.header.entries[name]
+        self.entries = self.header.entries
 
     def info(self, name: str) -> TensorInfo:
         e = self._entry(name)
         return TensorInfo(name, e.dtype, e.shape, e.stored, e.end - e.begin, self.file.path)
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str) -> Tensor:
         e = self._entry(name)
         if e.foreign:
             return _own(self._widened(name), "cpu")
         return self.file.tensor(self.header.start + e.begin, e.dtype, e.shape)
 
-    def _read_as(self, name: str, dtype: dt.dtype) -> Any:
+    def _read_as(self, name: str, dtype: dt.dtype) -> Tensor:
         e = self._entry(name)
         if e.foreign or e.end == e.begin:
             return self._read(name).to(dtype)
@@ -87,13 +79,13 @@ class SafetensorsFile(WeightSource):
         self.file.forget(begin, e.end - e.begin)
         return out
 
-    def _read_part(self, name: str, index: Any) -> Any:
+    def _read_part(self, name: str, index: Index) -> Tensor:
         e = self._entry(name)
         if e.foreign:
             return _own(np.array(select(self._widened(name), index)), "cpu")
         return self.file.part(self.header.start + e.begin, e.dtype, e.shape, index)
 
-    def _widened(self, name: str) -> Any:
+    def _widened(self, name: str) -> np.ndarray:
         e = self._entry(name)
         return widen(name, self.file.peek(self.header.start + e.begin, e.end - e.begin), e)
 
@@ -117,7 +109,12 @@ class safe_open:
     """
 
     def __init__(
-        self, filename: str | os.PathLike[str], framework: str = "pt", device: Any = "cpu", *, backend: str = "mmap"
+        self,
+        filename: str | os.PathLike[str],
+        framework: str = "pt",
+        device: DeviceLike = "cpu",
+        *,
+        backend: str = "mmap",
     ) -> None:
         if framework not in _FRAMEWORKS:
             raise ValueError(f"safe_open: framework {framework!r} is unknown; use 'pt' (votive) or 'np'.")
@@ -157,7 +154,7 @@ class safe_open:
         self._file.info(name)
         return SafeSlice(self, name)
 
-    def _out(self, tensor: Any) -> Any:
+    def _out(self, tensor: Tensor) -> Any:
         return tensor.numpy() if self._np else tensor.to(self._device)
 
     def __enter__(self) -> safe_open:
@@ -182,11 +179,13 @@ class SafeSlice:
         """The format's name of the type, such as "BF16"."""
         return self._info.stored
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Any:
         return self._opened._out(self._opened._file.slice(self._name, index))
 
 
-def load_file(filename: str | os.PathLike[str], device: Any = "cpu", *, backend: str = "mmap") -> dict[str, Any]:
+def load_file(
+    filename: str | os.PathLike[str], device: DeviceLike = "cpu", *, backend: str = "mmap"
+) -> dict[str, Tensor]:
     """All tensors of a file, memory-mapped where they stay on the CPU.
 
     >>> import tempfile
@@ -200,7 +199,7 @@ def load_file(filename: str | os.PathLike[str], device: Any = "cpu", *, backend:
         return f.get_tensors()
 
 
-def load(data: bytes) -> dict[str, Any]:
+def load(data: bytes) -> dict[str, Tensor]:
     """All tensors of a file whose content is given.
 
     >>> from votive.io.safetensors import load, save
@@ -221,7 +220,7 @@ def load(data: bytes) -> dict[str, Any]:
 
 
 def save_file(
-    tensors: Mapping[str, Any], filename: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
+    tensors: Mapping[str, Values], filename: str | os.PathLike[str], metadata: Mapping[str, str] | None = None
 ) -> None:
     """Write tensors (or NumPy arrays) under their names; the file appears when it is complete.
 
@@ -237,7 +236,7 @@ def save_file(
         write(f, arrays, text)
 
 
-def save(tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) -> bytes:
+def save(tensors: Mapping[str, Values], metadata: Mapping[str, str] | None = None) -> bytes:
     """The content of a file that holds these tensors.
 
     >>> from votive.io.safetensors import save
@@ -250,8 +249,8 @@ def save(tensors: Mapping[str, Any], metadata: Mapping[str, str] | None = None) 
 
 
 def _prepared(
-    op: str, tensors: Mapping[str, Any], metadata: Mapping[str, str] | None
-) -> tuple[dict[str, Any], dict[str, str]]:
+    op: str, tensors: Mapping[str, Values], metadata: Mapping[str, str] | None
+) -> tuple[dict[str, np.ndarray], dict[str, str]]:
     arrays = {name: checked(op, name, value) for name, value in tensors.items()}
     groups = [g for g in shared(tensors) if len(g) > 1]
     if groups:
@@ -263,11 +262,11 @@ def _prepared(
 
 
 def save_sharded(
-    tensors: Mapping[str, Any],
+    tensors: Mapping[str, Values],
     folder: str | os.PathLike[str],
     max_shard_size: int | str = "5GB",
     metadata: Mapping[str, str] | None = None,
-) -> Any:
+) -> Path:
     """Write tensors into files of a limited size, and an index of what is where.
 
     The names are Hugging Face's: `model-00001-of-00003.safetensors` and
@@ -287,7 +286,7 @@ def save_sharded(
 
 
 def save_model(
-    model: Any,
+    model: Module,
     filename: str | os.PathLike[str],
     metadata: Mapping[str, str] | None = None,
     force_contiguous: bool = True,
@@ -305,7 +304,7 @@ def save_model(
     """
     tensors, dropped = without_twins("save_model", model.state_dict())
     if not force_contiguous:
-        strided = [name for name, t in tensors.items() if not t.is_contiguous()]
+        strided = [name for name, t in tensors.items() if isinstance(t, Tensor) and not t.is_contiguous()]
         if strided:
             raise ValueError(f"save_model: {strided} are not contiguous; use force_contiguous.")
     names = {name: kept for kept, others in dropped.items() for name in others}
@@ -313,7 +312,7 @@ def save_model(
 
 
 def load_model(
-    model: Any, filename: str | os.PathLike[str], strict: bool = True, device: Any = None
+    model: Module, filename: str | os.PathLike[str], strict: bool = True, device: DeviceLike = None
 ) -> tuple[set[str], list[str]]:
     """Load what `save_model` wrote; returns the names missing and those not used.
 

@@ -6,34 +6,29 @@ import contextlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import numpy as np
 
 from ..serialization.atomic import replacing, settle
 from ..serialization.container import write
 from ..tensor import Tensor
+from .source import Values
 from .writing import checked, text_only, without_twins
 
 _INDEX = "model.safetensors.index.json"
 _UNITS = {
     "": 1,
     "B": 1,
-    "KB": 10**3,
-    "MB": 10**6,
-    "GB": 10**9,
-    "TB": 10**12,
-    "KIB": 2**10,
-    "MIB": 2**20,
-    "GIB": 2**30,
-    "TIB": 2**40,
+    **{f"{u}B": 1000**i for i, u in enumerate("KMGT", 1)},
+    **{f"{u}IB": 1024**i for i, u in enumerate("KMGT", 1)},
 }
 
 
 def write_shards(
-    tensors: Mapping[str, Any], folder: Path, max_shard_size: int | str, metadata: Mapping[str, str] | None
+    tensors: Mapping[str, Values], folder: Path, max_shard_size: int | str, metadata: Mapping[str, str] | None
 ) -> Path:
     """What `votive.io.safetensors.save_sharded` does."""
     limit = parse_size(max_shard_size)
@@ -42,6 +37,21 @@ def write_shards(
     for kept, names in dropped.items():
         text.update(dict.fromkeys(names, kept))
     sizes = {n: _nbytes("save_sharded", n, t) for n, t in tensors.items()}
+
+    def write_some(f: IO[bytes], names: list[str]) -> None:
+        write(f, {n: checked("save_sharded", n, tensors[n]) for n in names}, text)
+
+    return write_parts(folder, sizes, limit, text, write_some)
+
+
+def write_parts(
+    folder: Path,
+    sizes: Mapping[str, int],
+    limit: int,
+    metadata: Mapping[str, str],
+    write_some: Callable[[IO[bytes], list[str]], None],
+) -> Path:
+    """Files of at most `limit` bytes, each written by `write_some`, and their index; what `open_weights` takes."""
     shards = split(sizes, limit)
     folder.mkdir(parents=True, exist_ok=True)
     count = len(shards)
@@ -53,16 +63,15 @@ def write_shards(
     with contextlib.ExitStack() as stack:
         if count > 1:
             index = {
-                "metadata": {"total_size": sum(sizes.values()), **text},
+                "metadata": {"total_size": sum(sizes.values()), **metadata},
                 "weight_map": {n: file for file, names in zip(files, shards) for n in names},
             }
             f = stack.enter_context(replacing(folder / _INDEX))
             f.write(json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n")
             settle(f)
         for file, names in zip(files, shards, strict=True):
-            arrays = {n: checked("save_sharded", n, tensors[n]) for n in names}
             f = stack.enter_context(replacing(folder / file))
-            write(f, arrays, text)
+            write_some(f, names)
             settle(f)  # or a full disk would be noticed when other shards have their names already
     _clear(folder, {*files, _INDEX} if count > 1 else set(files))
     return folder / (_INDEX if count > 1 else files[0])
@@ -73,7 +82,7 @@ def parse_size(size: int | str) -> int:
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", str(size).strip())
     unit = found and _UNITS.get(found[2].upper())
     if not found or not unit or float(found[1]) * unit < 1:
-        raise ValueError(f"save_sharded: {size!r} is no size; use bytes or text such as '5GB'.")
+        raise ValueError(f"save_sharded: {size!r} is not a size; use bytes or text such as '5GB'.")
     return int(float(found[1]) * unit)
 
 
@@ -90,7 +99,7 @@ def split(sizes: Mapping[str, int], limit: int) -> list[list[str]]:
     return shards
 
 
-def _nbytes(op: str, name: str, value: Any) -> int:
+def _nbytes(op: str, name: str, value: object) -> int:
     if isinstance(value, Tensor):
         return value.numel() * value.dtype.itemsize
     if isinstance(value, np.ndarray):

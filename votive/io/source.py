@@ -1,21 +1,30 @@
 """WeightSource: named tensors somewhere in files, read when asked for. Knows no format.
 
 A format subclasses it with three methods: `names`, `info` and `_read`. Two more are optional:
-`_read_part`, if it can read less than a whole tensor, and `close`.
+`_read_part`, if it can read less than a whole tensor, and `close`. Formats that keep a table of their
+tensors start from `TableSource`, those over other sources from `NestedSource`.
 """
 
 from __future__ import annotations
 
-import difflib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
+
+import numpy as np
 
 from ..core import dtype as dt
-from ..interchange import as_tensor
-from .mapped import select
+from ..core.device import DeviceLike
+from ..core.similar import did_you_mean
+from ..interchange import _own, as_tensor
+from ..tensor import Tensor
+from .mapped import Index, select
 
+# What is taken for a tensor that is in memory.
+Values = Tensor | np.ndarray
+E = TypeVar("E")
 Rule = Mapping[str, str | None] | Callable[[str], str | None]
 
 
@@ -41,10 +50,7 @@ class TensorInfo:
 
     @property
     def numel(self) -> int:
-        out = 1
-        for n in self.shape:
-            out *= n
-        return out
+        return math.prod(self.shape)
 
 
 class WeightSource:
@@ -78,21 +84,19 @@ class WeightSource:
         """
         raise NotImplementedError
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str) -> Tensor:
         """The tensor on the CPU, of type `info(name).dtype`; the caller may write to it."""
         raise NotImplementedError
 
-    def _read_part(self, name: str, index: Any) -> Any:
+    def _read_part(self, name: str, index: Index) -> Tensor:
         """A copy of `tensor[index]`."""
-        from ..interchange import _own
-
         return _own(select(self._read(name).detach().numpy(), index).copy(), "cpu")
 
-    def _read_as(self, name: str, dtype: dt.dtype) -> Any:
+    def _read_as(self, name: str, dtype: dt.dtype) -> Tensor:
         """The tensor converted; a format that need not keep the original in between overrides."""
         return self._read(name).to(dtype)
 
-    def tensor(self, name: str, *, dtype: Any = None, device: Any = None) -> Any:
+    def tensor(self, name: str, *, dtype: dt.dtype | str | None = None, device: DeviceLike = None) -> Tensor:
         """One tensor, converted and moved if asked.
 
         Where neither is needed and the file allows, its memory is the file itself: pages are read
@@ -106,7 +110,7 @@ class WeightSource:
         t = self._read(name) if dtype is info.dtype else self._read_as(name, dtype)
         return t if device is None else t.to(device)
 
-    def slice(self, name: str, index: Any) -> Any:
+    def slice(self, name: str, index: Index) -> Tensor:
         """A copy of `tensor[index]`, reading only what the index needs, if the format can.
 
         >>> votive.io.MemorySource({"w": votive.arange(6)}).slice("w", slice(2, 4))
@@ -114,7 +118,7 @@ class WeightSource:
         """
         return self._read_part(name, index)
 
-    def items(self) -> Iterator[tuple[str, Any]]:
+    def items(self) -> Iterator[tuple[str, Tensor]]:
         """Names and tensors, one after the other.
 
         >>> dict(votive.io.MemorySource({"w": votive.ones(2)}).items())
@@ -170,58 +174,76 @@ class WeightSource:
         return f"<{type(self).__name__}: {len(self)} tensors>"
 
     def _unknown(self, name: str) -> KeyError:
-        close = difflib.get_close_matches(name, self.names(), 3)
-        hint = f"; similar: {', '.join(close)}" if close else ""
-        return KeyError(f"no tensor {name!r} among {len(self)}{hint}")
+        return KeyError(f"no tensor {name!r} among {len(self)}.{did_you_mean(name, self.names())}")
 
 
-class _Renamed(WeightSource):
+class TableSource(WeightSource, Generic[E]):
+    """A source that keeps its tensors' descriptions, of whatever kind, by name."""
+
+    entries: Mapping[str, E]
+
+    def names(self) -> list[str]:
+        return list(self.entries)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.entries
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def _entry(self, name: str) -> E:
+        if name not in self.entries:
+            raise self._unknown(name)
+        return self.entries[name]
+
+
+class NestedSource(TableSource[E]):
+    """A source whose tensors are read from others: `_inner` says from which, and by what name."""
+
+    def _inner(self, name: str) -> tuple[WeightSource, str]:
+        raise NotImplementedError
+
+    def info(self, name: str) -> TensorInfo:
+        source, inner = self._inner(name)
+        return replace(source.info(inner), name=name)
+
+    def _read(self, name: str) -> Tensor:
+        source, inner = self._inner(name)
+        return source._read(inner)
+
+    def _read_as(self, name: str, dtype: dt.dtype) -> Tensor:
+        source, inner = self._inner(name)
+        return source._read_as(inner, dtype)
+
+    def _read_part(self, name: str, index: Index) -> Tensor:
+        source, inner = self._inner(name)
+        return source._read_part(inner, index)
+
+
+class _Renamed(NestedSource[str]):
     """Another source seen through a table of names."""
 
     def __init__(self, source: WeightSource, rule: Rule) -> None:
         self.source, self.metadata = source, source.metadata
-        self.old: dict[str, str] = {}
+        self.entries: dict[str, str] = {}
         for name in source.names():
             new = rule.get(name, name) if isinstance(rule, Mapping) else rule(name)
             if new is None:
                 continue
             if not isinstance(new, str):
                 raise TypeError(f"renamed: the rule gave {new!r} for {name!r}; use str or None.")
-            if new in self.old:
-                raise ValueError(f"renamed: {self.old[new]!r} and {name!r} both become {new!r}.")
-            self.old[new] = name
+            if new in self.entries:
+                raise ValueError(f"renamed: {self.entries[new]!r} and {name!r} both become {new!r}.")
+            self.entries[new] = name
 
-    def names(self) -> list[str]:
-        return list(self.old)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.old
-
-    def __len__(self) -> int:
-        return len(self.old)
-
-    def _name(self, name: str) -> str:
-        if name not in self.old:
-            raise self._unknown(name)
-        return self.old[name]
-
-    def info(self, name: str) -> TensorInfo:
-        return replace(self.source.info(self._name(name)), name=name)
-
-    def _read(self, name: str) -> Any:
-        return self.source._read(self._name(name))
-
-    def _read_as(self, name: str, dtype: dt.dtype) -> Any:
-        return self.source._read_as(self._name(name), dtype)
-
-    def _read_part(self, name: str, index: Any) -> Any:
-        return self.source._read_part(self._name(name), index)
+    def _inner(self, name: str) -> tuple[WeightSource, str]:
+        return self.source, self._entry(name)
 
     def close(self) -> None:
         self.source.close()
 
 
-class MemorySource(WeightSource):
+class MemorySource(TableSource[Values]):
     """Tensors that are in memory already, such as a state dict.
 
     >>> source = votive.io.MemorySource(votive.nn.Linear(2, 1).state_dict())
@@ -229,37 +251,28 @@ class MemorySource(WeightSource):
     ['weight', 'bias']
     """
 
-    def __init__(self, tensors: Mapping[str, Any], metadata: Mapping[str, Any] | None = None):
-        self.tensors, self.metadata = tensors, dict(metadata or {})
+    def __init__(self, tensors: Mapping[str, Values], metadata: Mapping[str, Any] | None = None):
+        self.entries, self.metadata = tensors, dict(metadata or {})
 
-    def names(self) -> list[str]:
-        return list(self.tensors)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.tensors
-
-    def _have(self, name: str) -> Any:
-        if name not in self.tensors:
-            raise self._unknown(name)
-        value = self.tensors[name]
-        return as_tensor(value).detach()  # arrays of NumPy are welcome too
+    def _have(self, name: str) -> Tensor:
+        return as_tensor(self._entry(name)).detach()
 
     def info(self, name: str) -> TensorInfo:
         t = self._have(name)
         nbytes = t.numel() * t.dtype.itemsize
         return TensorInfo(name, t.dtype, tuple(t.shape), t.dtype.name, nbytes)
 
-    def _read(self, name: str) -> Any:
+    def _read(self, name: str) -> Tensor:
         return self._have(name).clone()  # or two modules would be trained as one
 
-    def _read_as(self, name: str, dtype: dt.dtype) -> Any:
+    def _read_as(self, name: str, dtype: dt.dtype) -> Tensor:
         return self._have(name).to(dtype)
 
-    def _read_part(self, name: str, index: Any) -> Any:
+    def _read_part(self, name: str, index: Index) -> Tensor:
         return self._have(name)[index].clone()
 
 
-def as_dtype(dtype: Any) -> dt.dtype:
+def as_dtype(dtype: object) -> dt.dtype:
     """A dtype given as such or by name."""
     if isinstance(dtype, dt.dtype):
         return dtype

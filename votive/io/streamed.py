@@ -5,7 +5,6 @@ Knows sources and two file layouts; knows no module.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import json
 import math
@@ -18,9 +17,11 @@ from typing import IO, Any
 import numpy as np
 
 from ..core import dtype as dt
-from ..serialization.atomic import replacing, settle
+from ..serialization.atomic import replacing
 from ..serialization.container import NAMES, raw_bytes
-from .sharded import _INDEX, _clear, parse_size, split
+from ..tensor import Tensor
+from .mapped import Index
+from .sharded import parse_size, write_parts
 from .source import TensorInfo, WeightSource, as_dtype
 
 __all__ = ["write_npz", "write_safetensors"]
@@ -30,7 +31,7 @@ PART = 1 << 22
 Report = Callable[[str, int], None]
 
 
-def indices(shape: tuple[int, ...], limit: int = PART) -> Iterator[tuple[Any, ...]]:
+def indices(shape: tuple[int, ...], limit: int = PART) -> Iterator[Index]:
     """Indices that cut a shape into parts of at most `limit` elements, in memory order.
 
     >>> from votive.io.streamed import indices
@@ -52,7 +53,7 @@ def indices(shape: tuple[int, ...], limit: int = PART) -> Iterator[tuple[Any, ..
             yield (*outer, slice(start, min(start + step, shape[cut])))
 
 
-def parts(source: WeightSource, name: str, limit: int = PART) -> Iterator[Any]:
+def parts(source: WeightSource, name: str, limit: int = PART) -> Iterator[Tensor]:
     """A tensor as parts of at most `limit` elements, one after the other in memory order."""
     shape = tuple(source.info(name).shape)
     for index in indices(shape, limit):
@@ -64,7 +65,7 @@ def write_safetensors(
     source: WeightSource,
     path: str | os.PathLike[str],
     *,
-    dtype: Any = None,
+    dtype: dt.dtype | str | None = None,
     metadata: Mapping[str, str] | None = None,
     max_shard_size: int | str | None = None,
     report: Report | None = None,
@@ -88,32 +89,19 @@ def write_safetensors(
             _write(f, source, source.names(), target, text, report)
         return path
     sizes = {n: source.info(n).numel * d.itemsize for n, d in target.items()}
-    shards = split(sizes, parse_size(max_shard_size))
-    path.mkdir(parents=True, exist_ok=True)
-    count = len(shards)
-    files = ["model.safetensors"]
-    if count > 1:
-        files = [f"model-{i:05d}-of-{count:05d}.safetensors" for i in range(1, count + 1)]
-    # Contexts end in reverse: nothing takes its name before all is written, the index last.
-    with contextlib.ExitStack() as stack:
-        if count > 1:
-            index = {
-                "metadata": {"total_size": sum(sizes.values())},
-                "weight_map": {n: file for file, names in zip(files, shards) for n in names},
-            }
-            f = stack.enter_context(replacing(path / _INDEX))
-            f.write(json.dumps(index, indent=2, ensure_ascii=False).encode() + b"\n")
-            settle(f)
-        for file, names in zip(files, shards, strict=True):
-            f = stack.enter_context(replacing(path / file))
-            _write(f, source, names, target, text, report)
-            settle(f)  # or a full disk would be noticed when other shards have their names already
-    _clear(path, {*files, _INDEX} if count > 1 else set(files))
-    return path / (_INDEX if count > 1 else files[0])
+
+    def write_some(f: IO[bytes], names: list[str]) -> None:
+        _write(f, source, names, target, text, report)
+
+    return write_parts(path, sizes, parse_size(max_shard_size), {}, write_some)
 
 
 def write_npz(
-    source: WeightSource, path: str | os.PathLike[str], *, dtype: Any = None, report: Report | None = None
+    source: WeightSource,
+    path: str | os.PathLike[str],
+    *,
+    dtype: dt.dtype | str | None = None,
+    report: Report | None = None,
 ) -> Path:
     """Write a source as an .npz archive; types that NumPy has no name for become float32.
 
@@ -147,7 +135,7 @@ def write_npz(
 _NAMELESS = (dt.bfloat16, dt.float8_e4m3fn, dt.float8_e5m2)
 
 
-def _target(info: TensorInfo, dtype: Any) -> dt.dtype:
+def _target(info: TensorInfo, dtype: dt.dtype | str | None) -> dt.dtype:
     if dtype is None or not info.dtype.is_floating_point:
         return info.dtype
     return as_dtype(dtype)

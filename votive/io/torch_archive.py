@@ -36,7 +36,7 @@ class Checkpoint:
         self.size = self.mapped.size if self.mapped else len(self.whole)
         self.where: dict[str, tuple[int, int]] = {}
         try:
-            head = self.bytes(0, min(512, self.size))
+            head = self.read(0, min(512, self.size))
             if head[:4] == b"PK\x03\x04":
                 self.root = self._zip(file if path is not None else io.BytesIO(self.whole))
             elif head[257:262] == b"ustar" or head[:10] == b"sys_info\0\0":
@@ -54,16 +54,16 @@ class Checkpoint:
             return self.mapped.peek(begin, nbytes)
         return np.frombuffer(self.whole, np.uint8, nbytes, begin)
 
-    def bytes(self, begin: int, nbytes: int) -> bytes:
+    def read(self, begin: int, nbytes: int) -> bytes:
         return self.view(begin, nbytes).tobytes() if nbytes else b""
 
     # --- the two layouts ------------------------------------------------------------------------
 
-    def _zip(self, file: Any) -> Any:
+    def _zip(self, file: IO[bytes]) -> Any:
         found = records(file, "zip")
         tops = [n for n in found if n.endswith("/data.pkl") and n.count("/") == 1]
         if len(tops) != 1:
-            raise FileFormatError("a zip archive without data.pkl; it is no checkpoint of torch.")
+            raise FileFormatError("a zip archive without data.pkl; it is not a torch checkpoint.")
         top = tops[0][: -len("data.pkl")]
         for name, r in found.items():
             if not r.plain and (name == tops[0] or name.startswith(f"{top}data/")):
@@ -74,13 +74,13 @@ class Checkpoint:
                 self.where[name[len(top) + 5 :]] = (r.begin, r.size)
         order = found.get(f"{top}byteorder")
         if order is not None:
-            told = self.bytes(order.begin, min(order.size, 16)) if order.plain else b""
+            told = self.read(order.begin, min(order.size, 16)) if order.plain else b""
             if told not in (b"little", b"big"):
                 raise FileFormatError(f"its byte order {told!r} is unknown.")
             self.swap = told == b"big"
         self.jit = f"{top}constants.pkl" in found
         record = found[tops[0]]
-        data = self.bytes(record.begin, record.size)
+        data = self.read(record.begin, record.size)
         return Machine(data, 0, self._find, self._storage).run()
 
     def _legacy(self) -> Any:
@@ -103,8 +103,9 @@ class Checkpoint:
         self.swap = system.get("little_endian", True) is False
         seen: dict[str, parts.StorageRef] = {}
 
-        def storage(identity: Any) -> parts.StorageRef:
+        def storage(identity: object) -> parts.StorageRef:
             ref = parts.storage(identity)
+            assert isinstance(identity, tuple)  # or it would have been refused
             seen.setdefault(ref.key, parts.storage((*identity[:5], None)))
             return ref
 
@@ -120,7 +121,7 @@ class Checkpoint:
                 raise FileFormatError(f"storage {k!r} is listed and never used, or listed twice.")
             if at + 8 > self.size:
                 raise FileFormatError("cut off before the last storage.")
-            count = int.from_bytes(self.bytes(at, 8), "big" if self.swap else "little")
+            count = int.from_bytes(self.read(at, 8), "big" if self.swap else "little")
             if count != seen[k].numel:
                 raise FileFormatError(f"storage {k!r} has two different sizes.")
             self.where[k] = (at + 8, seen[k].nbytes)
@@ -132,7 +133,7 @@ class Checkpoint:
     def _find(self, module: str, name: str) -> Any:
         return parts.find(module, name, self.jit)
 
-    def _storage(self, identity: Any) -> parts.StorageRef:
+    def _storage(self, identity: object) -> parts.StorageRef:
         ref = parts.storage(identity)
         if ref.key not in self.where:
             raise FileFormatError(f"storage {ref.key!r} is missing in the archive.")

@@ -13,15 +13,17 @@ from typing import IO, Any
 import numpy as np
 
 from ..core import dtype as dt
+from ..core.device import device as Device
 from ..interchange import _share
 from ..nn.parameter import Parameter
 from ..ops.registry import F
 from ..serialization.container import FileFormatError
 from ..serialization.sharing import span
+from ..tensor import Tensor
 from . import torch_parts as parts
-from .mapped import select
-from .pickle_stack import UnsafeFileError
-from .source import TensorInfo, WeightSource
+from .mapped import Index, MappedFile, select
+from .pickle_stack import Maker, Part, UnsafeFileError
+from .source import TableSource, TensorInfo
 from .torch_archive import Checkpoint
 
 __all__ = ["UnsafeFileError", "load"]
@@ -29,9 +31,8 @@ __all__ = ["UnsafeFileError", "load"]
 # Shared containers can make a small file look like endlessly many tensors.
 _MAX_NAMES = 1_000_000
 _MAX_TEXT = 256_000_000
-
-
-_NESTED = (dict, list, tuple, parts.Part, parts.TensorRef, parts.StorageRef)
+_NESTED = (dict, list, tuple, Part, parts.TensorRef, parts.StorageRef)
+MapLocation = Callable[[Any, str], Any] | Device | str | Mapping[str, str] | None
 
 
 class _Builder:
@@ -43,7 +44,7 @@ class _Builder:
         self.bases: dict[tuple[str, str], Any] = {}
         self.done: dict[int, Any] = {}
 
-    def base(self, ref: parts.StorageRef, dtype: Any) -> Any:
+    def base(self, ref: parts.StorageRef, dtype: dt.dtype) -> Any:
         """The whole storage as one row of elements."""
         if (ref.key, dtype.name) not in self.bases:
             c = self.checkpoint
@@ -57,7 +58,7 @@ class _Builder:
     def _block(self, ref: parts.StorageRef, dtype: dt.dtype) -> Any:
         """The bytes of a storage, in this machine's order, where they shall be."""
         c = self.checkpoint
-        # Bytes are turned within elements, so blocks of another order cannot be shared by types.
+        # Bytes are swapped within elements, so blocks of another order cannot be shared by types.
         key = (ref.key, dtype.name if c.swap else "")
         if key not in self.blocks:
             begin, nbytes = c.where[ref.key]
@@ -72,7 +73,7 @@ class _Builder:
             self.blocks[key] = self.place(_share(raw), ref.location)
         return self.blocks[key]
 
-    def tensor(self, ref: parts.TensorRef) -> Any:
+    def tensor(self, ref: parts.TensorRef) -> Tensor:
         base = self.base(ref.storage, ref.dtype)
         unit = ref.storage.dtype.itemsize if ref.storage.dtype else 1
         start = ref.offset + ref.storage.skip * unit // ref.dtype.itemsize
@@ -86,9 +87,9 @@ class _Builder:
             return Parameter(t, requires_grad=ref.requires_grad)
         return t.requires_grad_() if ref.requires_grad else t
 
-    def build(self, value: Any) -> Any:
+    def build(self, value: object) -> Any:
         """The object with all references replaced. It is not deep: the machine has checked."""
-        if not isinstance(value, (dict, list, tuple, parts.Part, parts.TensorRef, parts.StorageRef)):
+        if not isinstance(value, _NESTED):
             return _opened(value)
         if id(value) not in self.done:
             self.done[id(value)] = self._build(value)
@@ -102,10 +103,10 @@ class _Builder:
             return self.base(value, dtype)[value.skip : value.skip + value.numel]
         if isinstance(value, parts.JitObject):
             return {k: self.build(v) for k, v in value.attributes.items()}
-        if isinstance(value, parts.Part):
+        if isinstance(value, Part):
             return _opened(value)
         if isinstance(value, dict):
-            out = type(value)()
+            out: Any = type(value)()
             for k, v in value.items():
                 out[k] = self.build(v)
             if hasattr(value, "_metadata"):
@@ -116,7 +117,7 @@ class _Builder:
         return type(value)(self.build(v) for v in value)
 
 
-def _opened(value: Any) -> Any:
+def _opened(value: object) -> Any:
     """The value of a leaf: what a half-made array or a name of a class stands for."""
     if isinstance(value, parts.Array):
         if value.value is None:
@@ -126,13 +127,17 @@ def _opened(value: Any) -> Any:
         return value.dtype
     if isinstance(value, parts.StorageType):
         return "storage" if value.dtype is None else value.dtype
-    if isinstance(value, parts.Maker):
+    if isinstance(value, Maker):
         raise UnsafeFileError(f"the file holds the function {value.name} as a value; refused.")
     return value
 
 
 def load(
-    f: str | os.PathLike[str] | IO[bytes], map_location: Any = None, *, mmap: bool = False, weights_only: bool = True
+    f: str | os.PathLike[str] | IO[bytes],
+    map_location: MapLocation = None,
+    *,
+    mmap: bool = False,
+    weights_only: bool = True,
 ) -> Any:
     """What `torch.save` wrote, with votive's tensors; nothing in the file is run.
 
@@ -162,11 +167,11 @@ def load(
             checkpoint.mapped.close()
 
 
-def _stay(tensor: Any, location: str) -> Any:
+def _stay(tensor: Tensor, location: str) -> Tensor:
     return tensor
 
 
-class TorchFile(WeightSource):
+class TorchFile(TableSource[parts.TensorRef]):
     """A checkpoint of torch as a source of weights: tensors by dotted names, the rest as metadata.
 
     `{"model": {"w": tensor}, "epoch": 3}` gives the tensor `model.w` and the metadata `epoch`.
@@ -176,15 +181,17 @@ class TorchFile(WeightSource):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         with open(path, "rb") as file:
             self.checkpoint = Checkpoint(path, file)
+        assert self.checkpoint.mapped is not None  # it was opened by name
+        self._mapped: MappedFile = self.checkpoint.mapped
         self.path = Path(path)
-        self.refs: dict[str, parts.TensorRef] = {}
+        self.entries: dict[str, parts.TensorRef] = {}
         self.metadata: dict[str, Any] = {}
         builder = _Builder(self.checkpoint, False, _stay)
         budget = [_MAX_NAMES, _MAX_TEXT]
         for name, value in _leaves(self.checkpoint.root, "", _holds_tensors(), budget):
             name = self._free(name or "tensor")
             if isinstance(value, parts.TensorRef):
-                self.refs[name] = value
+                self.entries[name] = value
             else:
                 self.metadata[name] = builder.build(value)
         versions = getattr(self.checkpoint.root, "_metadata", None)
@@ -194,48 +201,33 @@ class TorchFile(WeightSource):
     def _free(self, name: str) -> str:
         # Two paths can read alike: {"a.b": x, "a": {"b": y}}.
         free, n = name, 1
-        while free in self.refs or free in self.metadata:
+        while free in self.entries or free in self.metadata:
             n += 1
             free = f"{name}#{n}"
         return free
 
-    def names(self) -> list[str]:
-        return list(self.refs)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.refs
-
-    def __len__(self) -> int:
-        return len(self.refs)
-
-    def _ref(self, name: str) -> parts.TensorRef:
-        if name not in self.refs:
-            raise self._unknown(name)
-        return self.refs[name]
-
     def info(self, name: str) -> TensorInfo:
-        r = self._ref(name)
+        r = self._entry(name)
         return TensorInfo(name, r.dtype, r.shape, r.dtype.name, r.nbytes, self.path)
 
-    def _read(self, name: str) -> Any:
-        ref = self._ref(name)
-        window = self._window(ref, lambda begin, n: self.checkpoint.mapped.lend(begin, n))
+    def _read(self, name: str) -> Tensor:
+        ref = self._entry(name)
+        window = self._window(ref, self._mapped.lend)
         if window is None:
             return _Builder(self.checkpoint, False, _stay).tensor(ref).detach()
         # Elements that lie on top of each other could not be written to one by one.
         stacked = any(n > 1 and s == 0 for n, s in zip(ref.shape, ref.strides))
         return _share(window.copy() if stacked else window)
 
-    def _read_part(self, name: str, index: Any) -> Any:
-        mapped = self.checkpoint.mapped
-        window = self._window(self._ref(name), mapped.peek)
+    def _read_part(self, name: str, index: Index) -> Tensor:
+        window = self._window(self._entry(name), self._mapped.peek)
         if window is None:
             return super()._read_part(name, index)
         out = _share(np.array(select(window, index), order="C"))
-        mapped.forget(0, mapped.size)
+        self._mapped.forget(0, self._mapped.size)
         return out
 
-    def _window(self, ref: parts.TensorRef, take: Callable[[int, int], Any]) -> Any:
+    def _window(self, ref: parts.TensorRef, take: Callable[[int, int], np.ndarray]) -> np.ndarray | None:
         """An array over the bytes of the file, or None where they are not the elements."""
         c, size = self.checkpoint, ref.dtype.itemsize
         begin, _ = c.where.get(ref.storage.key, (0, 0))
@@ -247,15 +239,14 @@ class TorchFile(WeightSource):
         return np.ndarray(ref.shape, ref.dtype.np, raw, 0, [s * size for s in ref.strides])
 
     def close(self) -> None:
-        if self.checkpoint.mapped is not None:
-            self.checkpoint.mapped.close()
+        self._mapped.close()
 
 
 def _holds_tensors() -> Callable[[Any], bool]:
     """Whether there is a tensor somewhere below a value; each value is looked at once."""
     known: dict[int, bool] = {}
 
-    def holds(value: Any) -> bool:
+    def holds(value: object) -> bool:
         if isinstance(value, parts.TensorRef):
             return True
         if not isinstance(value, (dict, list, tuple, parts.JitObject)):
@@ -269,7 +260,7 @@ def _holds_tensors() -> Callable[[Any], bool]:
     return holds
 
 
-def _leaves(value: Any, path: str, holds: Callable[[Any], bool], budget: list[int]) -> Iterator[tuple[str, Any]]:
+def _leaves(value: object, path: str, holds: Callable[[Any], bool], budget: list[int]) -> Iterator[tuple[str, Any]]:
     """Tensors, and values without any below them, by dotted names."""
     if isinstance(value, parts.JitObject):
         value = value.attributes

@@ -18,6 +18,7 @@ import numpy as np
 from ..core import dtype as dt
 from ..core.device import device as Device
 from ..core.layout import Size
+from ..io.mapped import Index
 from ..serialization.container import FileFormatError
 from ..serialization.sharing import span
 from .pickle_stack import Maker, Part, UnsafeFileError, key
@@ -76,7 +77,7 @@ class JitObject(Part):
     def held(self) -> tuple[Any, ...]:
         return (self.attributes,)
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: object) -> None:
         if not isinstance(state, dict):
             raise FileFormatError(
                 "torchscript: a module's state is not a set of attributes; it may be a packed "
@@ -88,13 +89,13 @@ class JitObject(Part):
 class ArrayType(Part):
     """NumPy's dtype; its byte order comes second."""
 
-    def __init__(self, code: Any, *rest: Any) -> None:
+    def __init__(self, code: object, *rest: object) -> None:
         known = r"[<>|=]?(b1|\?|[iu][1248]|f[248]|c8|c16)"
         if not isinstance(code, str) or not re.fullmatch(known, code):
             raise FileFormatError(f"numpy.dtype({code!r}): only numbers are read.")
         self.dtype = np.dtype(code)
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: object) -> None:
         if not isinstance(state, tuple) or len(state) < 2 or state[1] not in ("<", ">", "=", "|"):
             raise FileFormatError("numpy.dtype: its state is wrong.")
         self.dtype = self.dtype.newbyteorder(state[1])
@@ -105,14 +106,14 @@ class Array(Part):
 
     value: Any = None
 
-    def set_state(self, state: Any) -> None:
+    def set_state(self, state: object) -> None:
         if not isinstance(state, tuple) or len(state) != 5:
             raise FileFormatError("numpy.ndarray: its state is wrong.")
         _, shape, kind, fortran, raw = state
         self.value = array(raw, kind, shape, "F" if fortran else "C")
 
 
-def array(raw: Any, kind: Any, shape: Any, order: Any = "C") -> Any:
+def array(raw: object, kind: object, shape: object, order: object = "C") -> np.ndarray:
     """An array of its own from bytes, a type, a shape and the order of its elements."""
     if not isinstance(raw, (bytes, bytearray)) or not isinstance(kind, ArrayType):
         raise FileFormatError("numpy: an array must have bytes and a type.")
@@ -125,13 +126,13 @@ def array(raw: Any, kind: Any, shape: Any, order: Any = "C") -> Any:
     return flat.reshape(shape, order=order)
 
 
-def _frombuffer(raw: Any, kind: Any, shape: Any, order: Any, *rest: Any) -> Any:
+def _frombuffer(raw: object, kind: object, shape: object, order: object, *rest: object) -> object:
     out = Array()
     out.value = array(raw, kind, shape, order)
     return out
 
 
-def _scalar(kind: Any, raw: Any = b"") -> Any:
+def _scalar(kind: object, raw: object = b"") -> object:
     return array(raw, kind, ())[()]
 
 
@@ -143,13 +144,13 @@ def _check_sizes(what: str, sizes: tuple[Any, ...], itemsize: int) -> None:
 
 
 def _tensor(
-    storage: Any,
-    offset: Any,
-    size: Any,
-    stride: Any,
-    requires_grad: Any = False,
-    hooks: Any = None,
-    metadata: Any = None,
+    storage: object,
+    offset: object,
+    size: object,
+    stride: object,
+    requires_grad: object = False,
+    hooks: object = None,
+    metadata: object = None,
 ) -> TensorRef:
     if not isinstance(storage, StorageRef) or storage.dtype is None:
         raise FileFormatError("tensor: there is no typed storage under it.")
@@ -157,7 +158,14 @@ def _tensor(
 
 
 def _tensor_v3(
-    storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+    storage: object,
+    offset: object,
+    size: object,
+    stride: object,
+    requires_grad: object,
+    hooks: object,
+    dtype: object,
+    metadata: object = None,
 ) -> TensorRef:
     if not isinstance(storage, StorageRef) or not isinstance(dtype, dt.dtype):
         raise FileFormatError("tensor: there is no storage under it, or no type.")
@@ -165,12 +173,12 @@ def _tensor_v3(
 
 
 def _window(
-    storage: StorageRef, dtype: dt.dtype, offset: Any, size: Any, stride: Any, grad: Any, meta: Any
+    storage: StorageRef, dtype: dt.dtype, offset: object, size: object, stride: object, grad: object, meta: object
 ) -> TensorRef:
     if not isinstance(size, tuple) or not isinstance(stride, tuple) or len(size) != len(stride):
         raise FileFormatError("tensor: its shape and strides do not belong together.")
     _check_sizes("tensor", size, dtype.itemsize)
-    if any(type(n) is not int or n < 0 for n in (offset, *stride)):
+    if not isinstance(offset, int) or any(type(n) is not int or n < 0 for n in (offset, *stride)):
         raise FileFormatError("tensor: offset and strides must be integers of at least 0.")
     last = offset + (span(size, stride) if 0 not in size else 0)
     if last * dtype.itemsize > storage.nbytes:
@@ -178,26 +186,17 @@ def _window(
             f"tensor: shape {size} with strides {stride} from {offset} on reaches beyond the "
             f"{storage.nbytes:,} bytes of its storage."
         )
-    meta = meta if isinstance(meta, dict) else {}
-    return TensorRef(
-        storage,
-        dtype,
-        offset,
-        tuple(size),
-        tuple(stride),
-        bool(grad),
-        conj=bool(meta.get("conj")),
-        neg=bool(meta.get("neg")),
-    )
+    conj, neg = (isinstance(meta, dict) and bool(meta.get(flag)) for flag in ("conj", "neg"))
+    return TensorRef(storage, dtype, offset, tuple(size), tuple(stride), bool(grad), conj=conj, neg=neg)
 
 
-def _parameter(data: Any, requires_grad: Any = True, *rest: Any) -> TensorRef:
+def _parameter(data: object, requires_grad: object = True, *rest: object) -> TensorRef:
     if not isinstance(data, TensorRef):
         raise FileFormatError("parameter: there is no tensor in it.")
     return replace(data, requires_grad=bool(requires_grad), parameter=True)
 
 
-def _from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
+def _from_type(function: object, kind: object, args: object, state: object) -> object:
     """Tensors with attributes of their own: the tensor is what counts."""
     if not isinstance(function, Maker) or not isinstance(args, tuple):
         raise FileFormatError("tensor: it is made of something else.")
@@ -207,24 +206,26 @@ def _from_type(function: Any, kind: Any, args: Any, state: Any) -> Any:
 
 
 def _mapping(kind: Callable[..., Any]) -> Callable[..., Any]:
-    def make(items: Any = ()) -> Any:
+    def make(items: Any = ()) -> object:
         pairs = items.items() if isinstance(items, dict) else items
         return kind([(key(k), v) for k, v in pairs])
 
     return make
 
 
-def _defaultdict(factory: Any = None, items: Any = ()) -> Any:
+def _defaultdict(factory: object = None, items: object = ()) -> object:
     return _mapping(dict)(items)  # the factory is code
 
 
-def _encode(text: Any, encoding: Any = "latin1") -> bytes:
-    if encoding not in ("latin1", "latin-1", "utf-8"):
+def _encode(text: object, encoding: object = "latin1") -> bytes:
+    if not isinstance(encoding, str) or encoding not in ("latin1", "latin-1", "utf-8"):
         raise FileFormatError(f"_codecs.encode: {encoding!r} is not supported.")
+    if not isinstance(text, str):
+        raise FileFormatError(f"_codecs.encode: text is encoded, not {type(text).__name__}.")
     return text.encode(encoding)
 
 
-def _bytearray(content: Any = b"", encoding: Any = "latin1") -> bytearray:
+def _bytearray(content: object = b"", encoding: object = "latin1") -> bytearray:
     if isinstance(content, str):
         content = _encode(content, encoding)
     if not isinstance(content, bytes):  # an integer would ask for that many bytes
@@ -232,7 +233,7 @@ def _bytearray(content: Any = b"", encoding: Any = "latin1") -> bytearray:
     return bytearray(content)
 
 
-def _bytes(content: Any = b"", encoding: Any = "latin1") -> bytes:
+def _bytes(content: object = b"", encoding: object = "latin1") -> bytes:
     return bytes(_bytearray(content, encoding))
 
 
@@ -241,7 +242,7 @@ def _size(sizes: Any = ()) -> Size:
     return Size(sizes)
 
 
-def _device(kind: Any, index: Any = None) -> Any:
+def _device(kind: object, index: Index = None) -> object:
     text = kind if index is None else f"{kind}:{index}"
     try:
         return Device(text)
@@ -254,7 +255,7 @@ def _set(kind: type) -> Callable[..., Any]:
 
 
 def _number(kind: type) -> Callable[..., Any]:
-    def make(*values: Any) -> Any:
+    def make(*values: object) -> object:
         if not all(isinstance(v, (bool, int, float)) for v in values):
             raise FileFormatError(f"{kind.__name__}: it is made of numbers only.")
         return kind(*values)
@@ -262,18 +263,18 @@ def _number(kind: type) -> Callable[..., Any]:
     return make
 
 
-def _same(value: Any, *rest: Any) -> Any:
+def _same(value: object, *rest: object) -> object:
     return value
 
 
-def _version(text: Any) -> str:
+def _version(text: object) -> str:
     if not isinstance(text, str):
         raise FileFormatError("TorchVersion: it is a text.")
     return text
 
 
 def _refuser(name: str, why: str) -> Callable[..., NoReturn]:
-    def refuse(*args: Any) -> NoReturn:
+    def refuse(*args: object) -> NoReturn:
         raise UnsafeFileError(f"the file holds {why} ({name}), which is not supported.")
 
     return refuse
@@ -338,7 +339,7 @@ for _core in ("numpy.core", "numpy._core"):
 _JIT = ("build_intlist", "build_tensorlist", "build_doublelist", "build_boollist", "restore_type_tag")
 
 
-def find(module: str, name: str, jit: bool = False) -> Any:
+def find(module: str, name: str, jit: bool = False) -> object:
     """What a global name of a checkpoint stands for, or an error that names it."""
     module = "builtins" if module == "__builtin__" else module
     full = f"{module}.{name}"
@@ -359,7 +360,7 @@ def find(module: str, name: str, jit: bool = False) -> Any:
     if module == "torch" and name in _OTHER_TYPES:
         raise UnsafeFileError(f"the file holds tensors of {full}, a type that is not supported.")
     raise UnsafeFileError(
-        f"the file asks for {full!r}, which is not data; refused, and nothing was run. Only "
+        f"the file asks for {full!r}, which is not data; it was refused, and nothing was run. Only "
         "tensors, numbers, text, lists, dicts and NumPy arrays are read: save the state_dict()."
     )
 
@@ -376,16 +377,16 @@ _OTHER_TYPES = {
 }
 
 
-def storage(identity: Any) -> StorageRef:
+def storage(identity: object) -> StorageRef:
     """What a checkpoint's reference to a storage stands for."""
     if not isinstance(identity, tuple) or len(identity) not in (5, 6) or identity[0] != "storage":
-        raise UnsafeFileError("the file refers to something outside of it that is no storage.")
+        raise UnsafeFileError("the file refers to something outside of it that is not a storage.")
     _, kind, name, location, numel, *view = identity
     if not isinstance(kind, StorageType) or not isinstance(name, (str, int)):
         raise FileFormatError("storage: its type or name is wrong.")
     itemsize = kind.dtype.itemsize if kind.dtype else 1
     if type(numel) is not int or not 0 <= numel * itemsize <= _MAX_BYTES:
-        raise FileFormatError(f"storage: {str(numel)[:40]} elements are no size.")
+        raise FileFormatError(f"storage: {str(numel)[:40]} elements cannot be a size.")
     out = StorageRef(str(name), kind.dtype, numel, str(location))
     if view and view[0] is not None:
         part = view[0]

@@ -11,6 +11,7 @@ from ..core import dtype as dt
 from ..serialization.container import NAMES
 from ..serialization.sharing import span
 from ..tensor import Tensor
+from .source import Values
 
 
 def text_only(op: str, metadata: Mapping[str, str] | None) -> dict[str, str]:
@@ -22,27 +23,26 @@ def text_only(op: str, metadata: Mapping[str, str] | None) -> dict[str, str]:
     return out
 
 
-def checked(op: str, name: str, value: Any) -> Any:
+def checked(op: str, name: str, value: object) -> np.ndarray:
     """The array to write for one value."""
     if not isinstance(name, str) or name == "__metadata__":
         raise ValueError(f"{op}: {name!r} cannot be the name of a tensor.")
-    if isinstance(value, Tensor):
-        value = value.detach().cpu().numpy()
-    elif not isinstance(value, np.ndarray):
+    array = value.detach().cpu().numpy() if isinstance(value, Tensor) else value
+    if not isinstance(array, np.ndarray):
         raise ValueError(f"{op}: {name!r} must be a Tensor or a NumPy array, got {type(value).__name__}.")
     try:
-        known = dt.from_numpy(value.dtype)
+        known = dt.from_numpy(array.dtype)
     except TypeError:
         known = None
-    if known not in NAMES:
+    if known is None or known not in NAMES:
         raise TypeError(
-            f"{op}: {name!r} has the type {value.dtype}, which safetensors files cannot hold"
+            f"{op}: {name!r} has the type {array.dtype}, which safetensors files cannot hold"
             + ("; save view_as_real() of it." if known is dt.complex128 else ".")
         )
-    return value.astype(known.np, copy=False)  # the file's byte order
+    return array.astype(known.np, copy=False)  # the file's byte order
 
 
-def shared(tensors: Mapping[str, Any]) -> list[list[str]]:
+def shared(tensors: Mapping[str, Values]) -> list[list[str]]:
     """Names in groups: tensors of one group overlap in memory."""
     extents = []
     for name, value in tensors.items():
@@ -66,7 +66,7 @@ def shared(tensors: Mapping[str, Any]) -> list[list[str]]:
     return groups
 
 
-def without_twins(op: str, tensors: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, list[str]]]:
+def without_twins(op: str, tensors: Mapping[str, Values]) -> tuple[dict[str, Values], dict[str, list[str]]]:
     """Tied tensors only once: kept under the name that comes first."""
     order = {name: i for i, name in enumerate(tensors)}
     dropped: dict[str, list[str]] = {}
@@ -83,7 +83,7 @@ def without_twins(op: str, tensors: Mapping[str, Any]) -> tuple[dict[str, Any], 
     return {n: t for n, t in tensors.items() if n not in gone}, dropped
 
 
-def _window(value: Any) -> tuple[Any, ...]:
+def _window(value: Values) -> tuple[Any, ...]:
     if isinstance(value, Tensor):
         return value.data_ptr(), tuple(value.shape), tuple(value.stride()), value.dtype.name
     return value.ctypes.data, value.shape, value.strides, value.dtype.str

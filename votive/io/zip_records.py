@@ -10,7 +10,7 @@ import struct
 import zipfile
 import zlib
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -37,7 +37,7 @@ class Record:
         return self.method == zipfile.ZIP_STORED
 
 
-def records(file: Any, label: str) -> dict[str, Record]:
+def records(file: IO[bytes], label: str) -> dict[str, Record]:
     """All members of the archive in a seekable file, by name."""
     try:
         with zipfile.ZipFile(file) as z:
@@ -69,7 +69,7 @@ def records(file: Any, label: str) -> dict[str, Record]:
     return found
 
 
-def _record(file: Any, info: zipfile.ZipInfo, limit: int) -> tuple[Record, int]:
+def _record(file: IO[bytes], info: zipfile.ZipInfo, limit: int) -> tuple[Record, int]:
     def bad(why: str) -> FileFormatError:
         return FileFormatError(f"the member {info.filename!r} {why}.")
 
@@ -97,14 +97,14 @@ def _record(file: Any, info: zipfile.ZipInfo, limit: int) -> tuple[Record, int]:
     )
 
 
-def unpack(raw: Any, record: Record, limit: int | None = None) -> Any:
+def unpack(raw: np.ndarray, record: Record, limit: int | None = None) -> np.ndarray:
     """The bytes of a member, of which `raw` are the stored ones; at most `limit` if given."""
     size = record.size if limit is None else min(limit, record.size)
     if record.plain:
         return raw[:size]
     engine = zlib.decompressobj(-15)
     out = np.empty(size, np.uint8)
-    done, fed, step = 0, memoryview(raw), 1 << 20
+    done, fed, step = 0, raw.data, 1 << 20
     at = 0
     try:
         while done < size:
@@ -126,6 +126,6 @@ def unpack(raw: Any, record: Record, limit: int | None = None) -> Any:
     if whole:
         if more:
             raise FileFormatError(f"the member {record.name!r} holds more than it claims.")
-        if zlib.crc32(out) != record.crc:
+        if zlib.crc32(out.data) != record.crc:
             raise FileFormatError(f"the member {record.name!r} is damaged: its checksum differs.")
     return out

@@ -15,7 +15,7 @@ from votive import nn
 from votive.nn.layers.lora import LoRALinear, _replace
 
 from .checkpoint import write_json
-from .config import read_json
+from .config import StrPath, read_json
 
 NAME = "adapter_config.json"
 _WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
@@ -48,7 +48,7 @@ def base_of(folder: Path) -> str | None:
     return read_json(folder / NAME).get("base_model_name_or_path") or None
 
 
-def save_adapter(model: Any, folder: Any) -> list[str]:
+def save_adapter(model: nn.Module, folder: StrPath) -> list[str]:
     """Write the adaptations of a model as PEFT does; gives the paths of what is adapted.
 
     >>> import tempfile
@@ -95,7 +95,7 @@ def save_adapter(model: Any, folder: Any) -> list[str]:
     return list(layers)
 
 
-def load_adapter(model: Any, folder: Any) -> list[str]:
+def load_adapter(model: nn.Module, folder: StrPath) -> list[str]:
     """Put the adapter of a PEFT folder into a model; gives the paths of what is adapted.
 
     >>> import tempfile
@@ -108,14 +108,14 @@ def load_adapter(model: Any, folder: Any) -> list[str]:
     ['model.layers.0.self_attn.q_proj', 'model.layers.0.self_attn.v_proj']
     """
     path = Path(folder).expanduser()
-    told = read_json(path / NAME)
-    kind = told.get("peft_type")
+    settings = read_json(path / NAME)
+    kind = settings.get("peft_type")
     if kind != "LORA":
         raise ValueError(f"load_adapter: {path} is a {kind} adapter; only LORA is known.")
     for name, off in _UNKNOWN.items():
-        if told.get(name) not in off:
-            raise ValueError(f"load_adapter: {name}={told[name]!r} in {path / NAME} is not known.")
-    start = told.get("init_lora_weights")
+        if settings.get(name) not in off:
+            raise ValueError(f"load_adapter: {name}={settings[name]!r} in {path / NAME} is not known.")
+    start = settings.get("init_lora_weights")
     if start not in _STARTS:
         raise ValueError(
             f"load_adapter: init_lora_weights={start!r} in {path / NAME} also changed the weights "
@@ -128,16 +128,16 @@ def load_adapter(model: Any, folder: Any) -> list[str]:
         raise FileNotFoundError(f"load_adapter: {path} has none of {', '.join(_WEIGHTS)}.")
     with votive.io.open_weights(file) as source:
         pairs = _pairs(path, source.names())
-        modules = dict(model.named_modules())
+        modules: dict[str, Any] = dict(model.named_modules())
         wrong = [n for n in pairs if not isinstance(modules.get(n), nn.Linear)]
         if wrong:
             raise ValueError(
                 f"load_adapter: {type(model).__name__} has no Linear {wrong[0]!r}, which {path} "
                 f"adapts (and {len(wrong) - 1} more); is its base "
-                f"{told.get('base_model_name_or_path')!r} the model you loaded?"
+                f"{settings.get('base_model_name_or_path')!r} the model you loaded?"
             )
         made: dict[str, LoRALinear] = {}
-        ranks = {n: _by_pattern(told, "rank_pattern", n, told.get("r", 8)) for n in pairs}
+        ranks = {n: _by_pattern(settings, "rank_pattern", n, settings.get("r", 8)) for n in pairs}
         for name, (a, b) in pairs.items():  # all is checked before anything is changed
             linear, r = modules[name], ranks[name]
             for key, shape in ((a, (r, linear.in_features)), (b, (linear.out_features, r))):
@@ -150,9 +150,9 @@ def load_adapter(model: Any, folder: Any) -> list[str]:
             layer = LoRALinear(
                 modules[name],
                 ranks[name],
-                _by_pattern(told, "alpha_pattern", name, told.get("lora_alpha", 8)),
-                told.get("lora_dropout") or 0.0,
-                bool(told.get("use_rslora")),
+                _by_pattern(settings, "alpha_pattern", name, settings.get("lora_alpha", 8)),
+                settings.get("lora_dropout") or 0.0,
+                bool(settings.get("use_rslora")),
             )
             with votive.no_grad():
                 for p, key in ((layer.lora_A, a), (layer.lora_B, b)):
@@ -167,7 +167,7 @@ def load_adapter(model: Any, folder: Any) -> list[str]:
 
 
 def _pairs(path: Path, names: list[str]) -> dict[str, tuple[str, str]]:
-    """The two tensors of each adapted layer; whatever else is in the file is told."""
+    """The two tensors of each adapted layer; whatever else is in the file is an error."""
     found: dict[str, dict[str, str]] = {}
     for name in names:
         m = re.fullmatch(r"(.+)\.lora_([AB])(?:\.default)?\.weight", name.removeprefix(_PREFIX))
@@ -180,9 +180,9 @@ def _pairs(path: Path, names: list[str]) -> dict[str, tuple[str, str]]:
     return {name: (sides["A"], sides["B"]) for name, sides in found.items()}
 
 
-def _by_pattern(told: dict[str, Any], key: str, name: str, default: Any) -> Any:
+def _by_pattern(settings: dict[str, Any], key: str, name: str, default: Any) -> Any:
     """A layer's own number, where the configuration has one for names that end so."""
-    for pattern, value in (told.get(key) or {}).items():
+    for pattern, value in (settings.get(key) or {}).items():
         if re.fullmatch(rf"(.*\.)?({pattern})", name):
             return value
     return default

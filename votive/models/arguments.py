@@ -93,22 +93,22 @@ def _dtype(op: str, dtype: Any, old: Any) -> Any:
     return str(dtype).removeprefix("torch.") if type(dtype).__module__ == "torch" else dtype
 
 
-def _device(op: str, device: Any, told: Any) -> Any:
+def _device(op: str, device: votive.device | str | None, device_map: Any) -> Any:
     """The one device that a `device_map` means."""
-    if told is None:
+    if device_map is None:
         return device
     if device is not None:
         raise TypeError(f"{op}: pass device or device_map, not both.")
-    if isinstance(told, dict):
-        places = {str(place) for place in told.values()}
+    if isinstance(device_map, dict):
+        places = {str(place) for place in device_map.values()}
         if len(places) != 1:
             raise ValueError(
-                f"{op}: device_map={told!r} spreads a model over several devices; it is on one here: pass device=."
+                f"{op}: device_map={device_map!r} spreads a model over several devices; here it is on one: pass device."
             )
-        told = next(iter(told.values()))
-    if told in ("auto", "balanced", "balanced_low_0", "sequential"):
+        device_map = next(iter(device_map.values()))
+    if device_map in ("auto", "balanced", "balanced_low_0", "sequential"):
         return "cuda" if votive.cuda.is_available() else "cpu"
-    return f"cuda:{told}" if isinstance(told, int) else told
+    return f"cuda:{device_map}" if isinstance(device_map, int) else device_map
 
 
 def changed(op: str, config: Any, changes: dict[str, Any]) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import votive
@@ -16,7 +15,7 @@ from votive.nn.layers.grouped_attention import visible
 from votive.ops.registry import F as ops
 
 from ..tensor import Tensor
-from .cross_cache import Cache, EncoderDecoderCache, Pair
+from .cross_cache import Cache
 
 Weights = list[Tensor] | None  # where layers put their attention weights, (batch, heads, queries, keys)
 
@@ -155,16 +154,6 @@ def attend(
     return y
 
 
-def split_heads(x: Tensor, heads: int) -> Tensor:
-    """(batch, positions, features) as (batch, heads, positions, features of a head)."""
-    return x.view(*x.shape[:2], heads, x.shape[2] // heads).transpose(1, 2)
-
-
-def merge_heads(y: Tensor) -> Tensor:
-    """The way back from `split_heads`."""
-    return y.transpose(1, 2).flatten(2)
-
-
 def self_attention(
     x: Tensor,
     projections: tuple[nn.Module, nn.Module, nn.Module],
@@ -174,26 +163,9 @@ def self_attention(
     weights: Weights,
 ) -> Tensor:
     """Attention of (batch, positions, features) to itself, by products for queries, keys, values."""
-    q, k, v = (split_heads(part(x), heads) for part in projections)
+    B, T, C = x.shape
+    q, k, v = (part(x).view(B, T, heads, C // heads).transpose(1, 2) for part in projections)  # (B, H, T, D)
     return attend(q, k, v, mask, dropout=dropout, weights=weights).transpose(1, 2).reshape(x.shape)
-
-
-def keys_and_values(
-    project: Callable[[Tensor], Pair],
-    x: Tensor,
-    other: Tensor | None,
-    cache: EncoderDecoderCache | None,
-    layer_idx: int,
-) -> Pair:
-    """What the positions of `x` look at: themselves and those before, or `other`, an encoder's.
-
-    `project` makes keys and values; a cache keeps both, and those of an encoder are made once.
-    """
-    if cache is None:
-        return project(x if other is None else other)
-    if other is None:
-        return cache.update(*project(x), layer_idx)
-    return cache.cross(layer_idx, lambda: project(other))
 
 
 def attention_weights(

@@ -18,7 +18,7 @@ from ..tensor import Tensor
 from .activations import activation
 from .attention import AttentionMask, Weights, padding_mask, self_attention
 from .config import Config, LabeledConfig
-from .encoder import Encoder, Widened
+from .encoder import Encoder, Intermediate
 from .output import EncoderOutput, PredictionOutput
 from .pretrained import PreTrainedModel
 
@@ -130,7 +130,7 @@ class BertLayer(nn.Module):
         super().__init__()
         width, hidden = config.hidden_size, config.intermediate_size
         self.attention = BertAttention(config)
-        self.intermediate = Widened(width, hidden, config.hidden_act)
+        self.intermediate = Intermediate(width, hidden, config.hidden_act)
         self.output = BertOutput(config, hidden)
 
     def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:

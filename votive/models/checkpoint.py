@@ -16,7 +16,7 @@ import votive
 
 from ..serialization.atomic import replacing
 from ..serialization.container import FileFormatError
-from .config import NAME, read_json
+from .config import NAME, StrPath, read_json
 
 CTRANSLATE2 = "model.bin"
 BUNDLED = Path(__file__).parent / "bundled"
@@ -49,13 +49,13 @@ class Checkpoint:
     @classmethod
     def find(
         cls,
-        name: Any,
+        name: StrPath,
         *,
         revision: str | None = None,
         local_files_only: bool = False,
         subfolder: str | None = None,
         token: Any = None,
-        cache_dir: Any = None,
+        cache_dir: StrPath | None = None,
         force_download: bool = False,
     ) -> Checkpoint:
         """Look for a path first, then for a bundled model, then for a repository id.
@@ -181,7 +181,7 @@ def _folder(name: str, folder: Path) -> Checkpoint:
 
     settings = folder / "generation_config.json"
     return Checkpoint(
-        name, folder, config, weights, folder, _told_dtype(config), read_json(settings) if settings.is_file() else {}
+        name, folder, config, weights, folder, _config_dtype(config), read_json(settings) if settings.is_file() else {}
     )
 
 
@@ -199,8 +199,8 @@ def _file(name: str, path: Path) -> Checkpoint:
 
     kind = detect(path)
     if kind is not None and kind.name == "ctranslate2":
-        told = read_json(config_file) if config_file.is_file() else {}
-        return _ctranslate2(name, path, told)
+        stored = read_json(config_file) if config_file.is_file() else {}
+        return _ctranslate2(name, path, stored)
     if kind is not None and kind.name == "torch" and path.suffix == ".pt":
         found = _openai(name, path)
         if found is not None:
@@ -224,15 +224,15 @@ def _file(name: str, path: Path) -> Checkpoint:
 
         return open_weights(path)
 
-    return Checkpoint(name, path, config, weights, path.parent, _told_dtype(config))
+    return Checkpoint(name, path, config, weights, path.parent, _config_dtype(config))
 
 
-def _ctranslate2(name: str, path: Path, told: dict[str, Any]) -> Checkpoint:
+def _ctranslate2(name: str, path: Path, stored: dict[str, Any]) -> Checkpoint:
     """A model that CTranslate2 has converted; its config.json tells less than others."""
     from ..io import ctranslate2
     from .whisper_names import ctranslate2_checkpoint
 
-    config, settings, source = ctranslate2_checkpoint(ctranslate2.open(path), told)
+    config, settings, source = ctranslate2_checkpoint(ctranslate2.open(path), stored)
     # Half precision is how they are stored; int8 and float16 both compute as float32.
     return Checkpoint(name, path, config, lambda: source, path.parent, votive.float32, settings)
 
@@ -250,10 +250,10 @@ def _openai(name: str, path: Path) -> Checkpoint | None:
     return Checkpoint(name, path, found[0], lambda: source, path.parent, votive.float32, found[1])
 
 
-def _told_dtype(config: dict[str, Any]) -> Any:
+def _config_dtype(config: dict[str, Any]) -> Any:
     """The type that a configuration says its weights have; None where it does not."""
-    told = config.get("dtype") or config.get("torch_dtype")
-    return None if told is None else getattr(votive, str(told).removeprefix("torch."), None)
+    stored = config.get("dtype") or config.get("torch_dtype")
+    return None if stored is None else getattr(votive, str(stored).removeprefix("torch."), None)
 
 
 def write_json(path: Path, values: dict[str, Any]) -> None:

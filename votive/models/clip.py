@@ -90,7 +90,7 @@ class CLIPModel(_CLIP):
     votive.Size([3, 2])
     """
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: CLIPConfig) -> None:
         super().__init__(config)
         text, picture, width = config.text_config, config.vision_config, config.projection_dim
         self.text_model, self.vision_model = CLIPTextModel(text), CLIPVisionModel(picture)
@@ -176,7 +176,7 @@ class CLIPTextModelWithProjection(_CLIP):
     config_class = CLIPTextConfig
     ignored = (*_CLIP.ignored, r"^(clip\.)?(vision_model|visual_projection|logit_scale)\b")
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: CLIPTextConfig) -> None:
         super().__init__(config)
         self.text_model = CLIPTextModel(config)
         self.text_projection = nn.Linear(config.hidden_size, config.projection_dim, bias=False)
@@ -211,7 +211,7 @@ class CLIPVisionModelWithProjection(_CLIP):
     config_class = CLIPVisionConfig
     ignored = (*_CLIP.ignored, r"^(clip\.)?(text_model|text_projection|logit_scale)\b")
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: CLIPVisionConfig) -> None:
         super().__init__(config)
         self.vision_model = CLIPVisionModel(config)
         self.visual_projection = nn.Linear(config.hidden_size, config.projection_dim, bias=False)
@@ -245,7 +245,7 @@ class CLIPForImageClassification(_CLIP):
 
     ignored = (*_CLIP.ignored, r"^(text_model|text_projection|visual_projection|logit_scale)\b")
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: CLIPConfig) -> None:
         super().__init__(config)
         self.vision_model = CLIPVisionModel(config.vision_config)
         self.classifier = nn.Linear(config.vision_config.hidden_size, config.label_count)

@@ -10,7 +10,7 @@ from .config import Config, LabeledConfig
 
 @dataclass(kw_only=True)
 class _Side(Config):
-    """What both transformers are told."""
+    """What both transformers are made from."""
 
     # What a whole CLIP calls the configuration of this side.
     part = ""
@@ -98,9 +98,9 @@ class CLIPConfig(LabeledConfig):
     def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
         # The first files say it twice, and what is under the longer name counts, as a whole.
         for name, kind in (("text_config", CLIPTextConfig), ("vision_config", CLIPVisionConfig)):
-            told = values.pop(f"{name}_dict", None)
-            if told is not None:
-                values[name] = {**(values.get(name) or {}), **kind.from_dict(told).to_dict()}
+            nested = values.pop(f"{name}_dict", None)
+            if nested is not None:
+                values[name] = {**(values.get(name) or {}), **kind.from_dict(nested).to_dict()}
         return super().adapt(values)
 
     def __post_init__(self) -> None:

@@ -73,10 +73,10 @@ class Config:
         known = _annotations(cls)
         given = cls.adapt(dict(values))
         kept = {name: given.pop(name) for name in list(given) if name in known}
-        told = given.pop("model_type", None)
-        if told and cls.model_type and told not in (cls.model_type, *cls.same_network):
+        model_type = given.pop("model_type", None)
+        if model_type and cls.model_type and model_type not in (cls.model_type, *cls.same_network):
             raise ValueError(
-                f"{cls.__name__}: this is the configuration of a {told!r}, not of a "
+                f"{cls.__name__}: this is the configuration of a {model_type!r}, not of a "
                 f"{cls.model_type!r}; AutoModel and AutoConfig choose the class that fits."
             )
         try:
@@ -272,10 +272,10 @@ def rope_of(values: dict[str, Any], theta: float) -> tuple[float, dict[str, Any]
     >>> rope_of({"rope_theta": 1e6, "rope_scaling": {"type": "linear", "factor": 2.0}}, 1e4)
     (1000000.0, {'rope_type': 'linear', 'factor': 2.0})
     """
-    told = values.get("rope_parameters") or values.get("rope_scaling") or {}
-    if not isinstance(told, Mapping):
-        raise ValueError(f"rope_scaling must be an object such as {{'rope_type': ...}}, got {told!r}.")
-    scaling = dict(told)
+    parameters = values.get("rope_parameters") or values.get("rope_scaling") or {}
+    if not isinstance(parameters, Mapping):
+        raise ValueError(f"rope_scaling must be an object such as {{'rope_type': ...}}, got {parameters!r}.")
+    scaling = dict(parameters)
     base = scaling.pop("rope_theta", values.get("rope_theta", theta))
     if not isinstance(base, int | float):
         raise ValueError(f"rope_theta must be a number, got {base!r}.")

@@ -28,7 +28,7 @@ class EncoderDecoderCache:
         self._cross: dict[int, Pair] = {}
         self._lent = False  # whether another cache holds the same
 
-    def another(self, rows: Any = None) -> EncoderDecoderCache:
+    def another(self, rows: Tensor | None = None) -> EncoderDecoderCache:
         """An empty cache for another text about the same; `rows` chooses some of the samples.
 
         Several texts about one sample, such as beams, may share its keys.
@@ -51,7 +51,7 @@ class EncoderDecoderCache:
         """Such a cache, around one that only keeps the decoder's positions if need be."""
         return cache if isinstance(cache, cls) else cls(cache)
 
-    def update(self, key: Any, value: Any, layer_idx: int = 0) -> Pair:
+    def update(self, key: Tensor, value: Tensor, layer_idx: int = 0) -> Pair:
         """Add new positions of the decoder."""
         return self.self_attention_cache.update(key, value, layer_idx)
 

@@ -104,11 +104,11 @@ class DeiTForImageClassificationWithTeacher(_DeiT):
         """As the encoder."""
         found = self.deit(pixel_values, **kwargs)
         x = found.last_hidden_state
-        own, told = self.cls_classifier(x[:, 0]), self.distillation_classifier(x[:, 1])
+        own, distilled = self.cls_classifier(x[:, 0]), self.distillation_classifier(x[:, 1])
         return DeiTForImageClassificationWithTeacherOutput(
-            logits=(own + told) / 2,
+            logits=(own + distilled) / 2,
             cls_logits=own,
-            distillation_logits=told,
+            distillation_logits=distilled,
             hidden_states=found.hidden_states,
             attentions=found.attentions,
         )

@@ -54,11 +54,11 @@ class Encoder(nn.ModuleDict):
         return run_encoder(self["layer"], x, mask, Trace(output_attentions, output_hidden_states), *more)
 
 
-class Widened(nn.ModuleDict):
+class Intermediate(nn.ModuleDict):
     """The first half of an MLP: `act(dense(x))`.
 
-    >>> from votive.models.encoder import Widened
-    >>> Widened(2, 8, "relu")(votive.ones(1, 2)).shape
+    >>> from votive.models.encoder import Intermediate
+    >>> Intermediate(2, 8, "relu")(votive.ones(1, 2)).shape
     votive.Size([1, 8])
     """
 
@@ -70,11 +70,11 @@ class Widened(nn.ModuleDict):
         return linear_activation(self["dense"], self.act_fn, x)
 
 
-class Narrowed(nn.ModuleDict):
+class DenseOutput(nn.ModuleDict):
     """What attention or an MLP ends with: a product, of which dropout leaves a part.
 
-    >>> from votive.models.encoder import Narrowed
-    >>> Narrowed(8, 2, 0.0)(votive.ones(1, 8)).shape
+    >>> from votive.models.encoder import DenseOutput
+    >>> DenseOutput(8, 2, 0.0)(votive.ones(1, 8)).shape
     votive.Size([1, 2])
     """
 
@@ -85,13 +85,13 @@ class Narrowed(nn.ModuleDict):
         return self["dropout"](self["dense"](x))
 
 
-def widened_and_narrowed(up: Any, down: Any, x: Tensor) -> Any:
+def intermediate_output(up: Any, down: Any, x: Tensor) -> Any:
     """`down(up(x))`, as one step of training where nobody looks at the two.
 
-    >>> from votive.models.encoder import Narrowed, Widened, widened_and_narrowed
-    >>> widened_and_narrowed(Widened(2, 8, "relu"), Narrowed(8, 2, 0.0), votive.ones(1, 2)).shape
+    >>> from votive.models.encoder import DenseOutput, Intermediate, intermediate_output
+    >>> intermediate_output(Intermediate(2, 8, "relu"), DenseOutput(8, 2, 0.0), votive.ones(1, 2)).shape
     votive.Size([1, 2])
     """
-    if can_bypass(up, Widened) and can_bypass(down, Narrowed):
+    if can_bypass(up, Intermediate) and can_bypass(down, DenseOutput):
         return down["dropout"](feed_forward(up["dense"], up.act_fn, down["dense"], x))
     return down(up(x))

@@ -112,7 +112,7 @@ class Attention:
             q_norm, k_norm = self.head_norms[0].weight, self.head_norms[1].weight
             eps = self.head_norms[0].eps
         counts = self._counters(x, keys.shape[1])
-        y = ops._turn_and_attend(
+        y = ops._rotate_and_attend(
             qkv, q_norm, k_norm, eps, self.cos, self.sin, keys, values, position, counts, self.heads, self.scale
         )
         return ops._linear_add(y, self.out, x)
@@ -194,7 +194,7 @@ class FusedDecoder:
     @staticmethod
     def read(model: nn.Module) -> FusedDecoder | None:
         """The same, whatever the type and the place of its weights."""
-        if not can_bypass(model, LlamaForCausalLM, "scores") or mode.autocast or model.training:
+        if not can_bypass(model, LlamaForCausalLM, "scores", "predictions") or mode.autocast or model.training:
             return None
         decoder: Any = getattr(model, "model", None)
         if not can_bypass(decoder, LlamaModel, "rotations", "embedded", "get_input_embeddings"):

@@ -126,15 +126,15 @@ class Gemma3TextConfig(Gemma2Config):
 
     @classmethod
     def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
-        told = values.pop("rope_parameters", None) or {}
-        if "full_attention" in told or "sliding_attention" in told:
-            near, far = told.get("sliding_attention") or {}, told.get("full_attention") or {}
+        parameters = values.pop("rope_parameters", None) or {}
+        if "full_attention" in parameters or "sliding_attention" in parameters:
+            near, far = parameters.get("sliding_attention") or {}, parameters.get("full_attention") or {}
             values["rope_local_base_freq"], stretched = rope_of({"rope_parameters": near}, cls.rope_local_base_freq)
             if stretched:
                 raise ValueError("Gemma3TextConfig: windowed layers cannot have rope scaling.")
             values["rope_parameters"] = far
-        elif told:
-            values["rope_parameters"] = told
+        elif parameters:
+            values["rope_parameters"] = parameters
         return super().adapt(values)
 
 

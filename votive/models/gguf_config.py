@@ -96,7 +96,7 @@ def _needed(family: Family) -> list[str]:
     return [name for key, name in family.keys.items() if key not in optional]
 
 
-def _number(key: str, value: Any) -> Any:
+def _number(key: str, value: object) -> Any:
     """A number; a list of one per layer counts if all are the same."""
     if isinstance(value, list):
         if not value or any(v != value[0] for v in value):
@@ -165,10 +165,10 @@ def llama3_scaling(factors: Any, config: Mapping[str, Any]) -> dict[str, Any] | 
     """The `rope_scaling` that made a rope_freqs tensor; None if it is all ones.
 
     >>> from votive.models.gguf_config import llama3_factors, llama3_scaling
-    >>> told = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
+    >>> scaling = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0,
     ...     "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
     >>> config = {"head_dim": 64, "rope_theta": 500000.0}
-    >>> llama3_scaling(llama3_factors(told, config), config) == told
+    >>> llama3_scaling(llama3_factors(scaling, config), config) == scaling
     True
     """
     got = np.asarray(factors, np.float32).reshape(-1)
@@ -180,10 +180,10 @@ def llama3_scaling(factors: Any, config: Mapping[str, Any]) -> dict[str, Any] | 
     if factor == 1.0 and got.min() == 1.0:
         return None
     for original in (8192, *(1 << n for n in range(9, 21))):
-        told = {"rope_type": "llama3", "factor": factor, **_LLAMA3, "original_max_position_embeddings": original}
-        want = llama3_factors(told, config)
+        scaling = {"rope_type": "llama3", "factor": factor, **_LLAMA3, "original_max_position_embeddings": original}
+        want = llama3_factors(scaling, config)
         if np.allclose(got, want, rtol=1e-3):
-            return told
+            return scaling
     raise ValueError("the tensor rope_freqs of the GGUF file follows no rule that is known (that of Llama 3.1).")
 
 
@@ -202,50 +202,50 @@ def llama3_factors(scaling: Mapping[str, Any], config: Mapping[str, Any]) -> Any
 def metadata_of(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata of a GGUF file for a configuration, but for what a tokenizer adds."""
     arch = family.architecture
-    told = dict(config)
-    _check_fixed(family, told)
+    values = dict(config)
+    _check_fixed(family, values)
     if family not in (GPT2, BERT):
-        told |= rope_told(family, told)
+        values |= rope_values(family, values)
     out: dict[str, Any] = {"general.architecture": arch, "general.type": "model"}
     experts = family.keys.get("expert_count")
-    if experts is not None and told.get(experts) is None:  # two spellings of one number
-        told[experts] = told.get("num_local_experts") or told.get("num_experts")
+    if experts is not None and values.get(experts) is None:  # two spellings of one number
+        values[experts] = values.get("num_local_experts") or values.get("num_experts")
     if family is GPT2:
-        told["n_inner"] = told.get("n_inner") or 4 * told["n_embd"]
+        values["n_inner"] = values.get("n_inner") or 4 * values["n_embd"]
     for key, name in family.keys.items():
-        value = told.get(name)
+        value = values.get(name)
         if value is not None:
             out[f"{arch}.{key}"] = _written(value, key)
-    missing = [name for name in _needed(family) if told.get(name) is None]
+    missing = [name for name in _needed(family) if values.get(name) is None]
     if missing:
         raise ValueError(f"the configuration lacks {', '.join(missing)}, which GGUF needs.")
     if family is BERT:
         out[f"{arch}.attention.causal"] = False
     if family not in (GPT2, BERT):
-        heads = told["num_attention_heads"]
+        heads = values["num_attention_heads"]
         out.setdefault(f"{arch}.attention.head_count_kv", heads)
-        size = told.get("head_dim") or told["hidden_size"] // heads
+        size = values.get("head_dim") or values["hidden_size"] // heads
         out[f"{arch}.attention.key_length"] = out[f"{arch}.attention.value_length"] = size
-        out[f"{arch}.rope.dimension_count"] = int(size * (told.get("partial_rotary_factor") or 1))
+        out[f"{arch}.rope.dimension_count"] = int(size * (values.get("partial_rotary_factor") or 1))
         if family is PHI3:
-            original = told.get("original_max_position_embeddings") or told["max_position_embeddings"]
+            original = values.get("original_max_position_embeddings") or values["max_position_embeddings"]
             out[f"{arch}.rope.scaling.original_context_length"] = int(original)
-        out |= _written_scaling(arch, told["rope_scaling"])
-    out |= _written_tokens(told)
+        out |= _written_scaling(arch, values["rope_scaling"])
+    out |= _written_tokens(values)
     return out
 
 
-def rope_told(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
+def rope_values(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
     """`rope_theta`, `rope_scaling` and, if local layers have one, `rope_local_base_freq`."""
-    told = dict(config)
-    kinds = told.get("rope_parameters") or {}
+    values = dict(config)
+    kinds = values.get("rope_parameters") or {}
     out = {}
     if "full_attention" in kinds:  # one set for each kind of layer
-        told["rope_parameters"] = kinds["full_attention"]
+        values["rope_parameters"] = kinds["full_attention"]
         local = kinds.get("sliding_attention", {}).get("rope_theta")
         if local is not None:
             out["rope_local_base_freq"] = local
-    theta, scaling = rope_of(told, family.theta)
+    theta, scaling = rope_of(values, family.theta)
     return {**out, "rope_theta": theta, "rope_scaling": scaling}
 
 

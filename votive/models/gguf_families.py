@@ -299,7 +299,7 @@ def by_metadata(metadata: Any) -> Family:
     return found[0]
 
 
-def by_model_type(model_type: Any) -> Family:
+def by_model_type(model_type: object) -> Family:
     """The family of a Hugging Face configuration.
 
     >>> from votive.models.gguf_families import by_model_type

@@ -13,7 +13,7 @@ from typing import Any
 import votive
 
 from ..io import FileFormatError, WeightSource
-from .gguf_config import config_of, llama3_factors, llama3_scaling, metadata_of, rope_told
+from .gguf_config import config_of, llama3_factors, llama3_scaling, metadata_of, rope_values
 from .gguf_families import EXPERTS, KEY, MIXTRAL, ONE, QUERY, ROW, TRANSPOSED, Family, by_metadata, by_model_type
 from .refitted import STACKED, TAKEN, Part, Refitted
 
@@ -59,17 +59,18 @@ def from_gguf(file: WeightSource) -> tuple[dict[str, Any], WeightSource]:
 
 def _check(family: Family, file: WeightSource) -> None:
     """The numbers agree with the tensors, so that nothing made from them is larger."""
-    told = {key: file.metadata.get(f"{family.architecture}.{key}") for key in _SIZES}
+    sizes = {key: file.metadata.get(f"{family.architecture}.{key}") for key in _SIZES}
     found = {int(m[1]) for m in map(_BLOCK.fullmatch, file.names()) if m is not None}
-    layers = told["block_count"]
+    layers = sizes["block_count"]
     if layers != len(found) or found != set(range(len(found))):
         raise FileFormatError(f"the GGUF file should have {layers} layers; there are tensors of {len(found)}.")
     if "token_embd.weight" not in file:
         raise FileFormatError("the GGUF file has no token_embd.weight; it holds no whole model.")
     shape = tuple(file.info("token_embd.weight").shape)
-    if len(shape) != 2 or shape[1] != told["embedding_length"]:
+    if len(shape) != 2 or shape[1] != sizes["embedding_length"]:
         raise FileFormatError(
-            f"the GGUF file says {told['embedding_length']} numbers per token; token_embd.weight has the shape {shape}."
+            f"the GGUF file says {sizes['embedding_length']} numbers per token, but token_embd.weight has the "
+            f"shape {shape}."
         )
 
 
@@ -93,24 +94,24 @@ def to_gguf(
     >>> metadata["llama.block_count"], tensors.info("blk.0.attn_q.weight").shape
     (1, (8, 8))
     """
-    told = dict(config) if isinstance(config, Mapping) else config.to_dict()
+    values = dict(config) if isinstance(config, Mapping) else config.to_dict()
     if not isinstance(source, WeightSource):
         source = votive.io.MemorySource(source)
-    family = by_model_type(told.get("model_type"))
-    metadata = metadata_of(family, told)
+    family = by_model_type(values.get("model_type"))
+    metadata = metadata_of(family, values)
     if name is not None:
         metadata["general.name"] = name
     metadata |= tokenizer or {}
-    source = _plain_names(source, family, told)
+    source = _plain_names(source, family, values)
     added = {}
-    rope = rope_told(family, told)
+    rope = rope_values(family, values)
     if (rope["rope_scaling"] or {}).get("rope_type") == "llama3":
-        factors = llama3_factors(rope["rope_scaling"], {**told, **rope})
+        factors = llama3_factors(rope["rope_scaling"], {**values, **rope})
         added[_FREQUENCIES] = votive.from_numpy(factors)
     if (rope["rope_scaling"] or {}).get("rope_type") == "longrope":
         for key, stored in _FACTORS.items():
             added[stored] = votive.tensor(rope["rope_scaling"][key], dtype=votive.float32)
-    parts = _outgoing(source, family, told)
+    parts = _outgoing(source, family, values)
     rows = "token_embd.weight"
     key = f"{family.architecture}.vocab_size"
     if rows in parts:

@@ -60,11 +60,11 @@ def mixture(kind: str | None, metadata: Mapping[str, Any], names: Any) -> tuple[
 
     >>> from votive.models.gguf_types import mixture
     >>> head = {"general.architecture": "llama", "llama.block_count": 8}
-    >>> choose, told = mixture("Q4_K_M", head, ["token_embd.weight"])
+    >>> choose, written = mixture("Q4_K_M", head, ["token_embd.weight"])
     >>> [choose(n, (512, 512), votive.float32) for n in
     ...     ("blk.0.attn_v.weight", "blk.3.attn_v.weight", "blk.3.attn_q.weight")]
     ['Q6_K', 'Q6_K', 'Q4_K']
-    >>> told
+    >>> written
     {'general.quantization_version': 2, 'general.file_type': 15}
     """
     if kind is None:
@@ -93,12 +93,12 @@ def mixture(kind: str | None, metadata: Mapping[str, Any], names: Any) -> tuple[
             wanted = "Q6_K"
         return _fitting(wanted, shape[-1])
 
-    told: dict[str, Any] = {}
+    written: dict[str, Any] = {}
     if not tensor_type(base).plain:
-        told["general.quantization_version"] = 2
+        written["general.quantization_version"] = 2
     if kind in FILE_TYPES:
-        told["general.file_type"] = FILE_TYPES[kind]
-    return choose, told
+        written["general.file_type"] = FILE_TYPES[kind]
+    return choose, written
 
 
 def _unchanged(name: str, shape: tuple[int, ...], dtype: Any) -> str | None:

@@ -15,10 +15,10 @@ from votive.nn.residual import add_norm
 
 from ..tensor import Tensor
 from .activations import activation
-from .attention import AttentionMask, Weights, attend, causal_mask, next_token_loss
+from .attention import AttentionMask, Weights, attend, causal_mask
 from .config import Config
-from .output import BaseModelOutput, CausalLMOutput
-from .pretrained import CausalLM, PreTrainedModel
+from .output import BaseModelOutput
+from .pretrained import DecoderLM, PreTrainedModel
 from .stack import Trace, run_layers
 
 
@@ -239,7 +239,7 @@ class GPT2Model(_GPT2):
         )
 
 
-class GPT2LMHeadModel(_GPT2, CausalLM):
+class GPT2LMHeadModel(_GPT2, DecoderLM):
     """The decoder with a head that predicts the next token.
 
     >>> config = votive.models.GPT2Config(vocab_size=10, n_positions=4, n_embd=8, n_layer=1,
@@ -255,37 +255,3 @@ class GPT2LMHeadModel(_GPT2, CausalLM):
         self.transformer = GPT2Model(config)
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size, bias=False)
         self.post_init()
-
-    def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        past_key_values: nn.KVCache | None = None,
-        inputs_embeds: Tensor | None = None,
-        labels: Tensor | None = None,
-        use_cache: bool | None = None,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
-        logits_to_keep: int = 0,
-        token_type_ids: Tensor | None = None,
-    ) -> CausalLMOutput:
-        found = self.transformer(
-            input_ids,
-            attention_mask,
-            position_ids,
-            past_key_values,
-            inputs_embeds,
-            use_cache,
-            output_attentions,
-            output_hidden_states,
-            token_type_ids,
-        )
-        logits = self.lm_head(found.last_hidden_state[:, -logits_to_keep:])
-        return CausalLMOutput(
-            loss=None if labels is None else next_token_loss(logits, labels),
-            logits=logits,
-            past_key_values=found.past_key_values,
-            hidden_states=found.hidden_states,
-            attentions=found.attentions,
-        )

@@ -15,7 +15,7 @@ import numpy as np
 import votive
 
 from .checkpoint import download, is_repo_id, write_json
-from .config import read_json
+from .config import StrPath, read_json
 from .pixels import center_cropped, channels_first, per_channel, pictures_of, resized, size_of, target_size
 
 NAME = "preprocessor_config.json"
@@ -98,7 +98,7 @@ class ImageProcessor:
         return cls(**{k: v for k, v in values.items() if k not in names})
 
     @classmethod
-    def from_pretrained(cls, name: Any, **changes: Any) -> Self:
+    def from_pretrained(cls, name: StrPath, **changes: Any) -> Self:
         """From a folder, the file itself, or a repository id; `changes` replace fields."""
         return cls.from_dict({**read_processor(name), **changes})
 
@@ -107,7 +107,7 @@ class ImageProcessor:
         own = {name: getattr(self, name) for name in self.defaults}
         return {**self.extra, **own, "image_processor_type": type(self).__name__}
 
-    def save_pretrained(self, folder: Any) -> None:
+    def save_pretrained(self, folder: StrPath) -> None:
         """Write preprocessor_config.json into a folder."""
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
@@ -117,10 +117,10 @@ class ImageProcessor:
         fields = ", ".join(f"{k}={getattr(self, k)!r}" for k in ("size", "resample"))
         return f"{type(self).__name__}({fields})"
 
-    def __call__(self, images: Any, return_tensors: str | None = None, **changes: Any) -> Any:
+    def __call__(self, images: object, return_tensors: str | None = None, **changes: Any) -> Any:
         return self.preprocess(images, return_tensors=return_tensors, **changes)
 
-    def preprocess(self, images: Any, return_tensors: str | None = None, **changes: Any) -> BatchFeature:
+    def preprocess(self, images: object, return_tensors: str | None = None, **changes: Any) -> BatchFeature:
         """`pixel_values` (batch, channels, height, width) of a picture or a list of them.
 
         A picture is a path, a pillow image, or an array or tensor with channels first or last.
@@ -150,7 +150,7 @@ class ImageProcessor:
         found = votive.from_numpy(batch) if return_tensors == "vt" else batch
         return BatchFeature(pixel_values=found)
 
-    def one(self, picture: Any) -> np.ndarray:
+    def one(self, picture: object) -> np.ndarray:
         """The values (channels, height, width) of one picture."""
         x = channels_first(picture, self.do_convert_rgb)
         if self.do_rescale and x.dtype.kind == "f" and x.size and 0 <= x.min() <= x.max() <= 1:
@@ -239,25 +239,25 @@ class AutoImageProcessor:
     """
 
     @staticmethod
-    def from_pretrained(name: Any, **changes: Any) -> Any:
+    def from_pretrained(name: StrPath, **changes: Any) -> Any:
         """From a folder, the file itself, or a repository id; `changes` replace fields."""
         values = read_processor(name)
-        told = values.get("image_processor_type") or values.get("feature_extractor_type") or ""
+        named = values.get("image_processor_type") or values.get("feature_extractor_type") or ""
         # The classes of several releases differ only by these endings.
-        kind = told
+        kind = named
         for ending in ("Fast", "Pil", "ImageProcessor", "FeatureExtractor"):
             kind = kind.removesuffix(ending)
         found = _KINDS.get(kind.lower())
         if found is None:
             known = ", ".join(sorted({c.__name__ for c in _KINDS.values()}))
             raise ValueError(
-                f"AutoImageProcessor: {name} wants {told or 'no processor that it names'}; known: "
+                f"AutoImageProcessor: {name} wants {named or 'no processor that it names'}; known: "
                 f"{known}. Use one of them by its own from_pretrained."
             )
         return found.from_dict({**values, **changes})
 
 
-def read_processor(name: Any) -> dict[str, Any]:
+def read_processor(name: StrPath) -> dict[str, Any]:
     """The content of a preprocessor_config.json: in a folder, or the file, or of a repository."""
     path = Path(name).expanduser()
     if not path.exists() and is_repo_id(str(name)):

@@ -16,10 +16,10 @@ from votive.nn.residual import add_norm
 
 from ..tensor import Tensor
 from .activations import activation
-from .attention import AttentionMask, Weights, attend, causal_mask, next_token_loss
+from .attention import AttentionMask, Weights, attend, causal_mask
 from .config import Config, rope_of
-from .output import BaseModelOutput, CausalLMOutput
-from .pretrained import CausalLM, PreTrainedModel
+from .output import BaseModelOutput
+from .pretrained import DecoderLM, PreTrainedModel
 from .stack import Trace, run_layers
 
 if TYPE_CHECKING:
@@ -79,21 +79,21 @@ class LlamaConfig(Config):
     def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
         values = super().adapt(values)
         values["rope_theta"], values["rope_scaling"] = rope_of(values, cls.rope_theta)
-        told = values.pop("rope_parameters", None) or {}
-        if told.get("partial_rotary_factor"):
-            values["partial_rotary_factor"] = told["partial_rotary_factor"]
+        parameters = values.pop("rope_parameters", None) or {}
+        if parameters.get("partial_rotary_factor"):
+            values["partial_rotary_factor"] = parameters["partial_rotary_factor"]
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        told = super().to_dict()
+        values = super().to_dict()
         if self.layer_types is None:
             # transformers takes a Mistral that has the key at all for a Ministral.
-            del told["layer_types"]
-        return told
+            del values["layer_types"]
+        return values
 
     # What sets families apart, as the layers ask for it.
     qk_norm = False
-    all_slide = False  # whether `sliding_window` holds where no `layer_types` are told
+    all_slide = False  # whether `sliding_window` holds where there are no `layer_types`
     attention_scale: ClassVar[float | None] = None  # 1 / sqrt(head_dim)
 
     @property
@@ -305,7 +305,7 @@ class LlamaModel(PreTrainedModel):
         )
 
 
-class LlamaForCausalLM(CausalLM):
+class LlamaForCausalLM(DecoderLM):
     """The decoder with a head that predicts the next token.
 
     >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
@@ -324,46 +324,10 @@ class LlamaForCausalLM(CausalLM):
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
-    def scores(self, x: Tensor) -> Tensor:
-        """Logits of the next token."""
-        return self.lm_head(x)
-
     def fused_decoder(self) -> FusedDecoder | None:
         from .fused_decoder import FusedDecoder
 
         return FusedDecoder.of(self)
-
-    def forward(
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        past_key_values: nn.KVCache | None = None,
-        inputs_embeds: Tensor | None = None,
-        labels: Tensor | None = None,
-        use_cache: bool | None = None,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
-        logits_to_keep: int = 0,
-    ) -> CausalLMOutput:
-        found = self.model(
-            input_ids,
-            attention_mask,
-            position_ids,
-            past_key_values,
-            inputs_embeds,
-            use_cache,
-            output_attentions,
-            output_hidden_states,
-        )
-        logits = self.scores(found.last_hidden_state[:, -logits_to_keep:])
-        return CausalLMOutput(
-            loss=None if labels is None else next_token_loss(logits, labels),
-            logits=logits,
-            past_key_values=found.past_key_values,
-            hidden_states=found.hidden_states,
-            attentions=found.attentions,
-        )
 
 
 @dataclass(kw_only=True)

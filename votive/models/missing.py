@@ -12,6 +12,7 @@ from typing import Any
 from ..core.similar import did_you_mean
 from .auto import _family, families
 from .checkpoint import bundled, download, is_repo_id
+from .config import StrPath
 
 # What a family is for, by the first of its uses that is listed here.
 _KINDS = {
@@ -35,8 +36,8 @@ def kind_of(config: dict[str, Any]) -> str:
     ('a text generator', 'an encoder')
     """
     uses = uses_of(config)
-    told = next((words for use, words in _KINDS.items() if use in uses), None)
-    return told or f"a model of the kind {config.get('model_type')!r}"
+    words = next((kind for use, kind in _KINDS.items() if use in uses), None)
+    return words or f"a model of the kind {config.get('model_type')!r}"
 
 
 def uses_of(config: dict[str, Any]) -> set[str]:
@@ -53,7 +54,7 @@ def downloaded() -> list[str]:
     return sorted(name.replace("--", "/", 1) for name in found)
 
 
-def located(name: Any, *, offline: bool = False) -> Path:
+def located(name: StrPath, *, offline: bool = False) -> Path:
     """The folder or file of a model; a repository is downloaded unless `offline`.
 
     >>> from votive.models.missing import located

@@ -8,7 +8,7 @@ have them, are taken apart while loading.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -21,10 +21,9 @@ from votive.nn.fused_linear import linear_activation
 from ..io.source import WeightSource
 from ..tensor import Tensor
 from .activations import activation
-from .attention import next_token_loss
 from .config import Config
 from .llama import LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP, LlamaModel
-from .output import MoeCausalLMOutput, MoeModelOutput
+from .output import BaseModelOutput, MoeCausalLMOutput, MoeModelOutput
 from .qwen import Qwen3Config
 
 
@@ -165,50 +164,20 @@ class MixtralForCausalLM(LlamaForCausalLM):
     def adapted(self, source: WeightSource) -> WeightSource:
         return unstacked(source)
 
-    def forward(  # type: ignore[override]
-        self,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        past_key_values: nn.KVCache | None = None,
-        inputs_embeds: Tensor | None = None,
-        labels: Tensor | None = None,
-        use_cache: bool | None = None,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
-        logits_to_keep: int = 0,
-        output_router_logits: bool | None = None,
+    def predictions(
+        self, found: BaseModelOutput, labels: Tensor | None, logits_to_keep: int, attention_mask: Tensor | None
     ) -> MoeCausalLMOutput:
-        found = self.model(
-            input_ids,
-            attention_mask,
-            position_ids,
-            past_key_values,
-            inputs_embeds,
-            use_cache,
-            output_attentions,
-            output_hidden_states,
-            output_router_logits=output_router_logits,
-        )
-        logits = self.scores(found.last_hidden_state[:, -logits_to_keep:])
-        loss = None if labels is None else next_token_loss(logits, labels)
-        even = None
-        if found.router_logits:
-            even = load_balancing_loss(found.router_logits, self.config.num_experts_per_tok, attention_mask)
-            if loss is not None:
-                loss = loss + self.config.router_aux_loss_coef * even
-        return MoeCausalLMOutput(
-            loss=loss,
-            aux_loss=even,
-            logits=logits,
-            past_key_values=found.past_key_values,
-            hidden_states=found.hidden_states,
-            attentions=found.attentions,
-            router_logits=found.router_logits,
-        )
+        made = MoeCausalLMOutput(**dict(super().predictions(found, labels, logits_to_keep, attention_mask).items()))
+        logits = found.router_logits if isinstance(found, MoeModelOutput) else None
+        made.router_logits = logits
+        if logits:
+            made.aux_loss = load_balancing_loss(logits, self.config.num_experts_per_tok, attention_mask)
+            if made.loss is not None:
+                made.loss = made.loss + self.config.router_aux_loss_coef * made.aux_loss
+        return made
 
 
-def load_balancing_loss(logits: Tensor, top_k: int, attention_mask: Tensor | None = None) -> Any:
+def load_balancing_loss(logits: Sequence[Tensor], top_k: int, attention_mask: Tensor | None = None) -> Any:
     """How unevenly experts are used: E sum_e (share of tokens of e) (mean chance of e).
 
     `logits` are those of each layer, (tokens, experts); padding in `attention_mask` (batch,

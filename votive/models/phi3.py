@@ -37,8 +37,8 @@ class Phi3Config(LlamaConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        told = self.rope_scaling
-        kind = told and (told.get("rope_type") or told.get("type"))
+        scaling = self.rope_scaling
+        kind = scaling and (scaling.get("rope_type") or scaling.get("type"))
         if kind == "default":
             self.rope_scaling = None
         if self.rope_scaling is not None:

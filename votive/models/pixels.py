@@ -5,16 +5,20 @@ from __future__ import annotations
 import math
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 import votive
 
+from .config import StrPath
 from .resampling import over_white, resampled
 
+if TYPE_CHECKING:
+    from PIL import Image
 
-def size_of(size: Any, square: bool) -> dict[str, int]:
+
+def size_of(size: object, square: bool) -> dict[str, int]:
     """A size as a dict, from a number, a pair or a dict.
 
     >>> from votive.models.pixels import size_of
@@ -78,7 +82,7 @@ def pictures_of(images: Any) -> list[Any]:
     return [images]
 
 
-def opened(path: Any) -> Any:
+def opened(path: StrPath) -> Any:
     """A picture from a file, turned as the camera says; clear errors for what is none.
 
     >>> from votive.models.pixels import opened
@@ -127,7 +131,7 @@ def channels_first(picture: Any, rgb: bool | None) -> np.ndarray:
     return x
 
 
-def _in_colour(picture: Any) -> Any:
+def _in_colour(picture: Image.Image) -> Image.Image:
     """A pillow image in RGB; what shines through is white."""
     if "A" in picture.getbands() or picture.info.get("transparency") is not None:
         from PIL import Image

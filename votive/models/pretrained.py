@@ -14,9 +14,11 @@ from votive import nn
 from ..io.report import LoadReport
 from ..io.source import WeightSource, as_dtype
 from ..tensor import Tensor
+from .attention import next_token_loss
 from .checkpoint import Checkpoint, write_json
 from .config import Config, StrPath
 from .loading import FromPretrained, differ, fill, sizes_in_memory_errors, stored_dtype
+from .output import BaseModelOutput, CausalLMOutput, MoeCausalLMOutput
 
 if TYPE_CHECKING:
     from ..generation import GenerationConfig
@@ -311,3 +313,53 @@ class CausalLM(PreTrainedModel):
     def fused_decoder(self) -> FusedDecoder | None:
         """The step of one token by fused operators, or None where only the modules know it."""
         return None
+
+
+class DecoderLM(CausalLM):
+    """A decoder and a head, as Llama and GPT-2 have them."""
+
+    def scores(self, x: Tensor) -> Tensor:
+        """Logits of the next token."""
+        return self.lm_head(x)
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        past_key_values: nn.KVCache | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,
+        use_cache: bool | None = None,
+        output_attentions: bool = False,
+        output_hidden_states: bool = False,
+        logits_to_keep: int = 0,
+        **options: Any,
+    ) -> CausalLMOutput | MoeCausalLMOutput:
+        """`options` go to the decoder: those that not every family has."""
+        found = getattr(self, self.base_model_prefix)(
+            input_ids,
+            attention_mask,
+            position_ids,
+            past_key_values,
+            inputs_embeds,
+            use_cache,
+            output_attentions,
+            output_hidden_states,
+            **options,
+        )
+        return self.predictions(found, labels, logits_to_keep, attention_mask)
+
+    def predictions(
+        self, found: BaseModelOutput, labels: Tensor | None, logits_to_keep: int, attention_mask: Tensor | None
+    ) -> CausalLMOutput | MoeCausalLMOutput:
+        """Logits of the last positions (0: of all), and their loss where labels are given."""
+        assert found.last_hidden_state is not None, "a decoder gives it"
+        logits = self.scores(found.last_hidden_state[:, -logits_to_keep:])
+        return CausalLMOutput(
+            loss=None if labels is None else next_token_loss(logits, labels),
+            logits=logits,
+            past_key_values=found.past_key_values,
+            hidden_states=found.hidden_states,
+            attentions=found.attentions,
+        )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from .config import read_json
+from .config import StrPath, read_json
 from .image_processing import AutoImageProcessor, BatchFeature, read_processor
 
 
@@ -20,13 +20,13 @@ class Processor:
         self.image_processor, self.tokenizer = image_processor, tokenizer
 
     @classmethod
-    def from_pretrained(cls, name: Any, **changes: Any) -> Self:
+    def from_pretrained(cls, name: StrPath, **changes: Any) -> Self:
         """From a folder or a repository id; `changes` replace fields of the image processor."""
         from ..text import Tokenizer
 
         return cls(AutoImageProcessor.from_pretrained(name, **changes), Tokenizer.from_pretrained(name))
 
-    def save_pretrained(self, folder: Any) -> None:
+    def save_pretrained(self, folder: StrPath) -> None:
         """Write both into a folder."""
         self.image_processor.extra["processor_class"] = type(self).__name__
         self.image_processor.save_pretrained(folder)
@@ -85,7 +85,7 @@ class CLIPProcessor(Processor):
     """
 
     def __call__(
-        self, text: Any = None, images: Any = None, return_tensors: str | None = None, **options: Any
+        self, text: Any = None, images: object = None, return_tensors: str | None = None, **options: Any
     ) -> BatchFeature:
         """`options` are the tokenizer's, such as padding."""
         if images is None and text is None:
@@ -115,15 +115,15 @@ class AutoProcessor:
     families: ClassVar[dict[str, str]] = {"vision-encoder-decoder": "TrOCRProcessor", "clip": "CLIPProcessor"}
 
     @classmethod
-    def from_pretrained(cls, name: Any, **changes: Any) -> Any:
+    def from_pretrained(cls, name: StrPath, **changes: Any) -> Any:
         """From a folder or a repository id; `changes` replace fields of the image processor."""
-        told, path = read_processor(name).get("processor_class"), Path(name)
-        if told not in cls.kinds and path.is_dir():
+        kind, path = read_processor(name).get("processor_class"), Path(name)
+        if kind not in cls.kinds and path.is_dir():
             for file in ("processor_config.json", "tokenizer_config.json"):
-                if told not in cls.kinds and (path / file).is_file():
-                    told = read_json(path / file).get("processor_class")
-            if told not in cls.kinds and (path / "config.json").is_file():
-                told = cls.families.get(read_json(path / "config.json").get("model_type", ""))
-        if told in cls.kinds:
-            return cls.kinds[told].from_pretrained(name, **changes)
+                if kind not in cls.kinds and (path / file).is_file():
+                    kind = read_json(path / file).get("processor_class")
+            if kind not in cls.kinds and (path / "config.json").is_file():
+                kind = cls.families.get(read_json(path / "config.json").get("model_type", ""))
+        if kind in cls.kinds:
+            return cls.kinds[kind].from_pretrained(name, **changes)
         return AutoImageProcessor.from_pretrained(name, **changes)

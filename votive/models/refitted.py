@@ -12,6 +12,7 @@ from typing import Any
 import votive
 
 from ..io import TensorInfo, WeightSource
+from ..io.mapped import Index
 from ..io.rotary import halves, neighbours
 from ..tensor import Tensor
 
@@ -127,7 +128,7 @@ class Refitted(WeightSource):
             return votive.stack(tensors)
         return _FIXES[part.fix](tensors[0], part.number) if part.fix else tensors[0]
 
-    def _read_part(self, name: str, index: Tensor) -> Any:
+    def _read_part(self, name: str, index: Index) -> Any:
         if name in self.parts and not self.parts[name].fix:
             return self.source.slice(self.parts[name].names[0], index)
         return super()._read_part(name, index)

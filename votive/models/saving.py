@@ -7,13 +7,16 @@ compute, and what no configuration could build again is refused rather than writ
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from votive import nn
 from votive.nn.layers.lora import LoRALinear
 
+if TYPE_CHECKING:
+    from .pretrained import PreTrainedModel
 
-def plain_weights(model: Any) -> dict[str, Any]:
+
+def plain_weights(model: PreTrainedModel) -> dict[str, Any]:
     """The weights of a model by the names that its class has for them, tied ones once.
 
     >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
@@ -27,7 +30,7 @@ def plain_weights(model: Any) -> dict[str, Any]:
     return plain_form(model)[0]
 
 
-def plain_form(model: Any) -> tuple[dict[str, Any], Any]:
+def plain_form(model: PreTrainedModel) -> tuple[dict[str, Any], Any]:
     """The weights of a model and the configuration with which they load as they are.
 
     >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
@@ -94,7 +97,7 @@ def _collect(module: nn.Module, prefix: str, found: dict[str, Any]) -> None:
             _collect(child, f"{prefix}{name}.", found)
 
 
-def _check(model: Any, found: dict[str, Any]) -> None:
+def _check(model: PreTrainedModel, found: dict[str, Any]) -> None:
     """Raise for what `from_pretrained` could not load: other modules, weights of other sizes."""
     shapes = {name: tuple(value.shape) for name, value in found.items()}
     if shapes == model.__dict__.get("_shapes"):  # as it was built, which is nearly always so

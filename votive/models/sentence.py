@@ -17,7 +17,7 @@ from votive.nn import functional as F
 from ..tensor import Tensor
 from .auto import AutoModelForTextEncoding
 from .checkpoint import download, is_repo_id
-from .config import read_json
+from .config import StrPath, read_json
 
 # In this order their results are joined, when a folder asks for several.
 _POOLINGS: dict[str, Callable[[Any, Any], Any]] = {}
@@ -115,10 +115,10 @@ class SentenceEncoder(nn.Module):
     @classmethod
     def from_pretrained(
         cls,
-        name: Any,
+        name: StrPath,
         *,
         dtype: Any = None,
-        device: Any = None,
+        device: votive.device | str | None = None,
         revision: str | None = None,
         local_files_only: bool = False,
     ) -> Self:
@@ -132,25 +132,25 @@ class SentenceEncoder(nn.Module):
             if kind == "Transformer":
                 model_at = path
             elif kind == "Pooling":
-                options["pooling"] = _told_pooling(read_json(path / "config.json"))
+                options["pooling"] = _pooling_modes(read_json(path / "config.json"))
             elif kind == "Normalize":
                 options["normalize"] = True
             elif kind == "Dense":
                 options["dense"].append(_dense(path, device))
             else:
                 raise ValueError(f"SentenceEncoder: {found.name} has a part of unknown kind {kind}.")
-        told = _optional(model_at / "sentence_bert_config.json")
+        settings = _optional(model_at / "sentence_bert_config.json")
         more = _optional(found / "config_sentence_transformers.json")
         tokenizer = Tokenizer.from_pretrained(model_at)
         model = AutoModelForTextEncoding.from_pretrained(model_at, dtype=dtype, device=device)
         return cls(
             model,
             tokenizer,
-            max_length=told.get("max_seq_length"),
+            max_length=settings.get("max_seq_length"),
             prompts=more.get("prompts"),
             default_prompt=more.get("default_prompt_name"),
             similarity=more.get("similarity_fn_name") or "cosine",
-            lower_case=bool(told.get("do_lower_case")),
+            lower_case=bool(settings.get("do_lower_case")),
             **options,
         )
 
@@ -209,7 +209,7 @@ class SentenceEncoder(nn.Module):
             return self.dense[-1][0].out_features
         return self.model.config.hidden_size * len(self.pooling)
 
-    def similarity(self, a: Any, b: Any) -> Any:
+    def similarity(self, a: Tensor, b: Tensor) -> Any:
         """How near each vector of `a` (n, features) is to each of `b` (m, features): (n, m)."""
         a, b = (x.unsqueeze(0) if x.dim() == 1 else x for x in (a, b))
         return _SIMILARITIES[self.compared](a, b)
@@ -252,7 +252,7 @@ _SIMILARITIES: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-def _folder_of(name: Any, revision: str | None, local_files_only: bool) -> Path:
+def _folder_of(name: StrPath, revision: str | None, local_files_only: bool) -> Path:
     path = Path(name).expanduser()
     if path.is_dir():
         return path
@@ -280,25 +280,25 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
     return [(kind, folder / path) for kind, path in parts]
 
 
-def _told_pooling(told: dict[str, Any]) -> list[str]:
+def _pooling_modes(settings: dict[str, Any]) -> list[str]:
     """The names of poolings, from single truth values or from one name."""
-    if isinstance(told.get("pooling_mode"), str):
-        short = told["pooling_mode"]
+    if isinstance(settings.get("pooling_mode"), str):
+        short = settings["pooling_mode"]
         names = [n for n in _POOLINGS if n.removesuffix("_tokens").removesuffix("_token") == short]
         return names or [short]
-    return [name for name in _POOLINGS if told.get(f"pooling_mode_{name}")]
+    return [name for name in _POOLINGS if settings.get(f"pooling_mode_{name}")]
 
 
-def _dense(folder: Path, device: Any) -> nn.Module:
+def _dense(folder: Path, device: votive.device | str | None) -> nn.Module:
     """A product and an activation behind the pooling."""
     from ..io import load_into, open_weights
 
-    told = read_json(folder / "config.json")
-    name = str(told.get("activation_function", "torch.nn.modules.linear.Identity"))
+    settings = read_json(folder / "config.json")
+    name = str(settings.get("activation_function", "torch.nn.modules.linear.Identity"))
     kind = name.rpartition(".")[2]
     if kind not in _ACTIVATIONS:
         raise ValueError(f"SentenceEncoder: unknown activation {name!r} in {folder.name}.")
-    linear = nn.Linear(told["in_features"], told["out_features"], bias=told.get("bias", True))
+    linear = nn.Linear(settings["in_features"], settings["out_features"], bias=settings.get("bias", True))
     load_into(linear, open_weights(folder).prefixed("linear"), device=device)
     return nn.Sequential(linear, _ACTIVATIONS[kind]())
 

@@ -78,5 +78,7 @@ def shifted(labels: Tensor, start: int, pad: int | None) -> Tensor:
     >>> shifted(votive.tensor([[5, -100, 7]]), 1, 0)
     tensor([[1, 5, 0]])
     """
+    if pad is None:
+        raise ValueError("labels: the model's configuration has no pad_token_id to put where labels are -100.")
     ids = votive.cat([votive.full_like(labels[:, :1], start), labels[:, :-1]], 1)
     return ids.masked_fill(ids == -100, pad)

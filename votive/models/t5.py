@@ -278,8 +278,8 @@ class T5ForConditionalGeneration(T5Model, CausalLM):
 
     def forward(self, *args: Any, labels: Tensor | None = None, **kwargs: Any) -> Seq2SeqLMOutput:  # type: ignore[override]
         """As T5Model; from `labels` (-100 is left out) come the decoder's ids and the loss."""
-        told = kwargs.get("decoder_input_ids"), kwargs.get("decoder_inputs_embeds")
-        if labels is not None and told == (None, None) and len(args) < 3:
+        given = kwargs.get("decoder_input_ids"), kwargs.get("decoder_inputs_embeds")
+        if labels is not None and given == (None, None) and len(args) < 3:
             kwargs["decoder_input_ids"] = self.shifted(labels)
         found = super().forward(*args, **kwargs)
         x = found.last_hidden_state

@@ -17,17 +17,9 @@ from votive.nn.fused_linear import linear_activation
 
 from ..tensor import Tensor
 from .activations import activation
-from .attention import (
-    AttentionMask,
-    Weights,
-    attend,
-    causal_mask,
-    keys_and_values,
-    merge_heads,
-    padding_mask,
-    split_heads,
-)
-from .cross_cache import EncoderDecoderCache, Pair
+from .attention import AttentionMask, Weights, causal_mask, padding_mask
+from .cross_attention import CrossAttention
+from .cross_cache import EncoderDecoderCache
 from .output import BaseModelOutput
 from .stack import Trace
 
@@ -52,13 +44,15 @@ def distance_buckets(buckets: int, furthest: int, both_ways: bool) -> np.ndarray
     return np.where(distance < exact, distance, far)
 
 
-class T5Attention(nn.Module):
+class T5Attention(CrossAttention):
     """Attention to the own text, or to another; the first of a stack holds the bias."""
 
+    products = ("q", "k", "v", "o")
+    scale = 1.0
+
     def __init__(self, config: T5Config, layer_idx: int, *, causal: bool, bias: bool) -> None:
-        super().__init__()
-        self.layer_idx, self.heads, self.causal = layer_idx, config.num_heads, causal
-        self.dropout = config.dropout_rate
+        super().__init__(config.num_heads, layer_idx, config.dropout_rate)
+        self.causal = causal
         inner = config.num_heads * config.d_kv
         self.q = nn.Linear(config.d_model, inner, bias=False)
         self.k = nn.Linear(config.d_model, inner, bias=False)
@@ -82,23 +76,6 @@ class T5Attention(nn.Module):
         if self.ahead:
             bucket = bucket + (ahead > 0).long() * self.ahead
         return self.relative_attention_bias(bucket).permute(2, 0, 1).unsqueeze(0)  # (1, H, Q, K)
-
-    def pair(self, x: Tensor) -> Pair:
-        """Keys and values of what is looked at."""
-        return split_heads(self.k(x), self.heads), split_heads(self.v(x), self.heads)
-
-    def forward(
-        self,
-        x: Tensor,
-        mask: AttentionMask,
-        other: Tensor | None = None,
-        cache: EncoderDecoderCache | None = None,
-        weights: Weights = None,
-    ) -> Tensor:
-        q = split_heads(self.q(x), self.heads)
-        k, v = keys_and_values(self.pair, x, other, cache, self.layer_idx)
-        dropout = self.dropout if self.training else 0.0
-        return self.o(merge_heads(attend(q, k, v, mask, dropout=dropout, scale=1.0, weights=weights)))
 
 
 class T5Part(nn.Module):

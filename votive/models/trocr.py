@@ -18,18 +18,10 @@ from votive.nn import functional as F
 
 from ..tensor import Tensor
 from .activations import activation
-from .attention import (
-    AttentionMask,
-    Weights,
-    attend,
-    causal_mask,
-    keys_and_values,
-    merge_heads,
-    padding_mask,
-    split_heads,
-)
+from .attention import AttentionMask, Weights, causal_mask, padding_mask
 from .config import Config
-from .cross_cache import Cache, EncoderDecoderCache, Pair
+from .cross_attention import CrossAttention
+from .cross_cache import Cache, EncoderDecoderCache
 from .output import CausalLMOutput
 from .pretrained import CausalLM
 from .stack import Trace
@@ -89,34 +81,15 @@ class TrOCRConfig(Config):
         return self.decoder_attention_heads
 
 
-class TrOCRAttention(nn.Module):
+class TrOCRAttention(CrossAttention):
     """Attention to the own text, or to what an encoder made of a picture."""
 
     def __init__(self, config: TrOCRConfig, layer_idx: int, keys: int | None = None) -> None:
-        super().__init__()
+        super().__init__(config.decoder_attention_heads, layer_idx, config.attention_dropout)
         width = config.d_model
         keys = width if keys is None else keys
-        self.layer_idx, self.heads = layer_idx, config.decoder_attention_heads
-        self.dropout = config.attention_dropout
         self.k_proj, self.v_proj = nn.Linear(keys, width), nn.Linear(keys, width)
         self.q_proj, self.out_proj = nn.Linear(width, width), nn.Linear(width, width)
-
-    def pair(self, x: Tensor) -> Pair:
-        """Keys and values of what is looked at."""
-        return split_heads(self.k_proj(x), self.heads), split_heads(self.v_proj(x), self.heads)
-
-    def forward(
-        self,
-        x: Tensor,
-        mask: AttentionMask,
-        other: Tensor | None = None,
-        cache: EncoderDecoderCache | None = None,
-        weights: Weights = None,
-    ) -> Tensor:
-        q = split_heads(self.q_proj(x), self.heads)
-        k, v = keys_and_values(self.pair, x, other, cache, self.layer_idx)
-        dropout = self.dropout if self.training else 0.0
-        return self.out_proj(merge_heads(attend(q, k, v, mask, dropout=dropout, weights=weights)))
 
 
 class TrOCRDecoderLayer(nn.Module):

@@ -20,7 +20,7 @@ from .activations import activation
 from .attention import AttentionMask, Weights, padding_mask, self_attention
 from .bert import class_output
 from .config import LabeledConfig
-from .encoder import Encoder, Narrowed, Widened, widened_and_narrowed
+from .encoder import DenseOutput, Encoder, Intermediate, intermediate_output
 from .output import EncoderOutput, PredictionOutput
 from .pretrained import PreTrainedModel
 
@@ -86,7 +86,7 @@ class ViTConfig(LabeledConfig):
         return height // high, width // wide
 
 
-def _pair(size: Any) -> Pair:
+def _pair(size: int | list[int] | Pair) -> Pair:
     return (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))
 
 
@@ -162,7 +162,7 @@ class ViTEmbeddings(nn.Module):
         return self.dropout(x + self.positions(pixel_values, interpolate_pos_encoding))
 
 
-def masked(embeddings: Any, x: Tensor, bool_masked_pos: Tensor) -> Any:
+def masked(embeddings: nn.Module, x: Tensor, bool_masked_pos: Tensor) -> Any:
     """Patches (B, patches, C) with the mask token where the mask is 1."""
     if embeddings.mask_token is None:
         raise ValueError(
@@ -195,7 +195,7 @@ class ViTAttention(nn.ModuleDict):
 
     def __init__(self, config: ViTConfig) -> None:
         width = config.hidden_size
-        output = Narrowed(width, width, config.hidden_dropout_prob)
+        output = DenseOutput(width, width, config.hidden_dropout_prob)
         super().__init__({"attention": ViTSelfAttention(config), "output": output})
 
     def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:
@@ -209,8 +209,8 @@ class ViTLayer(nn.Module):
         super().__init__()
         width, hidden = config.hidden_size, config.intermediate_size
         self.attention = ViTAttention(config)
-        self.intermediate = Widened(width, hidden, config.hidden_act)
-        self.output = Narrowed(hidden, width, config.hidden_dropout_prob)
+        self.intermediate = Intermediate(width, hidden, config.hidden_act)
+        self.output = DenseOutput(hidden, width, config.hidden_dropout_prob)
         self.layernorm_before = nn.LayerNorm(width, eps=config.layer_norm_eps)
         self.layernorm_after = nn.LayerNorm(width, eps=config.layer_norm_eps)
 
@@ -220,7 +220,7 @@ class ViTLayer(nn.Module):
 
     def thought(self, x: Tensor) -> Tensor:
         """What the MLP adds."""
-        return widened_and_narrowed(self.intermediate, self.output, self.layernorm_after(x))
+        return intermediate_output(self.intermediate, self.output, self.layernorm_after(x))
 
     def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:
         x = x + self.attended(x, mask, weights)

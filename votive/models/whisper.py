@@ -7,7 +7,7 @@ text. Parameter names are those of Hugging Face checkpoints; OpenAI's are known 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import votive
 from votive import nn
@@ -20,6 +20,9 @@ from .output import Seq2SeqLMOutput, Seq2SeqModelOutput
 from .pretrained import PreTrainedModel
 from .seq2seq import Encoded, answer, encoded, predicted, prepared, shifted
 from .whisper_layers import WhisperDecoder, WhisperEncoder, sinusoids
+
+if TYPE_CHECKING:
+    from ..generation import GenerationConfig
 
 # Width, layers and heads; the decoder of turbo alone has fewer layers.
 _SIZES = {
@@ -323,7 +326,7 @@ class WhisperForConditionalGeneration(_Whisper):
         self,
         input_features: Tensor | None = None,
         encoder_outputs: Encoded | tuple[Tensor, ...] | None = None,
-        generation_config: Any = None,
+        generation_config: GenerationConfig | None = None,
     ) -> Any:
         """The token of the language of each recording, (batch,); see votive.speech."""
         from ..speech import detect_language_ids

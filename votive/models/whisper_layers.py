@@ -16,17 +16,9 @@ from votive.nn.fused_linear import feed_forward
 
 from ..tensor import Tensor
 from .activations import activation
-from .attention import (
-    AttentionMask,
-    Weights,
-    attend,
-    causal_mask,
-    keys_and_values,
-    merge_heads,
-    shown_weights,
-    split_heads,
-)
-from .cross_cache import EncoderDecoderCache, Pair
+from .attention import AttentionMask, Weights, causal_mask, shown_weights
+from .cross_attention import CrossAttention
+from .cross_cache import EncoderDecoderCache
 from .output import BaseModelOutput
 from .stack import Trace
 
@@ -56,40 +48,25 @@ class Chosen(list[Any]):
         self.heads = heads
 
 
-class WhisperAttention(nn.Module):
+class WhisperAttention(CrossAttention):
     """Attention to the own positions, or to those of an encoder; keys have no bias."""
 
     def __init__(self, config: WhisperConfig, heads: int, layer_idx: int = 0) -> None:
-        super().__init__()
+        super().__init__(heads, layer_idx, config.attention_dropout)
         width = config.d_model
         if width % heads:
             raise ValueError(f"WhisperAttention: d_model={width} is no multiple of {heads} heads.")
-        self.layer_idx, self.heads, self.dropout = layer_idx, heads, config.attention_dropout
         self.k_proj = nn.Linear(width, width, bias=False)
         self.v_proj = nn.Linear(width, width)
         self.q_proj = nn.Linear(width, width)
         self.out_proj = nn.Linear(width, width)
 
-    def pair(self, x: Tensor) -> Pair:
-        """Keys and values of what is looked at."""
-        return split_heads(self.k_proj(x), self.heads), split_heads(self.v_proj(x), self.heads)
-
-    def forward(
-        self,
-        x: Tensor,
-        mask: AttentionMask,
-        other: Tensor | None = None,
-        cache: EncoderDecoderCache | None = None,
-        weights: Weights = None,
-    ) -> Tensor:
-        q = split_heads(self.q_proj(x), self.heads)
-        k, v = keys_and_values(self.pair, x, other, cache, self.layer_idx)
-        dropout = self.dropout if self.training else 0.0
+    def look(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, weights: Weights) -> Tensor:
         shared = q.shape[0] // k.shape[0]
         if shared > 1:
             # Beams of one recording: their queries stand in a row before the keys they share.
             q = q.unflatten(0, (-1, shared)).transpose(1, 2).flatten(2, 3)  # (B, H, W * T, D)
-        y = attend(q, k, v, mask, dropout=dropout)
+        y = super().look(q, k, v, mask, None)
         if isinstance(weights, Chosen):
             heads = weights.heads.get(self.layer_idx)
             if heads:
@@ -97,7 +74,7 @@ class WhisperAttention(nn.Module):
                 weights.append((self.layer_idx, _apart(chosen, shared)))
         elif weights is not None:
             weights.append(_apart(shown_weights(q, k, mask), shared))
-        return self.out_proj(merge_heads(_apart(y, shared)))
+        return _apart(y, shared)
 
 
 def _apart(y: Tensor, shared: int) -> Any:
@@ -252,7 +229,7 @@ class WhisperDecoder(_Stack):
             cache.cross(i, partial(layer.encoder_attn.pair, states))
 
     def positions(self, count: int, past: int, position_ids: Tensor | None) -> Tensor:
-        """Embeddings of the next positions, or of those told."""
+        """Embeddings of the next positions, or of those that are given."""
         table = self.embed_positions.weight
         if position_ids is not None:
             return self.embed_positions(position_ids)

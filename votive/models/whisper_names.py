@@ -101,7 +101,7 @@ def openai_checkpoint(source: WeightSource, name: str) -> tuple[dict[str, Any], 
 
 
 def _completed(
-    config: dict[str, Any], name: str = "", told: dict[str, Any] | None = None
+    config: dict[str, Any], name: str = "", stored: dict[str, Any] | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """A configuration with its tokens, and settings of generation as files of Hugging Face have."""
     try:
@@ -109,25 +109,25 @@ def _completed(
     except ValueError:
         settings = {}
     config |= {k: v for k, v in settings.items() if k.endswith("_token_id") and k in _IDS}
-    told = told or {}
+    stored = stored or {}
     settings["max_length"] = config["max_target_positions"]
-    heads = told.get("alignment_heads") or ALIGNMENT.get(name)
+    heads = stored.get("alignment_heads") or ALIGNMENT.get(name)
     layers = config["decoder_layers"]
     if heads is None or any(layer >= layers for layer, _ in heads):
-        # What OpenAI's program takes where nothing is told: the heads of the later half.
+        # What OpenAI's program takes where nothing is said: the heads of the later half.
         heads = later_half(layers, config["decoder_attention_heads"])
     settings["alignment_heads"] = heads
     for ours, theirs in (("suppress_tokens", "suppress_ids"), ("begin_suppress_tokens", "suppress_ids_begin")):
-        if theirs in told:
-            settings[ours] = told[theirs]
+        if theirs in stored:
+            settings[ours] = stored[theirs]
     return config, settings
 
 
 _IDS = ("decoder_start_token_id", "eos_token_id", "bos_token_id", "pad_token_id")
 
 
-def ctranslate2_checkpoint(file: Any, told: dict[str, Any]) -> tuple[Any, Any, WeightSource]:
-    """Configuration, generation settings and weights of a model.bin; `told` is its config.json."""
+def ctranslate2_checkpoint(file: Any, stored: dict[str, Any]) -> tuple[Any, Any, WeightSource]:
+    """Configuration, generation settings and weights of a model.bin; `stored` is its config.json."""
     if file.spec != "WhisperSpec":
         raise FileFormatError(f"{file.path.name} holds a {file.spec} of CTranslate2; only Whisper is read from there.")
     width, mels, _ = file.info("encoder/conv1/weight").shape
@@ -145,7 +145,7 @@ def ctranslate2_checkpoint(file: Any, told: dict[str, Any]) -> tuple[Any, Any, W
         config[f"{side}_attention_heads"] = file.number(f"{side}/num_heads", max(1, width // 64))
         inner = f"{side}/layer_0/ffn/linear_0/weight"
         config[f"{side}_ffn_dim"] = file.info(inner).shape[0] if inner in file else 4 * width
-    config, settings = _completed(config, told=told)
+    config, settings = _completed(config, stored=stored)
     return config, settings, CTranslate2Names(file)
 
 

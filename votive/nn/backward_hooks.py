@@ -8,8 +8,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from ..autograd.engine import checked
 from ..autograd.function import Function
+from ..autograd.grad_hooks import checked
 from ..core.mode import mode
 from ..tensor import Tensor
 from .handle import Hook

@@ -3,13 +3,12 @@
 Declared in `votive/ops`; bound when this is imported, because layers name them.
 """
 
-from typing import TYPE_CHECKING as _TYPE_CHECKING
-from typing import Any as _Any
+import typing as _typing
 
 from ..surface import fill as _fill
 
 _fill("nn.functional", globals())
 
-if _TYPE_CHECKING:
+if _typing.TYPE_CHECKING:
 
-    def __getattr__(name: str) -> _Any: ...
+    def __getattr__(name: str) -> _typing.Any: ...

@@ -65,7 +65,7 @@ def _filling(fill: Callable[..., Any]) -> Callable[..., Any]:
     """Run without recording, and not at all inside `skipped`."""
 
     @functools.wraps(fill)
-    def run(tensor: Tensor, *args: Any, **kwargs: Any) -> Any:
+    def run(tensor: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if _switch.off:
             return tensor
         with no_grad():
@@ -95,7 +95,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
 
 
 @_filling
-def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Any:
+def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Values uniform in [a, b).
 
     >>> bool((votive.nn.init.uniform_(votive.empty(100), 2, 3) >= 2).all())
@@ -105,7 +105,7 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Generato
 
 
 @_filling
-def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Any:
+def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal values.
 
     >>> votive.nn.init.normal_(votive.empty(2), mean=5, std=0)
@@ -122,7 +122,7 @@ def trunc_normal_(
     a: float = -2.0,
     b: float = 2.0,
     generator: Generator | None = None,
-) -> Any:
+) -> Tensor:
     """Normal values, conditioned to lie in [a, b].
 
     >>> float(votive.nn.init.trunc_normal_(votive.empty(1000), a=-1, b=1).abs().max()) <= 1
@@ -153,7 +153,7 @@ def _phi(x: float) -> float:
 
 
 @_filling
-def constant_(tensor: Tensor, val: float) -> Any:
+def constant_(tensor: Tensor, val: float) -> Tensor:
     """One value everywhere.
 
     >>> votive.nn.init.constant_(votive.empty(2), 0.3)
@@ -163,7 +163,7 @@ def constant_(tensor: Tensor, val: float) -> Any:
 
 
 @_filling
-def ones_(tensor: Tensor) -> Any:
+def ones_(tensor: Tensor) -> Tensor:
     """Ones.
 
     >>> votive.nn.init.ones_(votive.empty(2))
@@ -173,7 +173,7 @@ def ones_(tensor: Tensor) -> Any:
 
 
 @_filling
-def zeros_(tensor: Tensor) -> Any:
+def zeros_(tensor: Tensor) -> Tensor:
     """Zeros.
 
     >>> votive.nn.init.zeros_(votive.empty(2))
@@ -186,7 +186,7 @@ def zeros_(tensor: Tensor) -> Any:
 
 
 @_filling
-def eye_(tensor: Tensor) -> Any:
+def eye_(tensor: Tensor) -> Tensor:
     """The identity matrix.
 
     >>> votive.nn.init.eye_(votive.empty(2, 3))
@@ -199,7 +199,7 @@ def eye_(tensor: Tensor) -> Any:
 
 
 @_filling
-def dirac_(tensor: Tensor, groups: int = 1) -> Any:
+def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """A convolution that passes its channels through, in each group.
 
     >>> votive.nn.init.dirac_(votive.empty(1, 1, 3))
@@ -241,7 +241,7 @@ def _xavier_std(tensor: Tensor, gain: float) -> float:
 
 
 @_filling
-def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Any:
+def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform in ±gain·√(6 / (fan_in + fan_out)).
 
     >>> float(votive.nn.init.xavier_uniform_(votive.empty(3, 3)).abs().max()) <= 1
@@ -252,7 +252,7 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | No
 
 
 @_filling
-def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Any:
+def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with standard deviation gain·√(2 / (fan_in + fan_out)).
 
     >>> votive.nn.init.xavier_normal_(votive.empty(3, 3)).shape
@@ -276,7 +276,7 @@ def kaiming_uniform_(
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
-) -> Any:
+) -> Tensor:
     """Uniform in ±gain·√(3 / fan), for layers followed by a rectifier.
 
     >>> w = votive.nn.init.kaiming_uniform_(votive.empty(4, 6), nonlinearity="relu")
@@ -297,7 +297,7 @@ def kaiming_normal_(
     mode: str = "fan_in",
     nonlinearity: str = "leaky_relu",
     generator: Generator | None = None,
-) -> Any:
+) -> Tensor:
     """Normal with standard deviation gain / √fan, for layers followed by a rectifier.
 
     >>> votive.nn.init.kaiming_normal_(votive.empty(4, 6), mode="fan_out").shape
@@ -311,7 +311,7 @@ def kaiming_normal_(
 
 
 @_filling
-def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Any:
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = None) -> Tensor:
     """Rows or columns, whichever are fewer, orthonormal up to `gain`.
 
     >>> w = votive.nn.init.orthogonal_(votive.empty(2, 5))
@@ -331,7 +331,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Generator | None = N
 
 
 @_filling
-def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Any:
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Generator | None = None) -> Tensor:
     """Normal values with a fraction of each column set to zero.
 
     >>> (votive.nn.init.sparse_(votive.empty(10, 2), 0.3) == 0).sum(0)
@@ -351,7 +351,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
 def _deprecated(new: Callable[..., Any]) -> Callable[..., Any]:
     old = new.__name__[:-1]
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Tensor:
         warnings.warn(
             f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new.__name__}`.", FutureWarning, stacklevel=2
         )

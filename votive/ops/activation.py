@@ -6,11 +6,14 @@ Does not know how they run; the rectifiers stand in rectifier.py.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core.errors import ShapeError, fail
 from ..formula import Expr, apply, where
 from .registry import OPS, F, Op, composite, pointwise
+
+if TYPE_CHECKING:
+    from .types import Operand, Tensor
 
 NN = ("nn.functional",)
 # Formulas whose public form takes `inplace=`: that form is the composite of the same name.
@@ -24,9 +27,9 @@ def sigmoid(x: Expr) -> Expr:
     return apply("sigmoid", x)
 
 
-def run(name: str, inplace: bool, *args: Any) -> Any:
+def run(name: str, inplace: bool, *args: Operand) -> Tensor:
     """The operator `name`, writing over its first argument if asked."""
-    return Op.write(OPS[name], args) if inplace else OPS[name](*args)
+    return Op.write(OPS[name], args) if inplace else OPS[name].apply(args)
 
 
 def _softplus_grad(g: Expr, x: Expr, beta: float, threshold: float, y: Expr) -> Expr:
@@ -106,7 +109,7 @@ pointwise(
 
 
 @composite(namespaces=NN, method=False)
-def silu(input: Any, inplace: bool = False) -> Any:
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """`input * sigmoid(input)`, elementwise.
 
     >>> votive.nn.functional.silu(votive.tensor([-1.0, 2.0]))
@@ -137,7 +140,7 @@ pointwise(
 
 
 @composite(namespaces=NN, method=False)
-def mish(input: Any, inplace: bool = False) -> Any:
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """`input * tanh(softplus(input))`, elementwise.
 
     >>> votive.nn.functional.mish(votive.tensor([-1.0, 2.0]))
@@ -155,7 +158,7 @@ pointwise(
 
 
 @composite(namespaces=NN, method=False)
-def glu(input: Any, dim: int = -1) -> Any:
+def glu(input: Tensor, dim: int = -1) -> Tensor:
     """The first half along `dim` times the sigmoid of the second half.
 
     >>> votive.nn.functional.glu(votive.tensor([2.0, 4.0, 0.0, 0.0]))
@@ -198,7 +201,7 @@ pointwise(
 
 
 @composite(namespaces=NN, method=False)
-def hardsigmoid(input: Any, inplace: bool = False) -> Any:
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """`min(max(input + 3, 0), 6) / 6`, elementwise.
 
     >>> votive.nn.functional.hardsigmoid(votive.tensor([-4.0, 0.0, 4.0]))
@@ -219,7 +222,7 @@ pointwise(
 
 
 @composite(namespaces=NN, method=False)
-def hardswish(input: Any, inplace: bool = False) -> Any:
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """`input * hardsigmoid(input)`, elementwise.
 
     >>> votive.nn.functional.hardswish(votive.tensor([-4.0, 1.0, 4.0]))

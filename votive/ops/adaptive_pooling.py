@@ -5,7 +5,7 @@ Knows shapes and gradients. Window i of o over n elements is floor(i n/o) to cei
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, UnsupportedError, fail
@@ -14,6 +14,9 @@ from .fold import NN, check_not_negative, check_positive, like_input, per_dim
 from .pooling import check_input, put_back
 from .registry import F, composite, structured
 from .sizes import ints
+
+if TYPE_CHECKING:
+    from .types import Ints, Sequence, Tensor
 
 
 def _pooled(x: Spec, size: Shape) -> Spec:
@@ -57,7 +60,7 @@ structured(
 )
 
 
-def _output_size(op: str, n: int, x: Any, given: Any) -> Shape:
+def _output_size(op: str, n: int, x: Tensor, given: Any) -> Shape:
     """The wanted size; None among several keeps that of the input."""
     if not isinstance(given, (list, tuple)):
         given = ints(op, "output_size", given) * n
@@ -73,7 +76,7 @@ def _output_size(op: str, n: int, x: Any, given: Any) -> Shape:
     return size
 
 
-def _check(op: str, n: int, x: Any) -> None:
+def _check(op: str, n: int, x: Tensor) -> None:
     if not x.dtype.is_floating_point or x.dtype in dt.FLOAT8:
         fail(UnsupportedError, op, f"not implemented for {x.dtype}; it takes floats.")
     if x.ndim not in (n + 1, n + 2) or 0 in tuple(x.shape)[-n:]:
@@ -84,14 +87,14 @@ def _check(op: str, n: int, x: Any) -> None:
         )
 
 
-def _avg(op: str, n: int, input: Any, output_size: Any) -> Any:
+def _avg(op: str, n: int, input: Tensor, output_size: Any) -> Tensor:
     size = _output_size(op, n, input, output_size)
     _check(op, n, input)
     return F._adaptive_avg_pool(input, size)
 
 
 @composite(namespaces=NN, method=False, also=("adaptive_avg_pool1d",))
-def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """Means of `output_size` windows that together cover the last dimension.
 
     >>> votive.nn.functional.adaptive_avg_pool1d(votive.tensor([[1.0, 2.0, 6.0]]), 2)
@@ -101,7 +104,7 @@ def adaptive_avg_pool1d(input: Any, output_size: Any) -> Any:
 
 
 @composite(namespaces=NN, method=False)
-def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """Means of `output_size` windows that together cover the last two dimensions.
 
     >>> votive.nn.functional.adaptive_avg_pool2d(votive.tensor([[[1.0, 2.0], [3.0, 6.0]]]), 1)
@@ -111,7 +114,7 @@ def adaptive_avg_pool2d(input: Any, output_size: Any) -> Any:
 
 
 @composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
-def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
+def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """Means of `output_size` windows that together cover the last three dimensions.
 
     >>> x = votive.arange(8.0).view(1, 2, 2, 2)
@@ -123,7 +126,7 @@ def adaptive_avg_pool3d(input: Any, output_size: Any) -> Any:
     return _avg("adaptive_avg_pool3d", 3, input, output_size)
 
 
-def _max(op: str, n: int, input: Any, output_size: Any, return_indices: bool) -> Any:
+def _max(op: str, n: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
     size = _output_size(op, n, input, output_size)
     _check(op, n, input)
     check_input(op, input, n)
@@ -132,7 +135,9 @@ def _max(op: str, n: int, input: Any, output_size: Any, return_indices: bool) ->
 
 
 @composite(namespaces=NN, method=False)
-def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool1d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Any:
     """Largest values of `output_size` windows over the last dimension, and their positions.
 
     >>> votive.nn.functional.adaptive_max_pool1d(votive.tensor([[1.0, 2.0, 6.0]]), 2)
@@ -142,7 +147,9 @@ def adaptive_max_pool1d(input: Any, output_size: Any, return_indices: bool = Fal
 
 
 @composite(name="adaptive_max_pool1d", method=False)
-def adaptive_max_pool1d_with_indices(input: Any, output_size: Any) -> Any:
+def adaptive_max_pool1d_with_indices(
+    input: Tensor, output_size: int | Sequence[int | None] | None
+) -> tuple[Tensor, ...]:
     """Largest values of `output_size` windows over the last dimension, and their positions.
 
     >>> votive.adaptive_max_pool1d(votive.tensor([[1.0, 2.0, 6.0]]), 1)
@@ -152,7 +159,9 @@ def adaptive_max_pool1d_with_indices(input: Any, output_size: Any) -> Any:
 
 
 @composite(namespaces=NN, method=False)
-def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool2d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Any:
     """Largest values of `output_size` windows over the last two dimensions.
 
     >>> votive.nn.functional.adaptive_max_pool2d(votive.tensor([[[1.0, 2.0], [3.0, 6.0]]]), 1)
@@ -162,7 +171,9 @@ def adaptive_max_pool2d(input: Any, output_size: Any, return_indices: bool = Fal
 
 
 @composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
-def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = False) -> Any:
+def adaptive_max_pool3d(
+    input: Tensor, output_size: int | Sequence[int | None] | None, return_indices: bool = False
+) -> Any:
     """Largest values of `output_size` windows over the last three dimensions.
 
     >>> votive.nn.functional.adaptive_max_pool3d(votive.arange(8.0).view(1, 2, 2, 2), 1)
@@ -171,19 +182,26 @@ def adaptive_max_pool3d(input: Any, output_size: Any, return_indices: bool = Fal
     return _max("adaptive_max_pool3d", 3, input, output_size, return_indices)
 
 
-def _fractional_size(op: str, n: int, x: Any, size: Any, ratio: Any) -> Shape:
+def _fractional_size(op: str, n: int, x: Tensor, size: Ints | None, ratio: float | Sequence[float] | None) -> Shape:
     if size is not None:
         return per_dim(op, "output_size", size, n)
     if ratio is None:
         fail(ValueError, op, "needs output_size or output_ratio.")
-    ratios = tuple(ratio) if isinstance(ratio, (tuple, list)) else (ratio,) * n
+    ratios = (ratio,) * n if isinstance(ratio, (int, float)) else tuple(ratio)
     if len(ratios) != n:
         fail(ValueError, op, f"output_ratio must be one number or {n} of them, got {ratio}.")
     return tuple(int(s * r) for s, r in zip(tuple(x.shape)[-n:], ratios, strict=True))
 
 
 def _fractional(
-    op: str, n: int, input: Any, kernel: Any, size: Any, ratio: Any, return_indices: bool, samples: Any
+    op: str,
+    n: int,
+    input: Tensor,
+    kernel: Ints,
+    size: Ints | None,
+    ratio: float | Sequence[float] | None,
+    return_indices: bool,
+    samples: Tensor | None,
 ) -> Any:
     size = _fractional_size(op, n, input, size, ratio)
     kernel = per_dim(op, "kernel_size", kernel, n)
@@ -210,12 +228,12 @@ def _fractional(
 
 @composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def fractional_max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
+    input: Tensor,
+    kernel_size: Ints,
+    output_size: Ints | None = None,
+    output_ratio: float | Sequence[float] | None = None,
     return_indices: bool = False,
-    _random_samples: Any = None,
+    _random_samples: Tensor | None = None,
 ) -> Any:
     """Largest values of windows at places drawn at random between evenly spaced ones.
 
@@ -232,12 +250,12 @@ def fractional_max_pool2d(
 
 @composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def fractional_max_pool3d(
-    input: Any,
-    kernel_size: Any,
-    output_size: Any = None,
-    output_ratio: Any = None,
+    input: Tensor,
+    kernel_size: Ints,
+    output_size: Ints | None = None,
+    output_ratio: float | Sequence[float] | None = None,
     return_indices: bool = False,
-    _random_samples: Any = None,
+    _random_samples: Tensor | None = None,
 ) -> Any:
     """Largest values of windows at places drawn at random between evenly spaced ones.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, fail
@@ -12,13 +12,16 @@ from .autocast_policy import LOWER
 from .matmul import check_batches, check_dtypes, check_rank, left_gradient, product_shape, right_gradient
 from .registry import F, composite, pointwise, structured
 
+if TYPE_CHECKING:
+    from .types import Expr, Number, Tensor
 
-def _check_factors(op: str, dtype: dt.dtype, beta: Any, alpha: Any) -> None:
+
+def _check_factors(op: str, dtype: dt.dtype, beta: Number, alpha: Number) -> None:
     if not dtype.is_complex and (isinstance(beta, complex) or isinstance(alpha, complex)):
         fail(RuntimeError, op, f"beta and alpha must be real for {dtype} tensors.")
 
 
-def _fitted(op: str, x: Spec, a: Spec, b: Spec, shape: tuple[int, ...], *factors: Any) -> Spec:
+def _fitted(op: str, x: Spec, a: Spec, b: Spec, shape: tuple[int, ...], *factors: Number) -> Spec:
     check_dtypes(op, x, a, b)
     _check_factors(op, x.dtype, *factors)
     if broadcast_shapes(op, shape, x.shape) != shape:
@@ -26,15 +29,15 @@ def _fitted(op: str, x: Spec, a: Spec, b: Spec, shape: tuple[int, ...], *factors
     return a.like(shape)
 
 
-def _infer_addmm(x: Spec, a: Spec, b: Spec, beta: Any, alpha: Any) -> Spec:
+def _infer_addmm(x: Spec, a: Spec, b: Spec, beta: int, alpha: Number) -> Spec:
     return _fitted("addmm", x, a, b, product_shape("addmm", a.shape, b.shape), beta, alpha)
 
 
-def _infer_addbmm(x: Spec, a: Spec, b: Spec, beta: Any, alpha: Any) -> Spec:
+def _infer_addbmm(x: Spec, a: Spec, b: Spec, beta: int, alpha: int) -> Spec:
     return _fitted("addbmm", x, a, b, product_shape("addbmm", a.shape, b.shape)[1:], beta, alpha)
 
 
-def _scaled(g: Any, factor: Any) -> Any:
+def _scaled(g: Tensor, factor: float) -> Tensor:
     return g if factor == 1 else g * factor.conjugate()
 
 
@@ -62,7 +65,7 @@ structured(
 
 
 @composite(inplace=True, out=True, autocast=LOWER)
-def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta * input + alpha * mat1 @ mat2`; with `beta=0` the input is ignored.
 
     >>> a = votive.tensor([[1, 2], [3, 4]])
@@ -76,7 +79,7 @@ def addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) ->
 
 
 @composite(inplace=True, out=True, inplace_function=True, autocast={"cuda": "lower"})
-def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta * input + alpha * mat @ vec`; with `beta=0` the input is ignored.
 
     >>> votive.addmv(votive.tensor([1, 2]), votive.tensor([[1, 0], [0, 1]]), votive.tensor([5, 6]))
@@ -88,7 +91,7 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> A
 
 
 @composite(inplace=True, out=True, autocast=LOWER)
-def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def baddbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta * input + alpha * batch1 @ batch2` for each pair of matrices of two batches.
 
     >>> votive.baddbmm(votive.tensor(1.0), votive.ones(1, 1, 3), votive.ones(1, 3, 2))
@@ -99,7 +102,7 @@ def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any =
 
 
 @composite(inplace=True, out=True, autocast=LOWER)
-def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta * input + alpha *` the sum of `batch1[i] @ batch2[i]` over the batch.
 
     >>> votive.addbmm(votive.tensor(1.0), votive.ones(2, 1, 3), votive.ones(2, 3, 2))
@@ -109,14 +112,14 @@ def addbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 
     return F._addbmm(input, batch1, batch2, beta, alpha)
 
 
-def _addr_types(promoted: dt.dtype, x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> tuple[dt.dtype, dt.dtype]:
+def _addr_types(promoted: dt.dtype, x: Spec, a: Spec, b: Spec, beta: int, alpha: float) -> tuple[dt.dtype, dt.dtype]:
     _check_factors("addr", promoted, beta, alpha)
     if promoted.category < dt.FLOAT and (isinstance(beta, float) or isinstance(alpha, float)):
         fail(RuntimeError, "addr", f"beta and alpha must be integers for {promoted} tensors.")
     return promoted, promoted
 
 
-def _addr_formula(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def _addr_formula(x: Expr, a: Expr, b: Expr, beta: Expr, alpha: Expr) -> Expr:
     product = alpha * (a * b)
     # With beta 0 the input does not count at all, not even its NaNs.
     return where(apply("eq", beta, 0), product, beta * x + product)
@@ -131,7 +134,7 @@ pointwise(
 
 
 @composite(inplace=True, out=True, autocast={"cuda": "lower"})
-def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: Number = 1, alpha: Number = 1) -> Tensor:
     """`beta * input + alpha *` the outer product of two vectors; types promote.
 
     >>> votive.addr(votive.tensor([0, 1]), votive.tensor([1, 2]), votive.tensor([3, 4]))

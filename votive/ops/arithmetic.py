@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, UnsupportedError, fail
@@ -11,14 +11,17 @@ from ..formula import Expr, apply, where
 from .inquiry import require_tensors
 from .registry import F, composite, pointwise
 
+if TYPE_CHECKING:
+    from .types import Callable, Number, Operand, Tensor
 
-def is_bool(operand: Any) -> bool:
+
+def is_bool(operand: Spec | Number) -> bool:
     """Whether a spec or a number is of bool type."""
     return operand.dtype is dt.bool_ if isinstance(operand, Spec) else isinstance(operand, bool)
 
 
-def _alpha_types(op: str) -> Any:
-    def rule(promoted: dt.dtype, a: Any, b: Any, alpha: Any) -> tuple[dt.dtype, dt.dtype]:
+def _alpha_types(op: str) -> Callable[..., Any]:
+    def rule(promoted: dt.dtype, a: Spec | Number, b: Spec | Number, alpha: float) -> tuple[dt.dtype, dt.dtype]:
         if op == "sub" and (is_bool(a) or is_bool(b)):
             fail(DtypeError, op, "bool operands are not supported; use ^ or logical_not().")
         if isinstance(alpha, bool) and promoted.category != dt.BOOL:
@@ -32,7 +35,7 @@ def _alpha_types(op: str) -> Any:
     return rule
 
 
-def _add(a: Expr, b: Expr, alpha: Any) -> Expr:
+def _add(a: Expr, b: Expr, alpha: int) -> Expr:
     if alpha == 1:
         return a + b
     # Not the simplifying product: 0 * inf is nan, also for an alpha known to be 0. A negative alpha
@@ -69,7 +72,7 @@ pointwise(
 
 
 @composite(name="rsub")
-def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+def rsub(input: Operand, other: Operand, *, alpha: Number = 1) -> Tensor:
     """`other - alpha * input`: subtraction with the operands exchanged.
 
     >>> votive.rsub(votive.tensor([1, 2]), 10)
@@ -93,7 +96,7 @@ pointwise(
 )
 
 
-def _div_types(promoted: dt.dtype, a: Any, b: Any, mode: Any) -> tuple[dt.dtype, dt.dtype]:
+def _div_types(promoted: dt.dtype, a: Spec | Number, b: Spec | Number, mode: str | None) -> tuple[dt.dtype, dt.dtype]:
     if mode is None:
         kind = promoted if promoted.is_inexact else dt.get_default_dtype()
         return kind, kind
@@ -188,7 +191,7 @@ pointwise(
 
 
 @composite(operator="pos")
-def positive(input: Any) -> Any:
+def positive(input: Tensor) -> Tensor:
     """`+input`: the tensor itself.
 
     >>> votive.positive(votive.tensor([1, -2]))
@@ -199,8 +202,8 @@ def positive(input: Any) -> Any:
     return input
 
 
-def _addc_types(op: str) -> Any:
-    def rule(promoted: dt.dtype, x: Spec, a: Spec, b: Spec, value: Any) -> tuple[dt.dtype, dt.dtype]:
+def _addc_types(op: str) -> Callable[..., Any]:
+    def rule(promoted: dt.dtype, x: Spec, a: Spec, b: Spec, value: Number) -> tuple[dt.dtype, dt.dtype]:
         if op == "addcdiv" and not (a.dtype.is_inexact or b.dtype.is_inexact):
             fail(DtypeError, op, f"does not divide integers, got {a.dtype} and {b.dtype}; cast one with .to().")
         if isinstance(value, complex) and not promoted.is_complex:
@@ -239,7 +242,7 @@ pointwise(
 )
 
 
-def _lerp_types(promoted: dt.dtype, a: Spec, b: Spec, w: Any) -> tuple[dt.dtype, dt.dtype]:
+def _lerp_types(promoted: dt.dtype, a: Spec, b: Spec, w: Spec | Number) -> tuple[dt.dtype, dt.dtype]:
     if a.dtype is not b.dtype:
         fail(DtypeError, "lerp", f"end must have the dtype of input, {a.dtype}, got {b.dtype}.")
     if isinstance(w, Spec) and w.ndim and w.dtype is not a.dtype:

@@ -9,7 +9,7 @@ single operators: the oracle of both, and what runs when a gradient will itself 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DimError, DtypeError, ShapeError, UnsupportedError, fail, received
@@ -20,10 +20,13 @@ from .dropout import drawn_for
 from .registry import F, composite, structured
 from .standardise import widened
 
+if TYPE_CHECKING:
+    from .types import Context, Number, Shape, Tensor
+
 OP = "scaled_dot_product_attention"
 
 
-def _check_types(q: Spec, k: Spec, v: Spec, mask: Any) -> None:
+def _check_types(q: Spec, k: Spec, v: Spec, mask: Spec | None) -> None:
     if not q.dtype is k.dtype is v.dtype:
         types = f"{q.dtype}, {k.dtype} and {v.dtype}"
         fail(DtypeError, OP, f"query, key and value must have one dtype, got {types}.")
@@ -39,10 +42,10 @@ def _canon(
     q: Spec,
     k: Spec,
     v: Spec,
-    mask: Any,
-    seed: Any,
-    counter: Any,
-    offset: Any,
+    mask: Spec | None,
+    seed: int,
+    counter: int,
+    offset: int,
     dropout_p: float,
     is_causal: bool,
     scale: float | None,
@@ -63,14 +66,14 @@ def _canon(
     return q, k, v, mask, seed, counter, offset, dropout_p, is_causal, scale
 
 
-def _infer(q: Spec, k: Spec, v: Spec, *rest: Any) -> tuple[Spec, Spec]:
+def _infer(q: Spec, k: Spec, v: Spec, *rest: Spec | Number | None) -> tuple[Spec, Spec]:
     shape = (*q.shape[:3], v.shape[3])
     # The memory order of the query, so that heads that were split off a row merge without a copy.
     out = q.dense_like() if shape == q.shape else q.like(shape)
     return out, q.like(q.shape[:3], dtype=dt.compute_type(q.dtype))
 
 
-def _grad(c: Any, g: Any, g_lse: Any) -> tuple[Any, ...]:
+def _grad(c: Context, g: Tensor, g_lse: Tensor) -> tuple[Any, ...]:
     how = (c.seed, c.counter, c.offset, c.dropout_p, c.is_causal, c.scale)
     if mode.grad:
         return F._attention_backward_composite(g, g_lse, c.query, c.key, c.value, c.attn_mask, *how)
@@ -112,12 +115,12 @@ structured(
 # --- the composite twin ---------------------------------------------------------------------------
 
 
-def _share(x: Any, heads: int) -> Any:
+def _share(x: Tensor, heads: int) -> Tensor:
     """One key or value head for each query head."""
     return x if x.shape[1] == heads else x.repeat_interleave(heads // x.shape[1], 1)
 
 
-def _scores(q: Any, k: Any, mask: Any, offset: int, is_causal: bool, scale: float) -> Any:
+def _scores(q: Tensor, k: Tensor, mask: Tensor | None, offset: int, is_causal: bool, scale: float) -> Tensor:
     scores = F.matmul(q, k.transpose(-2, -1)) * scale
     if mask is not None:
         hides = mask.dtype is dt.bool_
@@ -129,7 +132,7 @@ def _scores(q: Any, k: Any, mask: Any, offset: int, is_causal: bool, scale: floa
     return scores
 
 
-def _weights(scores: Any) -> tuple[Any, Any]:
+def _weights(scores: Tensor) -> tuple[Any, Any]:
     """Rows of softmax and their log-sum-exp; a row that sees nothing is zero, as in torch."""
     if scores.shape[-1] == 0:
         like = {"dtype": scores.dtype, "device": scores.device}
@@ -144,16 +147,16 @@ def _weights(scores: Any) -> tuple[Any, Any]:
     return e / total, lse.squeeze(-1)
 
 
-def _noise(weights: Any, seed: int, counter: int, p: float) -> Any:
+def _noise(weights: Tensor, seed: int, counter: int, p: float) -> Tensor:
     return F._dropout(F.ones_like(weights.detach()), seed, counter, p)
 
 
 @composite(name="_attention_composite")
 def attention_composite(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
     *,
     seed: int = 0,
     counter: int = 0,
@@ -173,19 +176,19 @@ def attention_composite(
     return F._to_dtype(F.matmul(weights, v), query.dtype), lse
 
 
-def _merge(g: Any, heads: int) -> Any:
+def _merge(g: Tensor, heads: int) -> Tensor:
     """The gradient of `_share`."""
     return g if g.shape[1] == heads else g.unflatten(1, (heads, -1)).sum(2)
 
 
 @composite(name="_attention_backward_composite")
 def attention_backward_composite(
-    grad: Any,
-    grad_lse: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any,
+    grad: Tensor,
+    grad_lse: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None,
     seed: int,
     counter: int,
     offset: int,
@@ -219,7 +222,7 @@ def attention_backward_composite(
 # --- votive.nn.functional -------------------------------------------------------------------------
 
 
-def _grouped(q: Any, k: Any, v: Any) -> tuple[Any, Any]:
+def _grouped(q: Tensor, k: Tensor, v: Tensor) -> tuple[Any, Any]:
     """Key and value with equally many heads, which divide those of the query."""
     if min(q.ndim, k.ndim, v.ndim) < 3:
         fail(DimError, OP, "enable_gqa needs a dimension of heads before length and features.")
@@ -231,24 +234,25 @@ def _grouped(q: Any, k: Any, v: Any) -> tuple[Any, Any]:
     return k.repeat_interleave(heads // ours, -3), v.repeat_interleave(heads // theirs, -3)
 
 
-def _four(x: Any, batch: tuple[int, ...], heads: int) -> Any:
+def _four(x: Tensor, batch: tuple[int, ...], heads: int) -> Tensor:
     """(..., length, features) as (batch, heads, length, features)."""
     return x.reshape(math.prod(batch), heads, *x.shape[-2:])
 
 
-def _batched(q: Any, k: Any, v: Any, gqa: bool) -> tuple[tuple[int, ...], Any, Any, Any]:
+def _batched(q: Tensor, k: Tensor, v: Tensor, gqa: bool) -> tuple[Shape, Tensor, Tensor, Tensor]:
     """Leading dimensions broadcast; the last of them is the heads, which gqa leaves alone."""
     shapes = [tuple(x.shape[:-2]) for x in (q, k, v)]
     lead = broadcast_shapes(OP, *(s[: len(s) - gqa] for s in shapes))
     if not gqa:
-        wide = [x.expand(*lead, *x.shape[-2:]) for x in (q, k, v)]
         batch, heads = lead[:-1], lead[-1] if lead else 1
-        return (lead, *(_four(x, batch, heads) for x in wide))
-    wide = [x.expand(*lead, *x.shape[-3:]) for x in (q, k, v)]
-    return ((*lead, q.shape[-3]), *(_four(x, lead, x.shape[-3]) for x in wide))
+        q, k, v = (_four(x.expand(*lead, *x.shape[-2:]), batch, heads) for x in (q, k, v))
+        return lead, q, k, v
+    shape = (*lead, q.shape[-3])
+    q, k, v = (_four(x.expand(*lead, *x.shape[-3:]), lead, x.shape[-3]) for x in (q, k, v))
+    return shape, q, k, v
 
 
-def _mask_for(mask: Any, lead: tuple[int, ...], rows: int, columns: int) -> Any:
+def _mask_for(mask: Tensor, lead: tuple[int, ...], rows: int, columns: int) -> Tensor:
     """A mask that broadcasts over four dimensions."""
     full = (*lead, rows, columns)
     if broadcast_shapes(OP, tuple(mask.shape), full) != full:
@@ -258,7 +262,7 @@ def _mask_for(mask: Any, lead: tuple[int, ...], rows: int, columns: int) -> Any:
     return mask.reshape(*[1] * (4 - mask.ndim), *mask.shape)
 
 
-def _plain(query: Any, key: Any, value: Any, mask: Any, gqa: bool) -> bool:
+def _plain(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, gqa: bool) -> bool:
     """Whether the operator takes the tensors as they are."""
     try:
         q, k, v = query._spec, key._spec, value._spec
@@ -275,16 +279,16 @@ def _plain(query: Any, key: Any, value: Any, mask: Any, gqa: bool) -> bool:
 
 @composite(namespaces=("nn.functional",), method=False, autocast=LOWER)
 def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     *,
     scale: float | None = None,
     enable_gqa: bool = False,
-) -> Any:
+) -> Tensor:
     """`softmax(scale * query @ key.T + mask) @ value`, with `scale = 1 / sqrt(features)`.
 
     A bool mask says what a query sees, a float mask is added. `is_causal` lets query i see keys

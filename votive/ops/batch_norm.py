@@ -6,7 +6,7 @@ Knows shapes and gradients, not how they run.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DimError, ShapeError, fail
@@ -26,10 +26,13 @@ from .standardise import (
 )
 from .untracked import untracked
 
+if TYPE_CHECKING:
+    from .types import Context, Number, Tensor
+
 # --- batch_norm -----------------------------------------------------------------------------------
 
 
-def _others(x: Any) -> tuple[int, ...]:
+def _others(x: Tensor) -> tuple[int, ...]:
     """Every dimension but that of the channels."""
     return (0, *range(2, x.ndim))
 
@@ -40,13 +43,13 @@ def _dense(x: Spec) -> Spec:
     return x.like(x.shape, strides=channels_last_strides(x.shape) if last else None)
 
 
-def _infer_batch(x: Spec, weight: Any, bias: Any, eps: float) -> tuple[Spec, ...]:
+def _infer_batch(x: Spec, weight: Spec | None, bias: Spec | None, eps: float) -> tuple[Spec, ...]:
     check_parameters("batch_norm", x, weight=weight, bias=bias)
     one = x.like(x.shape[1:2], dtype=dt.compute_type(x.dtype))
     return _dense(x), one, one
 
 
-def _grad_batch(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
+def _grad_batch(c: Context, g: Tensor, *_: Any) -> tuple[Any, ...]:
     if mode.grad:
         return F._batch_norm_backward_composite(g, c.input, c.weight, c.eps)
     wants = c.needs("weight") or c.needs("bias")
@@ -75,7 +78,7 @@ structured(
 
 
 @composite(name="_batch_norm_composite")
-def batch_norm_composite(input: Any, weight: Any, bias: Any, eps: float) -> Any:
+def batch_norm_composite(input: Tensor, weight: Tensor, bias: Tensor | None, eps: float) -> Tensor:
     """batch_norm in training from single operators: what the fused kernel must agree with."""
     x, _ = standardise(widened(input), _others(input), eps)
     weight, bias = (per_channel(p, input.ndim) for p in (weight, bias))
@@ -83,7 +86,7 @@ def batch_norm_composite(input: Any, weight: Any, bias: Any, eps: float) -> Any:
 
 
 @composite(name="_batch_norm_backward_composite")
-def batch_norm_backward_composite(grad: Any, input: Any, weight: Any, eps: float) -> tuple[Any, Any, Any]:
+def batch_norm_backward_composite(grad: Tensor, input: Tensor, weight: Tensor, eps: float) -> tuple[Any, Any, Any]:
     """The gradients of batch_norm from single operators, so that they have gradients too."""
     over = _others(input)
     x, rstd = standardise(widened(input), over, eps)
@@ -101,11 +104,11 @@ pointwise(
 )
 
 
-def _infer_by(x: Spec, *rest: Any) -> Spec:
+def _infer_by(x: Spec, *rest: Spec | Number | None) -> Spec:
     return x.dense_like()
 
 
-def _grad_by(c: Any, g: Any) -> tuple[Any, ...]:
+def _grad_by(c: Context, g: Tensor) -> tuple[Any, ...]:
     if mode.grad:
         return F._batch_norm_by_backward_composite(g, c.input, c.mean, c.var, c.weight, c.eps)
     wants = any(c.needs(name) for name in ("mean", "var", "weight", "bias"))
@@ -142,7 +145,9 @@ structured(
 
 
 @composite(name="_batch_norm_by_composite")
-def batch_norm_by_composite(input: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
+def batch_norm_by_composite(
+    input: Tensor, mean: Tensor, var: Tensor, weight: Tensor, bias: Tensor | None, eps: float
+) -> Tensor:
     """batch_norm by given statistics as one formula: what the fused kernel must agree with."""
     mean, var, weight, bias = (per_channel(p, input.ndim) for p in (mean, var, weight, bias))
     return F._normalise_by(input, mean, var, 1.0 if weight is None else weight, 0.0 if bias is None else bias, eps)
@@ -150,7 +155,7 @@ def batch_norm_by_composite(input: Any, mean: Any, var: Any, weight: Any, bias: 
 
 @composite(name="_batch_norm_by_backward_composite")
 def batch_norm_by_backward_composite(
-    grad: Any, input: Any, mean: Any, var: Any, weight: Any, eps: float
+    grad: Tensor, input: Tensor, mean: Tensor, var: Tensor, weight: Tensor, eps: float
 ) -> tuple[Any, ...]:
     """The gradients of `_batch_norm_by` from single operators, so that they have gradients too."""
     over = _others(input)
@@ -165,7 +170,7 @@ def batch_norm_by_backward_composite(
     return g * scale, by_mean, by_var, along, across
 
 
-def _checked(op: str, input: Any, channels: int, running: dict[str, Any], parameters: dict[str, Any]) -> None:
+def _checked(op: str, input: Tensor, channels: int, running: dict[str, Any], parameters: dict[str, Any]) -> None:
     for name, value in {**running, **parameters}.items():
         if value is not None and tuple(value.shape) != (channels,):
             fail(
@@ -199,13 +204,21 @@ def _update(running: tuple[Any, Any], new: tuple[Any, Any], count: int, momentum
         F._move_statistics(*running, *new, count, momentum)
 
 
-def _number(op: str, name: str, value: Any) -> float:
+def _number(op: str, name: str, value: float | None) -> float:
     if value is None or isinstance(value, str):
         raise TypeError(f"{op}: {name} must be a number, got {type(value).__name__}.")
     return float(value)
 
 
-def _by_running(op: str, input: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
+def _by_running(
+    op: str,
+    input: Tensor,
+    mean: Tensor | None,
+    var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    eps: float,
+) -> Tensor:
     for name, value in (("running_mean", mean), ("running_var", var)):
         if value is None:
             fail(RuntimeError, op, f"{name} is needed when the input's statistics are not used.")
@@ -213,15 +226,21 @@ def _by_running(op: str, input: Any, mean: Any, var: Any, weight: Any, bias: Any
     return F._batch_norm_by(input, mean, var, weight, bias, eps)
 
 
-def _of_nothing(input: Any, weight: Any, bias: Any) -> Any:
+def _of_nothing(input: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """An empty result that still hangs in the graph of all that it was made from."""
     first = (None if p is None or p.numel() == 0 else p[0] for p in (weight, bias))
     return affine(input.clone(), *first)
 
 
 def _batch_norm(
-    input: Any, running: tuple[Any, Any], weight: Any, bias: Any, training: bool, momentum: Any, eps: float
-) -> Any:
+    input: Tensor,
+    running: tuple[Any, Any],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float | None,
+    eps: float,
+) -> Tensor:
     op, (mean, var) = "batch_norm", running
     momentum = _number(op, "momentum", momentum)
     if input.numel() == 0:
@@ -245,15 +264,15 @@ def _batch_norm(
 
 @composite(namespaces=NN, method=False)
 def batch_norm(
-    input: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> Any:
+) -> Tensor:
     """`(x - mean) / sqrt(var + eps) * weight + bias` per channel (dimension 1).
 
     In training the statistics are the batch's and move the running ones by `momentum`; otherwise
@@ -272,16 +291,16 @@ def batch_norm(
 
 @composite(name="batch_norm", method=False)
 def torch_batch_norm(
-    input: Any,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
     training: bool,
     momentum: float,
     eps: float,
     cudnn_enabled: bool,
-) -> Any:
+) -> Tensor:
     """`(x - mean) / sqrt(var + eps) * weight + bias` per channel (dimension 1).
 
     >>> x = votive.tensor([[1.0], [3.0]])
@@ -297,8 +316,14 @@ def torch_batch_norm(
 
 
 def _instance_norm(
-    input: Any, running: tuple[Any, Any], weight: Any, bias: Any, use_input_stats: bool, momentum: Any, eps: float
-) -> Any:
+    input: Tensor,
+    running: tuple[Any, Any],
+    weight: Tensor | None,
+    bias: Tensor | None,
+    use_input_stats: bool,
+    momentum: float,
+    eps: float,
+) -> Tensor:
     op, (mean, var) = "instance_norm", running
     momentum = _number(op, "momentum", momentum)
     if input.ndim < 2:
@@ -325,15 +350,15 @@ def _instance_norm(
 
 @composite(namespaces=NN, method=False)
 def instance_norm(
-    input: Any,
-    running_mean: Any = None,
-    running_var: Any = None,
-    weight: Any = None,
-    bias: Any = None,
+    input: Tensor,
+    running_mean: Tensor | None = None,
+    running_var: Tensor | None = None,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     use_input_stats: bool = True,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> Any:
+) -> Tensor:
     """`(x - mean) / sqrt(var + eps) * weight + bias` per channel of each sample.
 
     >>> votive.nn.functional.instance_norm(votive.tensor([[[1.0, 3.0], [10.0, 30.0]]]))
@@ -350,11 +375,11 @@ def instance_norm(
 
 @composite(name="instance_norm", method=False)
 def torch_instance_norm(
-    input: Any,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
+    input: Tensor,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
     use_input_stats: bool,
     momentum: float,
     eps: float,

@@ -4,7 +4,7 @@ in its manner. Knows formulas and torch's arguments.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
@@ -13,6 +13,9 @@ from ..formula import Expr, apply
 from .autocast_policy import FLOAT32
 from .loss import NN, reduced, reduction_of
 from .registry import F, composite, pointwise
+
+if TYPE_CHECKING:
+    from .types import Tensor
 
 # torch's bounds: logarithms of 0 count as -100, and the divisor of the gradient as 1e-12 or more,
 # which it keeps as a float32.
@@ -40,7 +43,7 @@ pointwise(
 )
 
 
-def _logit_types(promoted: dt.dtype, x: Spec, t: Spec, *rest: Any) -> tuple[dt.dtype, dt.dtype]:
+def _logit_types(promoted: dt.dtype, x: Spec, t: Spec, *rest: Spec) -> tuple[dt.dtype, dt.dtype]:
     if x.dtype.category != dt.FLOAT:
         fail(
             UnsupportedError,
@@ -88,7 +91,7 @@ pointwise(
 )
 
 
-def _weighted(op: str, loss: Any, weight: Any, like: Any) -> Any:
+def _weighted(op: str, loss: Tensor, weight: Tensor | None, like: Tensor) -> Tensor:
     """The loss times its weight, neither of which may stretch it beyond the input's shape."""
     if weight is not None:
         loss = loss * weight
@@ -102,7 +105,7 @@ def _weighted(op: str, loss: Any, weight: Any, like: Any) -> Any:
     return loss
 
 
-def _check_probabilities(op: str, name: str, x: Any) -> None:
+def _check_probabilities(op: str, name: str, x: Tensor) -> None:
     if x._spec.numel:
         low, high = F.aminmax(x.detach())
         if not (float(low) >= 0 and float(high) <= 1):  # NaN neither
@@ -111,8 +114,13 @@ def _check_probabilities(op: str, name: str, x: Any) -> None:
 
 @composite(namespaces=NN, method=False, autocast={"cpu": "float32", "cuda": "refused"})
 def binary_cross_entropy(
-    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Any:
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The mean of `-target log(input) - (1 - target) log(1 - input)` of probabilities.
 
     >>> votive.nn.functional.binary_cross_entropy(votive.tensor([0.5]), votive.tensor([1.0]))
@@ -134,14 +142,14 @@ def binary_cross_entropy(
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def binary_cross_entropy_with_logits(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
-    reduce: Any = None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-    pos_weight: Any = None,
-) -> Any:
+    pos_weight: Tensor | None = None,
+) -> Tensor:
     """Binary cross entropy of `sigmoid(input)`, computed from the logits without overflow.
 
     `pos_weight` multiplies the loss of positive targets.
@@ -165,8 +173,13 @@ def binary_cross_entropy_with_logits(
 
 @composite(namespaces=NN, method=False)
 def multilabel_soft_margin_loss(
-    input: Any, target: Any, weight: Any = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Any:
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """Binary cross entropy of logits, averaged over the classes in the last dimension.
 
     >>> input, target = votive.tensor([[0.0, 100.0]]), votive.tensor([[1.0, 1.0]])
@@ -183,8 +196,8 @@ def multilabel_soft_margin_loss(
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def soft_margin_loss(
-    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Any:
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
     """The mean of `log(1 + e^(-target input))` for targets of 1 and -1.
 
     >>> votive.nn.functional.soft_margin_loss(votive.tensor([0.0]), votive.tensor([1.0]))

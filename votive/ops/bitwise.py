@@ -28,7 +28,7 @@ pointwise(
     "bitwise_not(Tensor input)",
     allow="bi",
     differentiable=False,
-    doc="""Every bit turned over; for bools, not.
+    doc="""Every bit inverted; for bools, not.
 
     >>> votive.bitwise_not(votive.tensor([0, 5]))
     tensor([-1, -6])

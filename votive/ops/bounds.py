@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, fail
@@ -11,13 +11,16 @@ from ..formula import Expr, apply, where
 from .inquiry import result_type
 from .registry import F, Op, composite, pointwise
 
+if TYPE_CHECKING:
+    from .types import Callable, Number, Operand, Tensor
 
-def fits_everywhere(value: Any) -> bool:
+
+def fits_everywhere(value: Operand) -> bool:
     """Whether a number is small enough for every dtype, which spares most calls the full test."""
     return value.__class__ in (int, float, bool) and -100 <= value <= 100
 
 
-def refuse_overflow(op: str, value: Any, kind: dt.dtype) -> None:
+def refuse_overflow(op: str, value: Number, kind: dt.dtype) -> None:
     """Raise where a number given as a bound or a filling does not fit into a dtype."""
     if fits_everywhere(value):
         return
@@ -29,6 +32,7 @@ def refuse_overflow(op: str, value: Any, kind: dt.dtype) -> None:
         info = dt.iinfo(kind)
         # Negative numbers wrap around in unsigned types, as long as their size fits.
         low = info.min if kind.is_signed else -info.max
+        assert not isinstance(value, complex)
         fits = math.isfinite(value) and low <= value <= info.max
     elif kind.category == dt.FLOAT and isinstance(value, (int, float)):
         fits = not math.isfinite(value) or abs(value) <= dt.finfo(kind).max
@@ -72,7 +76,7 @@ _CLAMP_MAX = pointwise(
 )
 
 
-def _bounded(run: Any, op: str, input: Any, low: Any, high: Any) -> Any:
+def _bounded(run: Callable[..., Any], op: str, input: Tensor, low: Operand | None, high: Operand | None) -> Tensor:
     bounds = [v for v in (low, high) if v is not None]
     if not bounds:
         fail(RuntimeError, op, "at least one of min and max must not be None.")
@@ -87,17 +91,17 @@ def _bounded(run: Any, op: str, input: Any, low: Any, high: Any) -> Any:
 
 
 @composite(aliases=("clip",), out=True)
-def clamp(input: Any, min: Any = None, max: Any = None) -> Any:
+def clamp(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """`input` with every element brought into `min..max`; either bound may be missing.
 
     >>> votive.clamp(votive.tensor([-2.0, 0.5, 3.0]), min=-1, max=1)
     tensor([-1.0000,  0.5000,  1.0000])
     """
-    return _bounded(Op.call, "clamp", input, min, max)
+    return _bounded(Op.apply, "clamp", input, min, max)
 
 
 @composite(name="clamp_", aliases=("clip_",))
-def clamp_inplace(input: Any, min: Any = None, max: Any = None) -> Any:
+def clamp_inplace(input: Tensor, min: Operand | None = None, max: Operand | None = None) -> Tensor:
     """In-place form of `clamp`.
 
     >>> votive.tensor([-2, 0, 3]).clamp_(-1, 1)
@@ -107,17 +111,17 @@ def clamp_inplace(input: Any, min: Any = None, max: Any = None) -> Any:
 
 
 @composite(out=True)
-def clamp_min(input: Any, min: Any) -> Any:
+def clamp_min(input: Tensor, min: Operand) -> Tensor:
     """`input` with nothing below `min`.
 
     >>> votive.clamp_min(votive.tensor([-2, 0, 3]), 0)
     tensor([0, 0, 3])
     """
-    return _bounded(Op.call, "clamp_min", input, min, None)
+    return _bounded(Op.apply, "clamp_min", input, min, None)
 
 
 @composite(name="clamp_min_")
-def clamp_min_inplace(input: Any, min: Any) -> Any:
+def clamp_min_inplace(input: Tensor, min: Operand) -> Tensor:
     """In-place form of `clamp_min`.
 
     >>> votive.tensor([-2, 0, 3]).clamp_min_(0)
@@ -127,17 +131,17 @@ def clamp_min_inplace(input: Any, min: Any) -> Any:
 
 
 @composite(out=True)
-def clamp_max(input: Any, max: Any) -> Any:
+def clamp_max(input: Tensor, max: Operand) -> Tensor:
     """`input` with nothing above `max`.
 
     >>> votive.clamp_max(votive.tensor([-2, 0, 3]), 0)
     tensor([-2,  0,  0])
     """
-    return _bounded(Op.call, "clamp_max", input, None, max)
+    return _bounded(Op.apply, "clamp_max", input, None, max)
 
 
 @composite(name="clamp_max_")
-def clamp_max_inplace(input: Any, max: Any) -> Any:
+def clamp_max_inplace(input: Tensor, max: Operand) -> Tensor:
     """In-place form of `clamp_max`.
 
     >>> votive.tensor([-2, 0, 3]).clamp_max_(0)
@@ -217,7 +221,9 @@ _NAN_TO_NUM_COMPLEX = pointwise(
 )
 
 
-def _tidied(run: Any, op: str, input: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+def _tidied(
+    run: Callable[..., Any], op: str, input: Tensor, nan: Number | None, posinf: Number | None, neginf: Number | None
+) -> Tensor:
     for name, v in (("nan", nan), ("posinf", posinf), ("neginf", neginf)):
         if not (v is None or isinstance(v, (int, float))):
             raise TypeError(f"{op}: {name} must be a float or None, got {type(v).__name__}.")
@@ -230,17 +236,21 @@ def _tidied(run: Any, op: str, input: Any, nan: Any, posinf: Any, neginf: Any) -
 
 
 @composite(out=True)
-def nan_to_num(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(
+    input: Tensor, nan: Number | None = None, posinf: Number | None = None, neginf: Number | None = None
+) -> Tensor:
     """`input` with NaN, +inf and -inf replaced: by 0 and the ends of the type, unless given.
 
     >>> votive.nan_to_num(votive.tensor([float("nan"), float("inf"), 1.0]), posinf=9.0)
     tensor([0., 9., 1.])
     """
-    return _tidied(Op.call, "nan_to_num", input, nan, posinf, neginf)
+    return _tidied(Op.apply, "nan_to_num", input, nan, posinf, neginf)
 
 
 @composite(name="nan_to_num_")
-def nan_to_num_inplace(input: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num_inplace(
+    input: Tensor, nan: Number | None = None, posinf: Number | None = None, neginf: Number | None = None
+) -> Tensor:
     """In-place form of `nan_to_num`.
 
     >>> votive.tensor([float("nan"), 1.0]).nan_to_num_()

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ShapeError, fail
 from .matmul import check_dtypes, check_rank
 from .registry import F, composite
+
+if TYPE_CHECKING:
+    from .types import Sequence, Tensor
 
 
 def _split_points(sizes: list[int]) -> dict[tuple[int, int], int]:
@@ -27,11 +30,11 @@ def _split_points(sizes: list[int]) -> dict[tuple[int, int], int]:
     return split
 
 
-def _chain(matrices: list[Any]) -> Any:
+def _chain(matrices: list[Any]) -> Tensor:
     sizes = [matrices[0].shape[0], *(m.shape[1] for m in matrices)]
     split = _split_points(sizes)
 
-    def product(i: int, j: int) -> Any:
+    def product(i: int, j: int) -> Tensor:
         if i == j:
             return matrices[i]
         return F.matmul(product(i, split[i, j]), product(split[i, j] + 1, j))
@@ -40,7 +43,7 @@ def _chain(matrices: list[Any]) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cuda": "lower"})
-def multi_dot(tensors: Any) -> Any:
+def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """Product of a chain of matrices in the cheapest order; the first and last may be vectors.
 
     >>> a = votive.ones(2, 2)
@@ -72,7 +75,7 @@ def multi_dot(tensors: Any) -> Any:
 
 
 @composite(method=False, out=True, autocast={"cuda": "lower"})
-def chain_matmul(*matrices: Any) -> Any:
+def chain_matmul(*matrices: Tensor) -> Tensor:
     """Product of a chain of matrices in the cheapest order.
 
     >>> votive.chain_matmul(votive.ones(1, 2), votive.ones(2, 3))

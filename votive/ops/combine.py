@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ShapeError, devices_differ, fail, received
 from ..core.layout import Spec, wrap_dim
@@ -10,8 +10,11 @@ from ..core.promotion import result_type_of
 from .copy import agreed_strides
 from .registry import F, composite, structured
 
+if TYPE_CHECKING:
+    from .types import Sequence, Tensor, dtype
 
-def _promoted(tensors: tuple[Spec, ...]) -> Any:
+
+def _promoted(tensors: tuple[Spec, ...]) -> dtype:
     return result_type_of([t.dtype for t in tensors if t.ndim], [t.dtype for t in tensors if not t.ndim], [])
 
 
@@ -44,7 +47,7 @@ def _infer_cat(tensors: tuple[Spec, ...], dim: int) -> Spec:
     return first.like(tuple(shape), dtype=_promoted(tensors), strides=strides)
 
 
-def _pieces(g: Any, specs: tuple[Spec, ...], dim: int) -> list[Any]:
+def _pieces(g: Tensor, specs: tuple[Spec, ...], dim: int) -> list[Any]:
     if all(_is_skipped(x) for x in specs):
         return [g] * len(specs)
     used = iter(F.split_with_sizes(g, [x.shape[dim] for x in specs if not _is_skipped(x)], dim))
@@ -110,7 +113,7 @@ structured(
 )
 
 
-def _listed(op: str, tensors: Any) -> list[Any]:
+def _listed(op: str, tensors: Sequence[Tensor]) -> list[Any]:
     """A non-empty list of tensors."""
     if hasattr(tensors, "_spec"):
         raise TypeError(f"{op}: expected a list of tensors, got a Tensor.")
@@ -121,7 +124,7 @@ def _listed(op: str, tensors: Any) -> list[Any]:
 
 
 @composite(method=False, out=True)
-def hstack(tensors: Any) -> Any:
+def hstack(tensors: Sequence[Tensor]) -> Tensor:
     """Join side by side: along dimension 1, or 0 for vectors.
 
     >>> votive.hstack((votive.tensor([1, 2]), votive.tensor([3])))
@@ -132,7 +135,7 @@ def hstack(tensors: Any) -> Any:
 
 
 @composite(method=False, out=True, aliases=("row_stack",))
-def vstack(tensors: Any) -> Any:
+def vstack(tensors: Sequence[Tensor]) -> Tensor:
     """Join below each other: along dimension 0, vectors as rows.
 
     >>> votive.vstack((votive.tensor([1, 2]), votive.tensor([3, 4])))
@@ -143,7 +146,7 @@ def vstack(tensors: Any) -> Any:
 
 
 @composite(method=False, out=True)
-def dstack(tensors: Any) -> Any:
+def dstack(tensors: Sequence[Tensor]) -> Tensor:
     """Join behind each other: along dimension 2.
 
     >>> votive.dstack((votive.tensor([1, 2]), votive.tensor([3, 4])))
@@ -154,7 +157,7 @@ def dstack(tensors: Any) -> Any:
 
 
 @composite(method=False, out=True)
-def column_stack(tensors: Any) -> Any:
+def column_stack(tensors: Sequence[Tensor]) -> Tensor:
     """Join side by side, vectors as columns.
 
     >>> votive.column_stack((votive.tensor([1, 2]), votive.tensor([3, 4])))
@@ -166,7 +169,7 @@ def column_stack(tensors: Any) -> Any:
 
 
 @composite(method=False, autocast={"cpu": "off"})
-def block_diag(*tensors: Any) -> Any:
+def block_diag(*tensors: Any) -> Tensor:
     """Matrices along the diagonal of a larger one, zeros elsewhere.
 
     >>> votive.block_diag(votive.tensor([[1, 2]]), votive.tensor([3]))

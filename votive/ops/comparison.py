@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, devices_differ, fail
@@ -10,6 +10,9 @@ from ..core.layout import Spec
 from ..core.promotion import is_number
 from .inquiry import require_tensors, result_type
 from .registry import F, composite, pointwise, structured
+
+if TYPE_CHECKING:
+    from .types import Operand, Tensor
 
 
 def _compare(name: str, sign: str, allow: str, aliases: tuple[str, ...], example: str) -> None:
@@ -59,7 +62,7 @@ _test("isneginf", "bif", "Whether each element is -inf.", _INFS, "[False, False,
 
 
 @composite
-def isreal(input: Any) -> Any:
+def isreal(input: Tensor) -> Tensor:
     """Whether each element has no imaginary part.
 
     >>> votive.isreal(votive.tensor([1 + 1j, 2 + 0j]))
@@ -98,7 +101,7 @@ pointwise(
 
 
 @composite
-def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Any:
+def isclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
     """Whether `|input - other| <= atol + rtol * |other|`, elementwise.
 
     >>> votive.isclose(votive.tensor([1.0, 2.0]), votive.tensor([1.0 + 1e-9, 2.1]))
@@ -126,7 +129,7 @@ def isclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, eq
 
 
 @composite
-def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+def allclose(input: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close in the sense of `isclose`.
 
     >>> votive.allclose(votive.tensor([1.0, 2.0]), votive.tensor([1.0, 2.0 + 1e-7]))
@@ -136,7 +139,7 @@ def allclose(input: Any, other: Any, rtol: float = 1e-05, atol: float = 1e-08, e
 
 
 @composite
-def equal(input: Any, other: Any) -> bool:
+def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape and the same elements.
 
     >>> votive.equal(votive.tensor([1, 2]), votive.tensor([1, 2]))
@@ -164,7 +167,7 @@ structured(
 
 
 @composite(method=False, out=True)
-def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Any:
+def isin(elements: Operand, test_elements: Operand, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Whether each of `elements` is among `test_elements`; either may be a number.
 
     >>> votive.isin(votive.tensor([1, 2, 3]), votive.tensor([3, 1]))

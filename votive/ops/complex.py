@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
@@ -12,8 +12,11 @@ from ..formula import conj as conjugate
 from .registry import F, Op, composite, pointwise, view
 from .shape import PROPERTIES
 
+if TYPE_CHECKING:
+    from .types import Callable, Tensor
 
-def _pair_types(op: str) -> Any:
+
+def _pair_types(op: str) -> Callable[..., Any]:
     def rule(promoted: dt.dtype, a: Spec, b: Spec) -> tuple[dt.dtype, dt.dtype]:
         if a.dtype is not b.dtype:
             fail(DtypeError, op, f"both parts must have one dtype, got {a.dtype} and {b.dtype}.")
@@ -87,8 +90,8 @@ _CONJ = pointwise("_conj(Tensor input)", conjugate, allow="c", doc="The conjugat
 
 
 @composite(out=True)
-def conj_physical(input: Any) -> Any:
-    """The conjugate: the sign of the imaginary part is turned over.
+def conj_physical(input: Tensor) -> Tensor:
+    """The conjugate: the imaginary part changes its sign.
 
     >>> votive.conj_physical(votive.tensor([1 + 2j]))
     tensor([1.-2.j])
@@ -97,7 +100,7 @@ def conj_physical(input: Any) -> Any:
 
 
 @composite(name="conj_physical_")
-def conj_physical_inplace(input: Any) -> Any:
+def conj_physical_inplace(input: Tensor) -> Tensor:
     """In-place form of `conj_physical`.
 
     >>> votive.tensor([1 + 2j]).conj_physical_()
@@ -107,7 +110,7 @@ def conj_physical_inplace(input: Any) -> Any:
 
 
 @composite
-def conj(input: Any) -> Any:
+def conj(input: Tensor) -> Tensor:
     """The conjugate; real tensors are returned as they are.
 
     >>> votive.conj(votive.tensor([1 + 2j]))
@@ -117,7 +120,7 @@ def conj(input: Any) -> Any:
 
 
 @composite(method=False)
-def resolve_conj(input: Any) -> Any:
+def resolve_conj(input: Tensor) -> Tensor:
     """The tensor with any pending conjugation carried out; none ever is pending.
 
     >>> votive.resolve_conj(votive.tensor([1 + 2j]))
@@ -127,7 +130,7 @@ def resolve_conj(input: Any) -> Any:
 
 
 @composite(method=False)
-def resolve_neg(input: Any) -> Any:
+def resolve_neg(input: Tensor) -> Tensor:
     """The tensor with any pending negation carried out; none ever is pending.
 
     >>> votive.resolve_neg(votive.tensor([1.0]))
@@ -157,7 +160,7 @@ view(
 
 
 @composite(method=False)
-def real(input: Any) -> Any:
+def real(input: Tensor) -> Tensor:
     """The real part, as a view; a real tensor is returned as it is.
 
     >>> votive.real(votive.tensor([1 + 2j]))
@@ -167,7 +170,7 @@ def real(input: Any) -> Any:
 
 
 @composite(method=False)
-def imag(input: Any) -> Any:
+def imag(input: Tensor) -> Tensor:
     """The imaginary part of a complex tensor, as a view.
 
     >>> votive.imag(votive.tensor([1 + 2j]))
@@ -223,7 +226,7 @@ view(
 
 
 @composite(method=False, autocast={"cpu": "float32"})
-def view_as_complex(input: Any) -> Any:
+def view_as_complex(input: Tensor) -> Tensor:
     """Pairs of real numbers in the last dimension as complex numbers, in the same memory.
 
     >>> votive.view_as_complex(votive.tensor([[1.0, 2.0]]))

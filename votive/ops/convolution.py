@@ -6,7 +6,7 @@ Three operators, each linear in both of its tensors, are each other's gradients,
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, UnsupportedError, fail
@@ -17,6 +17,9 @@ from .matmul import conjugate
 from .registry import F, composite, structured
 from .sizes import int_of
 
+if TYPE_CHECKING:
+    from .types import Ints, Tensor
+
 Geometry = tuple[Shape, Shape, Shape, int]  # stride, padding, dilation, groups
 
 
@@ -26,12 +29,12 @@ def _infer(x: Spec, weight: Spec, bias: Spec | None, *geometry: Any) -> Spec:
     return like_input(x, (x.shape[0], weight.shape[0], *places), weight)
 
 
-def _over_positions(g: Any) -> Any:
+def _over_positions(g: Tensor) -> Tensor:
     """The gradient of a bias: one sum per channel."""
     return g.sum((0, *range(2, g.ndim)))
 
 
-def _cropped(x: Any, shape: Shape) -> Any:
+def _cropped(x: Tensor, shape: Shape) -> Tensor:
     """Windows beyond `shape` left out: output_padding may make room for more than there were."""
     for d in range(2, x.ndim):
         if x._spec.shape[d] != shape[d]:
@@ -90,7 +93,7 @@ structured(
 )
 
 
-def _check(op: str, x: Any, weight: Any, bias: Any, features: int) -> None:
+def _check(op: str, x: Tensor, weight: Tensor, bias: Tensor | None, features: int) -> None:
     """What both directions ask of the tensors: ranks, dtypes, a fitting bias."""
     if weight.ndim != x.ndim:
         fail(ShapeError, op, f"weight must have {x.ndim} dimensions, got shape {tuple(weight.shape)}.")
@@ -112,13 +115,13 @@ def _check(op: str, x: Any, weight: Any, bias: Any, features: int) -> None:
         )
 
 
-def _check_groups(op: str, weight: Any, groups: int) -> None:
+def _check_groups(op: str, weight: Tensor, groups: int) -> None:
     n = weight.shape[0]
     if n < groups or n % groups:
         fail(ShapeError, op, f"the first size of weight {tuple(weight.shape)} is not a multiple of groups={groups}.")
 
 
-def _geometry(op: str, n: int, stride: Any, padding: Any, dilation: Any, groups: Any) -> Geometry:
+def _geometry(op: str, n: int, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Geometry:
     stride, dilation = per_dim(op, "stride", stride, n), per_dim(op, "dilation", dilation, n)
     padding, groups = per_dim(op, "padding", padding, n), int_of(op, "groups", groups)
     check_not_negative(op, "padding", padding)
@@ -128,7 +131,7 @@ def _geometry(op: str, n: int, stride: Any, padding: Any, dilation: Any, groups:
     return stride, padding, dilation, groups
 
 
-def _padded_same(op: str, x: Any, weight: Any, stride: Any, dilation: Any) -> tuple[Any, Shape]:
+def _padded_same(op: str, x: Tensor, weight: Tensor, stride: Ints, dilation: Ints) -> tuple[Tensor, Shape]:
     """The input and padding that keep its size; an odd total puts one more zero at the end."""
     n = weight.ndim - 2
     if any(s != 1 for s in per_dim(op, "stride", stride, n)):
@@ -142,8 +145,16 @@ def _padded_same(op: str, x: Any, weight: Any, stride: Any, dilation: Any) -> tu
 
 
 def _forward(
-    op: str, n: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
-) -> Any:
+    op: str,
+    n: int,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Ints,
+    padding: Ints | str,
+    dilation: Ints,
+    groups: int,
+) -> Tensor:
     x, alone = batched(op, input, n)
     if weight.ndim != n + 2:
         _check(op, x, weight, None, 0)
@@ -181,8 +192,14 @@ def _forward(
 
 @composite(namespaces=NN, method=False, also=("conv1d",), autocast=LOWER)
 def conv1d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+) -> Tensor:
     """Slide a kernel over signals: (N, C, L) and weight (O, C / groups, K) give (N, O, L').
 
     >>> x, weight = votive.tensor([[[1.0, 2.0, 4.0]]]), votive.tensor([[[-1.0, 1.0]]])
@@ -194,8 +211,14 @@ def conv1d(
 
 @composite(namespaces=NN, method=False, also=("conv2d",), autocast=LOWER)
 def conv2d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+) -> Tensor:
     """Slide a kernel over images: (N, C, H, W) and weight (O, C / groups, KH, KW).
 
     >>> image, weight = votive.ones(1, 1, 3, 3), votive.ones(1, 1, 2, 2)
@@ -209,8 +232,14 @@ def conv2d(
 
 @composite(namespaces=NN, method=False, also=("conv3d",), autocast=LOWER)
 def conv3d(
-    input: Any, weight: Any, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Any:
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints | str = 0,
+    dilation: Ints = 1,
+    groups: int = 1,
+) -> Tensor:
     """Slide a kernel over volumes: (N, C, D, H, W) and weight (O, C / groups, KD, KH, KW).
 
     >>> votive.nn.functional.conv3d(votive.ones(1, 2, 2, 2, 2), votive.ones(1, 2, 2, 2, 2))
@@ -222,15 +251,15 @@ def conv3d(
 def _backward(
     op: str,
     n: int,
-    input: Any,
-    weight: Any,
-    bias: Any,
-    stride: Any,
-    padding: Any,
-    output_padding: Any,
-    groups: Any,
-    dilation: Any,
-) -> Any:
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Ints,
+    padding: Ints,
+    output_padding: Ints,
+    groups: int,
+    dilation: Ints,
+) -> Tensor:
     x, alone = batched(op, input, n)
     if weight.ndim != n + 2:
         _check(op, x, weight, None, 0)
@@ -267,15 +296,15 @@ def _backward(
 
 @composite(namespaces=NN, method=False, also=("conv_transpose1d",), autocast=LOWER)
 def conv_transpose1d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
     groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
+    dilation: Ints = 1,
+) -> Tensor:
     """The transpose of conv1d: each input value adds its multiple of the kernel to the output.
 
     >>> x, weight = votive.tensor([[[1.0, 10.0]]]), votive.tensor([[[1.0, 2.0]]])
@@ -287,15 +316,15 @@ def conv_transpose1d(
 
 @composite(namespaces=NN, method=False, also=("conv_transpose2d",), autocast=LOWER)
 def conv_transpose2d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
     groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
+    dilation: Ints = 1,
+) -> Tensor:
     """The transpose of conv2d: each input value adds its multiple of the kernel to the output.
 
     >>> votive.nn.functional.conv_transpose2d(votive.ones(1, 1, 1, 2), votive.ones(1, 1, 2, 2))
@@ -307,15 +336,15 @@ def conv_transpose2d(
 
 @composite(namespaces=NN, method=False, also=("conv_transpose3d",), autocast=LOWER)
 def conv_transpose3d(
-    input: Any,
-    weight: Any,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Ints = 1,
+    padding: Ints = 0,
+    output_padding: Ints = 0,
     groups: int = 1,
-    dilation: Any = 1,
-) -> Any:
+    dilation: Ints = 1,
+) -> Tensor:
     """The transpose of conv3d: each input value adds its multiple of the kernel to the output.
 
     >>> ones = votive.ones(1, 1, 1, 1, 2)
@@ -326,7 +355,7 @@ def conv_transpose3d(
 
 
 @composite(namespaces=NN, method=False, also=("conv_tbc",), autocast=LOWER)
-def conv_tbc(input: Any, weight: Any, bias: Any, pad: int = 0) -> Any:
+def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """conv1d over the first dimension of (time, batch, channels), with weight (K, C, O).
 
     >>> votive.nn.functional.conv_tbc(votive.ones(3, 1, 1), votive.ones(2, 1, 1), votive.zeros(1))

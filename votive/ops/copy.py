@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.device import cpu as cpu_device
@@ -14,6 +14,9 @@ from ..core.memory_format import channels_last, channels_last_3d, contiguous_for
 from ..core.mode import mode
 from .options import check_pinning, dtype_of, number
 from .registry import OPS, F, Op, Resolved, composite, structured
+
+if TYPE_CHECKING:
+    from .types import DeviceLike, Operand, Tensor, dtype
 
 
 def format_strides(op: str, x: Spec, order: memory_format | None) -> tuple[int, ...]:
@@ -40,19 +43,19 @@ structured(
 
 
 @composite(name="_to_dtype")
-def to_dtype(input: Any, dtype: dt.dtype) -> Any:
+def to_dtype(input: Tensor, dtype: dt.dtype) -> Tensor:
     """A cast copy, or the tensor itself when nothing changes."""
     if input._spec.dtype is dtype:
         return input
     return F._copy_as(input, dtype, input._spec.dense_like().strides)
 
 
-def _clone_shortcut(input: Any) -> Resolved:
+def _clone_shortcut(input: Tensor) -> Resolved:
     return OPS["_copy_as"], (input, input._spec.dtype, format_strides("clone", input._spec, preserve_format))
 
 
 @composite(shortcut=_clone_shortcut)
-def clone(input: Any, *, memory_format: Any = preserve_format) -> Any:
+def clone(input: Tensor, *, memory_format: memory_format = preserve_format) -> Tensor:
     """A copy with its own memory, through which gradients flow.
 
     >>> votive.tensor([1, 2]).clone()
@@ -62,7 +65,7 @@ def clone(input: Any, *, memory_format: Any = preserve_format) -> Any:
 
 
 @composite(namespaces=())
-def contiguous(input: Any, memory_format: Any = contiguous_format) -> Any:
+def contiguous(input: Tensor, memory_format: memory_format = contiguous_format) -> Tensor:
     """The tensor itself if it already lies in this order, else a copy that does.
 
     >>> votive.ones(2, 3).t().contiguous().stride()
@@ -85,13 +88,14 @@ structured(
     grad={"input": None, "src": lambda c, g: g},
     doc="The value of src in the shape and dtype of input; `copy_` writes it there.",
     overwrites=True,
+    inplace_casts=True,
     elementwise=True,
     hidden=True,
 )
 
 
 @composite(namespaces=())
-def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
+def copy_(input: Tensor, src: Operand, non_blocking: bool = False) -> Tensor:
     """Overwrite this tensor with `src`, broadcast and cast.
 
     >>> votive.zeros(2).copy_(votive.tensor([1, 2]))
@@ -103,7 +107,7 @@ def copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
         src = F.tensor(number("copy_", "src", src), device=input.device)
     elif src._spec.device is not input._spec.device:
         return _copy_across(input, src, non_blocking)
-    return Op.write(OPS["copy"], (input, src), True)
+    return Op.write(OPS["copy"], (input, src))
 
 
 def _copy_across(input: Any, src: Any, non_blocking: bool) -> Any:
@@ -112,7 +116,7 @@ def _copy_across(input: Any, src: Any, non_blocking: bool) -> Any:
     recorded = src._rg or input._rg or (base is not None and base._rg)
     if input._inference or (mode.grad and recorded):
         moved = F._to_device(src, input._spec.device)
-        return Op.write(OPS["copy"], (input, moved), True)
+        return Op.write(OPS["copy"], (input, moved))
     F._transfer_(input, src, bool(non_blocking))
     return input
 
@@ -138,6 +142,7 @@ structured(
     across=True,
     doc="Overwrite a tensor with one of another device.",
     overwrites=True,
+    inplace_casts=True,
     elementwise=True,
 )
 
@@ -180,7 +185,7 @@ def _asked(args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _to_shortcut(input: Any, dtype: Any = None) -> Resolved:
+def _to_shortcut(input: Tensor, dtype: dtype | None = None) -> Resolved:
     if not isinstance(dtype, dt.dtype):
         return None
     if input._spec.dtype is dtype:
@@ -190,14 +195,14 @@ def _to_shortcut(input: Any, dtype: Any = None) -> Resolved:
 
 @composite(namespaces=(), shortcut=_to_shortcut)
 def to(
-    input: Any,
-    *args: Any,
-    dtype: Any = None,
-    device: Any = None,
+    input: Tensor,
+    *args: Tensor | dtype | DeviceLike | bool,
+    dtype: dtype | None = None,
+    device: DeviceLike = None,
     non_blocking: bool = False,
     copy: bool = False,
-    memory_format: Any = preserve_format,
-) -> Any:
+    memory_format: memory_format = preserve_format,
+) -> Tensor:
     """This tensor with another dtype, device or memory format; itself when nothing changes.
 
     >>> votive.tensor([1, 2]).to(votive.float64)
@@ -241,7 +246,7 @@ structured(
 
 
 @composite(namespaces=())
-def pin_memory(input: Any, device: Any = None) -> Any:
+def pin_memory(input: Tensor, device: DeviceLike = None) -> Any:
     """This tensor in page-locked memory, from which copies to a GPU need not be waited for.
 
     >>> votive.ones(2).pin_memory().is_pinned() if votive.cuda.is_available() else True
@@ -261,7 +266,7 @@ def pin_memory(input: Any, device: Any = None) -> Any:
 
 
 def _caster(name: str, target: dt.dtype) -> None:
-    def cast(input: Any, memory_format: Any = preserve_format) -> Any:
+    def cast(input: Tensor, memory_format: memory_format = preserve_format) -> Tensor:
         return to(input, target, memory_format=memory_format)
 
     cast.__name__ = cast.__qualname__ = name
@@ -291,7 +296,7 @@ for _name, _target in {
 
 
 @composite(namespaces=())
-def type_as(input: Any, other: Any) -> Any:
+def type_as(input: Tensor, other: Tensor) -> Tensor:
     """This tensor with the dtype of another.
 
     >>> votive.tensor([1]).type_as(votive.tensor(1.5))
@@ -301,7 +306,7 @@ def type_as(input: Any, other: Any) -> Any:
 
 
 @composite(namespaces=())
-def cpu(input: Any, memory_format: Any = preserve_format) -> Any:
+def cpu(input: Tensor, memory_format: memory_format = preserve_format) -> Tensor:
     """This tensor on the CPU.
 
     >>> votive.tensor([1]).cpu()
@@ -311,7 +316,9 @@ def cpu(input: Any, memory_format: Any = preserve_format) -> Any:
 
 
 @composite(namespaces=())
-def cuda(input: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = preserve_format) -> Any:
+def cuda(
+    input: Tensor, device: DeviceLike = None, non_blocking: bool = False, memory_format: memory_format = preserve_format
+) -> Any:
     """This tensor on a GPU, the current one unless told otherwise.
 
     >>> votive.tensor([1]).cuda().device.type if votive.cuda.is_available() else "cuda"
@@ -346,7 +353,7 @@ _BY_TYPE_NAME = {f"{name}Tensor": d for d, name in _TYPE_NAMES.items()}
 
 
 @composite(name="type", namespaces=())
-def type_(input: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
+def type_(input: Tensor, dtype: dtype | str | None = None, non_blocking: bool = False) -> Tensor | str:
     """The name of this tensor's type, or the tensor cast to another type.
 
     >>> votive.tensor([1.5]).type()

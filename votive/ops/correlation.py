@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import fail
 from .registry import F, composite
 from .warning import warn
 
+if TYPE_CHECKING:
+    from .types import Tensor
 
-def _weights(name: str, weights: Any, count: int, integral: bool) -> Any:
+
+def _weights(name: str, weights: Tensor | None, count: int, integral: bool) -> Tensor | None:
     """Check one weight per observation, as torch checks it."""
     if weights is None:
         return None
@@ -27,7 +30,9 @@ def _weights(name: str, weights: Any, count: int, integral: bool) -> Any:
 
 
 @composite
-def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any = None) -> Any:
+def cov(
+    input: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None
+) -> Tensor:
     """Covariance of the rows: `sum_k w_k (x_ik - m_i) conj(x_jk - m_j) / n`.
 
     >>> votive.cov(votive.tensor([[0.0, 2.0], [1.0, 3.0]]))
@@ -64,7 +69,7 @@ def cov(input: Any, *, correction: int = 1, fweights: Any = None, aweights: Any 
 
 
 @composite
-def corrcoef(input: Any) -> Any:
+def corrcoef(input: Tensor) -> Tensor:
     """Pearson's correlation of the rows: covariance divided by both standard deviations.
 
     >>> votive.corrcoef(votive.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))

@@ -32,12 +32,19 @@ from .registry import OPS, F, Resolved, composite, structured
 from .sizes import also_named, int_of, ints, new_shape
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from ..core.layout import Shape
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .options import TensorOptions
+    from .types import (
+        DeviceLike,
+        Ints,
+        Number,
+        Operand,
+        Sequence,
+        Shape,
+        Tensor,
+        TensorOptions,
+        Unpack,
+        dtype,
+        memory_format,
+    )
 
 structured(
     "_empty(int[] size, int[] stride, dtype dtype, any device)",
@@ -80,10 +87,10 @@ def _filled(op: str, shape: Shape, value: Number, out: Tensor | None, given: Ten
     return finish(_full(shape, _dense(shape), value, dtype, device, given), given)
 
 
-def _shortcut(op: str, *, value: Any = None) -> Callable[..., Resolved]:
+def _shortcut(op: str, *, value: int | None = None) -> Callable[..., Resolved]:
     """What `zeros(2, 3)` and kin come down to; a `value` of None leaves the memory as it is."""
 
-    def resolve(*size: Any, dtype: Any = None) -> Resolved:
+    def resolve(*size: Any, dtype: dtype | None = None) -> Resolved:
         if hasattr(size[0], "_spec"):
             return None
         shape = new_shape(op, size)
@@ -98,7 +105,7 @@ def _shortcut(op: str, *, value: Any = None) -> Callable[..., Resolved]:
 @composite(method=False, shortcut=_shortcut("zeros", value=0))
 @also_named("size")
 @tensor_options()
-def zeros(*size: Any, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
+def zeros(*size: Ints, out: Tensor | None = None, **given: Unpack[TensorOptions]) -> Tensor:
     """A tensor of zeros.
 
     >>> votive.zeros(2)
@@ -110,7 +117,7 @@ def zeros(*size: Any, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor
 @composite(method=False, shortcut=_shortcut("ones", value=1))
 @also_named("size")
 @tensor_options()
-def ones(*size: Any, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
+def ones(*size: Ints, out: Tensor | None = None, **given: Unpack[TensorOptions]) -> Tensor:
     """A tensor of ones.
 
     >>> votive.ones(2)
@@ -121,7 +128,7 @@ def ones(*size: Any, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
 
 @composite(method=False)
 @tensor_options()
-def full(size: Any, fill_value: Any, *, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
+def full(size: Ints, fill_value: Operand, *, out: Tensor | None = None, **given: Unpack[TensorOptions]) -> Tensor:
     """A tensor of one value; the value decides the dtype unless one is given.
 
     >>> votive.full((2,), 7)
@@ -141,7 +148,10 @@ def full(size: Any, fill_value: Any, *, out: Any = None, **given: Unpack[TensorO
 @also_named("size")
 @tensor_options()
 def empty(
-    *size: Any, out: Any = None, memory_format: Any = contiguous_format, **given: Unpack[TensorOptions]
+    *size: Ints,
+    out: Tensor | None = None,
+    memory_format: memory_format = contiguous_format,
+    **given: Unpack[TensorOptions],
 ) -> Tensor:
     """New memory with arbitrary content.
 
@@ -162,7 +172,7 @@ def empty(
 
 @composite(method=False)
 @tensor_options()
-def empty_strided(size: Any, stride: Any, **given: Unpack[TensorOptions]) -> Tensor:
+def empty_strided(size: Sequence[int], stride: Sequence[int], **given: Unpack[TensorOptions]) -> Tensor:
     """New memory with given strides and arbitrary content.
 
     >>> votive.empty_strided((2, 3), (1, 2)).stride()
@@ -172,7 +182,9 @@ def empty_strided(size: Any, stride: Any, **given: Unpack[TensorOptions]) -> Ten
     return finish(strided("empty_strided", size, stride, wanted, place, given), given)
 
 
-def strided(op: str, size: Any, stride: Any, dtype: Dtype, device: Device, given: TensorOptions) -> Tensor:
+def strided(
+    op: str, size: Sequence[int], stride: Sequence[int], dtype: Dtype, device: Device, given: TensorOptions
+) -> Tensor:
     """New memory with checked sizes and strides."""
     shape, strides = new_shape(op, (size,)), ints(op, "stride", stride)
     if len(shape) != len(strides):
@@ -188,7 +200,7 @@ def strided(op: str, size: Any, stride: Any, dtype: Dtype, device: Device, given
 
 @composite(method=False)
 @tensor_options()
-def empty_permuted(size: Any, physical_layout: Any, **given: Unpack[TensorOptions]) -> Tensor:
+def empty_permuted(size: Sequence[int], physical_layout: Sequence[int], **given: Unpack[TensorOptions]) -> Tensor:
     """New dense memory whose dimensions lie in the given order, outermost first.
 
     >>> votive.empty_permuted((2, 3, 4), (0, 2, 1)).stride()
@@ -205,7 +217,7 @@ def empty_permuted(size: Any, physical_layout: Any, **given: Unpack[TensorOption
 
 @composite(method=False)
 @tensor_options()
-def eye(n: int, m: int | None = None, *, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
+def eye(n: int, m: int | None = None, *, out: Tensor | None = None, **given: Unpack[TensorOptions]) -> Tensor:
     """Ones on the diagonal, zeros elsewhere; `m` columns where they differ from the rows.
 
     >>> votive.eye(2)
@@ -222,7 +234,7 @@ def eye(n: int, m: int | None = None, *, out: Any = None, **given: Unpack[Tensor
 
 @composite(method=False)
 @tensor_options()
-def scalar_tensor(s: Any, **given: Unpack[TensorOptions]) -> Tensor:
+def scalar_tensor(s: Operand, **given: Unpack[TensorOptions]) -> Tensor:
     """A 0-d tensor of one number, by default of the default dtype.
 
     >>> votive.scalar_tensor(3)
@@ -235,8 +247,13 @@ def scalar_tensor(s: Any, **given: Unpack[TensorOptions]) -> Tensor:
 
 @composite(method=False)
 def tensor(
-    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
-) -> Any:
+    data: Any,
+    *,
+    dtype: dtype | None = None,
+    device: DeviceLike = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Tensor:
     """A new tensor with a copy of `data`.
 
     >>> votive.tensor([[1, 2], [3, 4]])

@@ -7,7 +7,7 @@ target is ignored. The loss is `-sum_c q_c log p_c`. Classes are dimension 1, or
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DimError, DtypeError, ShapeError, UnsupportedError, fail
@@ -17,6 +17,9 @@ from .autocast_policy import FLOAT32
 from .loss import NN, reduction_of
 from .registry import F, composite, structured
 from .standardise import widened
+
+if TYPE_CHECKING:
+    from .types import Callable, Context, Tensor, dtype
 
 CLASSES = "Tensor target, Tensor? weight, int ignore_index, float smoothing"
 
@@ -49,7 +52,7 @@ def _check(op: str, x: Spec, t: Spec, weight: Spec | None) -> None:
         fail(DtypeError, op, f"weight must be {x.dtype} as the input, got {weight.dtype}.")
 
 
-def _infer(op: str) -> Any:
+def _infer(op: str) -> Callable[..., Any]:
     def infer(x: Spec, t: Spec, weight: Spec | None, ignore: int, smoothing: float, dtype: dt.dtype) -> Spec:
         _check(op, x, t, weight)
         return x.like(t.shape, dtype=dtype)
@@ -83,7 +86,7 @@ structured(
 )
 
 
-def _again(c: Any, h: Any) -> Any:
+def _again(c: Context, h: Tensor) -> tuple[Tensor | None, ...]:
     """`g (Q softmax(x) - q)` by g and by x; Q, the sum of q, is the loss of log p = -1."""
     x, dim = c.input, class_dim(len(c.shape("input")))
     given = (c.target, c.weight, c.ignore_index, c.smoothing)
@@ -105,8 +108,8 @@ structured(
 # --- reduced in the same kernel -------------------------------------------------------------------
 
 
-def _infer_reduced(op: str, statistics: bool) -> Any:
-    def infer(x: Spec, t: Spec, weight: Spec | None, *rest: Any) -> tuple[Spec, ...]:
+def _infer_reduced(op: str, statistics: bool) -> Callable[..., Any]:
+    def infer(x: Spec, t: Spec, weight: Spec | None, *rest: float) -> tuple[Spec, ...]:
         _check(op, x, t, weight)
         wide = dt.compute_type(x.dtype)
         kept = (x.like((2, *t.shape), dtype=wide),) if statistics else ()
@@ -116,12 +119,12 @@ def _infer_reduced(op: str, statistics: bool) -> Any:
     return infer
 
 
-def _per_target(c: Any, g: Any) -> Any:
+def _per_target(c: Context, g: Tensor) -> Tensor:
     """What the reduced gradient means for each target; `out1` is the weight of all that count."""
     return (widened(g) / c.out1 if c.mean else widened(g)).expand(c.shape("target"))
 
 
-def _grad_nll(c: Any, g: Any, *_: Any) -> Any:
+def _grad_nll(c: Context, g: Tensor, *_: Tensor | None) -> Tensor:
     size, kind = c.shape("input"), c.spec("input").dtype
     if mode.grad:
         return F._nll_backward(_per_target(c, g), c.target, c.weight, c.ignore_index, 0.0, size, kind)
@@ -145,7 +148,7 @@ structured(
 )
 
 
-def _grad_reduced(c: Any, g: Any, *_: Any) -> Any:
+def _grad_reduced(c: Context, g: Tensor, *_: Tensor | None) -> Tensor:
     if mode.grad:
         return F._cross_entropy_backward(_per_target(c, g), c.input, c.target, c.weight, c.ignore_index, c.smoothing)
     return F._cross_entropy_reduced_backward(
@@ -173,8 +176,8 @@ structured(
 
 @composite(name="_cross_entropy_reduced_composite")
 def cross_entropy_reduced_composite(
-    input: Any, target: Any, weight: Any, ignore_index: int, smoothing: float, mean: bool
-) -> Any:
+    input: Tensor, target: Tensor, weight: Tensor, ignore_index: int, smoothing: float, mean: bool
+) -> Tensor:
     """Reduced cross entropy from single operators: what the fused kernel must agree with."""
     wide = dt.compute_type(input.dtype)
     loss = cross_entropy_composite(input, target, weight, ignore_index, smoothing, wide).sum()
@@ -189,8 +192,8 @@ def cross_entropy_reduced_composite(
 
 @composite(name="_cross_entropy_composite")
 def cross_entropy_composite(
-    input: Any, target: Any, weight: Any, ignore_index: int, smoothing: float, dtype: Any
-) -> Any:
+    input: Tensor, target: Tensor, weight: Tensor, ignore_index: int, smoothing: float, dtype: dtype | None
+) -> Tensor:
     """Cross entropy from single operators: what the fused kernel must agree with."""
     dim = class_dim(input.ndim)
     log_p = F._log_softmax(input, dim).to(dtype)
@@ -204,7 +207,7 @@ def cross_entropy_composite(
     return F.where(used, loss, 0)
 
 
-def _one_target(op: str, input: Any, target: Any) -> Any:
+def _one_target(op: str, input: Tensor, target: Tensor) -> Tensor:
     """One sample may have its target in a vector."""
     if input.ndim == 1 and target.ndim == 1:
         if target.shape[0] != 1:
@@ -215,14 +218,14 @@ def _one_target(op: str, input: Any, target: Any) -> Any:
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def nll_loss(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
-    reduce: Any = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """The negative log-likelihood `-w_y input_y` of the target class y, given log-probabilities.
 
     The mean divides by the weights of the targets; those equal to `ignore_index` do not count.
@@ -242,8 +245,8 @@ def nll_loss(
 
 
 def _by_probability(
-    op: str, input: Any, target: Any, weight: Any, ignore_index: int, kind: str, smoothing: float
-) -> Any:
+    op: str, input: Tensor, target: Tensor, weight: Any, ignore_index: int, kind: str, smoothing: float
+) -> Tensor:
     """Cross entropy against a distribution over the classes; the mean is over samples."""
     if target.dtype.category != dt.FLOAT:
         fail(DtypeError, op, f"class probabilities must be floating-point, got {target.dtype}.")
@@ -268,15 +271,15 @@ def _by_probability(
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def cross_entropy(
-    input: Any,
-    target: Any,
-    weight: Any = None,
-    size_average: Any = None,
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
     ignore_index: int = -100,
-    reduce: Any = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     label_smoothing: float = 0.0,
-) -> Any:
+) -> Tensor:
     """The cross entropy `-w_y log_softmax(input)_y` of class indices y, or of class probabilities.
 
     Classes are dimension 1, or the only one. `label_smoothing` moves that share of a target evenly
@@ -300,24 +303,24 @@ def cross_entropy(
 
 
 @composite(name="_wide_cross_entropy")
-def wide_cross_entropy(input: Any, target: Any, ignore_index: int = -100) -> Any:
+def wide_cross_entropy(input: Tensor, target: Tensor, ignore_index: int = -100) -> Any:
     """The mean cross entropy of class indices; of half types in float32, without a wide copy."""
     return F._cross_entropy_reduced(input, target, None, ignore_index, 0.0, True)[0]
 
 
 @composite(namespaces=NN, method=False)
 def linear_cross_entropy(
-    input: Any,
-    linear_weight: Any,
-    target: Any,
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
     *,
-    linear_bias: Any = None,
-    weight: Any = None,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
     reduction: str = "mean",
     ignore_index: int | None = None,
     label_smoothing: float = 0.0,
     options: Any = None,
-) -> Any:
+) -> Tensor:
     """Cross entropy of the logits `input @ linear_weight.T + linear_bias`.
 
     >>> x, w = votive.ones(1, 2), votive.zeros(4, 2)

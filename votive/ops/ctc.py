@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from .loss import NN, reduced, reduction_of
 from .registry import F, composite, structured
+from .schema import is_tensor
 from .sizes import ints
+
+if TYPE_CHECKING:
+    from .types import Sequence, Shape, Tensor
 
 LABELS = "Tensor targets, Tensor input_lengths, Tensor target_lengths, int blank"
 
@@ -33,9 +37,9 @@ structured(
 )
 
 
-def _lengths(op: str, name: str, given: Any, count: int, highest: int) -> tuple[tuple[int, ...], Any]:
+def _lengths(op: str, name: str, given: Tensor | Sequence[int], count: int, highest: int) -> tuple[Shape, Tensor]:
     """Lengths of the samples as integers and as a tensor."""
-    if hasattr(given, "_spec"):
+    if is_tensor(given):
         if given.dtype.category not in (dt.INT, dt.BOOL):
             fail(DtypeError, op, f"{name} must be integers, got {given.dtype}.")
         given = given.reshape(-1).tolist()
@@ -60,14 +64,14 @@ def _check_probs(op: str, x: Spec, blank: int) -> None:
 
 @composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def ctc_loss(
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
+    log_probs: Tensor,
+    targets: Tensor,
+    input_lengths: Tensor | Sequence[int],
+    target_lengths: Tensor | Sequence[int],
     blank: int = 0,
     reduction: str = "mean",
     zero_infinity: bool = False,
-) -> Any:
+) -> Tensor:
     """`-log p(target)`, p the probability of all paths that read as the target.
 
     A path names a class at each time; repeats are merged, then blanks removed. `log_probs` is

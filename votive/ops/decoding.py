@@ -4,14 +4,17 @@ since at one row a launch costs more than its work. Knows shapes; these operator
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core.errors import ShapeError, fail
 from ..core.layout import Spec
 from .registry import structured
 
+if TYPE_CHECKING:
+    from .types import Sequence
 
-def _infer_norm_linear(x: Spec, norm: Spec, eps: float, weights: Any, gated: bool) -> Spec:
+
+def _infer_norm_linear(x: Spec, norm: Spec, eps: float, weights: Sequence[Spec], gated: bool) -> Spec:
     for w in weights:
         if w.ndim != 2 or w.shape[1] != x.shape[-1]:
             fail(ShapeError, "norm_linear", f"a weight of {w.shape} does not fit into {x.shape}.")
@@ -45,10 +48,10 @@ structured(
 )
 
 
-def _infer_turn(
+def _infer_attend(
     qkv: Spec,
-    q_norm: Any,
-    k_norm: Any,
+    q_norm: Spec | None,
+    k_norm: Spec | None,
     eps: float,
     cos: Spec,
     sin: Spec,
@@ -59,7 +62,7 @@ def _infer_turn(
     heads: int,
     scale: float,
 ) -> Spec:
-    op = "turn_and_attend"
+    op = "rotate_and_attend"
     batch, shared, _, width = keys.shape
     if qkv.shape != (batch, 1, (heads + 2 * shared) * width):
         fail(ShapeError, op, f"{heads} query and {shared} key heads of {width} do not make up {qkv.shape}.")
@@ -69,14 +72,14 @@ def _infer_turn(
 
 
 structured(
-    "_turn_and_attend(Tensor qkv, Tensor? q_norm, Tensor? k_norm, float eps, Tensor cos, "
+    "_rotate_and_attend(Tensor qkv, Tensor? q_norm, Tensor? k_norm, float eps, Tensor cos, "
     "Tensor sin, Tensor keys, Tensor values, Tensor position, Tensor counts, int heads, "
     "float scale)",
-    infer=_infer_turn,
+    infer=_infer_attend,
     mutates=("keys", "values", "counts"),
-    doc="Norms and turns the heads of one token, keeps its keys and values at `position`, and "
+    doc="Norms and rotates the heads of one token, keeps its keys and values at `position`, and "
     "attends to all that are kept up to there; heads come back side by side. `counts`: zeros, "
     "which the kernel uses and leaves as zeros. `position` and what is kept must not have been "
-    "written by a joined operator just before.",
+    "written by a fused operator just before.",
     differentiable=False,
 )

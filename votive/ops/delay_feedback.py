@@ -5,12 +5,15 @@ Flanger and phaser (`votive.audio.functional`) are made of it. Knows no kernel.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from .registry import F, structured
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 
 def _infer(x: Spec, gain: Spec, lag: Spec, transposed: bool) -> Spec:
@@ -32,7 +35,7 @@ def _infer(x: Spec, gain: Spec, lag: Spec, transposed: bool) -> Spec:
     return x.like(x.shape)
 
 
-def _by_gain(c: Any, g: Any) -> Any:
+def _by_gain(c: Context, g: Tensor) -> Any:
     back = F._delay_feedback(g, c.gain, c.lag, not c.transposed)
     late, early = (c.out, back) if c.transposed else (back, c.out)
     place = F.arange(c.lag.shape[-1], device=c.lag.device) - c.lag  # (echo, channel, time)

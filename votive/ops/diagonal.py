@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, UnsupportedError, fail
@@ -11,6 +11,9 @@ from ..core.memory_format import contiguous_format
 from .registry import F, composite, structured, view
 from .sizes import int_of
 from .strided import from_window
+
+if TYPE_CHECKING:
+    from .types import Callable, Number, Tensor
 
 
 def _planes(op: str, dim1: int, dim2: int, ndim: int) -> tuple[int, int]:
@@ -46,7 +49,7 @@ view(
 
 
 @composite
-def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Put the last dimension on the diagonal of two new ones.
 
     >>> votive.diag_embed(votive.tensor([1, 2]))
@@ -62,7 +65,7 @@ def diag_embed(input: Any, offset: int = 0, dim1: int = -2, dim2: int = -1) -> A
 
 
 @composite(out=True)
-def diag(input: Any, diagonal: int = 0) -> Any:
+def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """A matrix with this vector on its diagonal, or a copy of this matrix's diagonal.
 
     >>> votive.diag(votive.tensor([1, 2]))
@@ -78,7 +81,7 @@ def diag(input: Any, diagonal: int = 0) -> Any:
 
 
 @composite
-def diagflat(input: Any, offset: int = 0) -> Any:
+def diagflat(input: Tensor, offset: int = 0) -> Tensor:
     """A matrix with all elements of the input on its diagonal.
 
     >>> votive.diagflat(votive.tensor([[1], [2]]))
@@ -89,7 +92,7 @@ def diagflat(input: Any, offset: int = 0) -> Any:
 
 
 @composite(out=True, autocast={"cpu": "float32", "cuda": "off"})
-def trace(input: Any) -> Any:
+def trace(input: Tensor) -> Tensor:
     """The sum of a matrix's diagonal.
 
     >>> votive.trace(votive.tensor([[1, 2], [3, 4]]))
@@ -102,7 +105,7 @@ def trace(input: Any) -> Any:
     return F.sum(F.diagonal(input))
 
 
-def _infer_triangle(op: str) -> Any:
+def _infer_triangle(op: str) -> Callable[..., Any]:
     def infer(x: Spec, diagonal: int) -> Spec:
         if x.ndim < 2:
             fail(ShapeError, op, f"needs at least 2 dimensions, got shape {x.shape}.")
@@ -139,7 +142,7 @@ structured(
 
 
 @composite(namespaces=())
-def fill_diagonal_(input: Any, fill_value: Any, wrap: bool = False) -> Any:
+def fill_diagonal_(input: Tensor, fill_value: Number, wrap: bool = False) -> Tensor:
     """Overwrite the main diagonal; `wrap` starts again below it in tall matrices.
 
     >>> votive.zeros(2, 2).fill_diagonal_(3)

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import broadcast_shapes
 from ..core.promotion import result_type_of
 from .registry import F, composite
-from .untracked import passed_by
+from .untracked import unobserved
+
+if TYPE_CHECKING:
+    from .types import Ints, Tensor
 
 NN = ("nn.functional",)
 
 
 @composite(namespaces=NN, method=False, out=True, autocast={"cuda": "float32"})
-def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> Any:
+def normalize(input: Tensor, p: float = 2.0, dim: Ints = 1, eps: float = 1e-12) -> Tensor:
     """Slices along `dim` divided by their norm of order p, or by `eps` where that is larger.
 
     >>> votive.nn.functional.normalize(votive.tensor([[3.0, 4.0], [0.0, 0.0]]))
@@ -25,18 +28,18 @@ def normalize(input: Any, p: float = 2.0, dim: Any = 1, eps: float = 1e-12) -> A
     return input / F._vector_norm(input, p, dim, True).clamp_min(eps)
 
 
-def _clamped_norm(x: Any, dim: int, eps: float) -> Any:
+def _clamped_norm(x: Tensor, dim: int, eps: float) -> Tensor:
     """The length along `dim`, at least `eps`.
 
     Only the value is clamped: as in torch, the derivative is that of the length itself.
     """
     norm = F._vector_norm(x, 2, dim, True).clone()
-    with passed_by():
+    with unobserved():
         return norm.clamp_min_(eps)
 
 
 @composite(also=("nn.functional.cosine_similarity",), method=False, autocast={"cuda": "float32"})
-def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """`x1 · x2 / (max(|x1|, eps) max(|x2|, eps))` along `dim`.
 
     >>> votive.cosine_similarity(votive.tensor([[1.0, 0.0]]), votive.tensor([[2.0, 2.0]]))
@@ -61,7 +64,7 @@ def cosine_similarity(x1: Any, x2: Any, dim: int = 1, eps: float = 1e-8) -> Any:
 
 
 @composite(also=("nn.functional.pairwise_distance",), method=False, autocast={"cuda": "float32"})
-def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Any:
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """The norm of order p of `x1 - x2 + eps` along the last dimension.
 
     >>> votive.pairwise_distance(votive.tensor([[3.0, 4.0]]), votive.tensor([[0.0, 0.0]]))
@@ -71,7 +74,7 @@ def pairwise_distance(x1: Any, x2: Any, p: float = 2.0, eps: float = 1e-6, keepd
 
 
 @composite(also=("nn.functional.pdist",), method=False, autocast={"cuda": "float32"})
-def pdist(input: Any, p: float = 2.0) -> Any:
+def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """Distances of order p of each pair of rows: row 0 to rows 1, 2 …, then row 1 to rows 2, 3 ….
 
     >>> votive.pdist(votive.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..backends.cpu.reference.sampling import counters
 from ..core import dtype as dt
@@ -19,10 +19,13 @@ from .random import draw
 from .rectifier import SELU_ALPHA, SELU_SCALE
 from .registry import OPS, F, Op, composite, structured
 
+if TYPE_CHECKING:
+    from .types import Generator, Operand, Sequence, Tensor
+
 NN = ("nn.functional",)
 
 
-def _infer(x: Spec, key: Any, counter: Any, p: float) -> Spec:
+def _infer(x: Spec, key: int, counter: int, p: float) -> Spec:
     if x.dtype.is_complex or x.dtype in dt.FLOAT8:
         fail(UnsupportedError, "dropout", f"not implemented for {x.dtype}; cast it with .to().")
     if not x.dtype.is_floating_point:
@@ -38,12 +41,12 @@ structured(
 )
 
 
-def drawn_for(op: str, input: Any, shape: Any, generator: Any) -> tuple[int, int]:
+def drawn_for(op: str, input: Tensor, shape: Sequence[int], generator: Generator | None) -> tuple[int, int]:
     """Key and counter of a dropout mask of `shape`, taken from the generator."""
     return reserve(op, generator, input._spec.device, counters("bernoulli", math.prod(shape)))
 
 
-def _feature_noise(op: str, input: Any, p: float, generator: Any) -> Any:
+def _feature_noise(op: str, input: Tensor, p: float, generator: Generator | None) -> Tensor:
     """Ones and zeros, one for each channel (dimension 1) of each sample (dimension 0)."""
     if input.ndim < 2:
         fail(ShapeError, op, f"needs at least 2 dimensions, got shape {tuple(input.shape)}.")
@@ -52,11 +55,11 @@ def _feature_noise(op: str, input: Any, p: float, generator: Any) -> Any:
     return draw("bernoulli", empty, generator, 1 - p)
 
 
-def _multiply(input: Any, by: Any, inplace: bool) -> Any:
+def _multiply(input: Tensor, by: Operand, inplace: bool) -> Tensor:
     return input.mul_(by) if inplace else input * by
 
 
-def _scale(op: str, input: Any, p: float, inplace: bool, feature: bool, generator: Any) -> Any:
+def _scale(op: str, input: Tensor, p: float, inplace: bool, feature: bool, generator: Generator | None) -> Tensor:
     if feature:
         noise = _feature_noise(op, input, p, generator).div_(1 - p)
         return _multiply(input, noise, inplace)
@@ -64,7 +67,7 @@ def _scale(op: str, input: Any, p: float, inplace: bool, feature: bool, generato
     return Op.write(OPS["_dropout"], args) if inplace else OPS["_dropout"](*args)
 
 
-def _saturate(op: str, input: Any, p: float, inplace: bool, feature: bool, generator: Any) -> Any:
+def _saturate(op: str, input: Tensor, p: float, inplace: bool, feature: bool, generator: Generator | None) -> Tensor:
     """Klambauer et al. 2017, "Self-Normalizing Neural Networks", section 3: what is switched off
     takes the value that selu has at minus infinity, and an affine map restores mean and variance.
     """
@@ -80,14 +83,15 @@ def _saturate(op: str, input: Any, p: float, inplace: bool, feature: bool, gener
 
 def _apply(
     op: str,
-    input: Any,
-    p: Any,
+    input: Tensor,
+    p: float,
     train: bool,
     inplace: bool,
-    generator: Any = None,
+    generator: Generator | None = None,
+    *,
     feature: bool = False,
     alpha: bool = False,
-) -> Any:
+) -> Tensor:
     p = float(p)
     if not 0 <= p <= 1:
         fail(RuntimeError, op, f"the probability must be between 0 and 1, got {p}.")
@@ -98,7 +102,7 @@ def _apply(
     return (_saturate if alpha else _scale)(op, input, p, inplace, feature, generator)
 
 
-def _probability(op: str, p: Any) -> None:
+def _probability(op: str, p: float) -> None:
     if p < 0.0 or p > 1.0:
         raise ValueError(f"{op}: the probability must be between 0 and 1, got {p}.")
 
@@ -107,7 +111,9 @@ def _probability(op: str, p: Any) -> None:
 
 
 @composite(namespaces=NN, method=False)
-def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Any = None) -> Any:
+def dropout(
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None
+) -> Tensor:
     """In training, elements set to zero with chance p, and the others divided by `1 - p`.
 
     >>> _ = votive.manual_seed(0)
@@ -120,8 +126,8 @@ def dropout(input: Any, p: float = 0.5, training: bool = True, inplace: bool = F
 
 @composite(namespaces=NN, method=False)
 def alpha_dropout(
-    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, *, generator: Any = None
-) -> Any:
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False, *, generator: Generator | None = None
+) -> Tensor:
     """Dropout to the lower limit of selu instead of zero: mean 0 and variance 1 stay as they are.
 
     >>> _ = votive.manual_seed(0)
@@ -134,8 +140,8 @@ def alpha_dropout(
 
 @composite(namespaces=NN, method=False)
 def feature_alpha_dropout(
-    input: Any, p: float = 0.5, training: bool = False, inplace: bool = False, *, generator: Any = None
-) -> Any:
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False, *, generator: Generator | None = None
+) -> Tensor:
     """alpha_dropout of whole channels (dimension 1).
 
     >>> _ = votive.manual_seed(0)
@@ -148,7 +154,9 @@ def feature_alpha_dropout(
     return _apply(op, input, p, training, inplace, generator, feature=True, alpha=True)
 
 
-def _channels(op: str, input: Any, p: float, training: bool, inplace: bool, generator: Any, unbatched: int) -> Any:
+def _channels(
+    op: str, input: Tensor, p: float, training: bool, inplace: bool, generator: Generator | None, unbatched: int
+) -> Tensor:
     """Feature dropout, of one sample if the input has `unbatched` dimensions."""
     if input.ndim != unbatched:
         return _apply(op, input, p, training, inplace, generator, feature=True)
@@ -158,8 +166,8 @@ def _channels(op: str, input: Any, p: float, training: bool, inplace: bool, gene
 
 @composite(namespaces=NN, method=False)
 def dropout1d(
-    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Any = None
-) -> Any:
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None
+) -> Tensor:
     """Dropout of whole channels of (N, C, L) or (C, L).
 
     >>> _ = votive.manual_seed(0)
@@ -175,8 +183,8 @@ def dropout1d(
 
 @composite(namespaces=NN, method=False)
 def dropout2d(
-    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Any = None
-) -> Any:
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None
+) -> Tensor:
     """Dropout of whole channels of (N, C, H, W); three dimensions are read as (N, C, L).
 
     >>> _ = votive.manual_seed(0)
@@ -194,8 +202,8 @@ def dropout2d(
 
 @composite(namespaces=NN, method=False)
 def dropout3d(
-    input: Any, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Any = None
-) -> Any:
+    input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, *, generator: Generator | None = None
+) -> Tensor:
     """Dropout of whole channels of (N, C, D, H, W) or (C, D, H, W).
 
     >>> _ = votive.manual_seed(0)
@@ -216,15 +224,15 @@ def dropout3d(
 # --- the same as torch.dropout and torch.dropout_ -------------------------------------------------
 
 
-def _top_level(name: str, what: str, **kind: bool) -> None:
-    def plain(input: Any, p: float, train: bool) -> Any:
-        return _apply(name, input, p, train, False, **kind)
+def _top_level(name: str, what: str, *, feature: bool = False, alpha: bool = False) -> None:
+    def plain(input: Tensor, p: float, train: bool) -> Tensor:
+        return _apply(name, input, p, train, False, feature=feature, alpha=alpha)
 
-    def over(input: Any, p: float, train: bool) -> Any:
-        return _apply(name, input, p, train, True, **kind)
+    def over(input: Tensor, p: float, train: bool) -> Tensor:
+        return _apply(name, input, p, train, True, feature=feature, alpha=alpha)
 
-    for fn, form, told in ((plain, name, what), (over, f"{name}_", f"In-place form of `{name}`.")):
-        fn.__doc__ = f"""{told}
+    for fn, form, text in ((plain, name, what), (over, f"{name}_", f"In-place form of `{name}`.")):
+        fn.__doc__ = f"""{text}
 
         >>> votive.{form}(votive.ones(1, 2), 0.0, True)
         tensor([[1., 1.]])

@@ -11,12 +11,15 @@ import math
 from collections.abc import Sequence
 from functools import lru_cache
 from string import ascii_letters, ascii_lowercase, ascii_uppercase
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ShapeError, fail
 from ..core.layout import wrap_dim
 from .matmul import check_dtypes
 from .registry import F, composite
+
+if TYPE_CHECKING:
+    from .types import Tensor
 
 # Letters are labels; the dimensions that an ellipsis stands for have the negative labels -1 (the
 # last one), -2, ... so that ellipses of different lengths align at the right, as in broadcasting.
@@ -111,7 +114,7 @@ class _Term:
 
     __slots__ = ("labels", "value")
 
-    def __init__(self, value: Any, labels: Labels) -> None:
+    def __init__(self, value: Tensor, labels: Labels) -> None:
         self.value, self.labels = value, labels
 
     def size(self, label: Label) -> int:
@@ -130,18 +133,18 @@ class _Term:
         dims = [self.labels.index(x) for x in labels]
         return _Term(F.sum(self.value, dims), tuple(x for x in self.labels if x not in labels))
 
-    def order(self, labels: Sequence[Label]) -> Any:
+    def order(self, labels: Sequence[Label]) -> Tensor:
         """The value with its dimensions in another order."""
         dims = tuple(self.labels.index(x) for x in labels)
         return self.value if dims == tuple(range(len(dims))) else F.permute(self.value, dims)
 
-    def matrices(self, *groups: Sequence[Label]) -> Any:
+    def matrices(self, *groups: Sequence[Label]) -> Tensor:
         """The value with groups of dimensions in another order, each group made one dimension."""
         shape = tuple(math.prod(self.size(x) for x in group) for group in groups)
         return F.reshape(self.order([x for group in groups for x in group]), shape)
 
 
-def _diagonals(index: int, value: Any, labels: Labels) -> _Term:
+def _diagonals(index: int, value: Tensor, labels: Labels) -> _Term:
     """A label that an operand repeats means the diagonal of those dimensions."""
     term = _Term(value, labels)
     for label in dict.fromkeys(labels):
@@ -222,7 +225,7 @@ def _next_pair(terms: tuple[Labels, ...], output: Labels, sizes: tuple[tuple[Lab
 
 
 @composite(method=False, autocast={"cuda": "lower"})
-def einsum(*args: Any) -> Any:
+def einsum(*args: Any) -> Tensor:
     """Sum of products over named dimensions; a name that an operand repeats is a diagonal.
 
     >>> a = votive.tensor([[1, 2], [3, 4]])
@@ -257,7 +260,7 @@ def einsum(*args: Any) -> Any:
     return term.order(output)
 
 
-def _dim_lists(dims: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
+def _dim_lists(dims: Any, a: Tensor, b: Tensor) -> tuple[list[int], list[int]]:
     if hasattr(dims, "_spec"):
         dims = dims.tolist()
     if isinstance(dims, (list, tuple)):
@@ -281,7 +284,7 @@ def _dim_lists(dims: Any, a: Any, b: Any) -> tuple[list[int], list[int]]:
 
 
 @composite(method=False, out=True, autocast={"cuda": "widest"})
-def tensordot(a: Any, b: Any, dims: Any = 2) -> Any:
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     """Products summed over dimensions: the last `dims` of a with the first of b, or two lists.
 
     >>> votive.tensordot(votive.ones(2, 3), votive.ones(3, 4), dims=1).shape

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
@@ -11,6 +11,9 @@ from ..core.layout import Spec
 from .registry import F, composite, structured
 from .untracked import untracked
 from .vector_norm import RENORM_EPS
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 NN = ("nn.functional",)
 NO_ROW = -1  # a padding index that no row has
@@ -29,7 +32,7 @@ def _infer(weight: Spec, indices: Spec, padding_idx: int, scale_grad_by_freq: bo
     return weight.like((*indices.shape, weight.shape[1]))
 
 
-def _again(c: Any, h: Any) -> Any:
+def _again(c: Context, h: Tensor) -> Tensor:
     """What each copy gives to a row's gradient. Frequencies are left out, as in torch."""
     rows = F._embedding(h, c.indices, NO_ROW, False)
     if c.padding_idx < 0:
@@ -68,8 +71,8 @@ def warn_sparse(op: str) -> None:
 
 @composite(name="embedding", method=False)
 def torch_embedding(
-    weight: Any, indices: Any, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
-) -> Any:
+    weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False
+) -> Tensor:
     """The rows of `weight` that `indices` name; a negative `padding_idx` means that there is none.
 
     >>> votive.embedding(votive.tensor([[1.0], [2.0]]), votive.tensor([1, 0, 1]))
@@ -83,7 +86,7 @@ def torch_embedding(
 
 
 @composite(name="embedding_renorm_", method=False)
-def embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: float) -> Any:
+def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """Shrink, in place, the named rows whose norm is above `max_norm` to that norm.
 
     >>> table = votive.tensor([[3.0, 4.0], [6.0, 8.0]])
@@ -100,7 +103,7 @@ def embedding_renorm_(input: Any, indices: Any, max_norm: float, norm_type: floa
     return input.index_copy_(0, at, rows * scale.to(rows.dtype))
 
 
-def padding_row(op: str, padding_idx: int | None, weight: Any, kind: type[Exception]) -> int:
+def padding_row(op: str, padding_idx: int | None, weight: Tensor, kind: type[Exception]) -> int:
     """The padding index counted from the front."""
     if padding_idx is None:
         return NO_ROW
@@ -114,14 +117,14 @@ def padding_row(op: str, padding_idx: int | None, weight: Any, kind: type[Except
 
 @composite(namespaces=NN, method=False)
 def embedding(
-    input: Any,
-    weight: Any,
+    input: Tensor,
+    weight: Tensor,
     padding_idx: int | None = None,
     max_norm: float | None = None,
     norm_type: float = 2.0,
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
-) -> Any:
+) -> Tensor:
     """The rows of `weight` that `input` names.
 
     Row `padding_idx` receives no gradient. With `max_norm`, rows that are used and longer are first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
@@ -11,6 +11,9 @@ from .embedding import NO_ROW, check_indices, embedding_renorm_, padding_row, wa
 from .registry import F, composite, structured
 from .standardise import widened
 from .untracked import untracked
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 OP = "embedding_bag"
 
@@ -22,7 +25,7 @@ structured(
 )
 
 
-def _flattened(input: Any, offsets: Any, include_last_offset: bool) -> tuple[Any, Any, bool]:
+def _flattened(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> tuple[Any, Any, bool]:
     """Indices in one row, where each bag begins, and whether the last offset is only an end."""
     if input.ndim == 2:
         if offsets is not None:
@@ -38,7 +41,7 @@ def _flattened(input: Any, offsets: Any, include_last_offset: bool) -> tuple[Any
     return input, offsets, include_last_offset
 
 
-def _check_values(indices: Any, offsets: Any, rows: int) -> None:
+def _check_values(indices: Tensor, offsets: Tensor, rows: int) -> None:
     if indices.numel():
         low, high = int(indices.min()), int(indices.max())
         if low < 0 or high >= rows:
@@ -56,12 +59,12 @@ def _check_values(indices: Any, offsets: Any, rows: int) -> None:
             fail(RuntimeError, OP, f"offsets must not fall, but {b} follows {a}.")
 
 
-def _bag_of_each(offsets: Any, count: int) -> Any:
+def _bag_of_each(offsets: Tensor, count: int) -> Tensor:
     places = F.arange(count, dtype=dt.int64, device=offsets.device)
     return F.searchsorted(offsets.long().contiguous(), places, right=True) - 1
 
 
-def _largest(weight: Any, indices: Any, bags: Any, count: int, padding: int) -> Any:
+def _largest(weight: Tensor, indices: Tensor, bags: Tensor, count: int, padding: int) -> Tensor:
     if padding >= 0:
         kept = indices != padding
         indices, bags = indices[kept], bags[kept]
@@ -69,7 +72,7 @@ def _largest(weight: Any, indices: Any, bags: Any, count: int, padding: int) -> 
     return F.where(rows < 0, 0, F.gather(weight, 0, rows.clamp_min(0)))
 
 
-def _rows_of(g: Any, indices: Any, offsets: Any, mean: bool, padding: int) -> Any:
+def _rows_of(g: Tensor, indices: Tensor, offsets: Tensor, mean: bool, padding: int) -> Tensor:
     """What each used row receives of its bag's gradient, before its factor."""
     g, count = widened(g), g.shape[0]
     bags = _bag_of_each(offsets, indices.numel())
@@ -82,7 +85,7 @@ def _rows_of(g: Any, indices: Any, offsets: Any, mean: bool, padding: int) -> An
     return F.where(used.unsqueeze(-1), F.index_select(g, 0, bags), 0)
 
 
-def _grad_weight(c: Any, g: Any) -> Any:
+def _grad_weight(c: Context, g: Tensor) -> Tensor:
     rows = _rows_of(g, c.indices, c.offsets, c.mean, c.padding_idx)
     if c.factors is not None:
         rows = rows * widened(c.factors).unsqueeze(-1)
@@ -90,7 +93,7 @@ def _grad_weight(c: Any, g: Any) -> Any:
     return F._embedding_backward(rows, c.indices, height, c.padding_idx, c.scale_grad_by_freq)
 
 
-def _grad_factors(c: Any, g: Any) -> Any:
+def _grad_factors(c: Context, g: Tensor) -> Tensor:
     rows = _rows_of(g, c.indices, c.offsets, c.mean, c.padding_idx)
     return (rows * widened(F._embedding(c.weight, c.indices, NO_ROW, False))).sum(-1)
 
@@ -108,18 +111,18 @@ structured(
 
 @composite(namespaces=("nn.functional",), method=False)
 def embedding_bag(
-    input: Any,
-    weight: Any,
-    offsets: Any = None,
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
     max_norm: float | None = None,
     norm_type: float = 2,
     scale_grad_by_freq: bool = False,
     mode: str = "mean",
     sparse: bool = False,
-    per_sample_weights: Any = None,
+    per_sample_weights: Tensor | None = None,
     include_last_offset: bool = False,
     padding_idx: int | None = None,
-) -> Any:
+) -> Tensor:
     """The mean, sum or maximum of rows of `weight`, for each bag of indices.
 
     Bags are the rows of a 2-d input, or the parts of a 1-d input that begin at `offsets`. Indices

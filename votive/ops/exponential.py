@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..formula import Expr, apply, where
 from .registry import pointwise
+
+if TYPE_CHECKING:
+    from .types import Callable
 
 pointwise(
     "exp(Tensor input)",
@@ -116,7 +119,7 @@ pointwise(
 )
 
 
-def _by_factor(log: str, pole: int) -> Any:
+def _by_factor(log: str, pole: int) -> Callable[..., Any]:
     """The gradient of `a * log(b)` by a: zero where the product is pinned to zero."""
 
     def grad(g: Expr, a: Expr, b: Expr, y: Expr) -> Expr:

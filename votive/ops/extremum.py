@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DimError, fail
@@ -10,6 +10,9 @@ from ..core.layout import Spec, reduced_shape, wrap_dim, wrap_dims
 from .reduction import keep_dims, refuse, unreduce
 from .registry import F, Op, composite, structured
 from .results import named, results
+
+if TYPE_CHECKING:
+    from .types import Callable, Ints, Operand, Tensor
 
 
 def no_identity(op: str, x: Spec, dims: tuple[int, ...], everything: bool = False) -> None:
@@ -21,7 +24,7 @@ def no_identity(op: str, x: Spec, dims: tuple[int, ...], everything: bool = Fals
             fail(DimError, op, f"dim {d} of shape {x.shape} has size 0: nothing to choose.")
 
 
-def spread(g: Any, input: Any, out: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+def spread(g: Tensor, input: Tensor, out: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """A gradient shared evenly by all elements that equal the result."""
     result = keep_dims(out, dims, keepdim)
     # Where the result is NaN nothing equals it: then the NaN elements are the ones it came from.
@@ -31,7 +34,7 @@ def spread(g: Any, input: Any, out: Any, dims: tuple[int, ...], keepdim: bool) -
     return unreduce(g, input.shape, dims, keepdim) * share
 
 
-def place(g: Any, shape: tuple[int, ...], dim: int, keepdim: bool, index: Any) -> Any:
+def place(g: Tensor, shape: tuple[int, ...], dim: int, keepdim: bool, index: Tensor) -> Tensor:
     """A gradient put back where an index along `dim` says that its value came from."""
     if not shape:
         return g
@@ -42,8 +45,8 @@ def place(g: Any, shape: tuple[int, ...], dim: int, keepdim: bool, index: Any) -
     return F.scatter_add(zeros, dim, index, g)
 
 
-def _canon_extreme(op: str) -> Any:
-    def canon(x: Spec, dim: Any, keepdim: bool) -> tuple[Any, ...]:
+def _canon_extreme(op: str) -> Callable[..., Any]:
+    def canon(x: Spec, dim: Ints, keepdim: bool) -> tuple[Any, ...]:
         refuse(op, x, *dt.BAREBONES, kinds="c")
         dims = wrap_dims(op, dim, x.ndim)
         no_identity(op, x, dims, everything=not dim and dim != 0)
@@ -84,7 +87,7 @@ _AMIN = structured(
 
 
 @composite(out=True, out_exact_dtype=True)
-def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any:
+def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """The smallest and the largest value, over all dimensions or one.
 
     >>> votive.aminmax(votive.tensor([3, 1, 2]))
@@ -99,7 +102,7 @@ def aminmax(input: Any, *, dim: int | None = None, keepdim: bool = False) -> Any
     return results("aminmax", "min", "max")(*found)
 
 
-def _canon_pick(op: str) -> Any:
+def _canon_pick(op: str) -> Callable[..., Any]:
     def canon(x: Spec, dim: int, keepdim: bool) -> tuple[Any, ...]:
         refuse(op, x, *dt.BAREBONES, kinds="c")
         where = wrap_dim(op, dim, x.ndim, x.shape)
@@ -137,7 +140,7 @@ structured(
 _FOUND = {name: results(name, "values", "indices") for name in ("max", "min")}
 
 
-def _overloads(name: str, input: Any, dim: Any, keepdim: bool, other: Any) -> Any:
+def _overloads(name: str, input: Tensor, dim: Operand | None, keepdim: bool, other: Tensor | None) -> Any:
     """torch's three forms: of all elements, along a dim with indices, of two tensors."""
     if dim.__class__ is int and other is None:
         return named(_FOUND[name], getattr(F, f"_{name}_dim")(input, dim, keepdim))
@@ -157,7 +160,7 @@ def _overloads(name: str, input: Any, dim: Any, keepdim: bool, other: Any) -> An
 
 
 @composite(out=True)
-def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+def max(input: Tensor, dim: Operand | None = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
     """The largest element; with a dim also where it is; with a tensor the elementwise larger.
 
     >>> votive.max(votive.tensor([[1, 5], [7, 2]]), dim=1)
@@ -166,12 +169,12 @@ def max(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     indices=tensor([1, 0]))
     """
     if dim is None and other is None and not keepdim and input._spec.numel:
-        return Op.call(_AMAX, (input, (), False))
+        return Op.apply(_AMAX, (input, (), False))
     return _overloads("max", input, dim, keepdim, other)
 
 
 @composite(out=True)
-def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
+def min(input: Tensor, dim: Operand | None = None, keepdim: bool = False, *, other: Tensor | None = None) -> Any:
     """The smallest element; with a dim also where it is; with a tensor the elementwise smaller.
 
     >>> votive.min(votive.tensor([[1, 5], [7, 2]]), dim=1)
@@ -180,11 +183,11 @@ def min(input: Any, dim: Any = None, keepdim: bool = False, *, other: Any = None
     indices=tensor([0, 1]))
     """
     if dim is None and other is None and not keepdim and input._spec.numel:
-        return Op.call(_AMIN, (input, (), False))
+        return Op.apply(_AMIN, (input, (), False))
     return _overloads("min", input, dim, keepdim, other)
 
 
-def _canon_arg(op: str) -> Any:
+def _canon_arg(op: str) -> Callable[..., Any]:
     def canon(x: Spec, dim: int | None, keepdim: bool) -> tuple[Any, ...]:
         refuse(op, x, *dt.BAREBONES, kinds="bc")
         if dim is None:

@@ -5,13 +5,16 @@ Knows shapes, dtypes, scaling and gradients; the transforms themselves are kerne
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DimError, DtypeError, ShapeError, fail
 from ..core.layout import wrap_dim
 from .registry import F, composite, structured
 from .sizes import int_of
+
+if TYPE_CHECKING:
+    from .types import Tensor
 
 FFT = ("fft",)
 
@@ -74,7 +77,7 @@ def check_size(op: str, size: int) -> int:
     return size
 
 
-def transformable(op: str, input: Any, real: bool = False) -> Any:
+def transformable(op: str, input: Tensor, real: bool = False) -> Tensor:
     """The input in a type that has a transform: integers become the default float."""
     kind = input._spec.dtype
     if kind in dt.HALF or kind in dt.FLOAT8:
@@ -84,7 +87,7 @@ def transformable(op: str, input: Any, real: bool = False) -> Any:
     return input if kind.is_inexact else input.to(dt.get_default_dtype())
 
 
-def resized(x: Any, dim: int, size: int) -> Any:
+def resized(x: Tensor, dim: int, size: int) -> Tensor:
     """The input cut or filled up with zeros to `size` along one dimension."""
     have = x._spec.shape[dim]
     if size <= have:
@@ -92,7 +95,7 @@ def resized(x: Any, dim: int, size: int) -> Any:
     return F.constant_pad_nd(x, (0, 0) * (x.ndim - 1 - dim) + (0, size - have))
 
 
-def _place(op: str, input: Any, n: Any, dim: Any) -> tuple[int, int | None]:
+def _place(op: str, input: Tensor, n: int | None, dim: int) -> tuple[int, int | None]:
     """(dimension, size asked for) of a transform along one dimension."""
     if input.ndim == 0:
         fail(DimError, op, f"dim={dim} of a 0-d tensor does not exist; transforms need one.")
@@ -100,14 +103,14 @@ def _place(op: str, input: Any, n: Any, dim: Any) -> tuple[int, int | None]:
     return at, None if n is None else check_size(op, int_of(op, "n", n))
 
 
-def _complex(op: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) -> Any:
+def _complex(op: str, input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Tensor:
     x = transformable(op, input)
     at, n = _place(op, input, n, dim)
     size = check_size(op, x._spec.shape[at] if n is None else n)
     return F._fft_c2c(resized(x, at, size), (at,), power_of(op, norm, forward), forward)
 
 
-def _from_real(op: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) -> Any:
+def _from_real(op: str, input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Tensor:
     x = transformable(op, input, real=True)
     at, n = _place(op, input, n, dim)
     size = check_size(op, x._spec.shape[at] if n is None else n)
@@ -115,7 +118,7 @@ def _from_real(op: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) 
     return half if forward else F.conj(half)
 
 
-def _to_real(op: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) -> Any:
+def _to_real(op: str, input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Tensor:
     x = transformable(op, input)
     at, n = _place(op, input, n, dim)
     size = check_size(op, 2 * (x._spec.shape[at] - 1) if n is None else n)
@@ -125,7 +128,7 @@ def _to_real(op: str, input: Any, n: Any, dim: Any, norm: Any, forward: bool) ->
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def fft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
+def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform `X_k = sum_j x_j e^(-2 pi i j k / n)` along `dim`.
 
     The input is first cut or filled with zeros to length n. `norm` says where 1/n goes: "backward"
@@ -138,7 +141,7 @@ def fft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> An
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def ifft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
+def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `fft`: `x_j = 1/n sum_k X_k e^(2 pi i j k / n)` along `dim`.
 
     >>> votive.fft.ifft(votive.tensor([10 + 0j, -2 + 2j, -2 + 0j, -2 - 2j]))
@@ -148,7 +151,7 @@ def ifft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> A
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def rfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
+def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform of real numbers, without the half of it that follows by conjugation.
 
     >>> votive.fft.rfft(votive.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -158,7 +161,7 @@ def rfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> A
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def irfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
+def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `rfft`: real numbers from half a spectrum; n is needed if it is odd.
 
     >>> votive.fft.irfft(votive.tensor([10 + 0j, -2 + 2j, -2 + 0j]))
@@ -168,7 +171,7 @@ def irfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> 
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def hfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
+def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform, real, of a Hermitian signal of which only the first half is given.
 
     >>> votive.fft.hfft(votive.tensor([1 + 0j, 2 + 1j, 3 + 0j]))
@@ -178,7 +181,7 @@ def hfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> A
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def ihfft(input: Any, n: Any = None, dim: int = -1, norm: str | None = None) -> Any:
+def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `hfft`: the first half of a Hermitian signal from its real spectrum.
 
     >>> votive.fft.ihfft(votive.tensor([8.0, 0.0, 0.0, -4.0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core.errors import ShapeError, fail
 from ..core.layout import wrap_dim
@@ -10,8 +10,11 @@ from .fft import FFT, check_size, power_of, resized, transformable
 from .registry import F, composite
 from .sizes import ints
 
+if TYPE_CHECKING:
+    from .types import Ints, Tensor
 
-def _places(op: str, input: Any, s: Any, dim: Any) -> tuple[list[int], list[int | None]]:
+
+def _places(op: str, input: Tensor, s: Ints | None, dim: Ints | None) -> tuple[list[int], list[int | None]]:
     """Dimensions and the sizes asked for; -1 and None both mean the size that is there."""
     shape = input._spec.shape
     sizes = None if s is None else ints(op, "s", s)
@@ -23,7 +26,7 @@ def _places(op: str, input: Any, s: Any, dim: Any) -> tuple[list[int], list[int 
     else:
         dims = [wrap_dim(op, d, input.ndim, shape) for d in ints(op, "dim", dim)]
         if len(set(dims)) != len(dims):
-            fail(ShapeError, op, f"a dimension appears twice in dim={tuple(dim)}.")
+            fail(ShapeError, op, f"a dimension appears twice in dim={dim}.")
     if sizes is None:
         return dims, [None] * len(dims)
     if len(sizes) != len(dims):
@@ -31,14 +34,14 @@ def _places(op: str, input: Any, s: Any, dim: Any) -> tuple[list[int], list[int 
     return dims, [None if n == -1 else check_size(op, n) for n in sizes]
 
 
-def _fit(op: str, x: Any, dims: list[int], sizes: list[int | None]) -> Any:
+def _fit(op: str, x: Tensor, dims: list[int], sizes: list[int | None]) -> Tensor:
     """The input cut or filled with zeros along each dimension."""
     for d, n in zip(dims, sizes, strict=True):
         x = resized(x, d, check_size(op, x._spec.shape[d] if n is None else n))
     return x
 
 
-def _complex(op: str, input: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
+def _complex(op: str, input: Tensor, s: Ints | None, dim: Ints | None, norm: str | None, forward: bool) -> Tensor:
     dims, sizes = _places(op, input, s, dim)
     x = _fit(op, transformable(op, input), dims, sizes)
     return F._fft_c2c(x, dims, power_of(op, norm, forward), forward)
@@ -49,7 +52,7 @@ def _some(op: str, dims: list[int]) -> None:
         fail(RuntimeError, op, "must transform at least one dimension, got none.")
 
 
-def _from_real(op: str, input: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
+def _from_real(op: str, input: Tensor, s: Ints | None, dim: Ints | None, norm: str | None, forward: bool) -> Tensor:
     dims, sizes = _places(op, input, s, dim)
     _some(op, dims)
     x = _fit(op, transformable(op, input, real=True), dims, sizes)
@@ -57,7 +60,7 @@ def _from_real(op: str, input: Any, s: Any, dim: Any, norm: Any, forward: bool) 
     return half if forward else F.conj(half)
 
 
-def _to_real(op: str, input: Any, s: Any, dim: Any, norm: Any, forward: bool) -> Any:
+def _to_real(op: str, input: Tensor, s: Ints | None, dim: Ints | None, norm: str | None, forward: bool) -> Tensor:
     dims, sizes = _places(op, input, s, dim)
     _some(op, dims)
     x, last = transformable(op, input), sizes[-1]
@@ -68,7 +71,7 @@ def _to_real(op: str, input: Any, s: Any, dim: Any, norm: Any, forward: bool) ->
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+def fftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform over several dimensions, all of them by default.
 
     >>> votive.fft.fftn(votive.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -79,7 +82,7 @@ def fftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) ->
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+def ifftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """The inverse of `fftn`.
 
     >>> votive.fft.ifftn(votive.tensor([[10.0, -2.0], [-4.0, 0.0]]))
@@ -90,7 +93,7 @@ def ifftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+def rfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """`fftn` of real numbers, without the half along the last of `dim` that follows by conjugation.
 
     >>> votive.fft.rfftn(votive.ones(2, 4))
@@ -101,7 +104,7 @@ def rfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def irfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+def irfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """The inverse of `rfftn`: real numbers from half a spectrum.
 
     >>> votive.fft.irfftn(votive.fft.rfftn(votive.tensor([[1.0, 2.0], [3.0, 4.0]])))
@@ -112,7 +115,7 @@ def irfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) 
 
 
 @composite(namespaces=FFT, method=False, out=True)
-def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+def hfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """The transform, real, of a Hermitian signal given by half along the last of `dim`.
 
     >>> votive.fft.hfftn(votive.tensor([[1 + 0j, 2 + 0j], [3 + 0j, 4 + 0j]]))
@@ -123,7 +126,7 @@ def hfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -
 
 
 @composite(namespaces=FFT, method=False, out=True)
-def ihfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) -> Any:
+def ihfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """The inverse of `hfftn`: half of a Hermitian signal from its real spectrum.
 
     >>> votive.fft.ihfftn(votive.tensor([[10.0, -2.0], [-4.0, 0.0]])).real
@@ -134,7 +137,7 @@ def ihfftn(input: Any, s: Any = None, dim: Any = None, norm: str | None = None) 
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def fft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
+def fft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """The discrete Fourier transform over two dimensions, the last two by default.
 
     >>> votive.fft.fft2(votive.tensor([[1.0, 2.0], [3.0, 4.0]]))
@@ -145,7 +148,7 @@ def fft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def ifft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
+def ifft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of `fft2`.
 
     >>> votive.fft.ifft2(votive.tensor([[10.0, -2.0], [-4.0, 0.0]]))
@@ -156,7 +159,7 @@ def ifft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = Non
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def rfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
+def rfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """`fft2` of real numbers, without the half that follows by conjugation.
 
     >>> votive.fft.rfft2(votive.ones(2, 4))
@@ -167,7 +170,7 @@ def rfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = Non
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
-def irfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
+def irfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of `rfft2`: real numbers from half a spectrum.
 
     >>> votive.fft.irfft2(votive.fft.rfft2(votive.tensor([[1.0, 2.0], [3.0, 4.0]])))
@@ -178,7 +181,7 @@ def irfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = No
 
 
 @composite(namespaces=FFT, method=False, out=True)
-def hfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
+def hfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """The transform, real, of a Hermitian signal given by half along the last dimension.
 
     >>> votive.fft.hfft2(votive.tensor([[1 + 0j, 2 + 0j], [3 + 0j, 4 + 0j]]))
@@ -189,7 +192,7 @@ def hfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = Non
 
 
 @composite(namespaces=FFT, method=False, out=True)
-def ihfft2(input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None) -> Any:
+def ihfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of `hfft2`: half of a Hermitian signal from its real spectrum.
 
     >>> votive.fft.ihfft2(votive.tensor([[10.0, -2.0], [-4.0, 0.0]])).real

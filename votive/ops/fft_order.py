@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core.errors import DtypeError, fail
 from ..core.layout import wrap_dim
@@ -13,10 +13,7 @@ from .registry import F, composite
 from .sizes import int_of, ints
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from ..tensor import Tensor
-    from .options import TensorOptions
+    from .types import Ints, Tensor, TensorOptions, Unpack
 
 
 def _frequencies(op: str, n: int, d: float, half: bool, out: Tensor | None, given: TensorOptions) -> Tensor:
@@ -38,7 +35,7 @@ def _frequencies(op: str, n: int, d: float, half: bool, out: Tensor | None, give
 
 @composite(namespaces=FFT, method=False)
 @tensor_options()
-def fftfreq(n: int, d: float = 1.0, *, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
+def fftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, **given: Unpack[TensorOptions]) -> Tensor:
     """The frequency of each entry of `fft`, in cycles per unit, for samples `d` apart.
 
     >>> votive.fft.fftfreq(5)
@@ -49,7 +46,7 @@ def fftfreq(n: int, d: float = 1.0, *, out: Any = None, **given: Unpack[TensorOp
 
 @composite(namespaces=FFT, method=False)
 @tensor_options()
-def rfftfreq(n: int, d: float = 1.0, *, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
+def rfftfreq(n: int, d: float = 1.0, *, out: Tensor | None = None, **given: Unpack[TensorOptions]) -> Tensor:
     """The frequency of each entry of `rfft`, in cycles per unit, for samples `d` apart.
 
     >>> votive.fft.rfftfreq(4)
@@ -58,7 +55,7 @@ def rfftfreq(n: int, d: float = 1.0, *, out: Any = None, **given: Unpack[TensorO
     return _frequencies("fft.rfftfreq", n, d, True, out, given)
 
 
-def _rolled(op: str, input: Any, dim: Any, round_up: int) -> Any:
+def _rolled(op: str, input: Tensor, dim: Ints | None, round_up: int) -> Tensor:
     shape = input._spec.shape
     given = range(input.ndim) if dim is None else ints(op, "dim", dim)
     dims = [wrap_dim(op, d, input.ndim, shape) for d in given]
@@ -66,7 +63,7 @@ def _rolled(op: str, input: Any, dim: Any, round_up: int) -> Any:
 
 
 @composite(namespaces=FFT, method=False)
-def fftshift(input: Any, dim: Any = None) -> Any:
+def fftshift(input: Tensor, dim: Ints | None = None) -> Tensor:
     """A spectrum with its zero frequency moved to the middle along `dim`, by default all.
 
     >>> votive.fft.fftshift(votive.tensor([0, 1, 2, -2, -1]))
@@ -76,7 +73,7 @@ def fftshift(input: Any, dim: Any = None) -> Any:
 
 
 @composite(namespaces=FFT, method=False)
-def ifftshift(input: Any, dim: Any = None) -> Any:
+def ifftshift(input: Tensor, dim: Ints | None = None) -> Tensor:
     """The inverse of `fftshift`.
 
     >>> votive.fft.ifftshift(votive.tensor([-2, -1, 0, 1, 2]))

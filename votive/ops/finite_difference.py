@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import wrap_dim
 from .options import number
 from .registry import F, composite
+from .schema import is_tensor
 from .sizes import int_of, ints
+
+if TYPE_CHECKING:
+    from .types import Ints, Number, Operand, Tensor
 
 _OP = "gradient"
 
 
-def _dims(input: Any, dim: Any) -> list[int]:
+def _dims(input: Tensor, dim: Ints | None) -> list[int]:
     if dim is None:
         return list(range(input.ndim))
     dims = [wrap_dim(_OP, d, input.ndim, input._spec.shape) for d in ints(_OP, "dim", dim)]
@@ -38,11 +42,11 @@ def _spacings(spacing: Any, count: int) -> list[Any]:
     return list(spacing) if coordinates else [number(_OP, "spacing", s) for s in spacing]
 
 
-def _cut(t: Any, dim: int, start: int, end: int) -> Any:
+def _cut(t: Tensor, dim: int, start: int, end: int) -> Tensor:
     return F._slice(t, dim, start, end, 1)
 
 
-def _even(x: Any, dim: int, n: int, step: Any, edge_order: int) -> list[Any]:
+def _even(x: Tensor, dim: int, n: int, step: Number, edge_order: int) -> list[Any]:
     """Derivatives at the first, the inner and the last points, samples being `step` apart."""
     inner = (_cut(x, dim, 2, n) - _cut(x, dim, 0, n - 2)) / (2 * step)
     if edge_order == 1:
@@ -56,7 +60,7 @@ def _even(x: Any, dim: int, n: int, step: Any, edge_order: int) -> list[Any]:
     return [first / step, inner, last / step]
 
 
-def _uneven(x: Any, dim: int, n: int, at: Any, edge_order: int) -> list[Any]:
+def _uneven(x: Tensor, dim: int, n: int, at: Tensor, edge_order: int) -> list[Any]:
     """The same for samples at given coordinates."""
     if at.shape[0] != n:
         fail(ShapeError, _OP, f"dim {dim} has {n} points, got {at.shape[0]} coordinates.")
@@ -73,7 +77,7 @@ def _uneven(x: Any, dim: int, n: int, at: Any, edge_order: int) -> list[Any]:
         last = (_cut(x, dim, n - 1, n) - _cut(x, dim, n - 2, n - 1)) / _cut(step, dim, n - 2, n - 1)
         return [first, inner, last]
 
-    def outer(points: tuple[int, int, int], steps: tuple[int, int]) -> Any:
+    def outer(points: tuple[int, int, int], steps: tuple[int, int]) -> Tensor:
         """The same parabola's derivative at the outermost of three points."""
         a, b, c = (_cut(x, dim, i, i + 1) for i in points)
         p, q = (_cut(step, dim, i, i + 1) for i in steps)
@@ -83,16 +87,17 @@ def _uneven(x: Any, dim: int, n: int, at: Any, edge_order: int) -> list[Any]:
     return [outer((0, 1, 2), (0, 1)), inner, -last]
 
 
-def _along(x: Any, dim: int, spacing: Any, edge_order: int) -> Any:
+def _along(x: Tensor, dim: int, spacing: Operand, edge_order: int) -> Tensor:
     n = x._spec.shape[dim]
     if n < edge_order + 1:
         fail(RuntimeError, _OP, f"dim {dim} has {n} points; edge_order needs {edge_order + 1}.")
-    rule = _uneven if hasattr(spacing, "_spec") else _even
-    return F.cat(rule(x, dim, n, spacing, edge_order), dim)
+    if is_tensor(spacing):
+        return F.cat(_uneven(x, dim, n, spacing, edge_order), dim)
+    return F.cat(_even(x, dim, n, spacing, edge_order), dim)
 
 
 @composite(method=False)
-def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
+def gradient(input: Tensor, *, spacing: Any = 1, dim: Ints | None = None, edge_order: int = 1) -> tuple[Tensor, ...]:
     """The derivative of sampled values along each dimension, by central differences.
 
     `spacing` is the distance of samples, or per dimension a distance or a vector of coordinates.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, UnsupportedError, fail
@@ -11,6 +11,9 @@ from ..core.promotion import result_type_of
 from ..formula import where
 from .registry import F, composite, pointwise, structured
 from .results import results
+
+if TYPE_CHECKING:
+    from .types import Tensor
 
 pointwise(
     "copysign(Tensor input, Operand other)",
@@ -72,7 +75,7 @@ structured(
 
 
 @composite(out=True)
-def frexp(input: Any) -> Any:
+def frexp(input: Tensor) -> Any:
     """Mantissa in 0.5..1 and exponent with `input = mantissa * 2^exponent`.
 
     >>> votive.frexp(votive.tensor([8.0])).exponent

@@ -6,17 +6,20 @@ Knows shapes and gradients, not how windows are read. Convolution and pooling sh
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import Shape, Spec, channels_last_strides, is_channels_last
 from .registry import F, composite, structured
 from .sizes import ints
 
+if TYPE_CHECKING:
+    from .types import Ints, Sequence, Tensor
+
 NN = ("nn.functional",)
 
 
-def per_dim(op: str, name: str, value: Any, n: int) -> Shape:
+def per_dim(op: str, name: str, value: Ints, n: int) -> Shape:
     """One integer for each of n dimensions; a single one serves all."""
     given = ints(op, name, value)
     if len(given) == 1:
@@ -57,7 +60,7 @@ def like_input(x: Spec, shape: Shape, *others: Spec) -> Spec:
     return x.like(shape)
 
 
-def batched(op: str, x: Any, n: int) -> tuple[Any, bool]:
+def batched(op: str, x: Tensor, n: int) -> tuple[Any, bool]:
     """`x` with a batch dimension before the channels, and whether one had to be added."""
     if x.ndim not in (n + 1, n + 2):
         fail(
@@ -105,7 +108,7 @@ def _pairs(op: str, **given: Any) -> tuple[Shape, ...]:
 
 
 @composite(namespaces=NN, method=False)
-def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def unfold(input: Tensor, kernel_size: Ints, dilation: Ints = 1, padding: Ints = 0, stride: Ints = 1) -> Tensor:
     """Windows of a batch of images as columns: (N, C, H, W) becomes (N, C * kernel, windows).
 
     >>> votive.nn.functional.unfold(votive.arange(4.0).view(1, 1, 2, 2), (1, 2))
@@ -124,7 +127,14 @@ def unfold(input: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, st
 
 
 @composite(namespaces=NN, method=False)
-def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Any:
+def fold(
+    input: Tensor,
+    output_size: Sequence[int],
+    kernel_size: Ints,
+    dilation: Ints = 1,
+    padding: Ints = 0,
+    stride: Ints = 1,
+) -> Tensor:
     """Columns of windows added up to images: (N, C * kernel, windows) becomes (N, C, *output_size).
 
     >>> votive.nn.functional.fold(votive.ones(1, 2, 2), (1, 3), (1, 2))
@@ -151,7 +161,7 @@ def fold(input: Any, output_size: Any, kernel_size: Any, dilation: Any = 1, padd
     return y.squeeze(0) if alone else y
 
 
-def check_one_dtype(op: str, x: Any, **others: Any) -> None:
+def check_one_dtype(op: str, x: Tensor, **others: Any) -> None:
     """Raise unless all tensors have the dtype of the first."""
     for name, t in others.items():
         if t is not None and t.dtype is not x.dtype:

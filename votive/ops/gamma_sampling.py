@@ -7,7 +7,7 @@ Gradients", eq. 6. As in torch, the second derivative is not there.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.cpu.reference.sampling import counters
 from ..core import dtype as dt
@@ -15,6 +15,9 @@ from ..core.errors import ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from .random import _reserve as reserve
 from .registry import F, composite, structured
+
+if TYPE_CHECKING:
+    from .types import Context, Generator, Tensor
 
 
 def _infer(op: str, alpha: Spec) -> Spec:
@@ -38,7 +41,7 @@ structured(
 )
 
 
-def _grad_dirichlet(c: Any, g: Any) -> Any:
+def _grad_dirichlet(c: Context, g: Tensor) -> Any:
     # Coordinate i alone is a beta number; what it gains the others lose in proportion.
     x = c.out
     slope = F._dirichlet_grad(x, c.alpha, F.sum(c.alpha, -1, True))
@@ -61,7 +64,7 @@ structured(
 
 
 @composite
-def _standard_gamma(input: Any, generator: Any = None) -> Any:
+def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Any:
     """Gamma numbers with the shapes that stand in `input` and rate 1; differentiable by them."""
     _infer("_standard_gamma", input._spec)
     n = counters("gamma", input.numel())
@@ -69,7 +72,7 @@ def _standard_gamma(input: Any, generator: Any = None) -> Any:
 
 
 @composite
-def _sample_dirichlet(input: Any, generator: Any = None) -> Any:
+def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Any:
     """Points of the simplex with the concentrations of the last dimension; differentiable."""
     _infer("_sample_dirichlet", input._spec)
     if input.ndim == 0:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import Spec, broadcast_shapes, wrap_dim
 from .autocast_policy import FLOAT32
 from .matmul import check_dtypes, conjugate
 from .registry import F, composite, structured
+
+if TYPE_CHECKING:
+    from .types import Tensor
 
 
 def _infer_cross(a: Spec, b: Spec, dim: int) -> Spec:
@@ -36,7 +39,7 @@ structured(
 
 
 @composite(name="cross", namespaces=("linalg",), method=False, out=True)
-def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
+def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Cross products of the 3-vectors along `dim`.
 
     >>> votive.linalg.cross(votive.tensor([1, 0, 0]), votive.tensor([0, 1, 0]))
@@ -46,7 +49,7 @@ def linalg_cross(input: Any, other: Any, *, dim: int = -1) -> Any:
 
 
 @composite(out=True, autocast={"cuda": "widest"})
-def cross(input: Any, other: Any, dim: int | None = None) -> Any:
+def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Cross products of the 3-vectors along `dim`, or along the first dimension of size 3.
 
     >>> votive.cross(votive.tensor([1, 0, 0]), votive.tensor([0, 1, 0]))
@@ -75,7 +78,7 @@ def _infer_cdist(x1: Spec, x2: Spec, p: float, product: bool) -> Spec:
     return x1.like((*batch, x1.shape[-2], x2.shape[-2]))
 
 
-def _cdist_gradient(g: Any, x1: Any, x2: Any, dist: Any, p: float, product: bool) -> Any:
+def _cdist_gradient(g: Tensor, x1: Tensor, x2: Tensor, dist: Tensor, p: float, product: bool) -> Tensor:
     """The gradient by x1. Where two points coincide it is zero, the middle of all subgradients."""
     if p == 0:
         return F.zeros_like(x1)
@@ -100,7 +103,7 @@ def _cdist_gradient(g: Any, x1: Any, x2: Any, dist: Any, p: float, product: bool
     return (sign * weight).sum(-2)
 
 
-def _swap(x: Any) -> Any:
+def _swap(x: Tensor) -> Tensor:
     return F.transpose(x, -2, -1)
 
 
@@ -124,7 +127,7 @@ _MANY = 25
 
 
 @composite(method=False, autocast=FLOAT32)
-def cdist(x1: Any, x2: Any, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Any:
+def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str = "use_mm_for_euclid_dist_if_necessary") -> Tensor:
     """The p-norm distance of every row of x1 to every row of x2, `(sum |x1 - x2|**p)**(1/p)`.
 
     >>> votive.cdist(votive.tensor([[0.0, 0.0]]), votive.tensor([[3.0, 4.0], [0.0, 1.0]]))

@@ -5,7 +5,7 @@ Knows shapes and gradients, not how they run.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, UnsupportedError, fail
@@ -14,8 +14,11 @@ from ..core.mode import mode as modes
 from .fold import NN
 from .registry import F, composite, structured
 
+if TYPE_CHECKING:
+    from .types import Context, Sequence, Tensor
 
-def _grad_sample(c: Any, g: Any) -> tuple[Any, Any]:
+
+def _grad_sample(c: Context, g: Tensor) -> tuple[Any, Any]:
     if modes.grad:
         return F._grid_sample_backward_composite(g, c.input, c.grid, c.mode, c.padding, c.align)
     return F._grid_sample_backward(
@@ -43,7 +46,7 @@ structured(
 )
 
 
-def _check(op: str, x: Any, grid: Any, mode: str) -> None:
+def _check(op: str, x: Tensor, grid: Tensor, mode: str) -> None:
     if not x.dtype.is_floating_point or x.dtype in dt.FLOAT8:
         fail(UnsupportedError, op, f"not implemented for {x.dtype}; it takes floats.")
     if grid.dtype is not x.dtype:
@@ -65,8 +68,8 @@ def _check(op: str, x: Any, grid: Any, mode: str) -> None:
 
 @composite(namespaces=NN, method=False, autocast={"cpu": "float32", "cuda": "widest"})
 def grid_sample(
-    input: Any, grid: Any, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
-) -> Any:
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Tensor:
     """Values of `input` (N, C, H, W) at the positions of `grid` (N, H', W', 2); or in 3-d.
 
     A position (x, y) is (-1, -1) at the upper left corner and (1, 1) at the lower right one. Modes:
@@ -85,11 +88,11 @@ def grid_sample(
     return F._grid_sample(input, grid, mode, padding_mode, bool(align_corners))
 
 
-def _dims(size: Any) -> int:
+def _dims(size: Sequence[int]) -> int:
     return len(size) - 2
 
 
-def _infer_grid(theta: Spec, size: Any, align: bool) -> Spec:
+def _infer_grid(theta: Spec, size: Sequence[int], align: bool) -> Spec:
     return theta.like((size[0], *size[2:], _dims(size)))
 
 
@@ -109,7 +112,7 @@ structured(
 
 
 @composite(namespaces=NN, method=False)
-def affine_grid(theta: Any, size: Any, align_corners: bool | None = None) -> Any:
+def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """The grid that samples an output of `size` (N, C, H, W) through affine maps `theta` (N, 2, 3).
 
     >>> theta = votive.tensor([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.5]]])

@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..formula import Expr, apply, derivative, where
 from .registry import F, composite, pointwise
 from .standardise import widened
+
+if TYPE_CHECKING:
+    from .types import Tensor
 
 
 def _clip(x: Expr, size: int) -> Expr:
@@ -52,7 +55,7 @@ pointwise(
 )
 
 
-def _cubic(distance: Any, near: bool) -> Any:
+def _cubic(distance: Tensor, near: bool) -> Tensor:
     """Keys' kernel with a = -3/4 for distances of 0..1 or 1..2; see `interpolate`."""
     a, d = -0.75, distance
     if near:
@@ -60,7 +63,7 @@ def _cubic(distance: Any, near: bool) -> Any:
     return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
 
 
-def _cubic_slope(distance: Any, near: bool) -> Any:
+def _cubic_slope(distance: Tensor, near: bool) -> Tensor:
     """The derivative of `_cubic`."""
     a, d = -0.75, distance
     if near:
@@ -68,7 +71,7 @@ def _cubic_slope(distance: Any, near: bool) -> Any:
     return (3 * a * d - 10 * a) * d + 8 * a
 
 
-def _position(x: Any, size: int, align: bool) -> Any:
+def _position(x: Tensor, size: int, align: bool) -> Tensor:
     """-1..1 as positions of elements: the ends are the outer centres (align) or the outer edges."""
     x = x + 1
     if align:
@@ -77,7 +80,7 @@ def _position(x: Any, size: int, align: bool) -> Any:
     return F._to_dtype(F._to_dtype(x, dt.float64) * (size / 2) - 0.5, x.dtype)
 
 
-def _taps(position: Any, mode: str) -> list[tuple[Any, Any, Any]]:
+def _taps(position: Tensor, mode: str) -> list[tuple[Any, Any, Any]]:
     """(element, weight, its derivative) along one dimension; a weight of None is 1."""
     if mode == "nearest":
         return [(F.round(position.detach()), None, None)]
@@ -92,7 +95,7 @@ def _taps(position: Any, mode: str) -> list[tuple[Any, Any, Any]]:
     ]
 
 
-def _along(coordinate: Any, size: int, mode: str, padding: str, align: bool) -> list[tuple[Any, Any, Any, Any]]:
+def _along(coordinate: Tensor, size: int, mode: str, padding: str, align: bool) -> list[tuple[Any, Any, Any, Any]]:
     """(element, whether it exists, weight, its derivative by the coordinate) of each tap along one
     dimension.
     """
@@ -111,7 +114,7 @@ def _along(coordinate: Any, size: int, mode: str, padding: str, align: bool) -> 
     return found
 
 
-def _corners(x: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
+def _corners(x: Tensor, grid: Tensor, mode: str, padding: str, align: bool) -> Any:
     """For each combination of taps: the flat index of its element (N, C, places), whether it exists
     (N, 1, *places), and its taps.
     """
@@ -128,14 +131,14 @@ def _corners(x: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
         yield index, inside.unsqueeze(1) if padding == "zeros" else None, corner
 
 
-def _weight(corner: Any, without: int | None = None) -> Any:
+def _weight(corner: Any, without: int | None = None) -> Tensor:
     """The product of a corner's weights; of the dimension `without`, the derivative counts."""
     parts = [by if d == without else w for d, (_, _, w, by) in enumerate(corner)]
     return math.prod(parts[1:], start=parts[0]).unsqueeze(1)
 
 
 @composite(name="_grid_sample_composite")
-def grid_sample_composite(input: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
+def grid_sample_composite(input: Tensor, grid: Tensor, mode: str, padding: str, align: bool) -> Tensor:
     """grid_sample from single operators: what the kernels must agree with."""
     x, at = widened(input), widened(grid)
     flat, total = F.flatten(x, 2), None
@@ -150,7 +153,7 @@ def grid_sample_composite(input: Any, grid: Any, mode: str, padding: str, align:
 
 @composite(name="_grid_sample_backward_composite")
 def grid_sample_backward_composite(
-    grad: Any, input: Any, grid: Any, mode: str, padding: str, align: bool
+    grad: Tensor, input: Tensor, grid: Tensor, mode: str, padding: str, align: bool
 ) -> tuple[Any, Any]:
     """The gradients of grid_sample from single operators, so that they have gradients too."""
     g, x, at = widened(grad), widened(input), widened(grid)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DimError, ShapeError, fail
@@ -22,14 +22,17 @@ from .standardise import (
     widened,
 )
 
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
-def _infer_group(x: Spec, weight: Any, bias: Any, groups: int, eps: float) -> tuple[Spec, ...]:
+
+def _infer_group(x: Spec, weight: Spec | None, bias: Spec | None, groups: int, eps: float) -> tuple[Spec, ...]:
     check_parameters("group_norm", x, weight=weight, bias=bias)
     one = x.like((x.shape[0], groups), dtype=dt.compute_type(x.dtype))
     return x.like(x.shape), one, one
 
 
-def _grad_group(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
+def _grad_group(c: Context, g: Tensor, *_: Any) -> tuple[Any, ...]:
     if mode.grad:
         return F._group_norm_backward_composite(g, c.input, c.weight, c.groups, c.eps)
     wants = c.needs("weight") or c.needs("bias")
@@ -57,14 +60,14 @@ structured(
 )
 
 
-def _grouped(x: Any, groups: int) -> Any:
+def _grouped(x: Tensor, groups: int) -> Tensor:
     """(N, groups, everything else)."""
     n, *rest = x.shape
     return x.reshape(n, groups, math.prod(rest) // groups)
 
 
 @composite(name="_group_norm_composite")
-def group_norm_composite(input: Any, weight: Any, bias: Any, groups: int, eps: float) -> Any:
+def group_norm_composite(input: Tensor, weight: Tensor, bias: Tensor | None, groups: int, eps: float) -> Tensor:
     """group_norm from single operators: what the fused kernel must agree with."""
     x, _ = standardise(_grouped(widened(input), groups), (2,), eps)
     weight, bias = (per_channel(p, input.ndim) for p in (weight, bias))
@@ -72,7 +75,9 @@ def group_norm_composite(input: Any, weight: Any, bias: Any, groups: int, eps: f
 
 
 @composite(name="_group_norm_backward_composite")
-def group_norm_backward_composite(grad: Any, input: Any, weight: Any, groups: int, eps: float) -> tuple[Any, Any, Any]:
+def group_norm_backward_composite(
+    grad: Tensor, input: Tensor, weight: Tensor, groups: int, eps: float
+) -> tuple[Any, Any, Any]:
     """The gradients of group_norm from single operators, so that they have gradients too."""
     x, rstd = standardise(_grouped(widened(input), groups), (2,), eps)
     g = widened(grad)
@@ -82,7 +87,7 @@ def group_norm_backward_composite(grad: Any, input: Any, weight: Any, groups: in
     return by_input, (g * x.reshape(input.shape)).sum(rest), g.sum(rest)
 
 
-def _group_norm(input: Any, num_groups: int, weight: Any, bias: Any, eps: float) -> Any:
+def _group_norm(input: Tensor, num_groups: int, weight: Tensor | None, bias: Tensor | None, eps: float) -> Tensor:
     op, shape = "group_norm", tuple(input.shape)
     if num_groups < 1:
         fail(RuntimeError, op, f"num_groups must be positive, got {num_groups}.")
@@ -92,13 +97,15 @@ def _group_norm(input: Any, num_groups: int, weight: Any, bias: Any, eps: float)
     return F._group_norm(input, weight, bias, num_groups, eps)[0]
 
 
-def _check_rank(input: Any, kind: type[Exception]) -> None:
+def _check_rank(input: Tensor, kind: type[Exception]) -> None:
     if input.ndim < 2:
         fail(kind, "group_norm", f"takes (N, C, ...), got shape {tuple(input.shape)}.")
 
 
 @composite(namespaces=NN, method=False, autocast={"cuda": "float32"})
-def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def group_norm(
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     """Each sample's channels (dimension 1) normalised in `num_groups` groups.
 
     >>> x = votive.tensor([[1.0, 3.0, 10.0, 30.0]])
@@ -118,8 +125,13 @@ def group_norm(input: Any, num_groups: int, weight: Any = None, bias: Any = None
 
 @composite(name="group_norm", method=False, autocast={"cuda": "float32"})
 def torch_group_norm(
-    input: Any, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5, cudnn_enabled: bool = True
-) -> Any:
+    input: Tensor,
+    num_groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    cudnn_enabled: bool = True,
+) -> Tensor:
     """Each sample's channels (dimension 1) normalised in `num_groups` groups.
 
     >>> votive.group_norm(votive.tensor([[1.0, 3.0, 10.0, 30.0]]), 2)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Shape, Spec, broadcast_shapes, wrap_dim
 from .registry import F, composite, structured
+
+if TYPE_CHECKING:
+    from .types import Number, Tensor
 
 
 def check_index(op: str, index: Spec, kind: type[Exception] = DtypeError) -> None:
@@ -33,12 +36,12 @@ def filled(shape: Shape) -> Shape:
     return shape or (1,)
 
 
-def blank(shape: Shape, like: Any) -> Any:
+def blank(shape: Shape, like: Tensor) -> Tensor:
     """Zeros into which a gradient is collected."""
     return F.zeros(shape, dtype=like._spec.dtype, device=like._spec.device)
 
 
-def _canon_gather(x: Spec, dim: int, *rest: Any) -> tuple[Any, ...]:
+def _canon_gather(x: Spec, dim: int, *rest: Spec | Number) -> tuple[Any, ...]:
     return (x, wrap_dim("gather", dim, x.ndim, x.shape), *rest)
 
 
@@ -77,7 +80,7 @@ structured(
 
 
 @composite(out=True)
-def take_along_dim(input: Any, indices: Any, dim: int | None = None) -> Any:
+def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Values picked along `dim`, other dimensions broadcast; over the flat tensor without `dim`.
 
     >>> x = votive.tensor([[30, 10, 20]])
@@ -162,12 +165,12 @@ def _without(shape: Shape, dim: int) -> Shape:
     return shape[:dim] + shape[dim + 1 :]
 
 
-def _infer_index_add(x: Spec, dim: int, index: Spec, source: Spec, alpha: Any) -> Spec:
+def _infer_index_add(x: Spec, dim: int, index: Spec, source: Spec, alpha: int) -> Spec:
     _check_slices("index_add", x, dim, index, source)
     return x.like(x.shape)
 
 
-def _scaled(g: Any, alpha: Any) -> Any:
+def _scaled(g: Tensor, alpha: int) -> Tensor:
     return g if alpha == 1 else g * alpha.conjugate()
 
 
@@ -210,7 +213,7 @@ def _infer_index_copy(x: Spec, dim: int, index: Spec, source: Spec) -> Spec:
     return x.like(x.shape)
 
 
-def _picked(g: Any, dim: int, index: Any, shape: Shape) -> Any:
+def _picked(g: Tensor, dim: int, index: Tensor, shape: Shape) -> Tensor:
     """The slices of `g` that were written from a source of `shape`."""
     if g.ndim == 0:
         return F.expand(g, shape)
@@ -236,7 +239,7 @@ structured(
 )
 
 
-def _infer_index_fill(x: Spec, dim: int, index: Spec, value: Any) -> Spec:
+def _infer_index_fill(x: Spec, dim: int, index: Spec, value: Spec | Number) -> Spec:
     op = "index_fill"
     check_long(op, index, IndexError)
     if index.ndim > 1:
@@ -248,7 +251,7 @@ def _infer_index_fill(x: Spec, dim: int, index: Spec, value: Any) -> Spec:
     return x.like(x.shape)
 
 
-def _filled_sum(g: Any, dim: int, index: Any) -> Any:
+def _filled_sum(g: Tensor, dim: int, index: Tensor) -> Tensor:
     """The sum over slices that were filled; one that is named twice was filled once."""
     size = filled(g._spec.shape)[dim]
     return F.index_select(g, dim, F.unique(F.where(index < 0, index + size, index))).sum()
@@ -273,7 +276,9 @@ structured(
 
 
 @composite(inplace=True, out=True)
-def index_reduce(input: Any, dim: int, index: Any, source: Any, reduce: str, *, include_self: bool = True) -> Any:
+def index_reduce(
+    input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """Combine slices of `source` into those along `dim` that `index` names.
 
     `reduce` is "prod", "mean", "amax" or "amin"; without `include_self` old values do not count.

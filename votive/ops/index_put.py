@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DimError, DtypeError, ShapeError, fail, received
@@ -11,10 +11,13 @@ from ..core.layout import Shape, Spec, broadcast_shapes
 from .index import blank
 from .registry import OPS, F, Op, composite, structured
 
+if TYPE_CHECKING:
+    from .types import Sequence, Tensor
+
 _INDEX_TYPES = (dt.int64, dt.int32, dt.bool_, dt.uint8)
 
 
-def as_tensor_index(part: Any) -> Any:
+def as_tensor_index(part: Tensor) -> Tensor:
     """A tensor that may stand in an index; uint8 is an old name for a mask."""
     if part.dtype.category > dt.INT or (part.ndim and part.dtype not in _INDEX_TYPES):
         fail(IndexError, "indexing", f"tensors used as indices must be int64, int32 or bool tensors, got {part.dtype}.")
@@ -28,7 +31,7 @@ def is_mask(part: Any) -> bool:
     return hasattr(part, "_spec") and part.dtype is dt.bool_
 
 
-def check_mask(mask: Any, shape: Shape, d: int) -> None:
+def check_mask(mask: Tensor, shape: Shape, d: int) -> None:
     for k, n in enumerate(mask.shape):
         if n != shape[d + k]:
             fail(
@@ -105,7 +108,9 @@ structured(
 )
 
 
-def _read_indices(op: str, input: Any, indices: Any) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+def _read_indices(
+    op: str, input: Tensor, indices: Tensor | Sequence[Tensor]
+) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """The argument of `index_put`: tensors for the first dimensions."""
     if not isinstance(indices, (tuple, list)):
         raise TypeError(f"{op}: indices must be a tuple of Tensors, got {received(indices)}.")
@@ -127,7 +132,7 @@ def _read_indices(op: str, input: Any, indices: Any) -> tuple[tuple[Any, ...], t
 
 
 @composite(out=False, autocast={"cuda": "widest"})
-def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+def index_put(input: Tensor, indices: Tensor | Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
     """A copy with `values` written, or added, at the positions that a tuple of tensors gives.
 
     >>> votive.index_put(votive.zeros(3), (votive.tensor([0, 2]),), votive.tensor([1.0, 2.0]))
@@ -137,7 +142,7 @@ def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -
 
 
 @composite(name="index_put_")
-def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+def index_put_(input: Tensor, indices: Sequence[Tensor], values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place form of `index_put`.
 
     >>> votive.zeros(3).index_put_((votive.tensor([1, 1]),), votive.ones(2), accumulate=True)

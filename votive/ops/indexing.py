@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..core.layout import Shape, Spec
 from .index_put import as_tensor_index, check_mask, indexed_shape, is_mask, positions
 from .registry import OPS, F, Op, composite, view
 from .strided import from_window
+
+if TYPE_CHECKING:
+    from .types import Ints, Tensor
 
 _GRAMMAR = "only integers, slices (`:`), ellipsis (`...`), None and int64, int32 or bool tensors are valid indices"
 
@@ -80,7 +83,7 @@ def _entries(index: Any) -> tuple[Any, ...]:
     return (index,)
 
 
-def _as_index(input: Any, part: Any) -> Any:
+def _as_index(input: Tensor, part: Any) -> Any:
     """One part as an int, a bool, a slice, None, Ellipsis or a tensor with dimensions."""
     if part.__class__ in (int, slice, bool) or part is None or part is ...:
         return part
@@ -111,7 +114,7 @@ def _flag(input: Any, value: bool) -> Any:
     return F.zeros((int(value),), dtype=dt.int64, device=input.device)
 
 
-def _brought(input: Any, index: Any) -> Any:
+def _brought(input: Tensor, index: Tensor) -> Tensor:
     """An index where the input is: one on the CPU serves every device."""
     here, there = input._spec.device, index._spec.device
     if here == there:
@@ -126,7 +129,7 @@ def _brought(input: Any, index: Any) -> Any:
     return index.to(here)
 
 
-def _parse(input: Any, index: Any) -> tuple[tuple[Any, ...], list[tuple[int, Any]]]:
+def _parse(input: Tensor, index: Any) -> tuple[tuple[Any, ...], list[tuple[int, Any]]]:
     """Split an index into a window on the input, and tensors at dimensions of that window."""
     shape = input._spec.shape
     parts = [_as_index(input, part) for part in _entries(index)]
@@ -181,8 +184,8 @@ def _is_whole(window: tuple[Any, ...], shape: Shape) -> bool:
 # --- what Tensor calls ----------------------------------------------------------------------------
 
 
-@composite(name="_getitem")
-def getitem(input: Any, index: Any) -> Any:
+@composite(name="_getitem", indexes=True)
+def getitem(input: Tensor, index: Any) -> Tensor:
     """`input[index]`."""
     if index.__class__ is int and input.ndim:
         return F.select(input, 0, index)
@@ -206,7 +209,7 @@ def getitem(input: Any, index: Any) -> Any:
     return F._index(input, *positions(tensors))
 
 
-def _check_number(input: Any, value: Any) -> None:
+def _check_number(input: Tensor, value: int) -> None:
     """What is not a tensor must be a number that the type of the tensor can hold."""
     if not isinstance(value, (int, float, complex, np.number, np.bool_)):
         raise TypeError(
@@ -232,7 +235,7 @@ def _is_basic(index: Any) -> bool:
 
 
 @composite(name="_setitem")
-def setitem(input: Any, index: Any, value: Any) -> None:
+def setitem(input: Tensor, index: Any, value: Any) -> None:
     """`input[index] = value`, in place and recorded."""
     number = not hasattr(value, "_spec")
     if number:
@@ -265,7 +268,7 @@ def setitem(input: Any, index: Any, value: Any) -> None:
 
 
 @composite(method=False)
-def unravel_index(indices: Any, shape: Any) -> Any:
+def unravel_index(indices: Tensor, shape: Ints) -> tuple[Tensor, ...]:
     """Positions in a flat tensor as one index per dimension of `shape`.
 
     >>> votive.unravel_index(votive.tensor([5, 3]), (2, 3))

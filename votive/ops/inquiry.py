@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import received
 from ..core.promotion import is_number, number_type, result_type_of
 from .registry import composite
+
+if TYPE_CHECKING:
+    from .types import Operand, Tensor
 
 
 def require_tensors(op: str, **given: Any) -> None:
@@ -18,7 +21,7 @@ def require_tensors(op: str, **given: Any) -> None:
 
 
 @composite(method=False)
-def is_tensor(obj: Any) -> bool:
+def is_tensor(obj: object) -> bool:
     """Whether `obj` is a tensor.
 
     >>> votive.is_tensor(votive.tensor([1]))
@@ -28,7 +31,7 @@ def is_tensor(obj: Any) -> bool:
 
 
 @composite(method=False)
-def is_floating_point(input: Any) -> bool:
+def is_floating_point(input: Tensor) -> bool:
     """Whether the dtype is a floating-point one.
 
     >>> votive.is_floating_point(votive.tensor([1.0]))
@@ -39,7 +42,7 @@ def is_floating_point(input: Any) -> bool:
 
 
 @composite(method=False)
-def is_complex(input: Any) -> bool:
+def is_complex(input: Tensor) -> bool:
     """Whether the dtype is a complex one.
 
     >>> votive.is_complex(votive.tensor([1.0]))
@@ -50,7 +53,7 @@ def is_complex(input: Any) -> bool:
 
 
 @composite(method=False)
-def is_signed(input: Any) -> bool:
+def is_signed(input: Tensor) -> bool:
     """Whether the dtype has negative numbers.
 
     >>> votive.is_signed(votive.tensor([True]))
@@ -61,7 +64,7 @@ def is_signed(input: Any) -> bool:
 
 
 @composite(method=False)
-def is_conj(input: Any) -> bool:
+def is_conj(input: Tensor) -> bool:
     """Whether conjugation is still pending: never, `conj` is carried out at once.
 
     >>> votive.is_conj(votive.tensor([1j]).conj())
@@ -72,7 +75,7 @@ def is_conj(input: Any) -> bool:
 
 
 @composite(method=False)
-def is_neg(input: Any) -> bool:
+def is_neg(input: Tensor) -> bool:
     """Whether negation is still pending: never, it is carried out at once.
 
     >>> votive.is_neg(votive.tensor([1.0]))
@@ -83,7 +86,7 @@ def is_neg(input: Any) -> bool:
 
 
 @composite(method=False)
-def is_inference(input: Any) -> bool:
+def is_inference(input: Tensor) -> bool:
     """Whether the tensor was made under `inference_mode`.
 
     >>> votive.is_inference(votive.ones(2))
@@ -94,7 +97,7 @@ def is_inference(input: Any) -> bool:
 
 
 @composite
-def is_nonzero(input: Any) -> bool:
+def is_nonzero(input: Tensor) -> bool:
     """Whether the single element of a tensor is not zero.
 
     >>> votive.is_nonzero(votive.tensor([0.0]))
@@ -105,7 +108,7 @@ def is_nonzero(input: Any) -> bool:
 
 
 @composite
-def is_same_size(input: Any, other: Any) -> bool:
+def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same shape.
 
     >>> votive.is_same_size(votive.ones(2, 3), votive.zeros(2, 3))
@@ -116,7 +119,7 @@ def is_same_size(input: Any, other: Any) -> bool:
 
 
 @composite(method=False)
-def numel(input: Any) -> int:
+def numel(input: Tensor) -> int:
     """The number of elements.
 
     >>> votive.numel(votive.zeros(2, 3))
@@ -127,7 +130,7 @@ def numel(input: Any) -> int:
 
 
 @composite(method=False)
-def result_type(tensor1: Any, tensor2: Any) -> dt.dtype:
+def result_type(tensor1: Operand, tensor2: Operand) -> dt.dtype:
     """The dtype that arithmetic on two operands, tensors or numbers, gives.
 
     >>> votive.result_type(votive.tensor([1, 2]), 1.0)

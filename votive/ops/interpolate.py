@@ -6,7 +6,7 @@ Resizing is linear and works on one dimension after the other; its gradient is i
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import UnsupportedError, fail
@@ -15,6 +15,9 @@ from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive
 from .fold import NN, like_input
 from .registry import F, composite, structured
 from .sizes import ints
+
+if TYPE_CHECKING:
+    from .types import Ints, Sequence, Tensor
 
 structured(
     "_resample(Tensor input, int[] size, str mode, bool align, bool smooth, float[] scales)",
@@ -44,13 +47,15 @@ _MODES = {
 _AREA = (adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d)
 
 
-def _wanted(op: str, x: Any, size: Any, factor: Any, recompute: bool) -> tuple[Shape, Any]:
+def _wanted(
+    op: str, x: Tensor, size: Ints | None, factor: float | Sequence[float] | None, recompute: bool
+) -> tuple[Shape, Any]:
     """(output size, scales) from whichever of size and scale_factor was given."""
     sizes = tuple(x.shape)[2:]
     if (size is None) == (factor is None):
         fail(ValueError, op, "needs either size or scale_factor, and only one of them.")
     given = size if factor is None else factor
-    listed = tuple(given) if isinstance(given, (list, tuple)) else (given,) * len(sizes)
+    listed: tuple[Any, ...] = tuple(given) if isinstance(given, (list, tuple)) else (given,) * len(sizes)
     if len(listed) != len(sizes):
         fail(ValueError, op, f"an input with spatial dimensions {sizes} needs as many sizes or scales, got {given}.")
     if factor is None:
@@ -62,7 +67,7 @@ def _wanted(op: str, x: Any, size: Any, factor: Any, recompute: bool) -> tuple[S
     return out, (0.0,) * len(sizes) if recompute else scales
 
 
-def _check_mode(op: str, x: Any, mode: str, align_corners: Any, antialias: bool) -> str:
+def _check_mode(op: str, x: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> str:
     """The kind of weights that `mode` means for this input."""
     if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and x.ndim == 4):
         fail(ValueError, op, "antialias needs mode bilinear, bicubic or lanczos and a 4-d input.")
@@ -84,14 +89,14 @@ def _check_mode(op: str, x: Any, mode: str, align_corners: Any, antialias: bool)
 
 @composite(namespaces=NN, method=False, autocast={"cuda": "float32"})
 def interpolate(
-    input: Any,
-    size: Any = None,
-    scale_factor: Any = None,
+    input: Tensor,
+    size: Ints | None = None,
+    scale_factor: float | Sequence[float] | None = None,
     mode: str = "nearest",
     align_corners: bool | None = None,
     recompute_scale_factor: bool | None = None,
     antialias: bool = False,
-) -> Any:
+) -> Tensor:
     """Resize the dimensions after (N, C) to `size`, or by `scale_factor`.
 
     Modes: nearest, nearest-exact, linear, bilinear, trilinear, bicubic, lanczos, area.
@@ -121,8 +126,12 @@ def interpolate(
 
 @composite(namespaces=NN, method=False)
 def upsample(
-    input: Any, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
-) -> Any:
+    input: Tensor,
+    size: Ints | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+) -> Tensor:
     """`interpolate` under its old name.
 
     >>> votive.nn.functional.upsample(votive.tensor([[[1.0, 2.0]]]), 4)
@@ -132,7 +141,9 @@ def upsample(
 
 
 @composite(namespaces=NN, method=False)
-def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+def upsample_nearest(
+    input: Tensor, size: Ints | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """`interpolate` by the nearest element, under an old name.
 
     >>> votive.nn.functional.upsample_nearest(votive.tensor([[[1.0, 2.0]]]), 4)
@@ -142,7 +153,9 @@ def upsample_nearest(input: Any, size: Any = None, scale_factor: Any = None) -> 
 
 
 @composite(namespaces=NN, method=False)
-def upsample_bilinear(input: Any, size: Any = None, scale_factor: Any = None) -> Any:
+def upsample_bilinear(
+    input: Tensor, size: Ints | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """`interpolate` by two linear steps with aligned corners, under an old name.
 
     >>> votive.nn.functional.upsample_bilinear(votive.tensor([[[[1.0, 2.0]]]]), (1, 3))

@@ -6,12 +6,15 @@ The public function is `votive.audio.functional.lfilter`. Both operators take si
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from .registry import F, structured
+
+if TYPE_CHECKING:
+    from .types import Tensor
 
 
 def _infer_filter(x: Spec, a: Spec, b: Spec, reverse: bool) -> Spec:
@@ -33,14 +36,14 @@ def _infer_filter(x: Spec, a: Spec, b: Spec, reverse: bool) -> Spec:
     return x.like(x.shape)
 
 
-def _back(g: Any, a: Any, reverse: bool) -> Any:
+def _back(g: Tensor, a: Tensor, reverse: bool) -> Tensor:
     """What reaches the input of the feedback part."""
     one = F.zeros(a.shape, dtype=a.dtype, device=a.device)
     one[:, :1] = 1
     return F._lfilter(g, a, one, not reverse)
 
 
-def _by_feedback(g: Any, a: Any, y: Any, reverse: bool) -> Any:
+def _by_feedback(g: Tensor, a: Tensor, y: Tensor, reverse: bool) -> Tensor:
     products = F._lag_products(_back(g, a, reverse), y, a.shape[1], reverse)
     # a[0] is not read: it stands for 1.
     return F.constant_pad_nd(-products[:, 1:], (1, 0))
@@ -73,5 +76,5 @@ structured(
 )
 
 
-def _fir(x: Any, b: Any, reverse: bool) -> Any:
+def _fir(x: Tensor, b: Tensor, reverse: bool) -> Tensor:
     return F._lfilter(x, F.zeros(b.shape, dtype=b.dtype, device=b.device), b, reverse)

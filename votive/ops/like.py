@@ -14,13 +14,7 @@ from .registry import OPS, F, Resolved, composite
 from .sizes import also_named, new_shape
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from ..core.layout import Shape
-    from ..core.memory_format import memory_format
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .options import TensorOptions
+    from .types import Ints, Number, Operand, Sequence, Shape, Tensor, TensorOptions, Unpack, dtype, memory_format
 
 
 def _like(op: str, input: Tensor, value: Number | None, order: memory_format, given: TensorOptions) -> Tensor:
@@ -34,10 +28,10 @@ def _like(op: str, input: Tensor, value: Number | None, order: memory_format, gi
     return finish(F._full(spec.shape, strides, value, dtype, device), given)
 
 
-def _shortcut(op: str, *, value: Any = None) -> Callable[..., Resolved]:
+def _shortcut(op: str, *, value: int | None = None) -> Callable[..., Resolved]:
     """What `zeros_like(x)` and kin come down to."""
 
-    def resolve(input: Any, dtype: Any = None) -> Resolved:
+    def resolve(input: Tensor, dtype: dtype | None = None) -> Resolved:
         spec = input._spec
         kind, place = options(op, {"dtype": dtype}, default=spec.dtype, place=spec.device)
         strides = format_strides(op, spec, preserve_format)
@@ -50,7 +44,9 @@ def _shortcut(op: str, *, value: Any = None) -> Callable[..., Resolved]:
 
 @composite(method=False, shortcut=_shortcut("empty_like"))
 @tensor_options()
-def empty_like(input: Any, *, memory_format: Any = preserve_format, **given: Unpack[TensorOptions]) -> Tensor:
+def empty_like(
+    input: Tensor, *, memory_format: memory_format = preserve_format, **given: Unpack[TensorOptions]
+) -> Tensor:
     """New memory with the shape, order, dtype and device of `input`.
 
     >>> votive.empty_like(votive.zeros(2, 3)).shape
@@ -61,7 +57,9 @@ def empty_like(input: Any, *, memory_format: Any = preserve_format, **given: Unp
 
 @composite(method=False, shortcut=_shortcut("zeros_like", value=0))
 @tensor_options()
-def zeros_like(input: Any, *, memory_format: Any = preserve_format, **given: Unpack[TensorOptions]) -> Tensor:
+def zeros_like(
+    input: Tensor, *, memory_format: memory_format = preserve_format, **given: Unpack[TensorOptions]
+) -> Tensor:
     """Zeros with the shape, order, dtype and device of `input`.
 
     >>> votive.zeros_like(votive.tensor([1, 2]))
@@ -72,7 +70,9 @@ def zeros_like(input: Any, *, memory_format: Any = preserve_format, **given: Unp
 
 @composite(method=False, shortcut=_shortcut("ones_like", value=1))
 @tensor_options()
-def ones_like(input: Any, *, memory_format: Any = preserve_format, **given: Unpack[TensorOptions]) -> Tensor:
+def ones_like(
+    input: Tensor, *, memory_format: memory_format = preserve_format, **given: Unpack[TensorOptions]
+) -> Tensor:
     """Ones with the shape, order, dtype and device of `input`.
 
     >>> votive.ones_like(votive.tensor([3, 4]))
@@ -84,7 +84,11 @@ def ones_like(input: Any, *, memory_format: Any = preserve_format, **given: Unpa
 @composite(method=False)
 @tensor_options()
 def full_like(
-    input: Any, fill_value: Any, *, memory_format: Any = preserve_format, **given: Unpack[TensorOptions]
+    input: Tensor,
+    fill_value: Operand,
+    *,
+    memory_format: memory_format = preserve_format,
+    **given: Unpack[TensorOptions],
 ) -> Tensor:
     """One value in the shape, order, dtype and device of `input`.
 
@@ -105,7 +109,7 @@ def _new(op: str, input: Tensor, shape: Shape, value: Number, given: TensorOptio
 @composite(namespaces=())
 @also_named("size")
 @tensor_options()
-def new_zeros(input: Any, *size: Any, **given: Unpack[TensorOptions]) -> Tensor:
+def new_zeros(input: Tensor, *size: Ints, **given: Unpack[TensorOptions]) -> Tensor:
     """Zeros of another shape with the dtype and device of this tensor.
 
     >>> votive.tensor([1]).new_zeros(2)
@@ -117,7 +121,7 @@ def new_zeros(input: Any, *size: Any, **given: Unpack[TensorOptions]) -> Tensor:
 @composite(namespaces=())
 @also_named("size")
 @tensor_options()
-def new_ones(input: Any, *size: Any, **given: Unpack[TensorOptions]) -> Tensor:
+def new_ones(input: Tensor, *size: Ints, **given: Unpack[TensorOptions]) -> Tensor:
     """Ones of another shape with the dtype and device of this tensor.
 
     >>> votive.tensor([1]).new_ones(2)
@@ -128,7 +132,7 @@ def new_ones(input: Any, *size: Any, **given: Unpack[TensorOptions]) -> Tensor:
 
 @composite(namespaces=())
 @tensor_options()
-def new_full(input: Any, size: Any, fill_value: Any, **given: Unpack[TensorOptions]) -> Tensor:
+def new_full(input: Tensor, size: Sequence[int], fill_value: Operand, **given: Unpack[TensorOptions]) -> Tensor:
     """One value in another shape with the dtype and device of this tensor.
 
     >>> votive.tensor([1]).new_full((2,), 7)
@@ -141,7 +145,7 @@ def new_full(input: Any, size: Any, fill_value: Any, **given: Unpack[TensorOptio
 @composite(namespaces=())
 @also_named("size")
 @tensor_options()
-def new_empty(input: Any, *size: Any, **given: Unpack[TensorOptions]) -> Tensor:
+def new_empty(input: Tensor, *size: Ints, **given: Unpack[TensorOptions]) -> Tensor:
     """New memory of another shape with the dtype and device of this tensor.
 
     >>> votive.tensor([1]).new_empty(2, 3).shape
@@ -155,7 +159,9 @@ def new_empty(input: Any, *size: Any, **given: Unpack[TensorOptions]) -> Tensor:
 
 @composite(namespaces=())
 @tensor_options()
-def new_empty_strided(input: Any, size: Any, stride: Any, **given: Unpack[TensorOptions]) -> Tensor:
+def new_empty_strided(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], **given: Unpack[TensorOptions]
+) -> Tensor:
     """New memory with given strides and the dtype and device of this tensor.
 
     >>> votive.tensor([1]).new_empty_strided((2, 3), (1, 2)).stride()
@@ -168,7 +174,7 @@ def new_empty_strided(input: Any, size: Any, stride: Any, **given: Unpack[Tensor
 
 @composite(namespaces=())
 @tensor_options()
-def new_tensor(input: Any, data: Any, **given: Unpack[TensorOptions]) -> Tensor:
+def new_tensor(input: Tensor, data: Any, **given: Unpack[TensorOptions]) -> Tensor:
     """A new tensor with a copy of `data`, by default with the dtype and device of this one.
 
     >>> votive.tensor([1.5]).new_tensor([1, 2])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, LinAlgError, ShapeError, UnsupportedError, fail
 from ..core.layout import Shape, Spec, broadcast_shapes
 from .registry import F
+
+if TYPE_CHECKING:
+    from .types import Tensor
 
 
 def check_float(op: str, x: Spec, *, half: bool = False, lacks: str = "half") -> None:
@@ -58,7 +61,7 @@ def check_system(op: str, a: Spec, b: Spec, *, left: bool = True) -> tuple[Shape
     return (*batch, *a.shape[-2:]), (*batch, *b.shape[-2:])
 
 
-def require(op: str, info: Any, reason: Callable[[int], str]) -> None:
+def require(op: str, info: Tensor, reason: Callable[[int], str]) -> None:
     """Raise LinAlgError for the first matrix of a batch whose `info` is not 0."""
     if not bool(info.any()):
         return
@@ -68,7 +71,7 @@ def require(op: str, info: Any, reason: Callable[[int], str]) -> None:
     fail(LinAlgError, op, where + reason(codes[at]))
 
 
-def absent(g: Any) -> bool:
+def absent(g: Tensor) -> bool:
     """Whether nothing came back through this result: the engine sends zeros in that case.
 
     Rules that divide by differences of singular values or eigenvalues must know: 0 / 0 would turn a
@@ -77,11 +80,11 @@ def absent(g: Any) -> bool:
     return not g._rg and not bool(g.any())
 
 
-def halve_diagonal(x: Any) -> Any:
+def halve_diagonal(x: Tensor) -> Tensor:
     """The matrices with their diagonal divided by two."""
     return x - F.diag_embed(F.diagonal(x, 0, -2, -1)) / 2
 
 
-def identity(n: int, like: Any) -> Any:
+def identity(n: int, like: Tensor) -> Tensor:
     """The identity matrix in the dtype and on the device of a tensor."""
     return F.eye(n, dtype=like.dtype, device=like.device)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.layout import Spec
@@ -11,6 +11,9 @@ from .linalg_triangular import solve_triangular
 from .matmul import adjoint
 from .registry import F, composite, structured
 from .results import results
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 _EX = results("linalg_cholesky_ex", "L", "info")
 
@@ -21,7 +24,7 @@ def _infer_cholesky(a: Spec, upper: bool) -> tuple[Spec, Spec]:
     return a.like(a.shape), a.like(a.shape[:-2], dtype=dt.int32)
 
 
-def _grad_cholesky(c: Any, g: Any, _: Any) -> Any:
+def _grad_cholesky(c: Context, g: Tensor, _: Any) -> Tensor:
     """`L^-H  P(L^H g)  L^-1`, P: the Hermitian matrix with that lower triangle, halved.
 
     Murray, "Differentiation of the Cholesky decomposition" (2016), eq. 10.
@@ -49,7 +52,7 @@ def _not_positive(code: int) -> str:
 
 
 @composite(namespaces=("linalg",), name="cholesky", method=False, out=True, autocast={"cpu": "float32"})
-def linalg_cholesky(input: Any, *, upper: bool = False) -> Any:
+def linalg_cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
     """L, lower triangular, with `input = L @ L^H`; or its adjoint, if `upper`. Reads one triangle.
 
     >>> votive.linalg.cholesky(votive.tensor([[4.0, 2.0], [2.0, 5.0]]))
@@ -62,7 +65,7 @@ def linalg_cholesky(input: Any, *, upper: bool = False) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) -> Any:
+def cholesky_ex(input: Tensor, *, upper: bool = False, check_errors: bool = False) -> Any:
     """Like `linalg.cholesky`, but tells of failure by `info` (0: factored) instead of raising.
 
     >>> votive.linalg.cholesky_ex(votive.tensor([[1.0, 0.0], [0.0, -1.0]])).info
@@ -75,7 +78,7 @@ def cholesky_ex(input: Any, *, upper: bool = False, check_errors: bool = False) 
 
 
 @composite(out=True, autocast={"cpu": "float32"})
-def cholesky(input: Any, upper: bool = False) -> Any:
+def cholesky(input: Tensor, upper: bool = False) -> Tensor:
     """L with `input = L @ L^H`; see linalg.cholesky.
 
     >>> votive.cholesky(votive.tensor([[4.0]]))
@@ -87,12 +90,12 @@ def cholesky(input: Any, upper: bool = False) -> Any:
     return factor
 
 
-def _through_factor(factor: Any, common: Any, upper: bool) -> Any:
+def _through_factor(factor: Tensor, common: Tensor, upper: bool) -> Tensor:
     """The gradient by a factor, given `common + common^H` of what its product is used for."""
     return -F.matmul(factor, common) if upper else -F.matmul(common, factor)
 
 
-def _grad_inverse(c: Any, g: Any) -> Any:
+def _grad_inverse(c: Context, g: Tensor) -> Tensor:
     inverse = c.out
     common = F.matmul(inverse, F.matmul(g + adjoint(g), inverse))
     return _through_factor(c.input, common, c.upper)
@@ -107,7 +110,7 @@ structured(
 
 
 @composite(out=True, autocast={"cpu": "float32"})
-def cholesky_inverse(input: Any, upper: bool = False) -> Any:
+def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     """The inverse of A, given its Cholesky factor.
 
     >>> votive.cholesky_inverse(votive.tensor([[2.0, 0.0], [0.0, 1.0]]))
@@ -133,7 +136,7 @@ def _infer_solve(b: Spec, factor: Spec, upper: bool) -> Spec:
     return b.like(shape)
 
 
-def _grad_solve(c: Any, g: Any) -> tuple[Any, Any]:
+def _grad_solve(c: Context, g: Tensor) -> tuple[Any, Any]:
     g_b = F._cholesky_solve(g, c.L, c.upper)
     if not c.needs("L"):
         return g_b, None
@@ -147,7 +150,7 @@ structured(
 
 
 @composite(out=True, autocast={"cpu": "float32"})
-def cholesky_solve(input: Any, input2: Any, upper: bool = False) -> Any:
+def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """X with `A @ X = input`, given A's Cholesky factor `input2`.
 
     >>> votive.cholesky_solve(votive.tensor([[8.0]]), votive.tensor([[2.0]]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.layout import Spec
@@ -10,6 +10,9 @@ from .linalg_checks import check_float, check_square, identity
 from .matmul import adjoint, conjugate
 from .registry import F, composite, structured
 from .results import results
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 _LINALG_SLOGDET = results("linalg_slogdet", "sign", "logabsdet")
 _SLOGDET = results("slogdet", "sign", "logabsdet")
@@ -30,7 +33,7 @@ structured(
 )
 
 
-def _grad_cofactor(c: Any, g: Any) -> Any:
+def _grad_cofactor(c: Context, g: Tensor) -> Tensor:
     """The second derivative of det is the form `D[X, Y]`; the gradient is what it says of Y.
 
     Regular: D = det A (tr(A^-1 X) tr(A^-1 Y) - tr(A^-1 X A^-1 Y)). Singular: the same in the
@@ -40,9 +43,9 @@ def _grad_cofactor(c: Any, g: Any) -> Any:
     x = conjugate(g)
     inverse = F._inv(c.A)[0]
     if _trusted(c.A, inverse):
-        turned = F.matmul(inverse, x)
-        trace = F.diagonal(turned, 0, -2, -1).sum(-1)
-        form = _column(trace) * inverse - F.matmul(turned, inverse)
+        product = F.matmul(inverse, x)
+        trace = F.diagonal(product, 0, -2, -1).sum(-1)
+        form = _column(trace) * inverse - F.matmul(product, inverse)
         return conjugate(F.transpose(_column(F._det(c.A)) * form, -2, -1))
     u, s, vh = F._svd(c.A, False, True)
     x = F.matmul(F.matmul(adjoint(u), x), adjoint(vh))
@@ -53,7 +56,7 @@ def _grad_cofactor(c: Any, g: Any) -> Any:
     return phase * F.matmul(F.matmul(u, conjugate(form)), vh)
 
 
-def _trusted(a: Any, inverse: Any) -> bool:
+def _trusted(a: Tensor, inverse: Tensor) -> bool:
     """Whether half of the digits of all inverses and determinants are right."""
     if not a.numel():
         return True
@@ -61,11 +64,11 @@ def _trusted(a: Any, inverse: Any) -> bool:
     return bool((sizes[0] * sizes[1] < dt.finfo(a.dtype).eps ** -0.5).all())
 
 
-def _column(x: Any) -> Any:
+def _column(x: Tensor) -> Tensor:
     return x.unsqueeze(-1).unsqueeze(-1)
 
 
-def _without_two(s: Any) -> Any:
+def _without_two(s: Tensor) -> Tensor:
     """Products of all but the i-th and j-th value, 0 on the diagonal."""
     n = s.shape[-1]
     eye = identity(n, s).bool()
@@ -88,7 +91,7 @@ def _infer_slogdet(a: Spec) -> tuple[Spec, Spec]:
     return a.like(a.shape[:-2]), a.like(a.shape[:-2], dtype=a.dtype.to_real())
 
 
-def _grad_slogdet(c: Any, g_sign: Any, g_log: Any) -> Any:
+def _grad_slogdet(c: Context, g_sign: Tensor, g_log: Tensor) -> Tensor:
     g = g_log
     if g_sign.dtype.is_complex:
         # The sign moves on the unit circle; only the part of its gradient along it counts.
@@ -106,7 +109,7 @@ structured(
 
 
 @composite(namespaces=("linalg",), name="det", method=False, out=True)
-def linalg_det(A: Any) -> Any:
+def linalg_det(A: Tensor) -> Tensor:
     """The determinant of square matrices.
 
     >>> votive.linalg.det(votive.tensor([[2.0, 1.0], [1.0, 3.0]]))
@@ -116,7 +119,7 @@ def linalg_det(A: Any) -> Any:
 
 
 @composite
-def det(input: Any) -> Any:
+def det(input: Tensor) -> Tensor:
     """The determinant of square matrices; see linalg.det.
 
     >>> votive.det(votive.tensor([[2.0]]))
@@ -126,7 +129,7 @@ def det(input: Any) -> Any:
 
 
 @composite(namespaces=("linalg",), name="slogdet", method=False, out=True)
-def linalg_slogdet(A: Any) -> Any:
+def linalg_slogdet(A: Tensor) -> Any:
     """The determinant as sign (a phase, if complex) and logarithm of its modulus, in range.
 
     >>> votive.linalg.slogdet(votive.tensor([[-1e30, 0.0], [0.0, 1e30]])).logabsdet
@@ -136,7 +139,7 @@ def linalg_slogdet(A: Any) -> Any:
 
 
 @composite(out=True)
-def slogdet(input: Any) -> Any:
+def slogdet(input: Tensor) -> Any:
     """The determinant as sign and logarithm of its modulus; see linalg.slogdet.
 
     >>> votive.slogdet(votive.tensor([[-1.0]])).sign
@@ -146,7 +149,7 @@ def slogdet(input: Any) -> Any:
 
 
 @composite
-def logdet(input: Any) -> Any:
+def logdet(input: Tensor) -> Tensor:
     """The logarithm of the determinant; NaN where a real determinant is negative.
 
     >>> votive.logdet(votive.tensor([[1.0, 0.0], [0.0, 1.0]]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import fail
 from ..core.layout import Spec
@@ -13,32 +13,35 @@ from .matmul import adjoint, conjugate
 from .registry import F, composite, structured
 from .results import results
 
+if TYPE_CHECKING:
+    from .types import Context, Tensor
+
 _EIG = results("linalg_eig", "eigenvalues", "eigenvectors")
 _EIGH = results("linalg_eigh", "eigenvalues", "eigenvectors")
 
 
-def _inner(g_values: Any, turned: Any, values: Any) -> Any:
-    """`turned / (l_j - l_i)`, and the gradient of the values on the diagonal."""
+def _inner(g_values: Tensor, projected: Tensor, values: Tensor) -> Tensor:
+    """`projected / (l_j - l_i)`, and the gradient of the values on the diagonal."""
     gap = conjugate(values.unsqueeze(-2) - values.unsqueeze(-1))
     on = F.diag_embed(F.ones_like(values))
-    off = turned / (gap + on)
+    off = projected / (gap + on)
     return F.where(on != 0, g_values.unsqueeze(-1), off)
 
 
-def _grad_eigh(c: Any, g_values: Any, g_vectors: Any) -> Any:
+def _grad_eigh(c: Context, g_values: Tensor, g_vectors: Tensor) -> Tensor:
     values, v = c.out0, c.out1
     if absent(g_vectors):
         return F.matmul(v * g_values.unsqueeze(-2), adjoint(v))
-    turned = F.matmul(adjoint(v), g_vectors)
+    projected = F.matmul(adjoint(v), g_vectors)
     if v.dtype.is_complex:
-        check_phase("linalg.eigh", *_phase(turned))
+        check_phase("linalg.eigh", *_phase(projected))
     # Half of the difference makes the gradient Hermitian, like the matrices.
-    inner = _inner(g_values, (turned - adjoint(turned)) / 2, values)
+    inner = _inner(g_values, (projected - adjoint(projected)) / 2, values)
     return F.matmul(v, F.matmul(inner, adjoint(v)))
 
 
-def _phase(turned: Any) -> tuple[Any, Any]:
-    on = F.imag(F.diagonal(turned, 0, -2, -1))
+def _phase(projected: Tensor) -> tuple[Any, Any]:
+    on = F.imag(F.diagonal(projected, 0, -2, -1))
     return on, F.zeros_like(on)
 
 
@@ -58,17 +61,17 @@ structured(
 )
 
 
-def _grad_eig(c: Any, g_values: Any, g_vectors: Any) -> Any:
+def _grad_eig(c: Context, g_values: Tensor, g_vectors: Tensor) -> Tensor:
     """`V^-H (diag(g_l) + (V^H g_V - V^H V diag(re(V^H g_V))) / gap*) V^H`, for unit vectors."""
     values, v = c.out0, c.out1
     if absent(g_vectors):
         inner = g_values.unsqueeze(-1) * adjoint(v)
         return F._solve(adjoint(v), inner)[0]
-    turned = F.matmul(adjoint(v), g_vectors)
-    check_phase("linalg.eig", *_phase(turned))
-    along = F.real(F.diagonal(turned, 0, -2, -1)).unsqueeze(-2)
-    turned = turned - F.matmul(adjoint(v), v * along)
-    inner = _inner(g_values, turned, values)
+    projected = F.matmul(adjoint(v), g_vectors)
+    check_phase("linalg.eig", *_phase(projected))
+    along = F.real(F.diagonal(projected, 0, -2, -1)).unsqueeze(-2)
+    projected = projected - F.matmul(adjoint(v), v * along)
+    inner = _inner(g_values, projected, values)
     return F._solve(adjoint(v), F.matmul(inner, adjoint(v)))[0]
 
 
@@ -88,7 +91,7 @@ structured(
 )
 
 
-def _recorded(x: Any) -> bool:
+def _recorded(x: Tensor) -> bool:
     """Whether a gradient may be asked for, which takes the vectors."""
     return mode.grad and x._rg
 
@@ -100,7 +103,7 @@ def _check_uplo(op: str, uplo: str) -> str:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def eig(input: Any) -> Any:
+def eig(input: Tensor) -> Any:
     """Eigenvalues and eigenvectors with `input @ V = V @ diag(L)`; both complex.
 
     >>> votive.linalg.eig(votive.tensor([[0.0, -1.0], [1.0, 0.0]])).eigenvalues
@@ -110,7 +113,7 @@ def eig(input: Any) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def eigvals(input: Any) -> Any:
+def eigvals(input: Tensor) -> Tensor:
     """The complex eigenvalues, in no particular order.
 
     >>> votive.linalg.eigvals(votive.tensor([[0.0, -1.0], [1.0, 0.0]]))
@@ -120,7 +123,7 @@ def eigvals(input: Any) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def eigh(input: Any, UPLO: str = "L") -> Any:
+def eigh(input: Tensor, UPLO: str = "L") -> Any:
     """Real eigenvalues, rising, and orthonormal eigenvectors of Hermitian matrices.
 
     Only the triangle that `UPLO` names is read.
@@ -132,7 +135,7 @@ def eigh(input: Any, UPLO: str = "L") -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def eigvalsh(input: Any, UPLO: str = "L") -> Any:
+def eigvalsh(input: Tensor, UPLO: str = "L") -> Tensor:
     """The real eigenvalues of Hermitian matrices, rising.
 
     >>> votive.linalg.eigvalsh(votive.tensor([[2.0, 0.0], [0.0, 1.0]]))

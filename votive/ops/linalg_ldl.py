@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, MissingGradientError, ShapeError, fail
@@ -10,6 +10,9 @@ from ..core.layout import Spec
 from .linalg_checks import check_float, check_square, check_system, require
 from .registry import F, composite, structured
 from .results import results
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 _FACTOR = results("linalg_ldl_factor", "LD", "pivots")
 _FACTOR_EX = results("linalg_ldl_factor_ex", "LD", "pivots", "info")
@@ -22,11 +25,11 @@ def _infer_factor(a: Spec, hermitian: bool) -> tuple[Spec, Spec, Spec]:
     return a.like(a.shape), pivots, a.like(a.shape[:-2], dtype=dt.int32)
 
 
-def _grad_factor(c: Any, *gs: Any) -> Any:
+def _grad_factor(c: Context, *gs: Any) -> Any:
     fail(MissingGradientError, "linalg.ldl_factor", "has no gradient; use linalg.solve.")
 
 
-def _grad_solve(c: Any, g: Any) -> Any:
+def _grad_solve(c: Context, g: Tensor) -> Any:
     fail(MissingGradientError, "linalg.ldl_solve", "has no gradient; use linalg.solve.")
 
 
@@ -44,7 +47,7 @@ def _zero_block(code: int) -> str:
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
-def ldl_factor(input: Any, *, hermitian: bool = False) -> Any:
+def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
     """The factors of `input = L D L^T` (`L^H` if `hermitian`) in one matrix, and the pivots.
 
     L has ones on its diagonal; D has blocks of size 1, or 2 where two pivots are negative. Reads
@@ -60,7 +63,7 @@ def ldl_factor(input: Any, *, hermitian: bool = False) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
-def ldl_factor_ex(input: Any, *, hermitian: bool = False, check_errors: bool = False) -> Any:
+def ldl_factor_ex(input: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> Any:
     """Like `linalg.ldl_factor`, but tells of singular matrices by `info` instead of raising.
 
     >>> votive.linalg.ldl_factor_ex(votive.zeros(2, 2)).info
@@ -92,7 +95,7 @@ structured(
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
-def ldl_solve(LD: Any, pivots: Any, B: Any, *, hermitian: bool = False) -> Any:
+def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
     """X with `A @ X = B` for the A that `linalg.ldl_factor` factored.
 
     >>> ld, pivots = votive.linalg.ldl_factor(votive.tensor([[2.0, 0.0], [0.0, 4.0]]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core.errors import fail
 from .linalg_checks import check_float, check_matrix
@@ -11,8 +11,11 @@ from .linalg_svd import linalg_svd
 from .matmul import adjoint
 from .registry import F, composite
 
+if TYPE_CHECKING:
+    from .types import Tensor
 
-def _basis(a: Any, q: int, niter: int) -> Any:
+
+def _basis(a: Tensor, q: int, niter: int) -> Tensor:
     """Columns that span nearly what the leading q left singular vectors do.
 
     Halko, Martinsson, Tropp, "Finding structure with randomness" (2009), algorithm 4.4.
@@ -25,7 +28,7 @@ def _basis(a: Any, q: int, niter: int) -> Any:
 
 
 @composite(method=False)
-def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None) -> Any:
+def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple[Tensor, ...]:
     """U, S and V of the leading q singular values of A (less M), found by random projection.
 
     >>> votive.svd_lowrank(votive.tensor([[3.0, 0.0], [0.0, 0.0]]), q=1)[1]
@@ -44,7 +47,7 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
 
 
 @composite(method=False)
-def pca_lowrank(A: Any, q: int | None = None, center: bool = True, niter: int = 2) -> Any:
+def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, ...]:
     """U, S and V of the leading q principal components of A's rows; their mean is taken off first.
 
     >>> votive.pca_lowrank(votive.tensor([[1.0, 5.0], [3.0, 5.0]]), q=1)[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
@@ -12,6 +12,9 @@ from .linalg_triangular import solve_triangular
 from .matmul import adjoint
 from .registry import F, composite, structured
 from .results import results
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 _LU = results("linalg_lu", "P", "L", "U")
 _FACTOR = results("linalg_lu_factor", "LU", "pivots")
@@ -28,7 +31,7 @@ def _infer_factor(a: Spec) -> tuple[Spec, Spec, Spec]:
     return a.like(a.shape), pivots, a.like(tuple(batch), dtype=dt.int32)
 
 
-def _parts(lu: Any) -> tuple[Any, Any]:
+def _parts(lu: Tensor) -> tuple[Any, Any]:
     """L with its diagonal of ones and U, out of the packed form."""
     m, n = lu.shape[-2:]
     k = min(m, n)
@@ -39,7 +42,7 @@ def _parts(lu: Any) -> tuple[Any, Any]:
     return low + eye, F.triu(F.narrow(lu, -2, 0, k))
 
 
-def _grad_factor(c: Any, g: Any, g1: Any, g2: Any) -> Any:
+def _grad_factor(c: Context, g: Tensor, g1: Any, g2: Any) -> Tensor:
     """With L and U, A = P L U; the part of `g` below the diagonal belongs to L, the rest to U.
 
     Of a tall or wide matrix only the leading square is factored: the rest of L is `A2 U^-1`, the
@@ -85,7 +88,7 @@ structured(
 )
 
 
-def _permuted(x: Any, order: Any, back: bool = False) -> Any:
+def _permuted(x: Tensor, order: Tensor, back: bool = False) -> Tensor:
     """`P^T X`, or `P X` for `back`."""
     if back:
         order = F.argsort(order, -1)
@@ -103,7 +106,7 @@ def _zero_pivot(code: int) -> str:
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
-def lu_factor(A: Any, *, pivot: bool = True) -> Any:
+def lu_factor(A: Tensor, *, pivot: bool = True) -> Any:
     """The factors of `A = P L U` in one matrix, L's diagonal of ones left out, and the row swaps.
 
     >>> votive.linalg.lu_factor(votive.tensor([[1.0, 2.0], [2.0, 2.0]]))
@@ -119,7 +122,7 @@ def lu_factor(A: Any, *, pivot: bool = True) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
-def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> Any:
+def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -> Any:
     """Like `linalg.lu_factor`, but tells of singular matrices by `info` instead of raising.
 
     >>> votive.linalg.lu_factor_ex(votive.zeros(2, 2)).info
@@ -133,7 +136,7 @@ def lu_factor_ex(A: Any, *, pivot: bool = True, check_errors: bool = False) -> A
 
 
 @composite(namespaces=("linalg",), name="lu", method=False, out=True)
-def linalg_lu(A: Any, *, pivot: bool = True) -> Any:
+def linalg_lu(A: Tensor, *, pivot: bool = True) -> Any:
     """P, L and U with `A = P @ L @ U`: a permutation, a lower and an upper triangle.
 
     >>> votive.linalg.lu(votive.tensor([[1.0, 2.0], [2.0, 2.0]])).P
@@ -146,7 +149,7 @@ def linalg_lu(A: Any, *, pivot: bool = True) -> Any:
 
 
 @composite(key="lu", out=True)
-def lu(A: Any, pivot: bool = True, get_infos: bool = False) -> Any:
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """The packed factors and the row swaps of linalg.lu_factor; with `get_infos` also its `info`.
 
     >>> votive.lu(votive.tensor([[2.0]]))
@@ -169,7 +172,7 @@ def _check_pivots(op: str, lu: Spec, pivots: Spec) -> None:
 
 
 @composite(method=False, out=True)
-def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
+def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True) -> Any:
     """P, L and U out of the packed factors and row swaps of `linalg.lu_factor`.
 
     >>> lu, pivots = votive.linalg.lu_factor(votive.tensor([[1.0, 2.0], [2.0, 2.0]]))
@@ -193,7 +196,7 @@ def lu_unpack(LU_data: Any, LU_pivots: Any, unpack_data: bool = True, unpack_piv
 
 
 @composite(namespaces=("linalg",), name="lu_solve", method=False, out=True)
-def linalg_lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint: bool = False) -> Any:
+def linalg_lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
     """X with `A @ X = B`, or `X @ A = B` if not `left`, for the A that `linalg.lu_factor` factored.
 
     >>> lu, pivots = votive.linalg.lu_factor(votive.tensor([[0.0, 2.0], [4.0, 0.0]]))
@@ -214,7 +217,7 @@ def linalg_lu_solve(LU: Any, pivots: Any, B: Any, *, left: bool = True, adjoint:
 _adjoint = adjoint
 
 
-def _solved(lu: Any, order: Any, b: Any, backwards: bool) -> Any:
+def _solved(lu: Tensor, order: Tensor, b: Tensor, backwards: bool) -> Tensor:
     """Two substitutions and a permutation: by P L U, or by its adjoint U^H L^H P^T."""
     if not backwards:
         batch = (*lu.shape[:-2], *b.shape[-2:]) if b.ndim < lu.ndim else b.shape
@@ -227,7 +230,7 @@ def _solved(lu: Any, order: Any, b: Any, backwards: bool) -> Any:
 
 
 @composite(out=True, autocast={"cpu": "float32"})
-def lu_solve(input: Any, LU_data: Any, LU_pivots: Any) -> Any:
+def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
     """X with `A @ X = input` for the A that `lu_factor` factored; see linalg.lu_solve.
 
     >>> lu, pivots = votive.linalg.lu_factor(votive.tensor([[2.0]]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
@@ -12,10 +12,14 @@ from .linalg_checks import check_float, check_matrix, check_square
 from .linalg_eig import eigvalsh
 from .linalg_svd import svdvals
 from .registry import F, composite
+from .schema import is_tensor
 from .vector_norm import _as_type, vector_norm
 
+if TYPE_CHECKING:
+    from .types import Ints, Operand, Tensor, dtype
 
-def _two_dims(op: str, dim: Any, ndim: int) -> tuple[int, int]:
+
+def _two_dims(op: str, dim: Ints, ndim: int) -> tuple[int, int]:
     if not isinstance(dim, (tuple, list)):
         raise TypeError(f"{op}: dim must be a tuple of two integers, got {dim!r}.")
     if len(dim) != 2:
@@ -26,18 +30,18 @@ def _two_dims(op: str, dim: Any, ndim: int) -> tuple[int, int]:
     return a, b
 
 
-def _singular(x: Any, dims: tuple[int, int]) -> Any:
+def _singular(x: Tensor, dims: tuple[int, int]) -> Tensor:
     return svdvals(F.movedim(x, dims, (-2, -1)))
 
 
-def _kept(x: Any, dims: tuple[int, int], keepdim: bool) -> Any:
+def _kept(x: Tensor, dims: tuple[int, int], keepdim: bool) -> Tensor:
     """The two dimensions that are gone come back with size 1."""
     for d in sorted(dims) if keepdim else ():
         x = F.unsqueeze(x, d)
     return x
 
 
-def _extreme(x: Any, dim: int, largest: bool, keepdim: bool) -> Any:
+def _extreme(x: Tensor, dim: int, largest: bool, keepdim: bool) -> Tensor:
     """amax or amin; of no elements the largest norm is 0, and there is no smallest."""
     if x.shape[dim] == 0 and largest:
         return F.sum(x, dim, keepdim)
@@ -45,7 +49,9 @@ def _extreme(x: Any, dim: int, largest: bool, keepdim: bool) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cuda": "float32"})
-def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None) -> Any:
+def matrix_norm(
+    input: Tensor, ord: float | str = "fro", dim: Ints = (-2, -1), keepdim: bool = False, *, dtype: dtype | None = None
+) -> Tensor:
     """The norm of matrices: 'fro', 'nuc' (sum of singular values), 2 and -2 (largest and smallest),
     1 and -1 (largest and smallest sum of a column's moduli), inf and -inf (of a row's).
 
@@ -79,7 +85,14 @@ def matrix_norm(input: Any, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool
 
 
 @composite(namespaces=("linalg",), name="norm", method=False, out=True)
-def linalg_norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def linalg_norm(
+    input: Tensor,
+    ord: float | str | None = None,
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+) -> Tensor:
     """The norm of a vector (see linalg.vector_norm) or a matrix (see linalg.matrix_norm).
 
     One dimension makes a vector, two a matrix. Without `ord`, the root of the sum of squares.
@@ -102,7 +115,7 @@ def linalg_norm(input: Any, ord: Any = None, dim: Any = None, keepdim: bool = Fa
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def cond(input: Any, p: Any = None) -> Any:
+def cond(input: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number `norm(input) * norm(inverse)` in the matrix norm p; None means 2.
 
     >>> votive.linalg.cond(votive.tensor([[4.0, 0.0], [0.0, 2.0]]))
@@ -128,34 +141,41 @@ def cond(input: Any, p: Any = None) -> Any:
     return F.where(info > 0, math.inf, matrix_norm(input, p) * matrix_norm(inverse, p))
 
 
-def _zeros(x: Any) -> Any:
+def _zeros(x: Tensor) -> Tensor:
     return F.zeros(tuple(x.shape)[:-2], dtype=x.dtype.to_real(), device=x.device)
 
 
-def tolerances(op: str, x: Any, atol: Any, rtol: Any) -> tuple[Any, Any]:
+def tolerances(op: str, x: Tensor, atol: Operand | None, rtol: Operand | None) -> tuple[Operand, Operand]:
     """Absolute and relative tolerance of singular values; by default the rounding error of x."""
     for tol in (atol, rtol):
-        if getattr(tol, "_spec", None) is not None and tol.dtype.is_complex:
+        if is_tensor(tol) and tol.dtype.is_complex:
             fail(DtypeError, op, f"tolerances must be real, got {tol.dtype}.")
     if rtol is None:
         usual = dt.finfo(x.dtype).eps * max(x.shape[-2:])
-        if getattr(atol, "_spec", None) is not None:
+        if is_tensor(atol):
             rtol = F.where(atol > 0, 0.0, usual)
         else:
             rtol = 0.0 if atol else usual
     return 0.0 if atol is None else atol, rtol
 
 
-def cut(values: Any, atol: Any, rtol: Any) -> Any:
+def cut(values: Tensor, atol: Operand, rtol: Operand) -> Tensor:
     """What counts as zero among values >= 0: `max(atol, rtol * largest)`, with the last dim."""
-    atol, rtol = (t if isinstance(t, (int, float)) else t.unsqueeze(-1) for t in (atol, rtol))
+    atol, rtol = (t.unsqueeze(-1) if is_tensor(t) else t for t in (atol, rtol))
     if values.shape[-1] == 0:
         return values
     return F.clamp(rtol * F.amax(values, -1, True), atol)
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def matrix_rank(input: Any, tol: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
+def matrix_rank(
+    input: Tensor,
+    tol: Operand | None = None,
+    hermitian: bool = False,
+    *,
+    atol: Operand | None = None,
+    rtol: Operand | None = None,
+) -> Tensor:
     """How many singular values are above `max(atol, rtol * largest)`; `tol` is another `atol`.
 
     >>> votive.linalg.matrix_rank(votive.tensor([[1.0, 2.0], [2.0, 4.0]]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, fail
@@ -13,11 +13,14 @@ from .matmul import adjoint, conjugate
 from .registry import F, composite, structured
 from .results import results
 
+if TYPE_CHECKING:
+    from .types import Context, Operand, Tensor
+
 _LSTSQ = results("linalg_lstsq", "solution", "residuals", "rank", "singular_values")
 DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
-def _through_pinv(g: Any, p: Any, a: Any) -> Any:
+def _through_pinv(g: Tensor, p: Tensor, a: Tensor) -> Tensor:
     """The gradient by A of its pseudo-inverse P; Golub, Pereyra (1973), eq. 4.12, at fixed rank.
 
     The order of products keeps the small side of A in the middle.
@@ -53,7 +56,7 @@ structured(
 )
 
 
-def _pseudo_inverse(op: str, a: Any, hermitian: bool, atol: Any, rtol: Any) -> Any:
+def _pseudo_inverse(op: str, a: Tensor, hermitian: bool, atol: Operand | None, rtol: Operand | None) -> Tensor:
     check_matrix(op, a._spec)
     check_float(op, a._spec, lacks="none")
     real = a.dtype.to_real()
@@ -64,7 +67,14 @@ def _pseudo_inverse(op: str, a: Any, hermitian: bool, atol: Any, rtol: Any) -> A
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
-def pinv(input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = None, rtol: Any = None) -> Any:
+def pinv(
+    input: Tensor,
+    rcond: Operand | None = None,
+    hermitian: bool = False,
+    *,
+    atol: Operand | None = None,
+    rtol: Operand | None = None,
+) -> Tensor:
     """The pseudo-inverse; singular values up to `max(atol, rtol * largest)` count as zero.
 
     `rcond` is an old name of `rtol`.
@@ -79,7 +89,7 @@ def pinv(input: Any, rcond: Any = None, hermitian: bool = False, *, atol: Any = 
 
 
 @composite(autocast={"cpu": "float32"})
-def pinverse(input: Any, rcond: float = 1e-15) -> Any:
+def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
     """The pseudo-inverse; see linalg.pinv.
 
     >>> votive.pinverse(votive.tensor([[2.0], [0.0]]))
@@ -96,7 +106,7 @@ def _infer_lstsq(a: Spec, b: Spec, rcond: float, driver: str) -> tuple[Spec, Spe
     return b.like((*both, n, b.shape[-1])), count, values, a.like(tuple(batch), dtype=dt.int32)
 
 
-def _grad_lstsq(c: Any, g: Any, *_: Any) -> tuple[Any, Any]:
+def _grad_lstsq(c: Context, g: Tensor, *_: Any) -> tuple[Any, Any]:
     p = pinv(c.A)
     g_b = F.matmul(adjoint(p), g)
     if not c.needs("A"):
@@ -128,7 +138,7 @@ def _check_lstsq(a: Spec, b: Spec) -> bool:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def lstsq(input: Any, b: Any, rcond: float | None = None, *, driver: str | None = None) -> Any:
+def lstsq(input: Tensor, b: Tensor, rcond: Operand | None = None, *, driver: str | None = None) -> Any:
     """The X that minimises `|input @ X - b|`, the shortest if there are several.
 
     Also the squares left over (full rank, more rows than columns, driver not 'gelsy'), the rank

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, fail
@@ -14,9 +14,12 @@ from .matmul import adjoint, conjugate
 from .registry import F, composite, structured
 from .sizes import int_of
 
+if TYPE_CHECKING:
+    from .types import Context, Tensor
+
 
 @composite(out=True, also=("linalg.matrix_power",))
-def matrix_power(input: Any, n: int) -> Any:
+def matrix_power(input: Tensor, n: int) -> Tensor:
     """The product of n copies of a square matrix; of -n copies of its inverse, if n is negative.
 
     >>> votive.matrix_power(votive.tensor([[1.0, 1.0], [0.0, 1.0]]), 3)
@@ -44,7 +47,7 @@ def _infer_exp(a: Spec) -> Spec:
     return a.like(a.shape)
 
 
-def _grad_exp(c: Any, g: Any) -> Any:
+def _grad_exp(c: Context, g: Tensor) -> Tensor:
     """The upper right block of `exp([[A^H, g], [0, A^H]])`.
 
     Mathias, "A chain rule for matrix functions and applications" (1996), theorem 4.13.
@@ -64,7 +67,7 @@ structured(
 
 
 @composite(also=("linalg.matrix_exp",))
-def matrix_exp(input: Any) -> Any:
+def matrix_exp(input: Tensor) -> Tensor:
     """The exponential `sum_k input^k / k!` of square matrices.
 
     >>> votive.matrix_exp(votive.tensor([[0.0, 1.0], [0.0, 0.0]]))
@@ -75,7 +78,7 @@ def matrix_exp(input: Any) -> Any:
 
 
 @composite(namespaces=("linalg",), name="vander", method=False)
-def linalg_vander(x: Any, *, N: int | None = None) -> Any:
+def linalg_vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """The powers 0 to N - 1 of each element along a new last dimension; N is the last size if None.
 
     >>> votive.linalg.vander(votive.tensor([2, 3]), N=3)
@@ -95,7 +98,7 @@ def linalg_vander(x: Any, *, N: int | None = None) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast=LOWER)
-def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
+def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """`sum(conj(x) * y)` along a dimension.
 
     >>> votive.linalg.vecdot(votive.tensor([[1.0, 2.0]]), votive.tensor([3.0, 4.0]))
@@ -107,7 +110,7 @@ def vecdot(x: Any, y: Any, *, dim: int = -1) -> Any:
 
 
 @composite(namespaces=("linalg",), name="diagonal", method=False)
-def linalg_diagonal(A: Any, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+def linalg_diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """The diagonal of matrices as the last dimension, without copying.
 
     >>> votive.linalg.diagonal(votive.tensor([[1, 2], [3, 4]]))

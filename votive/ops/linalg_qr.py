@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AutogradError, MissingGradientError, ShapeError, fail
 from ..core.layout import Spec
@@ -11,6 +11,9 @@ from .linalg_triangular import solve_triangular
 from .matmul import adjoint, conjugate
 from .registry import F, composite, structured
 from .results import results
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 _LINALG_QR = results("linalg_qr", "Q", "R")
 _QR = results("qr", "Q", "R")
@@ -26,7 +29,7 @@ def _infer_qr(a: Spec, mode: str) -> tuple[Spec, Spec]:
     return q, a.like((*batch, k, n))
 
 
-def _grad_qr(c: Any, g_q: Any, g_r: Any) -> Any:
+def _grad_qr(c: Context, g_q: Tensor, g_r: Tensor) -> Tensor:
     """Walter, Lehmann, Lamour, "On evaluating higher-order derivatives of the QR decomposition"
     (2012), for tall matrices; of a wide one the leading square is factored, the rest is `Q^H A2`.
     """
@@ -65,7 +68,7 @@ structured(
 
 
 @composite(namespaces=("linalg",), name="qr", method=False, out=True, autocast={"cpu": "float32"})
-def linalg_qr(A: Any, mode: str = "reduced") -> Any:
+def linalg_qr(A: Tensor, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and R, upper triangular, with `A = Q @ R`.
 
     `mode`: "reduced", "complete" (Q square) or "r" (only R).
@@ -80,7 +83,7 @@ def linalg_qr(A: Any, mode: str = "reduced") -> Any:
 
 
 @composite(out=True, autocast={"cpu": "float32"})
-def qr(input: Any, some: bool = True) -> Any:
+def qr(input: Tensor, some: bool = True) -> Any:
     """Q and R with `input = Q @ R`; see linalg.qr. Without `some` Q is square.
 
     >>> votive.qr(votive.tensor([[2.0]])).R
@@ -96,7 +99,7 @@ def _infer_geqrf(a: Spec) -> tuple[Spec, Spec]:
     return a.like(a.shape), a.like((*batch, min(m, n)))
 
 
-def _grad_geqrf(c: Any, g: Any, g_tau: Any) -> Any:
+def _grad_geqrf(c: Context, g: Tensor, g_tau: Tensor) -> Any:
     fail(MissingGradientError, "geqrf", "has no gradient; use linalg.qr.")
 
 
@@ -110,7 +113,7 @@ structured(
 
 
 @composite(out=True, autocast={"cpu": "float32"})
-def geqrf(input: Any) -> Any:
+def geqrf(input: Tensor) -> Any:
     """R on and above the diagonal, reflectors below it, and their factors tau: LAPACK's form of QR.
 
     >>> votive.geqrf(votive.tensor([[3.0], [4.0]])).tau
@@ -119,7 +122,7 @@ def geqrf(input: Any) -> Any:
     return _GEQRF(*F._geqrf(input))
 
 
-def _grad_reflect(c: Any, g: Any) -> tuple[Any, ...]:
+def _grad_reflect(c: Context, g: Tensor) -> tuple[Any, ...]:
     """Of `H_1 ... H_k x`, H = 1 - tau v v^H (adjoint and in opposite order for `back`).
 
     The steps are walked forwards to have what each H was applied to, then backwards.
@@ -175,7 +178,7 @@ def _check_reflectors(op: str, v: Spec, tau: Spec) -> None:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def householder_product(input: Any, tau: Any) -> Any:
+def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """The first columns of `H_1 H_2 ... H_k`, `H = 1 - tau v v^H` with v below the diagonal.
 
     >>> v, tau = votive.geqrf(votive.tensor([[3.0], [4.0]]))
@@ -190,7 +193,7 @@ def householder_product(input: Any, tau: Any) -> Any:
 
 
 @composite(out=True, autocast={"cpu": "float32"})
-def orgqr(input: Any, input2: Any) -> Any:
+def orgqr(input: Tensor, input2: Tensor) -> Tensor:
     """The Q of `geqrf`'s result, given its reflectors and tau; see linalg.householder_product.
 
     >>> votive.orgqr(votive.tensor([[1.0]]), votive.tensor([0.0]))
@@ -200,7 +203,7 @@ def orgqr(input: Any, input2: Any) -> Any:
 
 
 @composite(out=True, autocast={"cpu": "float32"})
-def ormqr(input: Any, input2: Any, input3: Any, left: bool = True, transpose: bool = False) -> Any:
+def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
     """`Q @ input3`, or `input3 @ Q` if not `left`, Q given by its reflectors and tau (`input2`).
 
     With `transpose` Q^H stands for Q.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, fail
@@ -12,6 +12,9 @@ from .linalg_checks import check_float, check_square, check_system, require
 from .matmul import adjoint
 from .registry import F, composite, structured
 from .results import results
+
+if TYPE_CHECKING:
+    from .types import Context, Sequence, Tensor
 
 _SOLVE = results("linalg_solve_ex", "result", "info")
 _INV = results("linalg_inv_ex", "inverse", "info")
@@ -24,7 +27,7 @@ def _infer_solve(a: Spec, b: Spec) -> tuple[Spec, Spec]:
     return b.like(shape), a.like(a.shape[:-2], dtype=dt.int32)
 
 
-def _grad_solve(c: Any, g: Any, _: Any) -> tuple[Any, Any]:
+def _grad_solve(c: Context, g: Tensor, _: Any) -> tuple[Any, Any]:
     g_b = F._solve(adjoint(c.A), g)[0]
     return (-F.matmul(g_b, adjoint(c.out0)) if c.needs("A") else None), g_b
 
@@ -43,7 +46,7 @@ def _is_vector(a: Spec, b: Spec) -> bool:
     return b.ndim == 1 or (b.ndim == a.ndim - 1 and b.shape == a.shape[:-1])
 
 
-def _solution(A: Any, B: Any, left: bool) -> tuple[Any, Any]:
+def _solution(A: Tensor, B: Tensor, left: bool) -> tuple[Any, Any]:
     vector = _is_vector(A._spec, B._spec)
     if vector and not left:
         fail(
@@ -60,7 +63,7 @@ def _solution(A: Any, B: Any, left: bool) -> tuple[Any, Any]:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def solve(A: Any, B: Any, *, left: bool = True) -> Any:
+def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     """X with `A @ X = B`, or `X @ A = B` if not `left`.
 
     >>> a = votive.tensor([[2.0, 0.0], [0.0, 4.0]])
@@ -73,7 +76,7 @@ def solve(A: Any, B: Any, *, left: bool = True) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
-def solve_ex(A: Any, B: Any, *, left: bool = True, check_errors: bool = False) -> Any:
+def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> Any:
     """Like `linalg.solve`, but tells of singular matrices by `info` (0: solved) instead of raising.
 
     >>> votive.linalg.solve_ex(votive.zeros(2, 2), votive.ones(2)).info
@@ -91,7 +94,7 @@ def _infer_inv(a: Spec) -> tuple[Spec, Spec]:
     return a.like(a.shape), a.like(a.shape[:-2], dtype=dt.int32)
 
 
-def _grad_inv(c: Any, g: Any, _: Any) -> Any:
+def _grad_inv(c: Context, g: Tensor, _: Any) -> Tensor:
     back = adjoint(c.out0)
     return -F.matmul(back, F.matmul(g, back))
 
@@ -106,7 +109,7 @@ structured(
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def inv(A: Any) -> Any:
+def inv(A: Tensor) -> Tensor:
     """The inverse of square matrices.
 
     >>> votive.linalg.inv(votive.tensor([[2.0, 0.0], [0.0, 4.0]]))
@@ -121,7 +124,7 @@ def inv(A: Any) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
+def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     """Like `linalg.inv`, but tells of singular matrices by `info` (0: inverted) instead of raising.
 
     >>> votive.linalg.inv_ex(votive.zeros(2, 2)).info
@@ -134,7 +137,7 @@ def inv_ex(A: Any, *, check_errors: bool = False) -> Any:
 
 
 @composite(out=True, autocast={"cpu": "float32"})
-def inverse(input: Any) -> Any:
+def inverse(input: Tensor) -> Tensor:
     """The inverse of square matrices; see linalg.inv.
 
     >>> votive.inverse(votive.tensor([[2.0]]))
@@ -144,7 +147,7 @@ def inverse(input: Any) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
+def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """X with `tensordot(input, X, dims=X.ndim) = other`; `dims` of `input` are moved last first.
 
     >>> votive.linalg.tensorsolve(votive.eye(4).reshape(2, 2, 4), votive.ones(2, 2))
@@ -166,7 +169,7 @@ def tensorsolve(input: Any, other: Any, dims: Any = None) -> Any:
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def tensorinv(input: Any, ind: int = 2) -> Any:
+def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     """The inverse of `tensordot(input, ., dims=input.ndim - ind)`: the first `ind` sizes come last.
 
     >>> votive.linalg.tensorinv(votive.eye(4).reshape(2, 2, 4)).shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AutogradError, fail
 from ..core.layout import Spec
@@ -11,6 +11,9 @@ from .linalg_checks import absent, check_float, check_matrix
 from .matmul import adjoint
 from .registry import F, composite, structured
 from .results import results
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 _LINALG_SVD = results("linalg_svd", "U", "S", "Vh")
 _SVD = results("svd", "U", "S", "V")
@@ -28,11 +31,11 @@ def _infer(a: Spec, full: bool, vectors: bool) -> tuple[Spec, Spec, Spec]:
     return u, s, a.like((*batch, n if full else k, n))
 
 
-def _skew(x: Any) -> Any:
+def _skew(x: Tensor) -> Tensor:
     return x - adjoint(x)
 
 
-def check_phase(op: str, first: Any, second: Any) -> None:
+def check_phase(op: str, first: Tensor, second: Tensor) -> None:
     """Raise when a loss depends on the phase of complex vectors, which is arbitrary."""
     if not F.allclose(first, second, rtol=1e-2, atol=1e-2):
         fail(
@@ -43,29 +46,29 @@ def check_phase(op: str, first: Any, second: Any) -> None:
         )
 
 
-def _inner(g_u: Any, g_vh: Any, u: Any, s: Any, vh: Any) -> Any:
+def _inner(g_u: Tensor | None, g_vh: Tensor | None, u: Tensor, s: Tensor, vh: Tensor) -> Tensor:
     """The gradient by `U^H A V` of what U and Vh are used for; None stands for unused."""
-    turn_u = None if g_u is None else _skew(F.matmul(adjoint(u), g_u))
-    turn_v = None if g_vh is None else _skew(F.matmul(vh, adjoint(g_vh)))
+    skew_u = None if g_u is None else _skew(F.matmul(adjoint(u), g_u))
+    skew_v = None if g_vh is None else _skew(F.matmul(vh, adjoint(g_vh)))
     if u.dtype.is_complex:
         zero = F.zeros_like(s)
-        first, second = (zero if x is None else F.imag(F.diagonal(x, 0, -2, -1)) for x in (turn_u, turn_v))
+        first, second = (zero if x is None else F.imag(F.diagonal(x, 0, -2, -1)) for x in (skew_u, skew_v))
         check_phase("linalg.svd", first, -second)
     square = s * s
     gap = square.unsqueeze(-2) - square.unsqueeze(-1)
     gap = gap + F.diag_embed(F.ones_like(s))
     total: Any = 0
-    if turn_u is not None:
-        total = turn_u * s.unsqueeze(-2)
-    if turn_v is not None:
-        total = total + s.unsqueeze(-1) * turn_v
+    if skew_u is not None:
+        total = skew_u * s.unsqueeze(-2)
+    if skew_v is not None:
+        total = total + s.unsqueeze(-1) * skew_v
     total = total / gap
-    if u.dtype.is_complex and turn_u is not None and turn_v is not None:
-        total = total + F.diag_embed(F.diagonal(turn_u, 0, -2, -1) / (2 * s))
+    if u.dtype.is_complex and skew_u is not None and skew_v is not None:
+        total = total + F.diag_embed(F.diagonal(skew_u, 0, -2, -1) / (2 * s))
     return total
 
 
-def _backward(g_u: Any, g_s: Any, g_vh: Any, u: Any, s: Any, vh: Any) -> Any:
+def _backward(g_u: Tensor | None, g_s: Tensor, g_vh: Tensor | None, u: Tensor, s: Tensor, vh: Tensor) -> Tensor:
     """Townsend, "Differentiating the singular value decomposition" (2016), with complex phases."""
     m, n, k = u.shape[-2], vh.shape[-1], s.shape[-1]
     if g_u is None and g_vh is None:
@@ -83,7 +86,7 @@ def _backward(g_u: Any, g_s: Any, g_vh: Any, u: Any, s: Any, vh: Any) -> Any:
     return F.matmul(u, F.matmul(inner, vh))
 
 
-def _grad(c: Any, g_u: Any, g_s: Any, g_vh: Any) -> Any:
+def _grad(c: Context, g_u: Tensor, g_s: Tensor, g_vh: Tensor) -> Tensor:
     u, s, vh = c.out0, c.out1, c.out2
     k = s.shape[-1]
     if c.full:
@@ -108,7 +111,7 @@ def _check_driver(driver: str | None) -> None:
 
 
 @composite(namespaces=("linalg",), name="svd", method=False, out=True, autocast={"cpu": "float32"})
-def linalg_svd(A: Any, full_matrices: bool = True, *, driver: str | None = None) -> Any:
+def linalg_svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> Any:
     """U, S and Vh with `A = U @ diag(S) @ Vh`: orthonormal columns and rows, S falling.
 
     >>> votive.linalg.svd(votive.tensor([[0.0, 3.0], [2.0, 0.0]])).S
@@ -119,7 +122,7 @@ def linalg_svd(A: Any, full_matrices: bool = True, *, driver: str | None = None)
 
 
 @composite(namespaces=("linalg",), method=False, out=True, autocast={"cpu": "float32"})
-def svdvals(A: Any, *, driver: str | None = None) -> Any:
+def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """The singular values, falling.
 
     >>> votive.linalg.svdvals(votive.tensor([[0.0, 3.0], [2.0, 0.0]]))
@@ -131,7 +134,7 @@ def svdvals(A: Any, *, driver: str | None = None) -> Any:
 
 
 @composite(out=True, autocast={"cpu": "float32"})
-def svd(input: Any, some: bool = True, compute_uv: bool = True) -> Any:
+def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     """U, S and V with `input = U @ diag(S) @ V^H`; see linalg.svd. `some`: only vectors for S.
 
     >>> votive.svd(votive.tensor([[0.0, 3.0], [2.0, 0.0]])).S

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.layout import Spec
 from .linalg_checks import check_float, check_system
 from .matmul import adjoint
 from .registry import F, composite, structured
 from .results import results
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 _TRIANGULAR = results("triangular_solve", "solution", "cloned_coefficient")
 
@@ -19,7 +22,7 @@ def _infer(a: Spec, b: Spec, upper: bool, unit: bool) -> Spec:
     return b.like(shape)
 
 
-def _grad(c: Any, g: Any) -> tuple[Any, Any]:
+def _grad(c: Context, g: Tensor) -> tuple[Any, Any]:
     g_b = F._solve_triangular(adjoint(c.A), g, not c.upper, c.unit)
     if not c.needs("A"):
         return None, g_b
@@ -38,7 +41,9 @@ structured(
 
 
 @composite(namespaces=("linalg",), method=False, out=True)
-def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Any:
+def solve_triangular(
+    input: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
     """X with `input @ X = B`, or `X @ input = B` if not `left`; reads one triangle of `input`.
 
     >>> a = votive.tensor([[1.0, 0.0], [2.0, 4.0]])
@@ -55,7 +60,7 @@ def solve_triangular(input: Any, B: Any, *, upper: bool, left: bool = True, unit
 
 @composite(out=True, autocast={"cpu": "float32"})
 def triangular_solve(
-    input: Any, A: Any, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+    input: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> Any:
     """X with `A @ X = input` (or with A transposed), and a copy of A; see linalg.solve_triangular.
 

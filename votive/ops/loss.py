@@ -5,7 +5,7 @@ torch's arguments; how a loss is reduced stands here for all of them.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, fail, received
@@ -13,13 +13,17 @@ from ..core.layout import Spec
 from ..formula import Expr, apply, where
 from .autocast_policy import FLOAT32
 from .registry import F, composite, pointwise
-from .untracked import passed_by
+from .schema import is_tensor
+from .untracked import unobserved
 from .warning import warn
+
+if TYPE_CHECKING:
+    from .types import Number, Operand, Tensor
 
 NN = ("nn.functional",)
 
 
-def reduction_of(op: str, reduction: Any, size_average: Any = None, reduce: Any = None) -> str:
+def reduction_of(op: str, reduction: str, size_average: bool | None = None, reduce: bool | None = None) -> str:
     """none, mean or sum; torch's old pair of switches overrides it, with a warning."""
     if size_average is not None or reduce is not None:
         kind = "none" if reduce is False else "sum" if size_average is False else "mean"
@@ -30,12 +34,12 @@ def reduction_of(op: str, reduction: Any, size_average: Any = None, reduce: Any 
     return str(reduction)
 
 
-def reduced(loss: Any, kind: str) -> Any:
+def reduced(loss: Tensor, kind: str) -> Tensor:
     """The losses themselves, their mean or their sum."""
     return loss if kind == "none" else F.mean(loss) if kind == "mean" else F.sum(loss)
 
 
-def warn_broadcast(op: str, input: Any, target: Any) -> None:
+def warn_broadcast(op: str, input: Tensor, target: Tensor) -> None:
     if input._spec.shape != target._spec.shape:
         warn(
             f"{op}: a target of shape {tuple(target.shape)} is stretched against an input of "
@@ -43,7 +47,7 @@ def warn_broadcast(op: str, input: Any, target: Any) -> None:
         )
 
 
-def _weighted(op: str, loss: Any, weight: Any, input: Any) -> Any:
+def _weighted(op: str, loss: Tensor, weight: Tensor, input: Tensor) -> Tensor:
     if weight._spec.shape != input._spec.shape:
         raise ValueError(
             f"{op}: weight and input must have the same shape, got {tuple(weight.shape)} and {tuple(input.shape)}."
@@ -76,7 +80,7 @@ pointwise(
 )
 
 
-def _huber_types(promoted: dt.dtype, x: Spec, *rest: Any) -> tuple[dt.dtype, dt.dtype]:
+def _huber_types(promoted: dt.dtype, x: Spec, *rest: Spec | Number) -> tuple[dt.dtype, dt.dtype]:
     if x.dtype.category != dt.FLOAT:
         fail(DtypeError, "huber_loss", f"the result does not fit into the input's {x.dtype}.")
     return promoted, x.dtype
@@ -99,8 +103,13 @@ pointwise(
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def mse_loss(
-    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
-) -> Any:
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """The mean of `(input - target)^2`; with weights, divided by their sum.
 
     >>> votive.nn.functional.mse_loss(votive.tensor([1.0, 2.0]), votive.tensor([1.0, 4.0]))
@@ -118,8 +127,13 @@ def mse_loss(
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def l1_loss(
-    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", weight: Any = None
-) -> Any:
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
     """The mean of `|input - target|`; with weights, divided by their sum.
 
     >>> votive.nn.functional.l1_loss(votive.tensor([1.0, 2.0]), votive.tensor([1.0, 4.0]))
@@ -137,8 +151,13 @@ def l1_loss(
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def smooth_l1_loss(
-    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean", beta: float = 1.0
-) -> Any:
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
     """The mean of `u^2 / (2 beta)` where `|u| < beta`, else of `|u| - beta / 2`; u is the error.
 
     >>> votive.nn.functional.smooth_l1_loss(votive.tensor([0.5, 2.0]), votive.tensor([0.0, 0.0]))
@@ -154,7 +173,9 @@ def smooth_l1_loss(
 
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
-def huber_loss(input: Any, target: Any, reduction: str = "mean", delta: float = 1.0, weight: Any = None) -> Any:
+def huber_loss(
+    input: Tensor, target: Tensor, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None
+) -> Tensor:
     """The mean of `u^2 / 2` where `|u| <= delta`, else of `delta (|u| - delta / 2)`.
 
     >>> votive.nn.functional.huber_loss(votive.tensor([0.5, 2.0]), votive.tensor([0.0, 0.0]))
@@ -182,13 +203,13 @@ pointwise(
 
 @composite(method=False, namespaces=NN, autocast=FLOAT32)
 def kl_div(
-    input: Any,
-    target: Any,
-    size_average: Any = None,
-    reduce: Any = None,
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
     log_target: bool = False,
-) -> Any:
+) -> Tensor:
     """The Kullback-Leibler divergence `sum p (log p - input)` of p = target from log-probabilities.
 
     "batchmean" divides by the first size, which is the divergence proper; "mean" by all sizes.
@@ -233,15 +254,15 @@ pointwise(
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def poisson_nll_loss(
-    input: Any,
-    target: Any,
+    input: Tensor,
+    target: Tensor,
     log_input: bool = True,
     full: bool = False,
-    size_average: Any = None,
+    size_average: bool | None = None,
     eps: float = 1e-8,
-    reduce: Any = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """The mean of `e^input - target input`, or of `input - target log(input + eps)`.
 
     That is the negative log-likelihood of counts under a Poisson distribution whose log-rate (or
@@ -254,13 +275,13 @@ def poisson_nll_loss(
     return reduced(F._poisson_nll(input, target, log_input, full, eps), kind)
 
 
-def _variance(op: str, input: Any, var: Any) -> Any:
+def _variance(op: str, input: Tensor, var: Operand) -> Tensor:
     """The variance as a tensor that broadcasts against the input along one dimension at most."""
     if isinstance(var, float):
         if var < 0:
             raise ValueError(f"{op}: var must not be negative, got {var}.")
         return F.full_like(input, var)
-    if not hasattr(var, "_spec"):
+    if not is_tensor(var):
         raise TypeError(f"{op}: var must be a Tensor or a float, got {received(var)}.")
     if bool(F.any(var < 0)):
         raise ValueError(f"{op}: var must not be negative.")
@@ -276,8 +297,8 @@ def _variance(op: str, input: Any, var: Any) -> Any:
 
 @composite(namespaces=NN, method=False)
 def gaussian_nll_loss(
-    input: Any, target: Any, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
-) -> Any:
+    input: Tensor, target: Tensor, var: Operand, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
     """The mean of `(log v + (input - target)^2 / v) / 2`, v the variance but no less than eps.
 
     The bound has no gradient: it passes to `var` as if it were not there, as in torch.
@@ -289,7 +310,7 @@ def gaussian_nll_loss(
     op = "gaussian_nll_loss"
     v = _variance(op, input, var).clone()
     kind = reduction_of(op, reduction)
-    with passed_by():
+    with unobserved():
         v.clamp_(min=eps)
     loss = 0.5 * (F.log(v) + F.square(input - target) / v)
     return reduced(loss + 0.5 * math.log(2 * math.pi) if full else loss, kind)

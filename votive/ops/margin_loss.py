@@ -6,7 +6,7 @@ Written with other operators, so every order of gradient is there, also where to
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
@@ -14,14 +14,22 @@ from .autocast_policy import FLOAT32
 from .loss import NN, reduced, reduction_of
 from .registry import F, composite
 
+if TYPE_CHECKING:
+    from .types import Tensor
+
 # Added to squared lengths by torch's cosine_embedding_loss.
 _COSINE_EPS = 1e-12
 
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def hinge_embedding_loss(
-    input: Any, target: Any, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Any:
+    input: Tensor,
+    target: Tensor,
+    margin: float = 1.0,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
     """The mean of input where the target is 1, and of `max(0, margin - input)` where it is -1.
 
     >>> f = votive.nn.functional.hinge_embedding_loss
@@ -36,14 +44,14 @@ def hinge_embedding_loss(
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def margin_ranking_loss(
-    input1: Any,
-    input2: Any,
-    target: Any,
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
     margin: float = 0,
-    size_average: Any = None,
-    reduce: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """The mean of `max(0, margin - target (input1 - input2))`; 1 ranks input1 higher, -1 lower.
 
     >>> f = votive.nn.functional.margin_ranking_loss
@@ -65,13 +73,13 @@ def margin_ranking_loss(
 def _triplet(
     op: str,
     distance: Callable[[Any, Any], Any],
-    anchor: Any,
-    positive: Any,
-    negative: Any,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     margin: float,
     swap: bool,
     kind: str,
-) -> Any:
+) -> Tensor:
     if margin <= 0:
         raise ValueError(f"{op}: margin must be positive, got {margin}.")
     if not anchor.ndim == positive.ndim == negative.ndim:
@@ -89,17 +97,17 @@ def _triplet(
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def triplet_margin_loss(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     margin: float = 1.0,
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
-    size_average: Any = None,
-    reduce: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """The mean of `max(0, margin + |anchor - positive| - |anchor - negative|)`, norms of order p.
 
     With `swap` the nearer of anchor and positive is compared with the negative (Balntas et al.
@@ -112,7 +120,7 @@ def triplet_margin_loss(
     op = "triplet_margin_loss"
     kind = reduction_of(op, reduction, size_average, reduce)
 
-    def distance(a: Any, b: Any) -> Any:
+    def distance(a: Tensor, b: Tensor) -> Tensor:
         return F._vector_norm(a - b + eps, p, -1, False)
 
     return _triplet(op, distance, anchor, positive, negative, margin, swap, kind)
@@ -120,15 +128,15 @@ def triplet_margin_loss(
 
 @composite(namespaces=NN, method=False)
 def triplet_margin_with_distance_loss(
-    anchor: Any,
-    positive: Any,
-    negative: Any,
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
     *,
     distance_function: Callable[[Any, Any], Any] | None = None,
     margin: float = 1.0,
     swap: bool = False,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """`triplet_margin_loss` with any function of two tensors as the distance.
 
     >>> a, b, c = votive.tensor([[0.0], [3.0], [1.0]]).unbind()
@@ -144,14 +152,14 @@ def triplet_margin_with_distance_loss(
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def cosine_embedding_loss(
-    input1: Any,
-    input2: Any,
-    target: Any,
+    input1: Tensor,
+    input2: Tensor,
+    target: Tensor,
     margin: float = 0,
-    size_average: Any = None,
-    reduce: Any = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """The mean of `1 - cos` for pairs with target 1 and of `max(0, cos - margin)` for -1.
 
     >>> a, b = votive.tensor([[3.0, 4.0]]), votive.tensor([[4.0, 3.0]])
@@ -177,7 +185,7 @@ def cosine_embedding_loss(
     return reduced(alike + F.where(target == -1, F.clamp_min(cos - margin, 0), zero), kind)
 
 
-def _rows(op: str, input: Any, target: Any) -> Any:
+def _rows(op: str, input: Tensor, target: Tensor) -> Tensor:
     """The input as (sample, class), after the checks that the two losses below share."""
     shape = tuple(input.shape)
     if len(shape) > 2 or (shape and shape[-1] == 0):
@@ -189,22 +197,22 @@ def _rows(op: str, input: Any, target: Any) -> Any:
     return input if len(shape) == 2 else input.reshape(1, -1)
 
 
-def _above(z: Any) -> Any:
+def _above(z: Tensor) -> Tensor:
     """max(0, z) whose slope at 0 is 0, as torch's loops have it."""
     return F.where(z > 0, z, 0)
 
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def multi_margin_loss(
-    input: Any,
-    target: Any,
+    input: Tensor,
+    target: Tensor,
     p: int = 1,
     margin: float = 1.0,
-    weight: Any = None,
-    size_average: Any = None,
-    reduce: Any = None,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
     reduction: str = "mean",
-) -> Any:
+) -> Tensor:
     """The mean of `w_y sum_(i != y) max(0, margin - x_y + x_i)^p / C` for the target class y.
 
     >>> x = votive.tensor([[0.0, 0.5, 2.0]])
@@ -236,8 +244,8 @@ def multi_margin_loss(
 
 @composite(namespaces=NN, method=False, autocast=FLOAT32)
 def multilabel_margin_loss(
-    input: Any, target: Any, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
-) -> Any:
+    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
+) -> Tensor:
     """The mean of `sum_(y, i) max(0, 1 - x_y + x_i) / C` over target classes y and all others i.
 
     A row of the target lists its classes and ends at the first -1.

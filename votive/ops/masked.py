@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
@@ -10,8 +10,11 @@ from ..core.layout import Shape, Spec, broadcast_shapes
 from .index import blank, check_same
 from .registry import OPS, F, Op, composite, structured
 
+if TYPE_CHECKING:
+    from .types import Tensor
 
-def _check_mask(op: str, mask: Any) -> None:
+
+def _check_mask(op: str, mask: Tensor) -> None:
     if mask.dtype is not dt.bool_:
         fail(DtypeError, op, f"mask must be a bool tensor, got {mask.dtype}; use .bool().")
 
@@ -25,7 +28,7 @@ structured(
 
 
 @composite(out=True, out_no_overlap=True)
-def masked_select(input: Any, mask: Any) -> Any:
+def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     """The values where the mask is true, as a vector; both broadcast.
 
     >>> x = votive.tensor([3, 0, 5])
@@ -42,7 +45,7 @@ def _infer_masked_scatter(x: Spec, mask: Spec, source: Spec) -> Spec:
     return x.like(x.shape)
 
 
-def _taken(g: Any, mask: Any, shape: Shape) -> Any:
+def _taken(g: Tensor, mask: Tensor, shape: Shape) -> Tensor:
     """The gradient of a source of `shape` whose first values went under the mask."""
     part = F._masked_select(g, mask)
     size = 1
@@ -67,7 +70,7 @@ structured(
 
 
 @composite
-def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
+def masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """Write the first values of `source`, in order, where the mask is true.
 
     >>> votive.masked_scatter(votive.zeros(3), votive.tensor([True, False, True]), votive.ones(2))
@@ -79,7 +82,7 @@ def masked_scatter(input: Any, mask: Any, source: Any) -> Any:
 
 
 @composite(name="masked_scatter_", namespaces=())
-def masked_scatter_(input: Any, mask: Any, source: Any) -> Any:
+def masked_scatter_(input: Tensor, mask: Tensor, source: Tensor) -> Tensor:
     """In-place form of `masked_scatter`.
 
     >>> votive.zeros(3).masked_scatter_(votive.tensor([True, False, True]), votive.ones(2))
@@ -98,7 +101,7 @@ structured(
 
 
 @composite(out=True)
-def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
+def nonzero(input: Tensor, *, as_tuple: bool = False) -> Any:
     """The positions of values that are not zero: a row each, or a vector per dimension.
 
     >>> votive.nonzero(votive.tensor([[0, 7], [8, 0]]))
@@ -111,7 +114,7 @@ def nonzero(input: Any, *, as_tuple: bool = False) -> Any:
 
 
 @composite
-def argwhere(input: Any) -> Any:
+def argwhere(input: Tensor) -> Tensor:
     """The positions of values that are not zero, a row each.
 
     >>> votive.argwhere(votive.tensor([0, 7, 8]))
@@ -122,7 +125,7 @@ def argwhere(input: Any) -> Any:
 
 
 @composite(method=False, namespaces=("nn.functional",))
-def one_hot(input: Any, num_classes: int = -1) -> Any:
+def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Rows of zeros with a one at each class; by default there are as many as the largest asks for.
 
     >>> votive.nn.functional.one_hot(votive.tensor([0, 2]))

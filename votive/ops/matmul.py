@@ -6,7 +6,7 @@ Every product here is `matmul` after a check of ranks: one operator to make fast
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
@@ -15,6 +15,9 @@ from ..core.mode import mode
 from .autocast_policy import LOWER
 from .matmul_gradient import by_columns, joins_sums, weight_and_bias
 from .registry import F, composite, structured
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 
 def check_dtypes(op: str, first: Spec, *others: Spec) -> None:
@@ -30,7 +33,7 @@ def check_dtypes(op: str, first: Spec, *others: Spec) -> None:
         fail(UnsupportedError, op, f"not implemented for {first.dtype}.")
 
 
-def check_rank(op: str, name: str, x: Any, rank: int) -> None:
+def check_rank(op: str, name: str, x: Tensor, rank: int) -> None:
     """Raise unless the argument `name` has `rank` dimensions."""
     if x.ndim != rank:
         fail(ShapeError, op, f"{name} must have {rank} dimension(s), got shape {tuple(x.shape)}.")
@@ -53,23 +56,23 @@ def _infer_matmul(a: Spec, b: Spec) -> Spec:
     return a.like(shape)
 
 
-def conjugate(x: Any) -> Any:
+def conjugate(x: Tensor) -> Tensor:
     """The complex conjugate, without a call for real numbers."""
     return F.conj(x) if x.dtype.is_complex else x
 
 
-def adjoint(x: Any) -> Any:
+def adjoint(x: Tensor) -> Tensor:
     """The conjugate transpose of the last two dimensions."""
     return conjugate(F.transpose(x, -2, -1))
 
 
-def _fold(x: Any) -> Any:
+def _fold(x: Tensor) -> Tensor:
     """All but the last dimension as one, so that a sum over a batch is one large product."""
     shape = x._spec.shape
     return x if len(shape) == 2 else F.reshape(x, (math.prod(shape[:-1]), shape[-1]))
 
 
-def left_gradient(g: Any, b: Any, a: Spec) -> Any:
+def left_gradient(g: Tensor, b: Tensor, a: Spec) -> Tensor:
     """The gradient of `a @ b` by a, possibly with dimensions that broadcasting added."""
     if b.ndim == 1:
         return conjugate(b) * (g if a.ndim == 1 else g.unsqueeze(-1))
@@ -80,7 +83,7 @@ def left_gradient(g: Any, b: Any, a: Spec) -> Any:
     return F.matmul(conjugate(b), g.unsqueeze(-1)).squeeze(-1)
 
 
-def right_gradient(g: Any, a: Any, b: Spec) -> Any:
+def right_gradient(g: Tensor, a: Tensor, b: Spec) -> Tensor:
     """The gradient of `a @ b` by b, possibly with dimensions that broadcasting added."""
     if a.ndim == 1:
         a = conjugate(a)
@@ -110,7 +113,7 @@ structured(
 
 
 @composite(out=True, autocast=LOWER)
-def mm(input: Any, mat2: Any) -> Any:
+def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Product of two matrices.
 
     >>> votive.mm(votive.tensor([[1, 2], [3, 4]]), votive.tensor([[1], [1]]))
@@ -123,7 +126,7 @@ def mm(input: Any, mat2: Any) -> Any:
 
 
 @composite(out=True, autocast=LOWER)
-def bmm(input: Any, mat2: Any) -> Any:
+def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Products of two batches of matrices of the same length.
 
     >>> votive.bmm(votive.ones(2, 1, 3), votive.ones(2, 3, 1))
@@ -135,7 +138,7 @@ def bmm(input: Any, mat2: Any) -> Any:
     return F.matmul(input, mat2)
 
 
-def check_batches(op: str, a: Any, b: Any) -> None:
+def check_batches(op: str, a: Tensor, b: Tensor) -> None:
     """Raise unless both are batches of matrices of the same length: batches do not broadcast."""
     check_rank(op, "the first batch", a, 3)
     check_rank(op, "the second batch", b, 3)
@@ -144,7 +147,7 @@ def check_batches(op: str, a: Any, b: Any) -> None:
 
 
 @composite(out=True, autocast={"cpu": "off", "cuda": "lower"})
-def mv(input: Any, vec: Any) -> Any:
+def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Product of a matrix and a vector.
 
     >>> votive.mv(votive.tensor([[1, 2], [3, 4]]), votive.tensor([1, 10]))
@@ -156,7 +159,7 @@ def mv(input: Any, vec: Any) -> Any:
 
 
 @composite(out=True, autocast={"cpu": "off", "cuda": "widest"})
-def dot(input: Any, tensor: Any) -> Any:
+def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Sum of the products of two vectors' elements; complex ones are not conjugated.
 
     >>> votive.dot(votive.tensor([2, 3]), votive.tensor([2, 1]))
@@ -168,7 +171,7 @@ def dot(input: Any, tensor: Any) -> Any:
 
 
 @composite(out=True, autocast={"cpu": "off", "cuda": "widest"})
-def vdot(input: Any, other: Any) -> Any:
+def vdot(input: Tensor, other: Tensor) -> Tensor:
     """Like `dot`, with the first vector conjugated.
 
     >>> votive.vdot(votive.tensor([1j]), votive.tensor([1j]))
@@ -181,7 +184,7 @@ def vdot(input: Any, other: Any) -> Any:
 
 
 @composite(out=True)
-def inner(input: Any, other: Any) -> Any:
+def inner(input: Tensor, other: Tensor) -> Tensor:
     """Products summed over the last dimension of both; a 0-d argument multiplies.
 
     >>> votive.inner(votive.tensor([[1, 2], [3, 4]]), votive.tensor([1, 1]))
@@ -197,7 +200,7 @@ def inner(input: Any, other: Any) -> Any:
 
 
 @composite(out=True, aliases=("ger",))
-def outer(input: Any, vec2: Any) -> Any:
+def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """All products of an element of one vector and an element of another.
 
     >>> votive.outer(votive.tensor([1, 2]), votive.tensor([3, 4]))
@@ -210,7 +213,7 @@ def outer(input: Any, vec2: Any) -> Any:
 
 
 @composite(out=True)
-def kron(input: Any, other: Any) -> Any:
+def kron(input: Tensor, other: Tensor) -> Tensor:
     """Kronecker product: every element of `input` times the whole of `other`, laid out as blocks.
 
     >>> votive.kron(votive.tensor([1, 10]), votive.tensor([1, 2]))
@@ -236,7 +239,7 @@ def _infer_linear(x: Spec, weight: Spec, bias: Spec | None) -> Spec:
     return x.like(shape)
 
 
-def _linear_weight_gradient(g: Any, x: Any, weight: Spec) -> Any:
+def _linear_weight_gradient(g: Tensor, x: Tensor, weight: Spec) -> Tensor:
     if weight.ndim == 1 and x.ndim > 1:
         return right_gradient(g, x, weight)
     if x.ndim == 1:
@@ -246,10 +249,10 @@ def _linear_weight_gradient(g: Any, x: Any, weight: Spec) -> Any:
     return F.matmul(F.transpose(_fold(g), 0, 1), conjugate(_fold(x)))
 
 
-def _linear_by_weight(c: Any, g: Any) -> Any:
+def _linear_by_weight(c: Context, g: Tensor) -> Tensor:
     x, weight, bias = c.input, c.spec("weight"), c.spec("bias")
     if bias is not None and not mode.grad and joins_sums(g._spec, weight, bias) and c.needs("bias"):
-        by_weight, c.sums = weight_and_bias(g, x, weight)
+        by_weight, c.__dict__["sums"] = weight_and_bias(g, x, weight)
         return by_weight
     return _linear_weight_gradient(g, x, weight)
 
@@ -278,7 +281,7 @@ structured(
 
 
 @composite(namespaces=("nn.functional",), method=False, autocast={"cuda": "widest"})
-def bilinear(input1: Any, input2: Any, weight: Any, bias: Any = None) -> Any:
+def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input1 @ weight[k] @ input2 + bias[k]` for each output feature k.
 
     >>> a, b = votive.tensor([1.0, 2.0]), votive.tensor([3.0])

@@ -7,7 +7,7 @@ values agree with theirs to the bit wherever the products do.
 from __future__ import annotations
 
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import UnsupportedError, fail
@@ -15,6 +15,9 @@ from ..core.layout import Spec
 from .addmm import _infer_addmm, _scaled
 from .matmul import _infer_linear, _linear_weight_gradient, check_rank, left_gradient, right_gradient
 from .registry import OPS, F, Op, composite, formula_op, structured
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 # Each activation: its operator and what that is given besides the input.
 ACTIVATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
@@ -25,10 +28,10 @@ ACTIVATIONS: dict[str, tuple[str, tuple[Any, ...]]] = {
 }
 
 
-def activate(name: str, x: Any) -> Any:
+def activate(name: str, x: Tensor) -> Tensor:
     """The activation `name` of a tensor."""
     op, given = ACTIVATIONS[name]
-    return OPS[op](x, *given)
+    return OPS[op].apply((x, *given))
 
 
 @functools.cache
@@ -40,7 +43,7 @@ def _slope_op(name: str) -> tuple[Op, tuple[str, ...], Any]:
     return formula_op(grad), grad.params, formula
 
 
-def _before(name: str, g: Any, z: Any) -> Any:
+def _before(name: str, g: Tensor, z: Tensor) -> Tensor:
     """The gradient of `activate(name, z)` by z, where g is the incoming one."""
     op, params, formula = _slope_op(name)
     values = {formula.incoming: g, "input": z}
@@ -64,7 +67,7 @@ def _infer(x: Spec, weight: Spec, bias: Spec | None, activation: str) -> Spec:
     return _infer_linear(x, weight, bias)
 
 
-def _linear_gradients(c: Any, g: Any) -> Any:
+def _linear_gradients(c: Context, g: Tensor) -> tuple[Tensor | None, ...]:
     # The sums were not kept: whoever records gradients all the time uses the twin.
     z = F.linear(c.input, c.weight, c.bias)
     gz = _before(c.activation, g, z)
@@ -83,7 +86,7 @@ structured(
 
 
 @composite(name="_linear_activated_composite")
-def linear_activated_composite(input: Any, weight: Any, bias: Any, activation: str) -> Any:
+def linear_activated_composite(input: Tensor, weight: Tensor, bias: Tensor | None, activation: str) -> Tensor:
     """The same from single operators: what the fused kernel must agree with."""
     return activate(activation, F.linear(input, weight, bias))
 
@@ -91,13 +94,13 @@ def linear_activated_composite(input: Any, weight: Any, bias: Any, activation: s
 # --- addmm ----------------------------------------------------------------------------------------
 
 
-def _infer_activated(x: Spec, a: Spec, b: Spec, beta: Any, alpha: Any, activation: str) -> Spec:
+def _infer_activated(x: Spec, a: Spec, b: Spec, beta: int, alpha: float, activation: str) -> Spec:
     out = _infer_addmm(x, a, b, beta, alpha)
     _check("_addmm_activation", x, activation)
     return out
 
 
-def _addmm_gradients(c: Any, g: Any) -> Any:
+def _addmm_gradients(c: Context, g: Tensor) -> tuple[Tensor, ...]:
     z = F._addmm(c.input, c.mat1, c.mat2, c.beta, c.alpha)
     gz = _before(c.activation, g, z)
     return (
@@ -116,14 +119,18 @@ structured(
 
 
 @composite(name="_addmm_activated_composite")
-def addmm_activated_composite(input: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any, activation: str) -> Any:
+def addmm_activated_composite(
+    input: Tensor, mat1: Tensor, mat2: Tensor, beta: int, alpha: float, activation: str
+) -> Tensor:
     """The same from single operators: what the fused kernel must agree with."""
     return activate(activation, F._addmm(input, mat1, mat2, beta, alpha))
 
 
 # torch's name has an underscore, which elsewhere marks what is not public.
 @composite(out=True, method=False, namespaces=(), also=("_addmm_activation", "Tensor._addmm_activation"))
-def addmm_activation(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False) -> Any:
+def addmm_activation(
+    input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: int = 1, alpha: int = 1, use_gelu: bool = False
+) -> Tensor:
     """`relu(beta * input + alpha * mat1 @ mat2)`, or gelu of it, without a second pass.
 
     >>> a = votive.tensor([[1.0, -1.0], [0.0, 2.0]])

@@ -5,15 +5,18 @@ slope of the activation before them. Knows shapes and dtypes only.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.base import has_own
 from ..core.errors import ShapeError, fail
 from ..core.layout import Spec
 from .registry import F, structured
 
+if TYPE_CHECKING:
+    from .types import Tensor
 
-def _infer_gradients(grad: Spec, x: Spec, turned: bool) -> tuple[Spec, Spec]:
+
+def _infer_gradients(grad: Spec, x: Spec, transposed: bool) -> tuple[Spec, Spec]:
     if grad.ndim != 2 or x.ndim != 2 or grad.shape[0] != x.shape[0]:
         fail(
             ShapeError,
@@ -21,15 +24,15 @@ def _infer_gradients(grad: Spec, x: Spec, turned: bool) -> tuple[Spec, Spec]:
             f"the gradient and the input must be rows of the same number, got {grad.shape} and {x.shape}.",
         )
     rows, cols = grad.shape[1], x.shape[1]
-    by_weight = x.like((rows, cols), strides=(1, rows) if turned else None)
+    by_weight = x.like((rows, cols), strides=(1, rows) if transposed else None)
     return by_weight, grad.like((rows,))
 
 
 structured(
-    "_linear_gradients(Tensor grad, Tensor input, bool turned)",
+    "_linear_gradients(Tensor grad, Tensor input, bool transposed)",
     infer=_infer_gradients,
     doc="`grad.T @ input` and the sums of grad's columns: what a linear layer's weight and bias "
-    "get. `turned`: the first lies in memory by columns.",
+    "get. `transposed`: the first lies in memory by columns.",
     differentiable=False,
     n_out=2,
 )
@@ -68,7 +71,7 @@ def joins_sums(grad: Spec, weight: Spec, bias: Spec) -> bool:
     )
 
 
-def weight_and_bias(g: Any, x: Any, weight: Spec) -> Any:
+def weight_and_bias(g: Tensor, x: Any, weight: Spec) -> Any:
     """Both gradients of a linear layer by one product."""
     shape = g._spec.shape
     if len(shape) > 2:

@@ -7,7 +7,7 @@ rows inside the products that read those rows anyway.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ShapeError, fail
 from ..core.layout import Spec
@@ -16,6 +16,9 @@ from .matmul import _fold, _infer_linear, _linear_weight_gradient
 from .matmul_activation import _before, _check, activate
 from .matmul_gradient import by_columns
 from .registry import F, composite, structured
+
+if TYPE_CHECKING:
+    from .types import Context, Tensor
 
 
 def _infer(x: Spec, w1: Spec, b1: Spec | None, w2: Spec, b2: Spec | None, activation: str) -> tuple[Spec, Spec, Spec]:
@@ -34,7 +37,7 @@ def _infer(x: Spec, w1: Spec, b1: Spec | None, w2: Spec, b2: Spec | None, activa
     return out, x.like((0,)) if activation == "relu" else hidden, hidden
 
 
-def _gradients(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
+def _gradients(c: Context, g: Tensor, *_: Any) -> tuple[Any, ...]:
     x, w1, w2, b1, b2 = c.input, c.weight1, c.weight2, c.bias1, c.bias2
     if mode.grad:
         return _gradients_apart(g, x, w1, b1, w2, b2, c.activation)
@@ -47,7 +50,9 @@ def _gradients(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
     return by_x, by_w1, None if b1 is None else by_b1, by_w2, None if b2 is None else by_b2
 
 
-def _gradients_apart(g: Any, x: Any, w1: Any, b1: Any, w2: Any, b2: Any, activation: str) -> tuple[Any, ...]:
+def _gradients_apart(
+    g: Tensor, x: Tensor, w1: Tensor, b1: Tensor | None, w2: Tensor, b2: Tensor | None, activation: str
+) -> tuple[Any, ...]:
     """The gradients from single operators, so that they have gradients too."""
     z = F.linear(x, w1, b1)
     gz = _before(activation, F.matmul(g, w2), z)
@@ -69,6 +74,8 @@ structured(
 
 
 @composite(name="_feed_forward_composite")
-def feed_forward_composite(input: Any, weight1: Any, bias1: Any, weight2: Any, bias2: Any, activation: str) -> Any:
+def feed_forward_composite(
+    input: Tensor, weight1: Tensor, bias1: Tensor | None, weight2: Tensor, bias2: Tensor | None, activation: str
+) -> Tensor:
     """The same from single operators: what the fused kernels must agree with."""
     return F.linear(activate(activation, F.linear(input, weight1, bias1)), weight2, bias2)

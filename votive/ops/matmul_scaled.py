@@ -4,12 +4,15 @@ Knows shapes and dtypes only.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import Spec
 from .registry import F, composite, structured
+
+if TYPE_CHECKING:
+    from .types import Tensor, dtype
 
 
 def _matrices(op: str, a: Spec, b: Spec) -> tuple[int, int]:
@@ -77,15 +80,15 @@ structured(
 # torch's names have an underscore, which elsewhere marks what is not public.
 @composite(out=True, method=False, namespaces=(), also=("_scaled_mm",))
 def scaled_mm(
-    input: Any,
-    mat2: Any,
-    scale_a: Any,
-    scale_b: Any,
-    bias: Any = None,
-    scale_result: Any = None,
-    out_dtype: Any = None,
+    input: Tensor,
+    mat2: Tensor,
+    scale_a: Tensor,
+    scale_b: Tensor,
+    bias: Tensor | None = None,
+    scale_result: Tensor | None = None,
+    out_dtype: dtype | None = None,
     use_fast_accum: bool = False,
-) -> Any:
+) -> Tensor:
     """Product of float8 matrices, each brought to size by its scale: one number, or one for each
     row of `input` and each column of `mat2`. `scale_result` multiplies a float8 result.
 
@@ -115,7 +118,7 @@ structured(
 
 
 @composite(out=True, method=False, namespaces=(), also=("_int_mm",))
-def int_mm(input: Any, mat2: Any) -> Any:
+def int_mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Product of int8 matrices with sums in int32; `input` may be uint8.
 
     >>> a = votive.tensor([[100, 100]], dtype=votive.int8)

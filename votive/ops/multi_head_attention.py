@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import fail
 from .attention import scaled_dot_product_attention
 from .registry import F, composite
+
+if TYPE_CHECKING:
+    from .types import Sequence, Tensor
 
 OP = "multi_head_attention_forward"
 
@@ -20,7 +23,7 @@ def _require(condition: bool, text: str) -> None:
         fail(AssertionError, OP, text)
 
 
-def _check_ranks(query: Any, key: Any, value: Any, padding: Any, mask: Any) -> bool:
+def _check_ranks(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None) -> bool:
     """Whether the query is a batch; key, value and masks must then be one, and else not."""
     if query.ndim not in (2, 3):
         _require(False, f"query must be (L, N, E) or (L, E), got {tuple(query.shape)}.")
@@ -37,7 +40,7 @@ def _check_ranks(query: Any, key: Any, value: Any, padding: Any, mask: Any) -> b
     return batched
 
 
-def _additive(mask: Any, name: str, kind: dt.dtype) -> Any:
+def _additive(mask: Tensor | None, name: str, kind: dt.dtype) -> Tensor | None:
     """A mask as numbers to be added: True in a bool mask hides."""
     if mask is None:
         return None
@@ -48,7 +51,7 @@ def _additive(mask: Any, name: str, kind: dt.dtype) -> Any:
     return blank.masked_fill_(mask, -math.inf)
 
 
-def _merge_causal(mask: Any, padding: Any, is_causal: bool, need_weights: bool) -> tuple[Any, bool]:
+def _merge_causal(mask: Tensor | None, padding: Tensor | None, is_causal: bool, need_weights: bool) -> tuple[Any, bool]:
     """The mask to use, and whether the causal rule replaces it.
 
     `is_causal` only promises that the mask is the causal one; with padding or with weights asked
@@ -61,7 +64,7 @@ def _merge_causal(mask: Any, padding: Any, is_causal: bool, need_weights: bool) 
     return mask, is_causal and padding is None
 
 
-def _shaped_mask(mask: Any, rows: int, columns: int, batch_heads: int) -> Any:
+def _shaped_mask(mask: Tensor | None, rows: int, columns: int, batch_heads: int) -> Tensor | None:
     if mask is None:
         return None
     want = (rows, columns) if mask.ndim == 2 else (batch_heads, rows, columns)
@@ -70,19 +73,24 @@ def _shaped_mask(mask: Any, rows: int, columns: int, batch_heads: int) -> Any:
     return mask.unsqueeze(0) if mask.ndim == 2 else mask
 
 
-def _projections(query: Any, key: Any, value: Any, weights: Any, bias: Any) -> tuple[Any, ...]:
+def _projections(
+    query: Tensor, key: Tensor, value: Tensor, weights: Sequence[Tensor], bias: Tensor | None
+) -> tuple[Any, ...]:
     biases = (None,) * 3 if bias is None else bias.chunk(3)
     given = zip((query, key, value), weights, biases, strict=True)
     return tuple(F.linear(x, w, b) for x, w, b in given)
 
 
-def _in_weights(query: Any, key: Any, value: Any, packed: Any, separate: tuple[Any, Any, Any] | None) -> Any:
+def _in_weights(
+    query: Tensor, key: Tensor, value: Tensor, packed: Tensor | None, separate: tuple[Any, Any, Any] | None
+) -> tuple[Tensor, ...]:
     """The three projection matrices, from one that holds them all or as they are given."""
     if separate is None:
         _require(
             key.shape == value.shape, f"key and value differ in shape, {tuple(key.shape)} and {tuple(value.shape)}."
         )
-        _require(packed is not None, "in_proj_weight is missing.")
+        if packed is None:
+            fail(RuntimeError, OP, "in_proj_weight is missing.")
         return packed.chunk(3)
     _require(
         key.shape[:2] == value.shape[:2],
@@ -93,14 +101,14 @@ def _in_weights(query: Any, key: Any, value: Any, packed: Any, separate: tuple[A
     return separate
 
 
-def _longer(mask: Any) -> Any:
+def _longer(mask: Tensor | None) -> Tensor | None:
     """A mask with one more key, which everyone sees."""
     if mask is None:
         return None
     return F.cat([mask, F.zeros_like(mask.narrow(-1, 0, 1))], -1)
 
 
-def _given(x: Any, name: str, batch_heads: int, head_dim: int) -> Any:
+def _given(x: Tensor, name: str, batch_heads: int, head_dim: int) -> Tensor:
     _require(
         x.shape[0] == batch_heads and x.shape[2] == head_dim,
         f"{name} must be ({batch_heads}, S, {head_dim}), got {tuple(x.shape)}.",
@@ -108,7 +116,7 @@ def _given(x: Any, name: str, batch_heads: int, head_dim: int) -> Any:
     return x
 
 
-def _explicit(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any, Any]:
+def _explicit(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, dropout_p: float) -> tuple[Any, Any]:
     """Attention whose weights are wanted: (heads of all samples, length, features)."""
     scores = F.matmul(q * math.sqrt(1 / q.shape[-1]), k.transpose(-2, -1))
     weights = F.softmax(scores if mask is None else scores + mask, -1)
@@ -119,29 +127,29 @@ def _explicit(q: Any, k: Any, v: Any, mask: Any, dropout_p: float) -> tuple[Any,
 
 @composite(namespaces=("nn.functional",), method=False)
 def multi_head_attention_forward(
-    query: Any,
-    key: Any,
-    value: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     embed_dim_to_check: int,
     num_heads: int,
-    in_proj_weight: Any,
-    in_proj_bias: Any,
-    bias_k: Any,
-    bias_v: Any,
+    in_proj_weight: Tensor | None,
+    in_proj_bias: Tensor | None,
+    bias_k: Tensor | None,
+    bias_v: Tensor | None,
     add_zero_attn: bool,
     dropout_p: float,
-    out_proj_weight: Any,
-    out_proj_bias: Any,
+    out_proj_weight: Tensor,
+    out_proj_bias: Tensor,
     training: bool = True,
-    key_padding_mask: Any = None,
+    key_padding_mask: Tensor | None = None,
     need_weights: bool = True,
-    attn_mask: Any = None,
+    attn_mask: Tensor | None = None,
     use_separate_proj_weight: bool = False,
-    q_proj_weight: Any = None,
-    k_proj_weight: Any = None,
-    v_proj_weight: Any = None,
-    static_k: Any = None,
-    static_v: Any = None,
+    q_proj_weight: Tensor | None = None,
+    k_proj_weight: Tensor | None = None,
+    v_proj_weight: Tensor | None = None,
+    static_k: Tensor | None = None,
+    static_v: Tensor | None = None,
     average_attn_weights: bool = True,
     is_causal: bool = False,
 ) -> tuple[Any, Any]:
@@ -187,7 +195,7 @@ def multi_head_attention_forward(
     else:
         _require(bias_k is None and bias_v is None, "give both bias_k and bias_v, or neither.")
 
-    def split(x: Any) -> Any:  # (S, N, E) -> (N * heads, S, head_dim)
+    def split(x: Tensor) -> Tensor:  # (S, N, E) -> (N * heads, S, head_dim)
         return x.reshape(x.shape[0], every, head_dim).transpose(0, 1)
 
     q = split(q)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, UnsupportedError, fail
@@ -21,8 +21,11 @@ from .standardise import (
     widened,
 )
 
+if TYPE_CHECKING:
+    from .types import Context, Ints, Tensor
 
-def _trailing(x: Any, dims: int) -> tuple[int, ...]:
+
+def _trailing(x: Tensor, dims: int) -> tuple[int, ...]:
     return tuple(range(x.ndim - dims, x.ndim))
 
 
@@ -35,13 +38,13 @@ def _row_statistics(x: Spec, dims: int) -> Spec:
 # --- layer_norm -----------------------------------------------------------------------------------
 
 
-def _infer_layer(x: Spec, weight: Any, bias: Any, dims: int, eps: float) -> tuple[Spec, ...]:
+def _infer_layer(x: Spec, weight: Spec | None, bias: Spec | None, dims: int, eps: float) -> tuple[Spec, ...]:
     check_parameters("layer_norm", x, weight=weight, bias=bias)
     rows = _row_statistics(x, dims)
     return x.like(x.shape), rows, rows
 
 
-def _grad_layer(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
+def _grad_layer(c: Context, g: Tensor, *_: Any) -> tuple[Any, ...]:
     if mode.grad:
         return F._layer_norm_backward_composite(g, c.input, c.weight, c.dims, c.eps)
     wants = c.needs("weight") or c.needs("bias")
@@ -70,14 +73,16 @@ structured(
 
 
 @composite(name="_layer_norm_composite")
-def layer_norm_composite(input: Any, weight: Any, bias: Any, dims: int, eps: float) -> Any:
+def layer_norm_composite(input: Tensor, weight: Tensor, bias: Tensor | None, dims: int, eps: float) -> Tensor:
     """layer_norm from single operators: what the fused kernel must agree with."""
     x, _ = standardise(widened(input), _trailing(input, dims), eps)
     return F._to_dtype(affine(x, weight, bias), input.dtype)
 
 
 @composite(name="_layer_norm_backward_composite")
-def layer_norm_backward_composite(grad: Any, input: Any, weight: Any, dims: int, eps: float) -> tuple[Any, Any, Any]:
+def layer_norm_backward_composite(
+    grad: Tensor, input: Tensor, weight: Tensor, dims: int, eps: float
+) -> tuple[Any, Any, Any]:
     """The gradients of layer_norm from single operators, so that they have gradients too."""
     over = _trailing(input, dims)
     x, rstd = standardise(widened(input), over, eps)
@@ -85,11 +90,11 @@ def layer_norm_backward_composite(grad: Any, input: Any, weight: Any, dims: int,
     return standardise_gradient(affine(g, weight, None), x, rstd, over), g * x, g
 
 
-def _normalized(op: str, input: Any, normalized_shape: Any) -> tuple[int, ...]:
+def _normalized(op: str, input: Tensor, normalized_shape: Ints) -> tuple[int, ...]:
     """The shape that is normalised over, which must be the last sizes of the input."""
     if not isinstance(normalized_shape, (tuple, list)):
-        told = type(normalized_shape).__name__
-        raise TypeError(f"{op}: normalized_shape must be a tuple of ints, got {told}.")
+        kind = type(normalized_shape).__name__
+        raise TypeError(f"{op}: normalized_shape must be a tuple of ints, got {kind}.")
     shape = ints(op, "normalized_shape", normalized_shape)
     if not shape:
         fail(RuntimeError, op, "normalized_shape must name at least one size, got ().")
@@ -101,7 +106,9 @@ def _normalized(op: str, input: Any, normalized_shape: Any) -> tuple[int, ...]:
 
 
 @composite(namespaces=NN, method=False, autocast={"cuda": "float32"})
-def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def layer_norm(
+    input: Tensor, normalized_shape: Ints, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
+) -> Tensor:
     """`(x - mean) / sqrt(var + eps) * weight + bias` over the last dimensions.
 
     >>> votive.nn.functional.layer_norm(votive.tensor([[1.0, 2.0, 3.0]]), (3,))
@@ -114,13 +121,13 @@ def layer_norm(input: Any, normalized_shape: Any, weight: Any = None, bias: Any 
 
 @composite(name="layer_norm", method=False, autocast={"cuda": "float32"})
 def torch_layer_norm(
-    input: Any,
-    normalized_shape: Any,
-    weight: Any = None,
-    bias: Any = None,
+    input: Tensor,
+    normalized_shape: Ints,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
     eps: float = 1e-5,
     cudnn_enable: bool = True,
-) -> Any:
+) -> Tensor:
     """`(x - mean) / sqrt(var + eps) * weight + bias` over the last dimensions.
 
     >>> votive.layer_norm(votive.tensor([[1.0, 2.0, 3.0]]), (3,))
@@ -132,7 +139,7 @@ def torch_layer_norm(
 # --- rms_norm -------------------------------------------------------------------------------------
 
 
-def _grad_rms(c: Any, g: Any, *_: Any) -> tuple[Any, ...]:
+def _grad_rms(c: Context, g: Tensor, *_: Any) -> tuple[Any, ...]:
     if mode.grad:
         return F._rms_norm_backward_composite(g, c.input, c.weight, c.dims, c.eps)
     return F._rms_norm_backward(g, c.input, c.out1, c.weight, c.dims, c.needs("input"), c.needs("weight"))
@@ -159,21 +166,21 @@ structured(
 )
 
 
-def _rms(x: Any, over: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+def _rms(x: Tensor, over: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     # The square of a complex number, not of its size, as in torch.
     rstd = F.rsqrt((x * x).mean(over, True) + eps)
     return x * rstd, rstd
 
 
 @composite(name="_rms_norm_composite")
-def rms_norm_composite(input: Any, weight: Any, dims: int, eps: float) -> Any:
+def rms_norm_composite(input: Tensor, weight: Tensor | None, dims: int, eps: float) -> Tensor:
     """rms_norm from single operators: what the fused kernel must agree with."""
     x, _ = _rms(widened(input), _trailing(input, dims), eps)
     return F._to_dtype(affine(x, weight, None), input.dtype)
 
 
 @composite(name="_rms_norm_backward_composite")
-def rms_norm_backward_composite(grad: Any, input: Any, weight: Any, dims: int, eps: float) -> tuple[Any, Any]:
+def rms_norm_backward_composite(grad: Tensor, input: Tensor, weight: Tensor, dims: int, eps: float) -> tuple[Any, Any]:
     """The gradients of rms_norm from single operators, so that they have gradients too."""
     over = _trailing(input, dims)
     x, rstd = _rms(widened(input), over, eps)
@@ -183,7 +190,7 @@ def rms_norm_backward_composite(grad: Any, input: Any, weight: Any, dims: int, e
 
 
 @composite(namespaces=NN, method=False, also=("rms_norm",), autocast={"cuda": "float32"})
-def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Any:
+def rms_norm(input: Tensor, normalized_shape: Ints, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """`x / sqrt(mean(x^2) + eps) * weight` over the last dimensions.
 
     >>> votive.nn.functional.rms_norm(votive.tensor([[3.0, 4.0]]), (2,))
@@ -205,7 +212,7 @@ def rms_norm(input: Any, normalized_shape: Any, weight: Any = None, eps: float |
 
 
 @composite(namespaces=NN, method=False, autocast={"cpu": "off"})
-def local_response_norm(input: Any, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Any:
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """`x / (k + alpha * mean of x^2 over `size` neighbouring channels) ** beta`.
 
     Krizhevsky et al. 2012, "ImageNet Classification with Deep Convolutional Neural Networks",

@@ -15,15 +15,18 @@ from ..core.device import device as Device
 from ..core.errors import UnsupportedError, fail, received
 from ..core.memory_format import layout
 from .registry import F, Fn
+from .schema import is_tensor
 
 if TYPE_CHECKING:
+    from ..core.dtype import dtype
     from ..core.layout import Shape
+    from ..formula.expr import Number
     from ..tensor import Tensor
 
 _PYTHON_TYPES = {float: dt.float64, int: dt.int64, bool: dt.bool_, complex: dt.complex128}
 
 
-def dtype_of(op: str, value: Any) -> dt.dtype:
+def dtype_of(op: str, value: dtype) -> dt.dtype:
     """The dtype meant by an argument; Python's own number types count."""
     if isinstance(value, dt.dtype):
         return value
@@ -89,11 +92,11 @@ def options(
 
 def check_options(op: str, given: TensorOptions, without: str = "") -> None:
     """Raise for names that are no options and for another layout than the one there is."""
-    if given:
-        for name in given:
-            if name not in _PARAMETERS or name == without:
-                raise TypeError(f"{op}: got an unexpected keyword argument {name!r}.")
-        check_layout(op, given.get("layout"))
+    for name in given:
+        if name not in _PARAMETERS or name == without:
+            raise TypeError(f"{op}: got an unexpected keyword argument {name!r}.")
+    if "layout" in given:
+        check_layout(op, given["layout"])
 
 
 def check_layout(op: str, layout: object) -> None:
@@ -146,9 +149,9 @@ def new_memory(shape: Shape, strides: Shape, dtype: dt.dtype, device: Device, gi
     return F._empty(shape, strides, dtype, device)
 
 
-def number(op: str, name: str, value: Any) -> Any:
+def number(op: str, name: str, value: object) -> Any:
     """A Python number from a number or a 0-d tensor."""
-    if hasattr(value, "_spec"):
+    if is_tensor(value):
         if value.ndim:
             raise TypeError(f"{op}: {name} must be a number, got a tensor of shape {value.shape}.")
         return value.item()
@@ -159,7 +162,7 @@ def number(op: str, name: str, value: Any) -> Any:
     return value
 
 
-def fitting(op: str, value: Any, dtype: dt.dtype) -> Any:
+def fitting(op: str, value: Number, dtype: dt.dtype) -> Any:
     """A number that `dtype` can hold, or torch's overflow error.
 
     Negative numbers may wrap around in unsigned types; infinities and NaN are floats like others.
@@ -186,5 +189,5 @@ def _limits(dtype: dt.dtype) -> tuple[Any, Any]:
     return (info.min if dtype.is_signed else -info.max), info.max
 
 
-def _overflow(op: str, value: Any, dtype: dt.dtype) -> None:
+def _overflow(op: str, value: Number, dtype: dt.dtype) -> None:
     fail(RuntimeError, op, f"value {value} cannot be converted to {dtype} without overflow.")

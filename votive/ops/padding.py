@@ -5,7 +5,7 @@ Knows shapes and gradients. Padding with a constant is `constant_pad_nd` in `rea
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import UnsupportedError, fail
@@ -13,6 +13,9 @@ from ..core.layout import Shape, Spec
 from .fold import NN, like_input
 from .registry import F, composite, structured
 from .sizes import ints
+
+if TYPE_CHECKING:
+    from .types import Sequence, Tensor
 
 MODES = ("reflect", "replicate", "circular")
 
@@ -73,7 +76,7 @@ def _check(shape: Shape, pad: Shape, mode: str) -> None:
 
 
 @composite(namespaces=NN, method=False)
-def pad(input: Any, pad: Any, mode: str = "constant", value: Any = None) -> Any:
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
     """Add elements around a tensor: a constant, or what "reflect", "replicate", "circular" repeat.
 
     `pad` holds (before, after) for the last dimension, then for the one before it, and so on;

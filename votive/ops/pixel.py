@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core.errors import fail
 from .fold import NN
 from .registry import F, composite
 from .sizes import int_of
 
+if TYPE_CHECKING:
+    from .types import Tensor
 
-def _parts(op: str, x: Any, name: str, factor: Any) -> tuple[tuple[int, ...], int, int, int, int]:
+
+def _parts(op: str, x: Tensor, name: str, factor: float) -> tuple[tuple[int, ...], int, int, int, int]:
     """(leading sizes, channels, height, width, factor), checked."""
     factor = int_of(op, name, factor)
     if x.ndim < 3:
@@ -22,7 +25,7 @@ def _parts(op: str, x: Any, name: str, factor: Any) -> tuple[tuple[int, ...], in
 
 
 @composite(namespaces=NN, method=False, also=("pixel_shuffle",))
-def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """(..., C r², H, W) as (..., C, H r, W r): each group of r² channels becomes a block of pixels.
 
     >>> votive.nn.functional.pixel_shuffle(votive.arange(4).view(4, 1, 1), 2)
@@ -40,7 +43,7 @@ def pixel_shuffle(input: Any, upscale_factor: int) -> Any:
 
 
 @composite(namespaces=NN, method=False, also=("pixel_unshuffle",))
-def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """(..., C, H r, W r) as (..., C r², H, W): each block of pixels becomes r² channels.
 
     >>> votive.nn.functional.pixel_unshuffle(votive.arange(4).view(1, 2, 2), 2).flatten()
@@ -57,7 +60,7 @@ def pixel_unshuffle(input: Any, downscale_factor: int) -> Any:
 
 
 @composite(namespaces=NN, method=False, also=("channel_shuffle",))
-def channel_shuffle(input: Any, groups: int) -> Any:
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Channels of `groups` groups interleaved: the first of each, then the second of each, ...
 
     >>> votive.nn.functional.channel_shuffle(votive.arange(4).view(1, 4, 1), 2).flatten()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, UnsupportedError, fail
@@ -12,13 +12,16 @@ from ..core.mode import mode
 from .fold import NN, check_not_negative, check_positive, like_input, per_dim
 from .registry import F, composite, structured
 
+if TYPE_CHECKING:
+    from .types import Ints, Sequence, Tensor
 
-def put_back(g: Any, index: Any, shape: Shape, n: int) -> Any:
+
+def put_back(g: Tensor, index: Tensor, shape: Shape, n: int) -> Tensor:
     """Values at flat positions of the last n dimensions of zeros of `shape`; equal ones add up."""
     return F._max_pool_transpose(g, index.detach(), shape[len(shape) - n :])
 
 
-def _taken(g: Any, index: Any, n: int) -> Any:
+def _taken(g: Tensor, index: Any, n: int) -> Any:
     """Elements of g at flat positions of its last n dimensions: the transpose of `put_back`."""
     shape = index._spec.shape
     lead = shape[: len(shape) - n]
@@ -85,7 +88,7 @@ structured(
 )
 
 
-def check_input(op: str, x: Any, n: int) -> None:
+def check_input(op: str, x: Tensor, n: int) -> None:
     """Raise unless `x` is (N, C, *n sizes) or (C, *n sizes), empty at most in its batch."""
     if x.ndim not in (n + 1, n + 2) or 0 in tuple(x.shape)[-n - 1 :]:
         fail(
@@ -96,12 +99,13 @@ def check_input(op: str, x: Any, n: int) -> None:
 
 
 def _geometry(
-    op: str, n: int, x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
+    op: str, n: int, x: Tensor, kernel: Ints, stride: Ints | None, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> tuple[Shape, ...]:
     """(output size, kernel, stride, padding, dilation), checked."""
     kernel = per_dim(op, "kernel_size", kernel, n)
-    whole = stride is None or (hasattr(stride, "__len__") and len(stride) == 0)
-    stride = kernel if whole else per_dim(op, "stride", stride, n)
+    if stride is None or (hasattr(stride, "__len__") and len(stride) == 0):
+        stride = kernel
+    stride = per_dim(op, "stride", stride, n)
     padding, dilation = per_dim(op, "padding", padding, n), per_dim(op, "dilation", dilation, n)
     check_positive(op, "kernel_size", kernel)
     check_positive(op, "stride", stride)
@@ -127,11 +131,11 @@ def _geometry(
 def _max_pool(
     op: str,
     n: int,
-    input: Any,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
-    dilation: Any,
+    input: Tensor,
+    kernel: Ints,
+    stride: Ints | None,
+    padding: Ints,
+    dilation: Ints,
     ceil_mode: bool,
     return_indices: bool,
 ) -> Any:
@@ -148,11 +152,11 @@ def _max_pool(
 
 @composite(namespaces=NN, method=False, also=("max_pool1d",))
 def max_pool1d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
@@ -166,11 +170,11 @@ def max_pool1d(
 
 @composite(namespaces=NN, method=False, also=("max_pool2d",))
 def max_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
@@ -184,11 +188,11 @@ def max_pool2d(
 
 @composite(namespaces=NN, method=False, also=("max_pool3d",), autocast={"cpu": "float32"})
 def max_pool3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
-    dilation: Any = 1,
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    dilation: Ints = 1,
     ceil_mode: bool = False,
     return_indices: bool = False,
 ) -> Any:
@@ -203,14 +207,14 @@ def max_pool3d(
 def _avg_pool(
     op: str,
     n: int,
-    input: Any,
-    kernel: Any,
-    stride: Any,
-    padding: Any,
+    input: Tensor,
+    kernel: Ints,
+    stride: Ints | None,
+    padding: Ints,
     ceil_mode: bool,
     count_include_pad: bool,
-    divisor: Any = None,
-) -> Any:
+    divisor: int | None = None,
+) -> Tensor:
     if not (input.dtype is dt.int64 or input.dtype.is_floating_point) or input.dtype in dt.FLOAT8:
         fail(UnsupportedError, op, f"not implemented for {input.dtype}.")
     if divisor == 0:
@@ -221,13 +225,13 @@ def _avg_pool(
 
 @composite(namespaces=NN, method=False, also=("avg_pool1d",))
 def avg_pool1d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
-) -> Any:
+) -> Tensor:
     """The mean of each window over the last dimension.
 
     >>> votive.nn.functional.avg_pool1d(votive.tensor([[[3.0, 1.0, 2.0, 5.0]]]), 2)
@@ -238,14 +242,14 @@ def avg_pool1d(
 
 @composite(namespaces=NN, method=False, out=True)
 def avg_pool2d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> Any:
+) -> Tensor:
     """The mean of each window over the last two dimensions, or its sum / divisor_override.
 
     >>> votive.nn.functional.avg_pool2d(votive.tensor([[[3.0, 1.0], [2.0, 5.0]]]), 2)
@@ -258,14 +262,14 @@ def avg_pool2d(
 
 @composite(namespaces=NN, method=False, out=True, autocast={"cpu": "float32"})
 def avg_pool3d(
-    input: Any,
-    kernel_size: Any,
-    stride: Any = None,
-    padding: Any = 0,
+    input: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
     ceil_mode: bool = False,
     count_include_pad: bool = True,
     divisor_override: int | None = None,
-) -> Any:
+) -> Tensor:
     """The mean of each window over the last three dimensions, or its sum / divisor_override.
 
     >>> votive.nn.functional.avg_pool3d(votive.arange(8.0).view(1, 2, 2, 2), 2)
@@ -276,7 +280,9 @@ def avg_pool3d(
     )
 
 
-def _lp_pool(op: str, n: int, input: Any, norm_type: float, kernel: Any, stride: Any, ceil_mode: bool) -> Any:
+def _lp_pool(
+    op: str, n: int, input: Tensor, norm_type: float, kernel: Ints, stride: Ints | None, ceil_mode: bool
+) -> Tensor:
     kernel = per_dim(op, "kernel_size", kernel, n)
     if abs(norm_type) == math.inf:
         sign = 1 if norm_type > 0 else -1
@@ -286,7 +292,9 @@ def _lp_pool(op: str, n: int, input: Any, norm_type: float, kernel: Any, stride:
 
 
 @composite(namespaces=NN, method=False)
-def lp_pool1d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+def lp_pool1d(
+    input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
+) -> Tensor:
     """`(sum of x^p)^(1/p)` of each window over the last dimension.
 
     >>> votive.nn.functional.lp_pool1d(votive.tensor([[[3.0, 4.0]]]), 2, 2)
@@ -296,7 +304,9 @@ def lp_pool1d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None
 
 
 @composite(namespaces=NN, method=False)
-def lp_pool2d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+def lp_pool2d(
+    input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
+) -> Tensor:
     """`(sum of x^p)^(1/p)` of each window over the last two dimensions.
 
     >>> votive.nn.functional.lp_pool2d(votive.ones(1, 2, 2), 2, 2)
@@ -306,7 +316,9 @@ def lp_pool2d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None
 
 
 @composite(namespaces=NN, method=False)
-def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Any:
+def lp_pool3d(
+    input: Tensor, norm_type: float, kernel_size: Ints, stride: Ints | None = None, ceil_mode: bool = False
+) -> Tensor:
     """`(sum of x^p)^(1/p)` of each window over the last three dimensions.
 
     >>> votive.nn.functional.lp_pool3d(votive.ones(1, 2, 2, 2), 3, 2)
@@ -315,7 +327,9 @@ def lp_pool3d(input: Any, norm_type: float, kernel_size: Any, stride: Any = None
     return _lp_pool("lp_pool3d", 3, input, norm_type, kernel_size, stride, ceil_mode)
 
 
-def _unpooled_size(op: str, shape: Shape, kernel: Shape, stride: Shape, padding: Shape, given: Any) -> Shape:
+def _unpooled_size(
+    op: str, shape: Shape, kernel: Shape, stride: Shape, padding: Shape, given: Sequence[int] | None
+) -> Shape:
     n = len(kernel)
     natural = tuple((i - 1) * s + k - 2 * p for i, k, s, p in zip(shape[-n:], kernel, stride, padding, strict=True))
     if given is None:
@@ -329,7 +343,16 @@ def _unpooled_size(op: str, shape: Shape, kernel: Shape, stride: Shape, padding:
     return size
 
 
-def _max_unpool(op: str, n: int, input: Any, indices: Any, kernel: Any, stride: Any, padding: Any, size: Any) -> Any:
+def _max_unpool(
+    op: str,
+    n: int,
+    input: Tensor,
+    indices: Tensor,
+    kernel: Ints,
+    stride: Ints | None,
+    padding: Ints,
+    size: Sequence[int] | None,
+) -> Tensor:
     kernel = per_dim(op, "kernel_size", kernel, n)
     stride = kernel if stride is None else per_dim(op, "stride", stride, n)
     padding, shape = per_dim(op, "padding", padding, n), tuple(input.shape)
@@ -348,8 +371,13 @@ def _max_unpool(op: str, n: int, input: Any, indices: Any, kernel: Any, stride: 
 
 @composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def max_unpool1d(
-    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Any:
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
     """Values put where max_pool1d found them, with zeros elsewhere.
 
     >>> values, indices = votive.tensor([[[3.0, 5.0]]]), votive.tensor([[[0, 3]]])
@@ -361,8 +389,13 @@ def max_unpool1d(
 
 @composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def max_unpool2d(
-    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Any:
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    output_size: Sequence[int] | None = None,
+) -> Tensor:
     """Values put where max_pool2d found them, with zeros elsewhere.
 
     >>> votive.nn.functional.max_unpool2d(votive.ones(1, 1, 1), votive.tensor([[[2]]]), 2)
@@ -374,8 +407,13 @@ def max_unpool2d(
 
 @composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
 def max_unpool3d(
-    input: Any, indices: Any, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
-) -> Any:
+    input: Tensor,
+    indices: Tensor,
+    kernel_size: Ints,
+    stride: Ints | None = None,
+    padding: Ints = 0,
+    output_size: Any = None,
+) -> Tensor:
     """Values put where max_pool3d found them, with zeros elsewhere.
 
     >>> index = votive.tensor([[[[1]]]])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, fail
@@ -10,6 +10,9 @@ from ..core.layout import Spec
 from ..core.promotion import is_number, number_type, result_type_of
 from ..formula import Expr, apply, lift, where
 from .registry import F, Op, composite, pointwise
+
+if TYPE_CHECKING:
+    from .types import Number, Operand, Tensor
 
 pointwise(
     "sqrt(Tensor input)",
@@ -65,7 +68,7 @@ pointwise(
 )
 
 
-def _power(x: Expr, n: Any) -> Expr:
+def _power(x: Expr, n: Number) -> Expr:
     """x^n for a known n, by products and roots in the cases that torch singles out."""
     if n == 0:
         return lift(1)
@@ -75,15 +78,16 @@ def _power(x: Expr, n: Any) -> Expr:
         return x * x * x
     if n == -2:
         return 1 / (x * x)
-    root = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}.get(n)
+    roots: dict[Number, str] = {0.5: "sqrt", -0.5: "rsqrt", -1: "reciprocal"}
+    root = roots.get(n)
     return apply(root, x) if root else x**n
 
 
-def _power_types(promoted: dt.dtype, x: Spec, n: Any) -> tuple[dt.dtype, dt.dtype]:
+def _power_types(promoted: dt.dtype, x: Spec, n: Number) -> tuple[dt.dtype, dt.dtype]:
     number = number_type(n.__class__)
     dims, zeros = ([x.dtype], []) if x.ndim else ([], [x.dtype])
     kind = result_type_of(dims, zeros, [number])
-    if kind.category <= dt.INT and n < 0:
+    if kind.category <= dt.INT and not isinstance(n, complex) and n < 0:
         fail(DtypeError, "pow", f"integers to negative integer powers are not allowed, got {n}.")
     return kind, kind
 
@@ -111,12 +115,12 @@ _POW = pointwise(
 )
 
 
-def _pick(exponent: Any) -> Op:
+def _pick(exponent: Operand) -> Op:
     return _POW_NUMBER if is_number(exponent) else _POW
 
 
 @composite(name="pow", out=True, operator="pow", autocast={"cuda": "float32"})
-def pow_(input: Any, exponent: Any) -> Any:
+def pow_(input: Operand, exponent: Operand) -> Tensor:
     """`input ^ exponent`, elementwise; either may be a number.
 
     >>> votive.pow(votive.tensor([1, 2, 3]), 2)
@@ -128,7 +132,7 @@ def pow_(input: Any, exponent: Any) -> Any:
 
 
 @composite(name="pow_", namespaces=())
-def pow_inplace(input: Any, exponent: Any) -> Any:
+def pow_inplace(input: Tensor, exponent: Operand) -> Tensor:
     """In-place form of `pow`.
 
     >>> votive.tensor([1, 2, 3]).pow_(2)
@@ -137,19 +141,19 @@ def pow_inplace(input: Any, exponent: Any) -> Any:
     return Op.write(_pick(exponent), (input, exponent))
 
 
-def _in_double(x: Any, kind: dt.dtype) -> Any:
+def _in_double(x: Operand, kind: dt.dtype) -> Operand:
     if is_number(x):
-        return complex(x) if kind.is_complex else float(x)
+        return complex(x) if kind.is_complex or isinstance(x, complex) else float(x)
     return F._to_dtype(x, kind)
 
 
-def _double_of(*operands: Any) -> dt.dtype:
+def _double_of(*operands: Operand) -> dt.dtype:
     wide = any(isinstance(v, complex) if is_number(v) else v.dtype.is_complex for v in operands)
     return dt.complex128 if wide else dt.float64
 
 
 @composite(out=True)
-def float_power(input: Any, exponent: Any) -> Any:
+def float_power(input: Operand, exponent: Operand) -> Tensor:
     """`input ^ exponent`, computed and returned in double precision.
 
     >>> votive.float_power(votive.tensor([1, 2]), 2)
@@ -160,7 +164,7 @@ def float_power(input: Any, exponent: Any) -> Any:
 
 
 @composite(name="float_power_", namespaces=())
-def float_power_inplace(input: Any, exponent: Any) -> Any:
+def float_power_inplace(input: Tensor, exponent: Operand) -> Tensor:
     """In-place form of `float_power`, for tensors that are double already.
 
     >>> votive.tensor([3.0], dtype=votive.float64).float_power_(2)

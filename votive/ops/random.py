@@ -18,16 +18,26 @@ from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Layout, Spec, broadcast_shapes, contiguous_strides
 from .options import check_options, finish, tensor_options
 from .registry import OPS, F, Op, composite, structured
+from .schema import is_tensor
 from .sizes import new_shape
 
 if TYPE_CHECKING:
-    from typing import Unpack
+    from .types import (
+        Context,
+        Device,
+        DeviceLike,
+        Generator,
+        Ints,
+        Number,
+        Operand,
+        Tensor,
+        TensorOptions,
+        Unpack,
+        dtype,
+    )
 
-    from ..tensor import Tensor
-    from .options import TensorOptions
 
-
-def _zero(c: Any, g: Any) -> Any:
+def _zero(c: Context, g: Tensor) -> Any:
     """A sample does not depend on what was there before, nor smoothly on its parameters."""
     return F.zeros_like(g)
 
@@ -39,7 +49,7 @@ def _distribution(name: str, parameters: str, doc: str, **options: Any) -> None:
     structured(schema, doc=doc, **options)
 
 
-def _infer_bernoulli(x: Spec, key: Any, counter: Any, p: Any) -> Spec:
+def _infer_bernoulli(x: Spec, key: int, counter: int, p: Spec | Number) -> Spec:
     if isinstance(p, Spec):
         if not p.dtype.is_floating_point:
             fail(UnsupportedError, "bernoulli", f"p must be floating-point, got {p.dtype}.")
@@ -94,7 +104,7 @@ structured(
 )
 
 
-def _reserve(op: str, generator: Any, device: Any, n: int) -> tuple[int, int]:
+def _reserve(op: str, generator: Generator | None, device: Device, n: int) -> tuple[int, int]:
     """Take `n` counters of the given generator, or of the device's own."""
     if generator is None:
         return rng.default_generator(device).reserve(n)
@@ -106,7 +116,7 @@ def _reserve(op: str, generator: Any, device: Any, n: int) -> tuple[int, int]:
     return generator.reserve(n)
 
 
-def draw(op: str, x: Any, generator: Any, *parameters: Any) -> Any:
+def draw(op: str, x: Tensor, generator: Generator | None, *parameters: Operand | None) -> Tensor:
     """Overwrite x with samples of the distribution `op`."""
     spec = x._spec
     n = counters(op, spec.numel, spec.dtype.np)
@@ -117,7 +127,9 @@ def draw(op: str, x: Any, generator: Any, *parameters: Any) -> Any:
 _counters: dict[Any, int] = {}  # what creating functions found, by distribution, size and type
 
 
-def make(op: str, shape: tuple[int, ...], dtype: Any, device: Any, generator: Any, *rest: Any) -> Any:
+def make(
+    op: str, shape: tuple[int, ...], dtype: dtype, device: DeviceLike, generator: Generator | None, *rest: float
+) -> Tensor:
     """New memory with samples of the distribution `op`."""
     place = resolve(device)
     n = _counters.get((op, shape, dtype))
@@ -128,7 +140,7 @@ def make(op: str, shape: tuple[int, ...], dtype: Any, device: Any, generator: An
     return OPS[f"_new_{op}"](shape, dtype, place, *_reserve(op, generator, place, n), *rest)
 
 
-def target(op: str, shape: tuple[int, ...], out: Any, dtype: Any, device: Any) -> Any:
+def target(op: str, shape: tuple[int, ...], out: Any, dtype: dtype | None, device: DeviceLike) -> Tensor:
     """Memory to be drawn into: new, or `out` brought to the shape."""
     if out is None:
         dtype = dtype or dt.get_default_dtype()
@@ -138,14 +150,16 @@ def target(op: str, shape: tuple[int, ...], out: Any, dtype: Any, device: Any) -
     return out.resize_(shape)
 
 
-def integer(op: str, name: str, value: Any) -> int:
+def integer(op: str, name: str, value: Operand) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{op}: {name} must be an int, got {type(value).__name__}.")
     return int(value.__index__())
 
 
 @composite
-def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
+def bernoulli(
+    input: Tensor, p: Operand | None = None, *, generator: Generator | None = None, out: Tensor | None = None
+) -> Tensor:
     """Ones and zeros: one with the probability that stands in `input`, or with probability p.
 
     >>> votive.bernoulli(votive.tensor([0.0, 1.0]))
@@ -158,8 +172,13 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = No
 
 @composite
 def multinomial(
-    input: Any, num_samples: int, replacement: bool = False, *, generator: Any = None, out: Any = None
-) -> Any:
+    input: Tensor,
+    num_samples: int,
+    replacement: bool = False,
+    *,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
+) -> Tensor:
     """Positions of `input` drawn with chances proportional to its values, for each row.
 
     >>> votive.multinomial(votive.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
@@ -186,12 +205,12 @@ def multinomial(
 @composite(method=False)
 @tensor_options()
 def normal(
-    mean: Any,
-    std: Any = 1.0,
-    size: Any = None,
+    mean: Operand,
+    std: Operand = 1.0,
+    size: Ints | None = None,
     *,
-    generator: Any = None,
-    out: Any = None,
+    generator: Generator | None = None,
+    out: Tensor | None = None,
     **given: Unpack[TensorOptions],
 ) -> Tensor:
     """Normal random numbers; `mean` and `std` are tensors that broadcast, or numbers with a size.
@@ -201,10 +220,10 @@ def normal(
     """
     check_options("normal", given)
     dtype, device = given.get("dtype"), given.get("device")
-    tensors = [v for v in (mean, std) if hasattr(v, "_spec")]
+    tensors = [v for v in (mean, std) if is_tensor(v)]
     if tensors and not (size is None and dtype is None and device is None):
         raise TypeError("normal: size, dtype and device go with numbers; tensors bring their own.")
-    if hasattr(std, "_spec") and std.dtype.is_complex:
+    if is_tensor(std) and std.dtype.is_complex:
         fail(DtypeError, "normal", "std must not be complex.")
     if tensors:
         shape = broadcast_shapes("normal", *(tuple(v.shape) for v in tensors))
@@ -219,7 +238,7 @@ def normal(
 
 
 @composite(method=False)
-def poisson(input: Any, generator: Any = None) -> Any:
+def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Poisson random numbers with the rates that stand in `input`.
 
     >>> votive.poisson(votive.zeros(2))
@@ -230,7 +249,7 @@ def poisson(input: Any, generator: Any = None) -> Any:
 
 
 @composite(method=False)
-def binomial(count: Any, prob: Any, generator: Any = None) -> Any:
+def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """The number of successes in `count` trials that each succeed with probability `prob`.
 
     >>> votive.binomial(votive.tensor([5.0, 5.0]), votive.tensor([0.0, 1.0]))

@@ -15,15 +15,10 @@ from .registry import F, composite
 from .sizes import new_shape
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from ..core.layout import Shape
-    from ..core.rng import Generator
-    from ..tensor import Tensor
-    from .options import TensorOptions
+    from .types import Generator, Ints, Shape, Tensor, TensorOptions, Unpack
 
 
-def _shape(op: str, size: tuple[Any, ...], named: int | Sequence[int] | None) -> Shape:
+def _shape(op: str, size: tuple[Any, ...], named: Ints | None) -> Shape:
     if named is not None:
         size = (*size, named)
     if not size:
@@ -52,8 +47,8 @@ def _drawn(
 @composite(method=False)
 @tensor_options()
 def rand(
-    *args: int | Sequence[int],
-    size: int | Sequence[int] | None = None,
+    *args: Ints,
+    size: Ints | None = None,
     generator: Generator | None = None,
     out: Tensor | None = None,
     **given: Unpack[TensorOptions],
@@ -71,8 +66,8 @@ def rand(
 @composite(method=False)
 @tensor_options()
 def randn(
-    *args: int | Sequence[int],
-    size: int | Sequence[int] | None = None,
+    *args: Ints,
+    size: Ints | None = None,
     generator: Generator | None = None,
     out: Tensor | None = None,
     **given: Unpack[TensorOptions],
@@ -103,7 +98,7 @@ def _range(op: str, args: tuple[Any, ...], named: dict[str, Any], last: tuple[st
 @composite(method=False)
 @tensor_options()
 def randint(
-    *args: int | Sequence[int],
+    *args: Ints,
     low: int | None = None,
     high: int | None = None,
     size: Sequence[int] | None = None,

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .random import draw, integer
 from .registry import composite
 
+if TYPE_CHECKING:
+    from .types import Generator, Operand, Tensor
 
-def _start(op: str, given: Any, named: dict[str, Any]) -> Any:
+
+def _start(op: str, given: float, named: dict[str, Any]) -> Any:
     """The argument called `from`, a word Python reserves: by position or `**{"from": 1}`."""
     value = named.pop("from", given)
     if named:
@@ -17,7 +20,9 @@ def _start(op: str, given: Any, named: dict[str, Any]) -> Any:
 
 
 @composite(namespaces=())
-def uniform_(input: Any, low: float = 0.0, to: float = 1.0, *, generator: Any = None, **named: Any) -> Any:
+def uniform_(
+    input: Tensor, low: float = 0.0, to: float = 1.0, *, generator: Generator | None = None, **named: Any
+) -> Tensor:
     """Overwrite this tensor with uniform random numbers of [low, to).
 
     >>> _ = votive.manual_seed(0)
@@ -28,7 +33,7 @@ def uniform_(input: Any, low: float = 0.0, to: float = 1.0, *, generator: Any = 
 
 
 @composite(namespaces=())
-def normal_(input: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> Any:
+def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite this tensor with normal random numbers.
 
     >>> votive.zeros(2).normal_(3, 0)
@@ -38,7 +43,7 @@ def normal_(input: Any, mean: float = 0.0, std: float = 1.0, *, generator: Any =
 
 
 @composite(namespaces=())
-def log_normal_(input: Any, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> Any:
+def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite this tensor with exponentials of normal numbers with `mean` and `std`.
 
     >>> bool((votive.zeros(9).log_normal_() > 0).all())
@@ -48,7 +53,7 @@ def log_normal_(input: Any, mean: float = 1.0, std: float = 2.0, *, generator: A
 
 
 @composite(namespaces=())
-def exponential_(input: Any, lambd: float = 1.0, *, generator: Any = None) -> Any:
+def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite this tensor with exponential random numbers of rate `lambd`.
 
     >>> bool((votive.zeros(9).exponential_() > 0).all())
@@ -58,7 +63,7 @@ def exponential_(input: Any, lambd: float = 1.0, *, generator: Any = None) -> An
 
 
 @composite(namespaces=())
-def cauchy_(input: Any, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> Any:
+def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite this tensor with Cauchy random numbers around `median`.
 
     >>> votive.zeros(3).cauchy_().shape
@@ -68,7 +73,7 @@ def cauchy_(input: Any, median: float = 0.0, sigma: float = 1.0, *, generator: A
 
 
 @composite(namespaces=())
-def geometric_(input: Any, p: float, *, generator: Any = None) -> Any:
+def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
     """Overwrite this tensor with the number of trials up to the first success of probability `p`.
 
     >>> bool((votive.zeros(9).geometric_(0.5) >= 1).all())
@@ -78,7 +83,7 @@ def geometric_(input: Any, p: float, *, generator: Any = None) -> Any:
 
 
 @composite(namespaces=())
-def bernoulli_(input: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
+def bernoulli_(input: Tensor, p: Operand = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Overwrite this tensor with ones (probability p, a number or a tensor) and zeros.
 
     >>> votive.zeros(2).bernoulli_(votive.tensor([0.0, 1.0]))
@@ -88,7 +93,9 @@ def bernoulli_(input: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
 
 
 @composite(namespaces=())
-def random_(input: Any, *args: Any, to: Any = None, generator: Any = None, **named: Any) -> Any:
+def random_(
+    input: Tensor, *args: int, to: int | None = None, generator: Generator | None = None, **named: Any
+) -> Tensor:
     """Overwrite this tensor with random integers: of [0, to), of [from, to), or of all that fit.
 
     >>> _ = votive.manual_seed(0)

@@ -11,15 +11,11 @@ from ..core.errors import DtypeError, ShapeError, UnsupportedError, devices_diff
 from ..core.layout import Layout, Spec
 from .options import deliver, finish, number, options, out_dtype, tensor_options
 from .registry import OPS, F, Resolved, composite, structured
+from .schema import is_tensor
 from .sizes import int_of
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from ..core.device import device as Device
-    from ..formula.expr import Number
-    from ..tensor import Tensor
-    from .options import TensorOptions
+    from .types import Device, Number, Operand, Tensor, TensorOptions, Unpack, dtype
 
 structured(
     "_arange(Scalar start, Scalar step, int size, dtype dtype, any device)",
@@ -43,14 +39,14 @@ structured(
 )
 
 
-def _bound(op: str, name: str, value: Any) -> Any:
+def _bound(op: str, name: str, value: Operand) -> Any:
     """An end of a range as a Python number."""
-    if hasattr(value, "_spec") and value.ndim:
+    if is_tensor(value) and value.ndim:
         fail(RuntimeError, op, f"{name} must be a number or 0-d, got shape {value._spec.shape}.")
     return number(op, name, value)
 
 
-def range_length(start: Any, end: Any, step: Any, dtype: dt.dtype) -> int:
+def range_length(start: int, end: float, step: float, dtype: dt.dtype) -> int:
     """How many numbers `arange` gives."""
     for value in (start, end, step):
         if isinstance(value, complex):
@@ -69,7 +65,7 @@ def range_length(start: Any, end: Any, step: Any, dtype: dt.dtype) -> int:
     return max(0, math.ceil((float(end) - float(start)) / float(step)))
 
 
-def _arange_shortcut(*given: Any, dtype: Any = None) -> Resolved:
+def _arange_shortcut(*given: int, dtype: dtype | None = None) -> Resolved:
     wanted, place = options("arange", {"dtype": dtype or dt.int64})
     if any(v.__class__ is not int for v in given) or wanted.category not in (dt.INT, dt.FLOAT):
         return None
@@ -80,7 +76,12 @@ def _arange_shortcut(*given: Any, dtype: Any = None) -> Resolved:
 @composite(method=False, shortcut=_arange_shortcut)
 @tensor_options()
 def arange(
-    start: Any = None, end: Any = None, step: Any = 1, *, out: Any = None, **given: Unpack[TensorOptions]
+    start: Operand | None = None,
+    end: Operand | None = None,
+    step: Operand = 1,
+    *,
+    out: Tensor | None = None,
+    **given: Unpack[TensorOptions],
 ) -> Tensor:
     """Numbers from start (0) up to but without end: start + i·step.
 
@@ -111,7 +112,7 @@ def arange(
 
 
 def _spaced(
-    op: str, start: Tensor | Number, end: Tensor | Number, steps: int, out: Tensor | None, given: TensorOptions
+    op: str, start: Operand, end: Operand, steps: int, out: Tensor | None, given: TensorOptions
 ) -> tuple[Number, Number, int, dt.dtype, Device]:
     """Checked arguments of linspace and logspace."""
     first, last = _bound(op, "start", start), _bound(op, "end", end)
@@ -132,7 +133,9 @@ def _spaced(
 
 @composite(method=False)
 @tensor_options()
-def linspace(start: Any, end: Any, steps: int, *, out: Any = None, **given: Unpack[TensorOptions]) -> Tensor:
+def linspace(
+    start: Operand, end: Operand, steps: int, *, out: Tensor | None = None, **given: Unpack[TensorOptions]
+) -> Tensor:
     """`steps` numbers at equal distances from start to end, both included.
 
     >>> votive.linspace(0, 1, 5)
@@ -145,7 +148,13 @@ def linspace(start: Any, end: Any, steps: int, *, out: Any = None, **given: Unpa
 @composite(method=False)
 @tensor_options()
 def logspace(
-    start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, **given: Unpack[TensorOptions]
+    start: Operand,
+    end: Operand,
+    steps: int,
+    base: float = 10.0,
+    *,
+    out: Tensor | None = None,
+    **given: Unpack[TensorOptions],
 ) -> Tensor:
     """`steps` numbers at equal ratios from base^start to base^end, both included.
 
@@ -166,7 +175,7 @@ def triangle_count(row: int, col: int, offset: int) -> int:
     return (grow - top) * (first + last) // 2 + (row - grow) * col
 
 
-def _infer_triangle(row: int, col: int, offset: int, lower: bool, dtype: dt.dtype, device: Any) -> Spec:
+def _infer_triangle(row: int, col: int, offset: int, lower: bool, dtype: dt.dtype, device: Device) -> Spec:
     below = triangle_count(row, col, offset if lower else offset - 1)
     return Spec(Layout((2, below if lower else row * col - below)), dtype, device)
 
@@ -250,7 +259,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Any, ...]:
 
 
 @composite(method=False)
-def cartesian_prod(*tensors: Any) -> Any:
+def cartesian_prod(*tensors: Tensor) -> Tensor:
     """All combinations of one element from each vector, as rows.
 
     >>> votive.cartesian_prod(votive.tensor([1, 2]), votive.tensor([3, 4]))
@@ -267,7 +276,7 @@ def cartesian_prod(*tensors: Any) -> Any:
     return F.stack([F.flatten(g) for g in meshgrid(*tensors, indexing="ij")], 1)
 
 
-def _infer_choose(n: int, r: int, with_replacement: bool, device: Any) -> Spec:
+def _infer_choose(n: int, r: int, with_replacement: bool, device: Device) -> Spec:
     count = math.comb(n + r - 1, r) if with_replacement else math.comb(n, r)
     return Spec(Layout((count if n else 0, r)), dt.int64, device)
 
@@ -281,7 +290,7 @@ structured(
 
 
 @composite
-def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
+def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """All combinations of r elements of a vector, as rows in the order of the vector.
 
     >>> votive.combinations(votive.tensor([1, 2, 3]))
@@ -301,7 +310,7 @@ def combinations(input: Any, r: int = 2, with_replacement: bool = False) -> Any:
 
 
 @composite(method=False)
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
+def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Powers of a vector as columns, the highest first unless `increasing`.
 
     >>> votive.vander(votive.tensor([1, 2, 3]))

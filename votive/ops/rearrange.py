@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import DimError, ShapeError, fail
 from ..core.layout import Spec, contiguous_strides, wrap_dim, wrap_dims
@@ -10,6 +10,9 @@ from ..core.memory_format import contiguous_format
 from .copy import agreed_strides
 from .registry import F, composite, structured
 from .sizes import also_named, gathered, int_of, ints
+
+if TYPE_CHECKING:
+    from .types import Ints, Sequence, Tensor
 
 structured(
     "_flip(Tensor input, int[] dims)",
@@ -23,7 +26,7 @@ structured(
 
 @composite
 @also_named("dims")
-def flip(input: Any, *dims: Any) -> Any:
+def flip(input: Tensor, *dims: Ints) -> Tensor:
     """A copy in which some dimensions run backwards.
 
     >>> votive.flip(votive.tensor([[1, 2], [3, 4]]), (0,))
@@ -34,7 +37,7 @@ def flip(input: Any, *dims: Any) -> Any:
 
 
 @composite
-def fliplr(input: Any) -> Any:
+def fliplr(input: Tensor) -> Tensor:
     """A copy with the columns in reverse order.
 
     >>> votive.fliplr(votive.tensor([[1, 2], [3, 4]]))
@@ -47,7 +50,7 @@ def fliplr(input: Any) -> Any:
 
 
 @composite
-def flipud(input: Any) -> Any:
+def flipud(input: Tensor) -> Tensor:
     """A copy with the rows in reverse order.
 
     >>> votive.flipud(votive.tensor([1, 2]))
@@ -59,7 +62,7 @@ def flipud(input: Any) -> Any:
 
 
 @composite
-def rot90(input: Any, k: int = 1, dims: Any = (0, 1)) -> Any:
+def rot90(input: Tensor, k: int = 1, dims: Sequence[int] = (0, 1)) -> Tensor:
     """Turn by k quarter turns in the plane of two dimensions, from the first to the second.
 
     >>> votive.rot90(votive.tensor([[1, 2], [3, 4]]))
@@ -107,7 +110,7 @@ structured(
 )
 
 
-def _infer_pad(x: Spec, pad: tuple[int, ...], value: Any) -> Spec:
+def _infer_pad(x: Spec, pad: tuple[int, ...], value: float) -> Spec:
     if len(pad) % 2 or len(pad) > 2 * x.ndim:
         fail(
             RuntimeError,

@@ -6,7 +6,7 @@ Does not know how they run.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, fail
@@ -15,12 +15,15 @@ from .activation import NN, exp, run
 from .autocast_policy import LOWER
 from .registry import F, composite, pointwise
 
+if TYPE_CHECKING:
+    from .types import Generator, Tensor
+
 
 def inplace_form(fn: Callable[..., Any], call: str, shown: str, *also: str) -> None:
     """Declare `fn(..., inplace=True)` under the name with an underscore, with an example."""
     name = f"{fn.__name__}_"
 
-    def over(input: Any, *args: Any, **kwargs: Any) -> Any:
+    def over(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return fn(input, *args, **kwargs, inplace=True)
 
     example = f">>> votive.nn.functional.{name}({call})\n{shown}"
@@ -44,7 +47,7 @@ pointwise(
 
 
 @composite(namespaces=NN, method=False)
-def relu(input: Any, inplace: bool = False) -> Any:
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """`max(input, 0)`, elementwise.
 
     >>> votive.nn.functional.relu(votive.tensor([-1.0, 2.0]))
@@ -66,7 +69,7 @@ pointwise(
 )
 
 
-def _in_type_of(input: Any, *numbers: Any) -> tuple[Any, ...]:
+def _in_type_of(input: Tensor, *numbers: float) -> tuple[Any, ...]:
     """Numbers as torch takes them: truncated beside an integer tensor."""
     if input._spec.dtype.category != dt.INT:
         return numbers
@@ -74,7 +77,7 @@ def _in_type_of(input: Any, *numbers: Any) -> tuple[Any, ...]:
 
 
 @composite(namespaces=NN, method=False)
-def hardtanh(input: Any, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Any:
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Input limited to `min_val..max_val`.
 
     >>> votive.nn.functional.hardtanh(votive.tensor([-2.0, 0.5, 2.0]))
@@ -92,7 +95,7 @@ inplace_form(hardtanh, "votive.tensor([-2.0, 2.0])", "tensor([-1.,  1.])")
 
 
 @composite(namespaces=NN, method=False)
-def relu6(input: Any, inplace: bool = False) -> Any:
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """`min(max(input, 0), 6)`, elementwise.
 
     >>> votive.nn.functional.relu6(votive.tensor([-1.0, 2.0, 7.0]))
@@ -111,7 +114,7 @@ pointwise(
 
 
 @composite(namespaces=NN, method=False, also=("threshold",))
-def threshold(input: Any, threshold: float, value: float, inplace: bool = False) -> Any:
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """`value` where input is at most `threshold`, else input.
 
     >>> votive.nn.functional.threshold(votive.tensor([0.5, 2.0]), 1.0, -1.0)
@@ -134,7 +137,7 @@ pointwise(
 
 
 @composite(namespaces=NN, method=False)
-def leaky_relu(input: Any, negative_slope: float = 0.01, inplace: bool = False) -> Any:
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """Input where it is positive, else `negative_slope * input`.
 
     >>> votive.nn.functional.leaky_relu(votive.tensor([-1.0, 2.0]), 0.1)
@@ -154,7 +157,7 @@ pointwise(
 
 
 @composite(also=("nn.functional.prelu",), autocast=LOWER)
-def prelu(input: Any, weight: Any) -> Any:
+def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """`leaky_relu` whose slope is learned: one for all, or one per channel (dimension 1).
 
     >>> votive.prelu(votive.tensor([-1.0, 2.0]), votive.tensor(0.25))
@@ -177,7 +180,9 @@ def prelu(input: Any, weight: Any) -> Any:
     return F._prelu(input, weight.reshape(shape))
 
 
-def _rrelu(input: Any, lower: float, upper: float, training: bool, generator: Any, inplace: bool) -> Any:
+def _rrelu(
+    input: Tensor, lower: float, upper: float, training: bool, generator: Generator | None, inplace: bool
+) -> Tensor:
     if lower > upper:
         fail(RuntimeError, "rrelu", f"lower {lower} is greater than upper {upper}.")
     if not training:
@@ -187,7 +192,9 @@ def _rrelu(input: Any, lower: float, upper: float, training: bool, generator: An
 
 
 @composite(namespaces=NN, method=False)
-def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False) -> Any:
+def rrelu(
+    input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
     """`leaky_relu` with slopes drawn from `lower..upper` in training, their mean otherwise.
 
     >>> votive.nn.functional.rrelu(votive.tensor([-1.0, 2.0]), 0.25, 0.75)
@@ -198,8 +205,12 @@ def rrelu(input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool
 
 @composite(name="rrelu", method=False)
 def torch_rrelu(
-    input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
-) -> Any:
+    input: Tensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
     """`leaky_relu` with slopes drawn from `lower..upper` in training, their mean otherwise.
 
     >>> votive.rrelu(votive.tensor([-1.0, 2.0]), 0.25, 0.75)
@@ -210,8 +221,12 @@ def torch_rrelu(
 
 @composite(name="rrelu_", method=False, also=("nn.functional.rrelu_",))
 def torch_rrelu_(
-    input: Any, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False, generator: Any = None
-) -> Any:
+    input: Tensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Generator | None = None,
+) -> Tensor:
     """In-place form of `rrelu`.
 
     >>> votive.rrelu_(votive.tensor([-1.0, 2.0]), 0.25, 0.75)
@@ -244,7 +259,7 @@ pointwise(
 
 
 @composite(namespaces=NN, method=False)
-def elu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Input where it is positive, else `alpha * (e^input - 1)`.
 
     >>> votive.nn.functional.elu(votive.tensor([-1.0, 2.0]))
@@ -261,7 +276,7 @@ SELU_SCALE = 1.0507009873554804934193349852946
 
 
 @composite(namespaces=NN, method=False, also=("selu",))
-def selu(input: Any, inplace: bool = False) -> Any:
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """`elu` scaled such that activations keep mean 0 and variance 1.
 
     >>> votive.selu(votive.tensor([-1.0, 2.0]))
@@ -274,7 +289,7 @@ inplace_form(selu, "votive.tensor([-1.0, 2.0])", "tensor([-1.1113,  2.1014])", "
 
 
 @composite(namespaces=NN, method=False, also=("celu",))
-def celu(input: Any, alpha: float = 1.0, inplace: bool = False) -> Any:
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Input where it is positive, else `alpha * (e^(input / alpha) - 1)`.
 
     >>> votive.celu(votive.tensor([-1.0, 2.0]), 2.0)

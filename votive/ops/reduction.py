@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
@@ -11,13 +11,16 @@ from ..core.layout import Spec, reduced_shape, wrap_dim, wrap_dims
 from .autocast_policy import FLOAT32
 from .registry import F, composite, structured
 
+if TYPE_CHECKING:
+    from .types import Callable, Context, Ints, Sequence, Tensor, dtype
 
-def unreduce(g: Any, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Any:
+
+def unreduce(g: Tensor, shape: tuple[int, ...], dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """Stretch a reduced gradient back over the reduced dimensions."""
     return keep_dims(g, dims, keepdim).expand(shape)
 
 
-def keep_dims(g: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
+def keep_dims(g: Tensor, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     """A reduced tensor with its reduced dimensions put back as size 1."""
     if not keepdim:
         for d in dims:
@@ -38,8 +41,8 @@ def _total_type(x: Spec, dtype: dt.dtype | None) -> dt.dtype:
     return x.dtype if x.dtype.is_inexact else dt.int64
 
 
-def _canon_total(op: str) -> Any:
-    def canon(x: Spec, dim: Any, keepdim: bool, dtype: Any) -> tuple[Any, ...]:
+def _canon_total(op: str) -> Callable[..., Any]:
+    def canon(x: Spec, dim: Sequence[int] | None, keepdim: bool, dtype: dtype | None) -> tuple[Any, ...]:
         refuse(op, x, kinds="c" if op == "nansum" else "")
         return x, wrap_dims(op, dim, x.ndim), keepdim, _total_type(x, dtype)
 
@@ -76,7 +79,7 @@ structured(
 )
 
 
-def _canon_mean(x: Spec, dim: Any, keepdim: bool, dtype: Any) -> tuple[Any, ...]:
+def _canon_mean(x: Spec, dim: Sequence[int] | None, keepdim: bool, dtype: dtype | None) -> tuple[Any, ...]:
     refuse("mean", x)
     want = dtype or x.dtype
     if not want.is_inexact:
@@ -105,7 +108,7 @@ structured(
 
 
 @composite(out=True)
-def nanmean(input: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def nanmean(input: Tensor, dim: Ints | None = None, keepdim: bool = False, *, dtype: dtype | None = None) -> Tensor:
     """Average over all or some dimensions, leaving NaN out.
 
     >>> votive.nanmean(votive.tensor([1.0, float("nan"), 2.0]))
@@ -128,7 +131,7 @@ def _infer_prod(x: Spec, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Spe
     return x.like(reduced_shape(x.shape, dims, keepdim), dtype=dtype)
 
 
-def product_of_others(x: Any, dim: int) -> Any:
+def product_of_others(x: Tensor, dim: int) -> Tensor:
     """At each place the product of all other elements along `dim`.
 
     Products from the left and from the right instead of product / element: right at zeros too.
@@ -138,7 +141,7 @@ def product_of_others(x: Any, dim: int) -> Any:
     return left * F.flip(right, (dim,))
 
 
-def _grad_prod(c: Any, g: Any) -> Any:
+def _grad_prod(c: Context, g: Tensor) -> Tensor:
     x = c.input.to(g.dtype)
     if c.dim is None:
         rest = product_of_others(x.reshape(-1), 0).reshape(c.shape("input"))
@@ -162,7 +165,7 @@ structured(
 )
 
 
-def _canon_logsumexp(x: Spec, dim: Any, keepdim: bool) -> tuple[Any, ...]:
+def _canon_logsumexp(x: Spec, dim: Sequence[int], keepdim: bool) -> tuple[Any, ...]:
     refuse("logsumexp", x)
     return x, wrap_dims("logsumexp", dim, x.ndim), keepdim
 
@@ -191,8 +194,8 @@ structured(
 )
 
 
-def _canon_truth(op: str) -> Any:
-    def canon(x: Spec, dim: Any, keepdim: bool) -> tuple[Any, ...]:
+def _canon_truth(op: str) -> Callable[..., Any]:
+    def canon(x: Spec, dim: Sequence[int] | None, keepdim: bool) -> tuple[Any, ...]:
         refuse(op, x)
         return x, wrap_dims(op, dim, x.ndim, empty_is_all=False), keepdim
 
@@ -244,7 +247,7 @@ structured(
 
 
 @composite(name="_reduce_to")
-def reduce_to(input: Any, shape: tuple[int, ...]) -> Any:
+def reduce_to(input: Tensor, shape: tuple[int, ...]) -> Tensor:
     """Sum over the dimensions that broadcasting stretched."""
     shape = tuple(shape)
     have = input._spec.shape
@@ -253,13 +256,13 @@ def reduce_to(input: Any, shape: tuple[int, ...]) -> Any:
     lead = len(have) - len(shape)
     inner = tuple([i + lead for i, n in enumerate(shape) if n == 1 and have[i + lead] != 1])
     if not inner:
-        return F.sum(input, tuple(range(lead)), False, None)
-    out = F.sum(input, (*range(lead), *inner), True, None)
+        return F.sum(input, tuple(range(lead)), False)
+    out = F.sum(input, (*range(lead), *inner), True)
     return F.reshape(out, shape) if lead else out
 
 
 @composite(namespaces=())
-def sum_to_size(input: Any, *size: Any) -> Any:
+def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     """Sum over dimensions until the shape is `size`, which must broadcast to the tensor's own.
 
     >>> votive.tensor([[1, 2], [3, 4]]).sum_to_size(1, 2)

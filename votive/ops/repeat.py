@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, UnsupportedError, fail, received
@@ -10,7 +10,11 @@ from ..core.layout import Size, Spec, wrap_dim
 from ..core.layout import broadcast_shapes as common_shape
 from ..core.memory_format import contiguous_format
 from .registry import F, composite, structured, view
+from .schema import is_tensor
 from .sizes import also_named, gathered, int_of, ints
+
+if TYPE_CHECKING:
+    from .types import Callable, Ints, Operand, Sequence, Tensor
 
 
 def _infer_expand(x: Spec, size: tuple[int, ...]) -> tuple[Spec, int]:
@@ -48,7 +52,7 @@ view(
 
 @composite(namespaces=(), returns_view=True)
 @also_named("size")
-def expand(input: Any, *size: Any, implicit: bool = False) -> Any:
+def expand(input: Tensor, *size: Ints, implicit: bool = False) -> Tensor:
     """Stretch dimensions of size 1 without copying; -1 keeps a size.
 
     >>> votive.tensor([[1], [2]]).expand(2, 2)
@@ -59,7 +63,7 @@ def expand(input: Any, *size: Any, implicit: bool = False) -> Any:
 
 
 @composite(namespaces=(), returns_view=True)
-def expand_as(input: Any, other: Any) -> Any:
+def expand_as(input: Tensor, other: Tensor) -> Tensor:
     """Stretch to the shape of another tensor without copying.
 
     >>> votive.tensor([1, 2]).expand_as(votive.zeros(2, 2))
@@ -70,7 +74,7 @@ def expand_as(input: Any, other: Any) -> Any:
 
 
 @composite(returns_view=True)
-def broadcast_to(input: Any, size: Any) -> Any:
+def broadcast_to(input: Tensor, size: Sequence[int]) -> Tensor:
     """Stretch to a shape without copying.
 
     >>> votive.broadcast_to(votive.tensor([1, 2]), (2, 2))
@@ -81,7 +85,7 @@ def broadcast_to(input: Any, size: Any) -> Any:
 
 
 @composite(method=False)
-def broadcast_shapes(*shapes: Any) -> Size:
+def broadcast_shapes(*shapes: Ints) -> Size:
     """The shape that tensors of these shapes broadcast to.
 
     >>> votive.broadcast_shapes((2, 1), (3,))
@@ -94,7 +98,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 @composite(method=False)
-def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
+def broadcast_tensors(*tensors: Tensor) -> tuple[Any, ...]:
     """Stretch tensors to their common shape without copying.
 
     >>> a, b = votive.broadcast_tensors(votive.zeros(2, 1), votive.zeros(3))
@@ -112,7 +116,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Any, ...]:
 
 @composite(namespaces=())
 @also_named("repeats")
-def repeat(input: Any, *repeats: Any) -> Any:
+def repeat(input: Tensor, *repeats: Ints) -> Tensor:
     """Copies of the tensor side by side along each dimension.
 
     >>> votive.tensor([1, 2]).repeat(2, 2)
@@ -139,7 +143,7 @@ def repeat(input: Any, *repeats: Any) -> Any:
 
 @composite
 @also_named("dims")
-def tile(input: Any, *dims: Any) -> Any:
+def tile(input: Tensor, *dims: Ints) -> Tensor:
     """`repeat` that fills missing leading numbers with 1.
 
     >>> votive.tile(votive.tensor([[1], [2]]), (2,))
@@ -162,7 +166,7 @@ structured(
 )
 
 
-def _indices(repeats: Any, output_size: int | None) -> Any:
+def _indices(repeats: Tensor, output_size: int | None) -> Tensor:
     op = "repeat_interleave"
     if repeats.dtype not in (dt.int32, dt.int64):
         fail(UnsupportedError, op, f"repeats must be int32 or int64, got {repeats.dtype}.")
@@ -171,8 +175,8 @@ def _indices(repeats: Any, output_size: int | None) -> Any:
 
 @composite
 def repeat_interleave(
-    input: Any, repeats: Any = None, dim: int | None = None, *, output_size: int | None = None
-) -> Any:
+    input: Tensor, repeats: Operand | None = None, dim: int | None = None, *, output_size: int | None = None
+) -> Tensor:
     """Each element `repeats` times in a row; with one argument, the indices that do so.
 
     >>> votive.repeat_interleave(votive.tensor([1, 2]), votive.tensor([1, 3]))
@@ -186,11 +190,11 @@ def repeat_interleave(
     if dim is None:
         input, dim = F.flatten(input), 0
     dim = wrap_dim(op, dim, input.ndim, input._spec.shape)
-    if hasattr(repeats, "_spec") and repeats._spec.numel == 1 and repeats.ndim <= 1:
+    if is_tensor(repeats) and repeats._spec.numel == 1 and repeats.ndim <= 1:
         if repeats.dtype not in (dt.int32, dt.int64):
             fail(UnsupportedError, op, f"repeats must be int32 or int64, got {repeats.dtype}.")
         repeats = repeats.item()
-    if not hasattr(repeats, "_spec"):
+    if not is_tensor(repeats):
         return _interleave(input, int_of(op, "repeats", repeats), dim, output_size)
     if repeats.ndim > 1:
         fail(RuntimeError, op, f"repeats must be 0-d or 1-d, got shape {repeats._spec.shape}.")
@@ -199,7 +203,7 @@ def repeat_interleave(
     return F.index_select(input, dim, _indices(repeats, output_size))
 
 
-def _interleave(input: Any, times: int, dim: int, output_size: int | None) -> Any:
+def _interleave(input: Tensor, times: int, dim: int, output_size: int | None) -> Tensor:
     op = "repeat_interleave"
     if times < 0:
         fail(RuntimeError, op, f"repeats must not be negative, got {times}.")
@@ -213,7 +217,7 @@ def _interleave(input: Any, times: int, dim: int, output_size: int | None) -> An
     return F._view(copied, (*shape[:dim], length, *shape[dim + 1 :]))
 
 
-def _each(op: str, tensors: tuple[Any, ...], change: Any) -> Any:
+def _each(op: str, tensors: tuple[Any, ...], change: Callable[..., Any]) -> Any:
     """Apply to one tensor, or to each of several or of a list."""
     if len(tensors) == 1:
         if hasattr(tensors[0], "_spec"):
@@ -243,7 +247,7 @@ def atleast_2d(*tensors: Any) -> Any:
     tensor([[1, 2]])
     """
 
-    def rows(t: Any) -> Any:
+    def rows(t: Tensor) -> Tensor:
         if t.ndim == 0:
             return F.reshape(t, (1, 1))
         return F.unsqueeze(t, 0) if t.ndim == 1 else t
@@ -259,7 +263,7 @@ def atleast_3d(*tensors: Any) -> Any:
     votive.Size([1, 2, 1])
     """
 
-    def deep(t: Any) -> Any:
+    def deep(t: Tensor) -> Tensor:
         if t.ndim == 0:
             return F.reshape(t, (1, 1, 1))
         if t.ndim == 1:

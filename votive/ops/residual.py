@@ -6,7 +6,7 @@ of the normed result is asked for, since what comes next often wants fewer digit
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, fail
@@ -16,6 +16,9 @@ from ..core.promotion import promote_types
 from .normalization import layer_norm_backward_composite, rms_norm_backward_composite
 from .registry import F, structured
 from .standardise import affine_gradients, check_parameters
+
+if TYPE_CHECKING:
+    from .types import Context
 
 
 def _infer(
@@ -35,7 +38,7 @@ def _infer(
     return total.like(x.shape, dtype=dtype or total.dtype), total, mean, rows
 
 
-def _grad(c: Any, by_normed: Any, by_sum: Any, *_: Any) -> tuple[Any, ...]:
+def _grad(c: Context, by_normed: Any, by_sum: Any, *_: Any) -> tuple[Any, ...]:
     kinds = c.spec("input").dtype, c.spec("delta").dtype
     if by_normed is None:
         return *[F._to_dtype(by_sum, kind) for kind in kinds], None, None

@@ -1,12 +1,12 @@
-"""Rotary position embedding: pairs of features turned by an angle per position. Knows no kernel.
+"""Rotary position embedding: pairs of features rotated by an angle per position. Knows no kernel.
 
-The fused operator turns by the inverse angle to give the gradient; its composite twin says the same
+The fused operator rotates by the inverse angle to give the gradient; its composite twin says the same
 with single operators and is what the tests compare it with.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
@@ -14,8 +14,11 @@ from ..core.layout import Spec, broadcast_shapes
 from .registry import F, composite, structured
 from .standardise import widened
 
+if TYPE_CHECKING:
+    from .types import Tensor
 
-def _infer(x: Spec, cos: Spec, sin: Spec, offset: Any, interleaved: bool) -> Spec:
+
+def _infer(x: Spec, cos: Spec, sin: Spec, offset: int, interleaved: bool) -> Spec:
     for name, t in (("input", x), ("cos", cos), ("sin", sin)):
         if not t.dtype.is_floating_point or t.dtype in dt.FLOAT8:
             kind = UnsupportedError if t is x else DtypeError
@@ -36,15 +39,15 @@ def _infer(x: Spec, cos: Spec, sin: Spec, offset: Any, interleaved: bool) -> Spe
     return x.dense_like()
 
 
-def _pairs(x: Any, angles: int, interleaved: bool) -> tuple[Any, Any]:
-    """First and second of each pair that is turned."""
-    turned = x.narrow(-1, 0, 2 * angles)
+def _pairs(x: Tensor, angles: int, interleaved: bool) -> tuple[Any, Any]:
+    """First and second of each pair that is rotated."""
+    rotated = x.narrow(-1, 0, 2 * angles)
     if interleaved:
-        return tuple(turned.unflatten(-1, (angles, 2)).unbind(-1))
-    return turned.narrow(-1, 0, angles), turned.narrow(-1, angles, angles)
+        return tuple(rotated.unflatten(-1, (angles, 2)).unbind(-1))
+    return rotated.narrow(-1, 0, angles), rotated.narrow(-1, angles, angles)
 
 
-def _table_gradient(part: Any, table: Any, offset: int) -> Any:
+def _table_gradient(part: Tensor, table: Tensor, offset: int) -> Tensor:
     """What the rows that were used receive, among zeros for the others."""
     rows = F._reduce_to(part, (*table.shape[:-2], *part.shape[-2:]))
     if rows.shape == table.shape:
@@ -53,12 +56,12 @@ def _table_gradient(part: Any, table: Any, offset: int) -> Any:
     return F.slice_scatter(blank, rows, -2, offset, offset + rows.shape[-2])
 
 
-def _by_cos(g: Any, x: Any, cos: Any, offset: int, interleaved: bool) -> Any:
+def _by_cos(g: Tensor, x: Tensor, cos: Tensor, offset: int, interleaved: bool) -> Tensor:
     (a, b), (ga, gb) = (_pairs(widened(t), cos.shape[-1], interleaved) for t in (x, g))
     return _table_gradient(ga * a + gb * b, cos, offset)
 
 
-def _by_sin(g: Any, x: Any, sin: Any, offset: int, interleaved: bool) -> Any:
+def _by_sin(g: Tensor, x: Tensor, sin: Tensor, offset: int, interleaved: bool) -> Tensor:
     (a, b), (ga, gb) = (_pairs(widened(t), sin.shape[-1], interleaved) for t in (x, g))
     return _table_gradient(gb * a - ga * b, sin, offset)
 
@@ -76,21 +79,21 @@ structured(
 
 
 @composite(name="_rope_composite")
-def rope_composite(input: Any, cos: Any, sin: Any, offset: int, interleaved: bool) -> Any:
+def rope_composite(input: Tensor, cos: Tensor, sin: Tensor, offset: int, interleaved: bool) -> Tensor:
     """rope from single operators: what the fused kernel must agree with."""
     cos, sin = (t.narrow(-2, offset, input.shape[-2]) for t in (cos, sin))
     x, angles = widened(input), cos.shape[-1]
     a, b = _pairs(x, angles, interleaved)
-    turned = [a * cos - b * sin, b * cos + a * sin]
+    rotated = [a * cos - b * sin, b * cos + a * sin]
     if interleaved:
-        turned = [F.stack(turned, -1).flatten(-2)]
+        rotated = [F.stack(rotated, -1).flatten(-2)]
     rest = x.narrow(-1, 2 * angles, x.shape[-1] - 2 * angles)
-    return F._to_dtype(F.cat([*turned, rest], -1), input.dtype)
+    return F._to_dtype(F.cat([*rotated, rest], -1), input.dtype)
 
 
 @composite(namespaces=("nn.functional",), method=False)
-def rope(input: Any, cos: Any, sin: Any, *, interleaved: bool = False, offset: int = 0) -> Any:
-    """Pairs of features `(a, b)` turned to `(a cos - b sin, b cos + a sin)`, by position.
+def rope(input: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool = False, offset: int = 0) -> Tensor:
+    """Pairs of features `(a, b)` rotated to `(a cos - b sin, b cos + a sin)`, by position.
 
     `input` is (..., positions, features). `cos` and `sin` are (..., positions, angles), one angle
     per pair, and broadcast over the leading dimensions; the first position of the input reads row

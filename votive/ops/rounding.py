@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, UnsupportedError, fail
 from ..core.layout import Spec
 from ..formula import Expr, apply
 from .registry import Op, composite, pointwise
+
+if TYPE_CHECKING:
+    from .types import Tensor
 
 
 def real_of_complex(promoted: dt.dtype, x: Spec) -> tuple[dt.dtype, dt.dtype]:
@@ -33,7 +36,7 @@ _ABS = pointwise(
 
 
 @composite(name="abs_", aliases=("absolute_",))
-def abs_inplace(input: Any) -> Any:
+def abs_inplace(input: Tensor) -> Tensor:
     """In-place form of `abs`, for real tensors.
 
     >>> votive.tensor([-1, 2]).abs_()

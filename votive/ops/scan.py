@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
@@ -12,11 +12,14 @@ from .reduction import refuse
 from .registry import F, composite, structured
 from .results import named, results
 
+if TYPE_CHECKING:
+    from .types import Callable, Context, Operand, Tensor
+
 _CUMMAX = results("cummax", "values", "indices")
 _CUMMIN = results("cummin", "values", "indices")
 
 
-def _canon_total(op: str) -> Any:
+def _canon_total(op: str) -> Callable[..., Any]:
     def canon(x: Spec, dim: int, dtype: dt.dtype | None) -> tuple[Any, ...]:
         refuse(op, x)
         if dtype is dt.bool_:
@@ -31,7 +34,7 @@ def _infer_total(x: Spec, dim: int, dtype: dt.dtype) -> Spec:
     return x.dense_like(dtype)
 
 
-def _cumsum_back(g: Any, dim: int) -> Any:
+def _cumsum_back(g: Tensor, dim: int) -> Tensor:
     """Sums from each place to the end."""
     if not g.shape:
         return g
@@ -60,7 +63,7 @@ structured(
 )
 
 
-def _grad_recurrence(c: Any, g: Any) -> tuple[Any, Any]:
+def _grad_recurrence(c: Context, g: Tensor) -> tuple[Any, Any]:
     step = -1 if c.reverse else 1
     onward = F._shift(F.conj(c.gain), c.dim, -step, 0)
     back = F._recurrence(onward, g, c.dim, not c.reverse)
@@ -79,7 +82,7 @@ structured(
 )
 
 
-def _grad_cumprod(c: Any, g: Any) -> Any:
+def _grad_cumprod(c: Context, g: Tensor) -> Tensor:
     x = c.input.to(g.dtype)
     before = F._shift(c.out, c.dim, 1, 1)
     after = F._recurrence(F._shift(F.conj(x), c.dim, -1, 0), g, c.dim, True)
@@ -106,7 +109,7 @@ def _canon_logcumsumexp(x: Spec, dim: int) -> tuple[Any, ...]:
     return x, wrap_dim("logcumsumexp", dim, x.ndim, x.shape)
 
 
-def _grad_logcumsumexp(c: Any, g: Any) -> Any:
+def _grad_logcumsumexp(c: Context, g: Tensor) -> Tensor:
     x, y = c.input, c.out
     # exp(y[k] - y[k + 1]) never overflows, since y rises; exp(x) and exp(-y) alone would.
     fall = F._shift(F._shift(y, c.dim, 1, 0) - y, c.dim, -1, 0)
@@ -126,7 +129,7 @@ structured(
 )
 
 
-def _canon_extreme(op: str) -> Any:
+def _canon_extreme(op: str) -> Callable[..., Any]:
     def canon(x: Spec, dim: int) -> tuple[Any, ...]:
         refuse(op, x, *dt.BAREBONES, kinds="c")
         return x, wrap_dim(op, dim, x.ndim, x.shape)
@@ -146,7 +149,7 @@ for _name in ("cummax", "cummin"):
 
 
 @composite(out=True, out_exact_dtype=True)
-def cummax(input: Any, dim: int) -> Any:
+def cummax(input: Tensor, dim: int) -> Any:
     """The largest element up to each place along a dimension, and where it is.
 
     >>> votive.cummax(votive.tensor([1, 3, 2]), 0)
@@ -158,7 +161,7 @@ def cummax(input: Any, dim: int) -> Any:
 
 
 @composite(out=True, out_exact_dtype=True)
-def cummin(input: Any, dim: int) -> Any:
+def cummin(input: Tensor, dim: int) -> Any:
     """The smallest element up to each place along a dimension, and where it is.
 
     >>> votive.cummin(votive.tensor([3, 1, 2]), 0)
@@ -170,7 +173,9 @@ def cummin(input: Any, dim: int) -> Any:
 
 
 @composite(out=True)
-def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
+def diff(
+    input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
+) -> Tensor:
     """Differences of neighbours along a dimension, taken `n` times.
 
     >>> votive.diff(votive.tensor([1, 4, 9]))
@@ -192,19 +197,19 @@ def diff(input: Any, n: int = 1, dim: int = -1, prepend: Any = None, append: Any
     return x
 
 
-def _neighbours(x: Any, dim: int) -> Any:
+def _neighbours(x: Tensor, dim: int) -> Tensor:
     """One round of differences; of bools, whether they differ."""
     later, earlier = _pairs(x, dim)
     return F.logical_xor(later, earlier) if x.dtype is dt.bool_ else later - earlier
 
 
-def _pairs(x: Any, dim: int) -> tuple[Any, Any]:
+def _pairs(x: Tensor, dim: int) -> tuple[Any, Any]:
     """All elements but the first, and all but the last."""
     n = x.shape[dim]
     return F.narrow(x, dim, min(1, n), max(n - 1, 0)), F.narrow(x, dim, 0, max(n - 1, 0))
 
 
-def _areas(op: str, y: Any, x: Any, dx: Any, dim: int) -> Any:
+def _areas(op: str, y: Tensor, x: Tensor | None, dx: Operand | None, dim: int) -> Tensor:
     """Twice the areas of the trapezoids between neighbouring samples."""
     if y.ndim == 0:
         fail(IndexError, op, f"dim={dim} needs a tensor with dimensions, got shape ().")
@@ -212,14 +217,14 @@ def _areas(op: str, y: Any, x: Any, dx: Any, dim: int) -> Any:
         fail(DtypeError, op, "bool samples are not supported; cast them first.")
     if x is not None and dx is not None:
         raise TypeError(f"{op}: takes either x or dx, got both.")
-    width: Any = 1 if dx is None else dx
+    width: Operand = 1 if dx is None else dx
     if x is not None:
         width = _neighbours(_aligned(op, x, y, dim), dim)
     later, earlier = _pairs(y, dim)
     return (later + earlier) * width
 
 
-def _aligned(op: str, x: Any, y: Any, dim: int) -> Any:
+def _aligned(op: str, x: Tensor, y: Tensor, dim: int) -> Tensor:
     """Sample points with as many dimensions as the samples: a single row runs along `dim`."""
     if x.ndim == 1:
         if x.shape[0] != y.shape[dim]:
@@ -229,7 +234,7 @@ def _aligned(op: str, x: Any, y: Any, dim: int) -> Any:
 
 
 @composite(method=False, aliases=("trapz",))
-def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Operand | None = None, dim: int = -1) -> Tensor:
     """The integral of samples `y` at points `x` (or `dx` apart) by the trapezoidal rule.
 
     >>> votive.trapezoid(votive.tensor([1.0, 2.0, 3.0]))
@@ -240,7 +245,7 @@ def trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
 
 
 @composite(method=False)
-def cumulative_trapezoid(y: Any, x: Any = None, *, dx: Any = None, dim: int = -1) -> Any:
+def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Operand | None = None, dim: int = -1) -> Tensor:
     """The running integral of samples by the trapezoidal rule.
 
     >>> votive.cumulative_trapezoid(votive.tensor([1.0, 2.0, 3.0]))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, UnsupportedError, fail
@@ -11,22 +11,25 @@ from ..core.layout import Shape, Spec, wrap_dim
 from ..core.mode import mode
 from .index import blank, check_index, check_same, filled
 from .registry import OPS, F, Op, composite, structured
+from .schema import is_tensor
+
+if TYPE_CHECKING:
+    from .types import Callable, Context, Number, Operand, Tensor
 
 
-def _check(op: str, x: Spec, dim: int, index: Spec, src: Any) -> Spec:
+def _check(op: str, x: Spec, dim: int, index: Spec, src: Spec | Number) -> Spec:
     check_index(op, index)
-    has_src = isinstance(src, Spec)
-    if has_src:
+    if isinstance(src, Spec):
         check_same(op, x, src)
     if index.numel:
         have, want = filled(x.shape), filled(index.shape)
-        given = filled(src.shape) if has_src else want
+        given = filled(src.shape) if isinstance(src, Spec) else want
         if len(have) != len(want) or len(given) != len(want):
             fail(
                 ShapeError,
                 op,
                 f"index must have as many dimensions as input and src, got {index.ndim} for input "
-                f"{x.shape}" + (f" and src {src.shape}." if has_src else "."),
+                f"{x.shape}" + (f" and src {src.shape}." if isinstance(src, Spec) else "."),
             )
         fits = all(d == dim or n <= m for d, (n, m) in enumerate(zip(want, have, strict=True)))
         if not fits or any(n > m for n, m in zip(want, given, strict=True)):
@@ -34,16 +37,16 @@ def _check(op: str, x: Spec, dim: int, index: Spec, src: Any) -> Spec:
                 ShapeError,
                 op,
                 f"index {index.shape} must be no larger than input {x.shape} apart from dimension "
-                f"{dim}" + (f", and no larger than src {src.shape}." if has_src else "."),
+                f"{dim}" + (f", and no larger than src {src.shape}." if isinstance(src, Spec) else "."),
             )
     return x.like(x.shape)
 
 
-def _canon(op: str) -> Any:
+def _canon(op: str) -> Callable[..., Any]:
     return lambda x, dim, *rest: (x, wrap_dim(op, dim, x.ndim, x.shape), *rest)
 
 
-def _read_back(g: Any, dim: int, index: Any, shape: Shape) -> Any:
+def _read_back(g: Tensor, dim: int, index: Tensor, shape: Shape) -> Tensor:
     """The gradient of a source of `shape` of which the part under `index` was written."""
     part = F.gather(g, dim, index)
     if part._spec.shape == shape:
@@ -84,27 +87,35 @@ structured(
 )
 
 
-def _source(op: str, input: Any, index: Any, src: Any, value: Any) -> Any:
+def _source(op: str, input: Tensor, index: Tensor, src: Operand | None, value: Operand | None) -> Any:
     """The one of `src` and `value` that was given; a number may stand in either's place."""
     if (src is None) == (value is None):
         raise TypeError(f"{op}: give either src or value.")
     if value is not None:
-        return value.item() if hasattr(value, "_spec") else value
+        return value.item() if is_tensor(value) else value
     return src
 
 
-def _reducible(op: str, input: Any, index: Any, src: Any, reduce: str) -> tuple[Any, str]:
+def _reducible(op: str, input: Tensor, index: Tensor, src: Operand, reduce: str) -> Tensor:
     if reduce not in ("add", "multiply"):
         fail(RuntimeError, op, f"reduce must be either add or multiply, got {reduce!r}.")
-    if hasattr(src, "_spec"):
+    if is_tensor(src):
         warnings.warn(f"{op}: reduce= with a tensor src is deprecated; use scatter_reduce.", stacklevel=4)
-        return src, reduce
+        return src
     one = F.empty((), dtype=input.dtype, device=input.device).fill_(src)
-    return F.expand(one, index.shape), reduce
+    return F.expand(one, index.shape)
 
 
 @composite(out=True, autocast={"cuda": "off"})
-def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+def scatter(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Operand | None = None,
+    *,
+    value: Number | None = None,
+    reduce: str | None = None,
+) -> Tensor:
     """Write values at positions along `dim`: `out[index[i][j]][j] = src[i][j]` for dim=0.
 
     `src` is a tensor or a number; with `reduce` "add" or "multiply" it is combined instead.
@@ -116,14 +127,22 @@ def scatter(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = N
     src = _source("scatter", input, index, src, value)
     if reduce is None:
         return F._scatter(input, dim, index, src)
-    src, reduce = _reducible("scatter", input, index, src, reduce)
+    combined = _reducible("scatter", input, index, src, reduce)
     if reduce == "add":
-        return F.scatter_add(input, dim, index, src)
-    return F._scatter_prod(input, dim, index, src, True)
+        return F.scatter_add(input, dim, index, combined)
+    return F._scatter_prod(input, dim, index, combined, True)
 
 
 @composite(name="scatter_", namespaces=())
-def scatter_(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = None, reduce: Any = None) -> Any:
+def scatter_(
+    input: Tensor,
+    dim: int,
+    index: Tensor,
+    src: Operand | None = None,
+    *,
+    value: Number | None = None,
+    reduce: str | None = None,
+) -> Tensor:
     """In-place form of `scatter`.
 
     >>> votive.zeros(3).scatter_(0, votive.tensor([1]), 5.0)
@@ -132,10 +151,10 @@ def scatter_(input: Any, dim: int, index: Any, src: Any = None, *, value: Any = 
     src = _source("scatter_", input, index, src, value)
     if reduce is None:
         return Op.write(OPS["_scatter"], (input, dim, index, src))
-    src, reduce = _reducible("scatter_", input, index, src, reduce)
+    combined = _reducible("scatter_", input, index, src, reduce)
     if reduce == "add":
-        return input.scatter_add_(dim, index, src)
-    return Op.write(OPS["_scatter_prod"], (input, dim, index, src, True))
+        return input.scatter_add_(dim, index, combined)
+    return Op.write(OPS["_scatter_prod"], (input, dim, index, combined, True))
 
 
 structured(
@@ -145,7 +164,7 @@ structured(
 )
 
 
-def _grad_prod(c: Any, g: Any) -> tuple[Any, None, Any]:
+def _grad_prod(c: Context, g: Tensor) -> tuple[Any, None, Any]:
     """Each factor's gradient is the product of the others, also where one of them is zero."""
     x, src, y, dim, index, own = c.input, c.src, c.out, c.dim, c.index, c.include_self
     by_x = by_src = None
@@ -168,7 +187,7 @@ def _grad_prod(c: Any, g: Any) -> tuple[Any, None, Any]:
     return by_x, None, by_src
 
 
-def _grad_extremum(c: Any, g: Any) -> tuple[Any, None, Any]:
+def _grad_extremum(c: Context, g: Tensor) -> tuple[Any, None, Any]:
     """The gradient is shared evenly among all that attain the extremum."""
     y, dim, index = c.out, c.dim, c.index
     x_is = (c.input == y).to(g.dtype)
@@ -196,7 +215,7 @@ structured(
 )
 
 
-def _mean(input: Any, dim: int, index: Any, src: Any, include_self: bool) -> Any:
+def _mean(input: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool) -> Tensor:
     base = input if include_self else F._scatter(input, dim, index, 0)
     total = F.scatter_add(base, dim, index, src)
     real = input.dtype.is_inexact
@@ -210,7 +229,9 @@ def _mean(input: Any, dim: int, index: Any, src: Any, include_self: bool) -> Any
 
 
 @composite(inplace=True, out=True, autocast={"cuda": "off"})
-def scatter_reduce(input: Any, dim: int, index: Any, src: Any, reduce: str, *, include_self: bool = True) -> Any:
+def scatter_reduce(
+    input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
     """Combine values into positions along `dim`; without `include_self` the old ones do not count.
 
     `reduce` is "sum", "prod", "mean", "amax" or "amin".

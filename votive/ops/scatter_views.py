@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ShapeError, fail
 from ..core.layout import Spec, has_overlap
 from .registry import OPS, F, composite, structured
 from .strided import shared_block, window_args
 
+if TYPE_CHECKING:
+    from .types import Callable, Sequence, Tensor
 
-def _canon(view_op: str) -> Any:
+
+def _canon(view_op: str) -> Callable[..., Any]:
     """Canonical arguments of the view, with `src` checked against what it shows."""
 
-    def canon(x: Spec, src: Spec, *args: Any) -> tuple[Any, ...]:
+    def canon(x: Spec, src: Spec, *args: int | None) -> tuple[Any, ...]:
         op = OPS[view_op]
         assert op.canon is not None
         assert op.infer is not None
@@ -30,7 +33,7 @@ def _canon(view_op: str) -> Any:
     return canon
 
 
-def _hole(g: Any, shape: tuple[int, ...]) -> Any:
+def _hole(g: Tensor, shape: tuple[int, ...]) -> Tensor:
     """What reaches the input where `src` was written: nothing."""
     return F.zeros(shape, dtype=g.dtype, device=g.device)
 
@@ -94,7 +97,9 @@ structured(
 
 
 @composite
-def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+def as_strided_scatter(
+    input: Tensor, src: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """A copy of `input`, with its strides, in which `src` was written through a window.
 
     >>> votive.as_strided_scatter(votive.zeros(2, 2), votive.tensor([1.0, 2.0]), (2,), (3,))
@@ -104,12 +109,12 @@ def as_strided_scatter(input: Any, src: Any, size: Any, stride: Any, storage_off
     op = "as_strided_scatter"
     if has_overlap(input._spec.shape, input._spec.strides):
         input = F.clone(input)
-    size, stride, shift = window_args(op, input, size, stride, storage_offset)
-    if src._spec.shape != size:
-        fail(ShapeError, op, f"src must have the shape of the view, {size}, got {src._spec.shape}.")
+    shape, strides, shift = window_args(op, input, size, stride, storage_offset)
+    if src._spec.shape != shape:
+        fail(ShapeError, op, f"src must have the shape of the view, {shape}, got {src._spec.shape}.")
     x = input._spec
     # The window may reach memory between the elements of `input`, so work on the block around both.
-    length, start, window = shared_block(x, size, stride, shift)
+    length, start, window = shared_block(x, shape, strides, shift)
     block = F._into_window(input, (length,), x.strides, start)
-    written = F._write_window(block, src, stride, window)
+    written = F._write_window(block, src, strides, window)
     return F._as_strided(written, x.shape, x.strides, start)

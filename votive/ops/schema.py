@@ -13,7 +13,18 @@ import ast
 import re
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+
+    from ..tensor import Tensor
+
+
+def is_tensor(value: object) -> TypeIs[Tensor]:
+    """Whether a value is a tensor, without knowing the class."""
+    return hasattr(value, "_spec")
+
 
 REQUIRED: Any = type("Required", (), {"__repr__": lambda self: "<required>"})()
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from .registry import F, composite, structured
 from .results import results
+from .schema import is_tensor
+
+if TYPE_CHECKING:
+    from .types import Sequence, Tensor, dtype
 
 _HISTOGRAM = results("histogram", "hist", "bin_edges")
 _HISTOGRAMDD = results("histogramdd", "hist", "bin_edges")
 
 
-def _infer_searchsorted(bounds: Spec, x: Spec, sorter: Any, right: bool, dtype: Any) -> Spec:
+def _infer_searchsorted(bounds: Spec, x: Spec, sorter: Spec | None, right: bool, dtype: dtype) -> Spec:
     op = "searchsorted"
     if bounds.ndim == 0:
         fail(ShapeError, op, "the sorted sequence must have at least 1 dimension, got 0.")
@@ -53,14 +57,14 @@ structured(
 
 @composite(method=False, out=True)
 def searchsorted(
-    sorted_sequence: Any,
-    input: Any,
+    sorted_sequence: Tensor,
+    input: Tensor,
     *,
     out_int32: bool = False,
     right: bool = False,
     side: str | None = None,
-    sorter: Any = None,
-) -> Any:
+    sorter: Tensor | None = None,
+) -> Tensor:
     """Where each value would be inserted to keep the last dimension of a sequence sorted.
 
     On the left of equal values, or on their right with `right=True` or `side="right"`.
@@ -79,7 +83,7 @@ def searchsorted(
 
 
 @composite(method=False, out=True)
-def bucketize(input: Any, boundaries: Any, *, out_int32: bool = False, right: bool = False) -> Any:
+def bucketize(input: Tensor, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
     """Which of the intervals between sorted boundaries each value falls into.
 
     >>> votive.bucketize(votive.tensor([0, 3, 6]), votive.tensor([1, 3, 5]))
@@ -99,7 +103,7 @@ structured(
 
 
 @composite
-def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
+def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each non-negative integer occurs, or the sum of its weights.
 
     >>> votive.bincount(votive.tensor([1, 1, 3]))
@@ -123,13 +127,13 @@ def bincount(input: Any, weights: Any = None, minlength: int = 0) -> Any:
     return F._bincount(input, weights, minlength)
 
 
-def _float_only(op: str, input: Any, half: bool) -> None:
+def _float_only(op: str, input: Tensor, half: bool) -> None:
     d = input.dtype
     if not d.is_floating_point or (not half and d in dt.HALF):
         raise UnsupportedError(f"{op}: not implemented for {d}.")
 
 
-def _range_of(op: str, input: Any, low: float, high: float, margin: float) -> tuple[float, float]:
+def _range_of(op: str, input: Tensor, low: float, high: float, margin: float) -> tuple[float, float]:
     """The outer edges: as given, else the values' own range, widened when it is a single point."""
     if low == high and input._spec.numel:
         low, high = float(input.min()), float(input.max())
@@ -149,7 +153,7 @@ structured(
 
 
 @composite(out=True)
-def histc(input: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Counts in bins of equal width between `min` and `max`; both 0 mean the range of the values.
 
     >>> votive.histc(votive.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
@@ -172,8 +176,8 @@ structured(
 )
 
 
-def _edges(op: str, column: Any, bins: Any, limits: Any) -> Any:
-    if hasattr(bins, "_spec"):
+def _edges(op: str, column: Tensor, bins: Tensor | int, limits: Sequence[float] | None) -> Tensor:
+    if is_tensor(bins):
         if bins.dtype is not column.dtype:
             fail(DtypeError, op, f"bins must be {column.dtype} like input, got {bins.dtype}.")
         if bins.ndim != 1 or bins._spec.numel < 2:
@@ -194,7 +198,7 @@ def _edges(op: str, column: Any, bins: Any, limits: Any) -> Any:
     return F.linspace(low, high, bins + 1, dtype=column.dtype, device=column.device)
 
 
-def _counted(op: str, points: Any, edges: list[Any], weight: Any, density: bool) -> Any:
+def _counted(op: str, points: Tensor, edges: list[Any], weight: Tensor | None, density: bool) -> Tensor:
     if weight is not None:
         if weight.dtype is not points.dtype:
             fail(DtypeError, op, f"weight must be {points.dtype} like input, got {weight.dtype}.")
@@ -211,7 +215,14 @@ def _counted(op: str, points: Any, edges: list[Any], weight: Any, density: bool)
 
 
 @composite(out=True)
-def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+def histogram(
+    input: Tensor,
+    bins: Tensor | int,
+    *,
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
     """Counts in bins, given by their number or their edges, with the edges.
 
     >>> votive.histogram(votive.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
@@ -226,7 +237,13 @@ def histogram(input: Any, bins: Any, *, range: Any = None, weight: Any = None, d
 
 
 @composite(method=False)
-def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, density: bool = False) -> Any:
+def histogramdd(
+    input: Tensor,
+    bins: int | Sequence[int] | Sequence[Tensor],
+    range: Sequence[float] | None = None,
+    weight: Tensor | None = None,
+    density: bool = False,
+) -> Any:
     """Counts of points, the rows of `input`, in a grid of bins with one axis per column.
 
     >>> points = votive.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
@@ -239,7 +256,7 @@ def histogramdd(input: Any, bins: Any, range: Any = None, weight: Any = None, de
     if input.ndim < 2:
         fail(ShapeError, op, f"input must have at least 2 dimensions, got {input.ndim}.")
     columns = input._spec.shape[-1]
-    given = [bins] * columns if isinstance(bins, int) else list(bins)
+    given: list[Any] = [bins] * columns if isinstance(bins, int) else list(bins)
     if len(given) != columns:
         fail(ShapeError, op, f"needs bins for each of {columns} columns, got {len(given)}.")
     points = F.reshape(input, math.prod(input._spec.shape[:-1]), columns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
@@ -12,6 +12,10 @@ from ..formula import where as choose
 from .bounds import refuse_overflow
 from .inquiry import require_tensors
 from .registry import COMPOSITES, OPS, Composite, F, Op, composite, pointwise
+from .schema import is_tensor
+
+if TYPE_CHECKING:
+    from .types import Number, Operand, Tensor
 
 pointwise(
     "_where(Mask condition, Operand input, Operand other)",
@@ -22,7 +26,7 @@ pointwise(
 )
 
 
-def _mask(condition: Any) -> Any:
+def _mask(condition: Tensor) -> Tensor:
     require_tensors("where", condition=condition)
     if condition.dtype is dt.uint8:
         warnings.warn("where: a uint8 condition is deprecated; use a bool tensor.", UserWarning, stacklevel=3)
@@ -33,7 +37,7 @@ def _mask(condition: Any) -> Any:
 
 
 @composite(method=False, out=True)
-def where(condition: Any, input: Any = None, other: Any = None) -> Any:
+def where(condition: Tensor, input: Operand | None = None, other: Operand | None = None) -> Any:
     """Elements of `input` where `condition` holds, of `other` elsewhere; alone: where it holds.
 
     >>> x = votive.tensor([-1.0, 2.0])
@@ -49,7 +53,7 @@ def where(condition: Any, input: Any = None, other: Any = None) -> Any:
     return F._where(_mask(condition), input, other)
 
 
-def _where_method(input: Any, condition: Any, other: Any) -> Any:
+def _where_method(input: Tensor, condition: Tensor, other: Operand) -> Tensor:
     """This tensor where `condition` holds, `other` elsewhere.
 
     >>> x = votive.tensor([-1.0, 2.0])
@@ -63,7 +67,7 @@ def _where_method(input: Any, condition: Any, other: Any) -> Any:
 COMPOSITES["Tensor.where"] = Composite(_where_method, "where", namespaces=())
 
 
-def _fill_types(promoted: dt.dtype, x: Spec, mask: Spec, value: Any) -> tuple[dt.dtype, dt.dtype]:
+def _fill_types(promoted: dt.dtype, x: Spec, mask: Spec, value: Spec | Number) -> tuple[dt.dtype, dt.dtype]:
     return x.dtype, x.dtype
 
 
@@ -76,12 +80,12 @@ pointwise(
 )
 
 
-def _filling(op: str, input: Any, mask: Any, value: Any) -> Any:
+def _filling(op: str, input: Tensor, mask: Tensor, value: Operand) -> Any:
     """The value as a number or a 0-d tensor that fits into `input`."""
     require_tensors(op, input=input, mask=mask)
     if mask.dtype is not dt.bool_:
         fail(DtypeError, op, f"only bool masks are supported, got {mask.dtype}; use .bool().")
-    if not hasattr(value, "_spec"):
+    if not is_tensor(value):
         refuse_overflow(op, value, input.dtype)
         return value
     if value.ndim:
@@ -91,7 +95,7 @@ def _filling(op: str, input: Any, mask: Any, value: Any) -> Any:
 
 
 @composite
-def masked_fill(input: Any, mask: Any, value: Any) -> Any:
+def masked_fill(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """`input` with `value` wherever `mask` is true.
 
     >>> votive.masked_fill(votive.zeros(3), votive.tensor([True, False, True]), 9)
@@ -101,7 +105,7 @@ def masked_fill(input: Any, mask: Any, value: Any) -> Any:
 
 
 @composite(name="masked_fill_", namespaces=())
-def masked_fill_inplace(input: Any, mask: Any, value: Any) -> Any:
+def masked_fill_inplace(input: Tensor, mask: Tensor, value: Operand) -> Tensor:
     """In-place form of `masked_fill`.
 
     >>> votive.zeros(3).masked_fill_(votive.tensor([True, False, True]), 9)

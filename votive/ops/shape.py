@@ -6,7 +6,7 @@ import functools
 import math
 import warnings
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, fail
@@ -14,6 +14,9 @@ from ..core.layout import Spec, infer_size, view_strides, wrap_dim, wrap_dims
 from ..core.memory_format import contiguous_format
 from .registry import F, composite, view
 from .sizes import also_named, gathered, ints
+
+if TYPE_CHECKING:
+    from .types import Ints, Sequence, Tensor, dtype
 
 
 def _infer_view(x: Spec, size: tuple[int, ...]) -> tuple[Spec, int]:
@@ -72,7 +75,7 @@ view(
 
 @composite(name="view", namespaces=(), returns_view=True)
 @also_named("size")
-def view_(input: Any, *size: Any, dtype: Any = None) -> Any:
+def view_(input: Tensor, *size: Any, dtype: dtype | None = None) -> Tensor:
     """The same memory in another shape (-1 is inferred), or its bytes read as another dtype.
 
     >>> votive.tensor([1, 2, 3, 4]).view(2, -1)
@@ -100,7 +103,7 @@ def _reshaped(op: str, x: Spec, shape: tuple[int, ...]) -> tuple[tuple[int, ...]
 
 @composite(returns_view=True)
 @also_named("shape")
-def reshape(input: Any, *shape: Any) -> Any:
+def reshape(input: Tensor, *shape: Ints) -> Tensor:
     """The same values in another shape; a view when the layout allows, else a copy.
 
     >>> votive.reshape(votive.tensor([1, 2, 3, 4]), (2, 2))
@@ -112,7 +115,7 @@ def reshape(input: Any, *shape: Any) -> Any:
 
 
 @composite(namespaces=())
-def view_as(input: Any, other: Any) -> Any:
+def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of another tensor.
 
     >>> votive.tensor([1, 2]).view_as(votive.zeros(2, 1)).shape
@@ -122,7 +125,7 @@ def view_as(input: Any, other: Any) -> Any:
 
 
 @composite(namespaces=())
-def reshape_as(input: Any, other: Any) -> Any:
+def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """The same values in the shape of another tensor.
 
     >>> votive.tensor([1, 2]).reshape_as(votive.zeros(2, 1)).shape
@@ -160,7 +163,7 @@ view(
 
 
 @composite(returns_view=True)
-def swapaxes(input: Any, axis0: int, axis1: int) -> Any:
+def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
     """Exchange two dimensions: `transpose` under NumPy's name.
 
     >>> votive.swapaxes(votive.zeros(2, 3), 0, 1).shape
@@ -213,7 +216,7 @@ view(
 
 @composite(returns_view=True)
 @also_named("dims")
-def permute(input: Any, *dims: Any) -> Any:
+def permute(input: Tensor, *dims: Ints) -> Tensor:
     """Dimensions in another order, without copying.
 
     >>> votive.permute(votive.zeros(2, 3, 4), (2, 0, 1)).shape
@@ -223,7 +226,7 @@ def permute(input: Any, *dims: Any) -> Any:
 
 
 @composite(aliases=("moveaxis",), returns_view=True)
-def movedim(input: Any, source: Any, destination: Any) -> Any:
+def movedim(input: Tensor, source: Ints, destination: Ints) -> Tensor:
     """Move some dimensions to other places; the rest keep their order.
 
     >>> votive.movedim(votive.zeros(2, 3, 4), 0, -1).shape
@@ -285,7 +288,7 @@ view(
 
 
 @composite(returns_view=True)
-def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
+def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Join the dimensions from start_dim to end_dim into one.
 
     >>> votive.flatten(votive.tensor([[1, 2], [3, 4]]))
@@ -305,7 +308,7 @@ def flatten(input: Any, start_dim: int = 0, end_dim: int = -1) -> Any:
 
 
 @composite(returns_view=True)
-def unflatten(input: Any, dim: int, sizes: Any) -> Any:
+def unflatten(input: Tensor, dim: int, sizes: Sequence[int]) -> Tensor:
     """Split one dimension into several; one of the sizes may be -1.
 
     >>> votive.unflatten(votive.zeros(6, 2), 0, (3, -1)).shape
@@ -321,7 +324,7 @@ def unflatten(input: Any, dim: int, sizes: Any) -> Any:
 
 
 @composite(returns_view=True)
-def ravel(input: Any) -> Any:
+def ravel(input: Tensor) -> Tensor:
     """All elements in one dimension, copied only when they do not lie in order.
 
     >>> votive.ravel(votive.tensor([[1, 2], [3, 4]]))
@@ -330,7 +333,7 @@ def ravel(input: Any) -> Any:
     return F._view(F.contiguous(input), (-1,))
 
 
-def _adjoint(op: str, input: Any, high: int) -> Any:
+def _adjoint(op: str, input: Tensor, high: int) -> Tensor:
     if input.ndim == 1 or input.ndim > high:
         kind = "matrices" if high == 2 else "matrices or batches of matrices"
         raise ShapeError(f"{op}: only supported on {kind}, got shape {input._spec.shape}.")
@@ -339,7 +342,7 @@ def _adjoint(op: str, input: Any, high: int) -> Any:
 
 
 @composite(returns_view=True)
-def adjoint(input: Any) -> Any:
+def adjoint(input: Tensor) -> Tensor:
     """The conjugate transpose of a matrix or of each matrix in a batch.
 
     >>> votive.adjoint(votive.tensor([[1, 2], [3, 4]]))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core import dtype as dt
 from ..core.errors import UnsupportedError
@@ -17,10 +17,7 @@ from .registry import F, composite
 from .sizes import int_of
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from ..tensor import Tensor
-    from .options import TensorOptions
+    from .types import Sequence, Tensor, TensorOptions, Unpack
 
 SPACE = ("signal.windows",)
 # Coefficients of the sums of cosines: Blackman and Tukey 1958; Nuttall 1981, table II (4-term with
@@ -29,24 +26,24 @@ BLACKMAN = (0.42, 0.5, 0.08)
 NUTTALL = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
 
 
-def steps(size: int, start: float = 0.0, scale: float = 1.0) -> Any:
+def steps(size: int, start: float = 0.0, scale: float = 1.0) -> Tensor:
     """`(start + k) * scale` for k < size, in float64."""
     return (F.arange(size, dtype=dt.float64) + start) * scale
 
 
-def cosine_sum(size: int, period: int, coefficients: Iterable[float]) -> Any:
+def cosine_sum(size: int, period: int, coefficients: Iterable[float]) -> Tensor:
     """`sum_i (-1)^i a_i cos(2 pi i k / period)` for k < size."""
     angle = steps(size, scale=2 * math.pi / period)
     terms = [(-1) ** i * a * F.cos(i * angle) for i, a in enumerate(coefficients)]
     return sum(terms[1:], terms[0])
 
 
-def triangle(size: int, period: int) -> Any:
+def triangle(size: int, period: int) -> Tensor:
     """1 at the middle of a period, falling to 0 at both ends."""
     return 1 - F.abs(steps(size, scale=2 / period) - 1)
 
 
-def kaiser_curve(size: int, period: int, beta: float) -> Any:
+def kaiser_curve(size: int, period: int, beta: float) -> Tensor:
     """`I0(beta sqrt(1 - u^2)) / I0(beta)` for u from -1 to 1 over a period."""
     u = steps(size, scale=2 / period) - 1
     root = abs(beta) * F.sqrt(F.clamp(1 - u * u, 0))
@@ -84,7 +81,7 @@ def bartlett(M: int, *, sym: bool = True, **given: Unpack[TensorOptions]) -> Ten
 
 @composite(namespaces=SPACE, method=False)
 @tensor_options(without="pin_memory")
-def general_cosine(M: int, *, a: Any, sym: bool = True, **given: Unpack[TensorOptions]) -> Tensor:
+def general_cosine(M: int, *, a: Sequence[float], sym: bool = True, **given: Unpack[TensorOptions]) -> Tensor:
     """A sum of cosines, `sum_i (-1)^i a_i cos(2 pi i k / (M - 1))`.
 
     >>> votive.signal.windows.general_cosine(4, a=[0.5, 0.5])
@@ -92,7 +89,7 @@ def general_cosine(M: int, *, a: Any, sym: bool = True, **given: Unpack[TensorOp
     """
     op = "signal.windows.general_cosine"
 
-    def make(m: int) -> Any:
+    def make(m: int) -> Tensor:
         if not isinstance(a, Iterable):
             raise TypeError(f"{op}: a must be a list of coefficients, got {type(a).__name__}.")
         coefficients = [number(op, "a", v) for v in a]
@@ -167,7 +164,7 @@ def cosine(M: int, *, sym: bool = True, **given: Unpack[TensorOptions]) -> Tenso
     tensor([0.5000, 1.0000, 0.5000])
     """
 
-    def make(m: int) -> Any:
+    def make(m: int) -> Tensor:
         return F.sin(steps(m, 0.5, math.pi / (m if sym or m == 1 else m + 1)))
 
     return _window("signal.windows.cosine", M, given, make, one=False)
@@ -189,7 +186,7 @@ def exponential(
     """
     op = "signal.windows.exponential"
 
-    def make(m: int) -> Any:
+    def make(m: int) -> Tensor:
         return F.exp(-F.abs(steps(m, -_middle(m, sym) if center is None else -center, 1 / tau)))
 
     if tau <= 0:
@@ -211,7 +208,7 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, **given: Unpack[Tens
     if std <= 0:
         raise ValueError(f"{op}: std must be positive, got {std}.")
 
-    def make(m: int) -> Any:
+    def make(m: int) -> Tensor:
         return F.exp(-F.square(steps(m, -_middle(m, sym), math.sqrt(0.5) / std)))
 
     return _window(op, M, given, make, one=False)

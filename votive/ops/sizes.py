@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from .types import Tensor
 
 _INT = {int}
 
@@ -58,7 +61,7 @@ def also_named(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
     def decorate(fn: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(fn)
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Tensor:
             if kwargs and ("input" in kwargs or name in kwargs):
                 if "input" in kwargs:
                     args = (kwargs.pop("input"), *args)

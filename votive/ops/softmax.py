@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import UnsupportedError, fail
 from ..core.layout import Spec, wrap_dim
 from .registry import F, composite, structured
 
+if TYPE_CHECKING:
+    from .types import Callable, Context, Tensor, dtype
+
 NN = ("nn.functional",)
 
 
-def _canon(op: str) -> Any:
+def _canon(op: str) -> Callable[..., Any]:
     def canon(x: Spec, dim: int) -> tuple[Spec, int]:
         if x.dtype.category != dt.FLOAT or x.dtype in dt.FLOAT8:
             fail(
@@ -43,7 +46,7 @@ structured(
 )
 
 
-def _again(c: Any, h: Any) -> Any:
+def _again(c: Context, h: Tensor) -> tuple[Tensor, ...]:
     """`y (g - sum(g y))` by y; the map g -> it is symmetric, so by g it is the map itself."""
     return (
         F._softmax_backward(h, c.output, c.dim),
@@ -59,7 +62,7 @@ structured(
 )
 
 
-def _log_again(c: Any, h: Any) -> Any:
+def _log_again(c: Context, h: Tensor) -> tuple[Tensor, ...]:
     """`g - e^y sum(g)` by g and by y."""
     p = c.output.exp()
     return (h - (h * p).sum(c.dim, True), -(h * p) * c.grad.sum(c.dim, True))
@@ -74,21 +77,21 @@ structured(
 
 
 @composite(name="_softmax_composite")
-def softmax_composite(input: Any, dim: int) -> Any:
+def softmax_composite(input: Tensor, dim: int) -> Tensor:
     """softmax from single operators: what the fused kernel must agree with."""
     e = (input - input.amax(dim, True).detach()).exp()
     return e / e.sum(dim, True)
 
 
 @composite(name="_log_softmax_composite")
-def log_softmax_composite(input: Any, dim: int) -> Any:
+def log_softmax_composite(input: Tensor, dim: int) -> Tensor:
     """log_softmax from single operators: what the fused kernel must agree with."""
     shifted = input - input.amax(dim, True).detach()
     return shifted - shifted.exp().sum(dim, True).log()
 
 
 @composite(out=True, also=("special.softmax",), autocast={"cuda": "float32"})
-def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+def softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     """`e^x / sum(e^x)` along `dim`, computed in `dtype` if one is given.
 
     >>> votive.softmax(votive.tensor([0.0, 0.0, 1.0]), 0)
@@ -98,7 +101,7 @@ def softmax(input: Any, dim: int, dtype: Any = None) -> Any:
 
 
 @composite(out=True, also=("special.log_softmax",), autocast={"cuda": "float32"})
-def log_softmax(input: Any, dim: int, dtype: Any = None) -> Any:
+def log_softmax(input: Tensor, dim: int, dtype: dtype | None = None) -> Tensor:
     """`x - log(sum(e^x))` along `dim`: the logarithm of softmax, without overflow.
 
     >>> votive.log_softmax(votive.tensor([0.0, 0.0]), 0)
@@ -114,7 +117,7 @@ def _implicit_dim(op: str, ndim: int, stacklevel: int) -> int:
 
 
 @composite(name="softmax", namespaces=NN, method=False, autocast={"cuda": "float32"})
-def nn_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def nn_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Tensor:
     """`e^x / sum(e^x)` along `dim`.
 
     >>> votive.nn.functional.softmax(votive.tensor([0.0, 0.0, 1.0]), dim=0)
@@ -126,7 +129,7 @@ def nn_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = N
 
 
 @composite(name="log_softmax", namespaces=NN, method=False, autocast={"cuda": "float32"})
-def nn_log_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def nn_log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Tensor:
     """The logarithm of softmax along `dim`, without overflow.
 
     >>> votive.nn.functional.log_softmax(votive.tensor([0.0, 0.0]), dim=0)
@@ -138,7 +141,7 @@ def nn_log_softmax(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any
 
 
 @composite(namespaces=NN, method=False)
-def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Any:
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """`softmax` of logits with Gumbel noise; `hard` gives one-hot samples that keep its gradient.
 
     >>> votive.nn.functional.gumbel_softmax(votive.tensor([0.0, 100.0]), hard=True)
@@ -154,7 +157,7 @@ def gumbel_softmax(logits: Any, tau: float = 1, hard: bool = False, eps: float =
 
 
 @composite(namespaces=NN, method=False)
-def softmin(input: Any, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: dtype | None = None) -> Tensor:
     """`softmax` of the negated input.
 
     >>> votive.nn.functional.softmin(votive.tensor([0.0, 0.0, 1.0]), dim=0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, UnsupportedError, fail
@@ -11,12 +11,15 @@ from .index import blank, filled
 from .registry import F, composite, structured
 from .results import named, results
 
+if TYPE_CHECKING:
+    from .types import Context, Tensor
+
 _SORT = results("sort", "values", "indices")
 _TOPK = results("topk", "values", "indices")
 _KTH = results("kthvalue", "values", "indices")
 
 
-def _put_back(g: Any, shape: tuple[int, ...], dim: int, index: Any) -> Any:
+def _put_back(g: Tensor, shape: tuple[int, ...], dim: int, index: Tensor) -> Tensor:
     """The gradient of values picked once each along `dim`."""
     return blank(shape, g).scatter_(dim, index.detach(), g)
 
@@ -38,7 +41,7 @@ structured(
 
 
 @composite(out=True)
-def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def sort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
     """Values in order along `dim`, and the index each had. Equal values keep their order always.
 
     >>> votive.sort(votive.tensor([3, 1, 2]), descending=True).indices
@@ -48,7 +51,7 @@ def sort(input: Any, dim: int = -1, descending: bool = False, stable: bool = Fal
 
 
 @composite(out=True)
-def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = False) -> Any:
+def argsort(input: Tensor, dim: int = -1, descending: bool = False, stable: bool = False) -> Tensor:
     """The indices that put values in order along `dim`.
 
     >>> votive.argsort(votive.tensor([3, 1, 2]))
@@ -58,7 +61,7 @@ def argsort(input: Any, dim: int = -1, descending: bool = False, stable: bool = 
 
 
 @composite(out=True)
-def msort(input: Any) -> Any:
+def msort(input: Tensor) -> Tensor:
     """Values in order along the first dimension.
 
     >>> votive.msort(votive.tensor([3, 1, 2]))
@@ -77,7 +80,7 @@ def _infer_topk(x: Spec, k: int, dim: int, largest: bool, ordered: bool) -> tupl
     return x.like(shape), x.like(shape, dtype=dt.int64)
 
 
-def _canon_topk(x: Spec, k: int, dim: int, *rest: Any) -> tuple[Any, ...]:
+def _canon_topk(x: Spec, k: int, dim: int, *rest: bool) -> tuple[Any, ...]:
     # A single value has no room for none of it: k=0 gives it as k=1 does, as in torch.
     k = 1 if x.ndim == 0 and k == 0 else k
     return x, k, wrap_dim("topk", dim, x.ndim, x.shape), *rest
@@ -95,7 +98,7 @@ structured(
 
 
 @composite(out=True)
-def topk(input: Any, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
+def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """The k largest (or smallest) values along `dim`, in order, and the index each had.
 
     >>> votive.topk(votive.tensor([3, 1, 4, 2]), 2).values
@@ -117,7 +120,7 @@ def _infer_kthvalue(x: Spec, k: int, dim: int, keepdim: bool) -> tuple[Spec, Spe
     return x.like(shape), x.like(shape, dtype=dt.int64)
 
 
-def _grad_kthvalue(c: Any, g: Any, _: Any) -> Any:
+def _grad_kthvalue(c: Context, g: Tensor, _: Any) -> Tensor:
     index = c.out1
     if not c.keepdim and len(c.shape("input")):
         g, index = g.unsqueeze(c.dim), index.unsqueeze(c.dim)
@@ -135,7 +138,7 @@ structured(
 
 
 @composite(out=True, out_no_overlap=True)
-def kthvalue(input: Any, k: int, dim: int = -1, keepdim: bool = False) -> Any:
+def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """The k-th smallest value along `dim`, counted from 1, and its index.
 
     >>> votive.kthvalue(votive.tensor([30, 10, 20]), 2).values
@@ -152,7 +155,7 @@ structured(
 )
 
 
-def _distinct(op: str, input: Any, dim: Any, consecutive: bool, inverse: bool, counts: bool) -> Any:
+def _distinct(op: str, input: Tensor, dim: int | None, consecutive: bool, inverse: bool, counts: bool) -> Any:
     x = input._spec
     if x.dtype.is_complex:
         raise UnsupportedError(f"{op}: not implemented for {x.dtype}.")
@@ -167,7 +170,11 @@ def _distinct(op: str, input: Any, dim: Any, consecutive: bool, inverse: bool, c
 
 @composite
 def unique(
-    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    dim: int | None = None,
 ) -> Any:
     """The distinct values, or slices along `dim`, in order.
 
@@ -182,7 +189,7 @@ def unique(
 
 @composite
 def unique_consecutive(
-    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+    input: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
     """The values, or slices along `dim`, of which neighbours that repeat are kept once.
 

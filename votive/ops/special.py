@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import fail
 from ..formula import Expr, apply, where
 from .registry import F, composite, pointwise
+
+if TYPE_CHECKING:
+    from .types import Tensor
 
 # Only under `votive.special`: no method, no in-place form, as in torch.
 SPECIAL: dict[str, Any] = {
@@ -208,7 +211,7 @@ pointwise(
 
 
 @composite(name="polygamma", key="Tensor.polygamma", namespaces=(), inplace=True)
-def polygamma_method(input: Any, n: int) -> Any:
+def polygamma_method(input: Tensor, n: int) -> Any:
     """The n-th derivative of digamma.
 
     >>> votive.tensor([1.0, 2.0]).polygamma(1)

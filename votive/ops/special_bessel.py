@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..formula import Expr, apply
 from .registry import pointwise
 from .special import SPECIAL
@@ -29,7 +27,7 @@ _X = ("scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_besse
 def _declare(name: str, what: str, shown: str, primitive: str | None = None) -> None:
     """A function of one tensor; `shown` is its value at 1 and 2, as printed."""
 
-    def formula(x: Expr) -> Any:
+    def formula(x: Expr) -> Expr:
         return apply(primitive or name, x)
 
     argument = "x" if name in _X else "input"

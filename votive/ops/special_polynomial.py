@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..formula import Expr, apply
 from .registry import pointwise
 from .special import SPECIAL
@@ -12,7 +10,7 @@ from .special import SPECIAL
 def _declare(name: str, what: str, shown: str) -> None:
     """A polynomial; `shown` is its value of degree 3 at 0.25 and 2, as printed."""
 
-    def formula(x: Expr, n: Expr) -> Any:
+    def formula(x: Expr, n: Expr) -> Expr:
         return apply(name, x, n)
 
     doc = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core.errors import DtypeError, ShapeError, fail
 from .fft import transformable
@@ -10,35 +10,38 @@ from .registry import F, composite
 from .sizes import int_of
 from .warning import warn
 
+if TYPE_CHECKING:
+    from .types import Tensor
+
 # torch's bound below which overlapping squared windows count as zero.
 _TINY = 1e-11
 
 
-def _lengths(op: str, n_fft: Any, hop_length: Any, win_length: Any) -> tuple[int, int, int]:
+def _lengths(op: str, n_fft: float, hop_length: int | None, win_length: int | None) -> tuple[int, int, int]:
     n = int_of(op, "n_fft", n_fft)
     hop = n // 4 if hop_length is None else int_of(op, "hop_length", hop_length)
     win = n if win_length is None else int_of(op, "win_length", win_length)
     return n, hop, win
 
 
-def _check_window(op: str, window: Any, n: int, win: int) -> None:
+def _check_window(op: str, window: Tensor | None, n: int, win: int) -> None:
     if not 0 < win <= n:
         fail(ShapeError, op, f"win_length must lie in 1..n_fft={n}, got {win}.")
     if window is not None and tuple(window.shape) != (win,):
         fail(ShapeError, op, f"window must be a vector of win_length={win}, got shape {tuple(window.shape)}.")
 
 
-def _centered(window: Any, n: int) -> Any:
+def _centered(window: Tensor, n: int) -> Tensor:
     """A window with zeros on both sides, as long as a frame."""
     missing = n - window._spec.shape[0]
     return F.constant_pad_nd(window, (missing // 2, missing - missing // 2)) if missing else window
 
 
-def _ones(like: Any, size: int) -> Any:
+def _ones(like: Tensor, size: int) -> Tensor:
     return F.ones((size,), dtype=like.dtype.to_real(), device=like.device)
 
 
-def _pad_signal(input: Any, n: int, mode: str) -> Any:
+def _pad_signal(input: Tensor, n: int, mode: str) -> Tensor:
     """The signal with half a frame more on either side."""
     shape = tuple(input.shape)
     batched = input.view((1,) * (3 - input.ndim) + shape)
@@ -58,18 +61,18 @@ def _wants_complex(op: str, is_complex: bool, return_complex: bool | None) -> bo
 
 @composite(autocast={"cpu": "float32"})
 def stft(
-    input: Any,
+    input: Tensor,
     n_fft: int,
     hop_length: int | None = None,
     win_length: int | None = None,
-    window: Any = None,
+    window: Tensor | None = None,
     center: bool = True,
     pad_mode: str = "reflect",
     normalized: bool = False,
     onesided: bool | None = None,
     return_complex: bool | None = None,
     align_to_window: bool | None = None,
-) -> Any:
+) -> Tensor:
     """The short-time Fourier transform: spectra of overlapping, windowed frames of a signal.
 
     `X[f, t] = sum_k window[k] x[t hop + k] e^(-2 pi i f k / n_fft)`. With `center` the signal is
@@ -123,14 +126,14 @@ def stft(
     return out if as_complex else F.view_as_real(out)
 
 
-def _overlapped(frames: Any, hop: int) -> Any:
+def _overlapped(frames: Tensor, hop: int) -> Tensor:
     """Frames (batch, frame, n) added up at distance `hop`: (batch, length)."""
     batch, count, n = frames.shape
     length = n + hop * (count - 1)
     return F._into_window(frames, (batch, length), (length, hop, 1), 0)
 
 
-def _check_spectrum(op: str, input: Any, n: int, onesided: bool | None) -> bool:
+def _check_spectrum(op: str, input: Tensor, n: int, onesided: bool | None) -> bool:
     """Whether the spectrum is onesided, after checking that its shape fits n_fft."""
     if not input.dtype.is_complex:
         fail(DtypeError, op, f"takes the complex result of stft, got {input.dtype}.")
@@ -149,17 +152,17 @@ def _check_spectrum(op: str, input: Any, n: int, onesided: bool | None) -> bool:
 
 @composite
 def istft(
-    input: Any,
+    input: Tensor,
     n_fft: int,
     hop_length: int | None = None,
     win_length: int | None = None,
-    window: Any = None,
+    window: Tensor | None = None,
     center: bool = True,
     normalized: bool = False,
     onesided: bool | None = None,
     length: int | None = None,
     return_complex: bool = False,
-) -> Any:
+) -> Tensor:
     """The inverse of `stft`: windowed frames added up, divided by the sum of squared windows.
 
     This is the least-squares estimate of Griffin and Lim 1984, equation 6.

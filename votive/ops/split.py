@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import DimError, fail
 from ..core.layout import Spec, wrap_dim
 from .registry import F, composite, structured
 from .sizes import int_of, ints
 
+if TYPE_CHECKING:
+    from .types import Ints, Sequence, Tensor
 
-def _cut(op: str, input: Any, dim: int) -> tuple[int, int]:
+
+def _cut(op: str, input: Tensor, dim: int) -> tuple[int, int]:
     """(dim, its size) of a tensor to be cut."""
     shape = input._spec.shape
     if not shape:
@@ -25,7 +28,7 @@ def _sized(x: Spec, dim: int, size: int) -> Spec:
     return x.like((*x.shape[:dim], size, *x.shape[dim + 1 :]))
 
 
-def _stacked(x: Spec, dim: int, parts: Any) -> Any:
+def _stacked(x: Spec, dim: int, parts: Sequence[Tensor]) -> Tensor:
     """Parts joined along a new dimension, in the memory order of `x`: what made `x` a view of
     something dense can then be undone without a copy.
     """
@@ -54,14 +57,14 @@ structured(
 )
 
 
-def _between(input: Any, dim: int, ends: list[int]) -> tuple[Any, ...]:
+def _between(input: Tensor, dim: int, ends: list[int]) -> tuple[Any, ...]:
     """The pieces of a whole as views."""
     cuts = tuple(itertools.pairwise(ends))
     return F._views(input, "_split", (tuple([b - a for a, b in cuts]), dim), dim, cuts)
 
 
 @composite
-def split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Any, ...]:
     """Cut into pieces of given sizes, without copying.
 
     >>> votive.split_with_sizes(votive.tensor([1, 2, 3]), (1, 2))
@@ -88,7 +91,7 @@ def _cuts(size: int, step: int) -> tuple[Any, ...]:
     return tuple([b - a for a, b in cuts]), cuts
 
 
-def _even(op: str, input: Any, step: int, dim: int) -> tuple[Any, ...]:
+def _even(op: str, input: Tensor, step: int, dim: int) -> tuple[Any, ...]:
     dim, size = _cut(op, input, dim)
     if step < 0 or (step == 0 and size):
         fail(RuntimeError, op, f"split_size must be positive, got {step} for size {size}.")
@@ -97,7 +100,7 @@ def _even(op: str, input: Any, step: int, dim: int) -> tuple[Any, ...]:
 
 
 @composite(method=False)
-def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, ...]:
+def split(tensor: Tensor, split_size_or_sections: Ints, dim: int = 0) -> tuple[Any, ...]:
     """Cut into pieces of one size (the last may be smaller) or of given sizes, without copying.
 
     >>> votive.split(votive.tensor([1, 2, 3]), 2)
@@ -110,7 +113,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> tuple[Any, 
 
 
 @composite(name="split", key="Tensor.split", namespaces=())
-def split_method(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
+def split_method(input: Tensor, split_size: Ints, dim: int = 0) -> tuple[Any, ...]:
     """Cut into pieces of one size (the last may be smaller) or of given sizes, without copying.
 
     >>> votive.tensor([1, 2, 3]).split(2)
@@ -120,7 +123,7 @@ def split_method(input: Any, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
 
 
 @composite
-def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """Cut into at most `chunks` pieces of equal size (the last may be smaller), without copying.
 
     >>> votive.chunk(votive.tensor([1, 2, 3]), 2)
@@ -136,7 +139,7 @@ def chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
 
 
 @composite
-def unsafe_split(input: Any, split_size: int, dim: int = 0) -> tuple[Any, ...]:
+def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Any, ...]:
     """`split`, under the name of torch's variant without its in-place guard.
 
     >>> votive.unsafe_split(votive.tensor([1, 2, 3]), 2)
@@ -146,7 +149,7 @@ def unsafe_split(input: Any, split_size: int, dim: int = 0) -> tuple[Any, ...]:
 
 
 @composite
-def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+def unsafe_split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Any, ...]:
     """`split_with_sizes`, under the name of torch's variant without its in-place guard.
 
     >>> votive.unsafe_split_with_sizes(votive.tensor([1, 2, 3]), (1, 2))
@@ -156,7 +159,7 @@ def unsafe_split_with_sizes(input: Any, split_sizes: Any, dim: int = 0) -> tuple
 
 
 @composite
-def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
+def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """`chunk`, under the name of torch's variant without its in-place guard.
 
     >>> votive.unsafe_chunk(votive.tensor([1, 2, 3]), 2)
@@ -166,7 +169,7 @@ def unsafe_chunk(input: Any, chunks: int, dim: int = 0) -> tuple[Any, ...]:
 
 
 @composite
-def unbind(input: Any, dim: int = 0) -> tuple[Any, ...]:
+def unbind(input: Tensor, dim: int = 0) -> tuple[Any, ...]:
     """The slices along a dimension as a tuple, without copying.
 
     >>> votive.unbind(votive.tensor([[1, 2], [3, 4]]))
@@ -188,13 +191,13 @@ def _given(op: str, *spellings: Any) -> Any:
 
 @composite
 def tensor_split(
-    input: Any,
-    indices_or_sections: Any = None,
+    input: Tensor,
+    indices_or_sections: Tensor | Ints | None = None,
     dim: int = 0,
     *,
-    sections: Any = None,
-    indices: Any = None,
-    tensor_indices_or_sections: Any = None,
+    sections: int | None = None,
+    indices: Ints | None = None,
+    tensor_indices_or_sections: Tensor | Ints | None = None,
 ) -> tuple[Any, ...]:
     """Cut at given indices, or into a number of nearly equal pieces, without copying.
 
@@ -220,7 +223,7 @@ def tensor_split(
     return _between(input, dim, [i * whole + min(i, extra) for i in range(sections + 1)])
 
 
-def _split_along(op: str, input: Any, given: Any, least: int, dim: int) -> tuple[Any, ...]:
+def _split_along(op: str, input: Tensor, given: Ints, least: int, dim: int) -> tuple[Any, ...]:
     if input.ndim < least:
         fail(RuntimeError, op, f"needs at least {least} dimensions, got {input.ndim}.")
     if not isinstance(given, (list, tuple)):
@@ -232,7 +235,11 @@ def _split_along(op: str, input: Any, given: Any, least: int, dim: int) -> tuple
 
 @composite
 def hsplit(
-    input: Any, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None
+    input: Tensor,
+    indices_or_sections: Tensor | Ints | None = None,
+    *,
+    sections: int | None = None,
+    indices: Ints | None = None,
 ) -> tuple[Any, ...]:
     """Cut along dimension 1, or 0 for vectors.
 
@@ -245,7 +252,11 @@ def hsplit(
 
 @composite
 def vsplit(
-    input: Any, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None
+    input: Tensor,
+    indices_or_sections: Tensor | Ints | None = None,
+    *,
+    sections: int | None = None,
+    indices: Ints | None = None,
 ) -> tuple[Any, ...]:
     """Cut along dimension 0.
 
@@ -258,7 +269,11 @@ def vsplit(
 
 @composite
 def dsplit(
-    input: Any, indices_or_sections: Any = None, *, sections: Any = None, indices: Any = None
+    input: Tensor,
+    indices_or_sections: Tensor | Ints | None = None,
+    *,
+    sections: int | None = None,
+    indices: Ints | None = None,
 ) -> tuple[Any, ...]:
     """Cut along dimension 2.
 

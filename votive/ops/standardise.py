@@ -7,12 +7,15 @@ kernels, and what runs when a gradient will itself be differentiated.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from .registry import F
+
+if TYPE_CHECKING:
+    from .types import Tensor
 
 NN = ("nn.functional",)
 
@@ -33,25 +36,25 @@ def check_parameters(op: str, x: Spec, **parameters: Any) -> None:
         )
 
 
-def widened(x: Any) -> Any:
+def widened(x: Tensor) -> Tensor:
     """Half types as float32: statistics are computed there."""
     return F._to_dtype(x, dt.compute_type(x.dtype))
 
 
-def affine(x: Any, weight: Any, bias: Any) -> Any:
+def affine(x: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     """`x * weight + bias`, either of which may be missing."""
     x = x if weight is None else x * weight
     return x if bias is None else x + bias
 
 
-def standardise(x: Any, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
+def standardise(x: Tensor, dims: tuple[int, ...], eps: float) -> tuple[Any, Any]:
     """`(x - mean) * rstd`, and `rstd = rsqrt(var + eps)`."""
     centred = x - x.mean(dims, True)
     rstd = F.rsqrt((centred * centred).mean(dims, True) + eps)
     return centred * rstd, rstd
 
 
-def standardise_gradient(g: Any, x: Any, rstd: Any, dims: tuple[int, ...]) -> Any:
+def standardise_gradient(g: Tensor, x: Tensor, rstd: Tensor, dims: tuple[int, ...]) -> Tensor:
     """The gradient by what `standardise` was given, from its two results.
 
     Both statistics depend on every element, which takes the mean of g and its component along the
@@ -60,7 +63,7 @@ def standardise_gradient(g: Any, x: Any, rstd: Any, dims: tuple[int, ...]) -> An
     return rstd * (g - g.mean(dims, True) - x * (g * x).mean(dims, True))
 
 
-def per_channel(parameter: Any, ndim: int) -> Any:
+def per_channel(parameter: Tensor | None, ndim: int) -> Any:
     """A vector with one number per channel, such that it broadcasts over (N, C, ...)."""
     return None if parameter is None else parameter.reshape(1, -1, *[1] * (ndim - 2))
 

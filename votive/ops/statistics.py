@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
@@ -14,6 +14,10 @@ from .extremum import infer_pick, no_identity, place, spread
 from .reduction import count, keep_dims, refuse
 from .registry import F, composite, structured
 from .results import named, results
+from .schema import is_tensor
+
+if TYPE_CHECKING:
+    from .types import Ints, Tensor
 
 _MEDIAN = results("median", "values", "indices")
 _MODE = results("mode", "values", "indices")
@@ -24,7 +28,7 @@ def _infer_var(x: Spec, dim: tuple[int, ...], correction: float, keepdim: bool) 
     return x.like(reduced_shape(x.shape, dim, keepdim), dtype=x.dtype.to_real())
 
 
-def _grad_var(x: Any, g: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+def _grad_var(x: Tensor, g: Tensor, dim: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
     free = count(x.shape, dim) - correction
     scale = 2 / free if free else math.inf
     return keep_dims(g, dim, keepdim) * scale * (x - F.mean(x, dim, True))
@@ -52,7 +56,7 @@ structured(
 
 @functools.lru_cache(4096, typed=True)
 def _spread_args(
-    op: str, shape: tuple[int, ...], dtype: dt.dtype, dim: Any, unbiased: Any, correction: Any
+    op: str, shape: tuple[int, ...], dtype: dt.dtype, dim: Ints | None, unbiased: bool | None, correction: float | None
 ) -> tuple[tuple[int, ...], float, bool]:
     """The dimensions and the correction that torch's overloads of var and std mean, and whether
     there are elements enough.
@@ -73,7 +77,7 @@ def _spread_args(
     return dims, float(correction), count(shape, dims) > correction
 
 
-def _spread(op: str, input: Any, dim: Any, unbiased: Any, correction: Any) -> Any:
+def _spread(op: str, input: Tensor, dim: Ints | None, unbiased: bool | None, correction: float | None) -> Any:
     """`_spread_args`, with a warning where there is nothing to spread."""
     x = input._spec
     if dim.__class__ is list:
@@ -93,7 +97,14 @@ def _spread(op: str, input: Any, dim: Any, unbiased: Any, correction: Any) -> An
 
 
 @composite(out=True)
-def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+def var(
+    input: Tensor,
+    dim: Ints | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
     """Variance over all or some dimensions, divided by count - correction (1 unless given).
 
     >>> votive.var(votive.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -103,7 +114,14 @@ def var(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 
 
 @composite(out=True)
-def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None) -> Any:
+def std(
+    input: Tensor,
+    dim: Ints | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
+) -> Tensor:
     """Standard deviation over all or some dimensions: the root of `var`.
 
     >>> votive.std(votive.tensor([1.0, 2.0, 3.0, 4.0]))
@@ -114,7 +132,12 @@ def std(input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False
 
 @composite(method=False)
 def var_mean(
-    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+    input: Tensor,
+    dim: Ints | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
 ) -> tuple[Any, Any]:
     """Variance and mean over all or some dimensions.
 
@@ -127,7 +150,12 @@ def var_mean(
 
 @composite(method=False)
 def std_mean(
-    input: Any, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
+    input: Tensor,
+    dim: Ints | None = None,
+    unbiased: bool | None = None,
+    keepdim: bool = False,
+    *,
+    correction: float | None = None,
 ) -> tuple[Any, Any]:
     """Standard deviation and mean over all or some dimensions.
 
@@ -170,7 +198,7 @@ structured(
 
 
 @composite(out=True, out_exact_dtype=True)
-def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def median(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element, the lower of two; with a dim also where it is. NaN if any element is.
 
     >>> votive.median(votive.tensor([[3, 1, 2], [6, 4, 5]]), 1)
@@ -184,7 +212,7 @@ def median(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @composite(out=True, out_exact_dtype=True)
-def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
+def nanmedian(input: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """The middle element of those that are not NaN; with a dim also where it is.
 
     >>> votive.nanmedian(votive.tensor([1.0, float("nan"), 3.0, 2.0]))
@@ -196,7 +224,7 @@ def nanmedian(input: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @composite(out=True, out_exact_dtype=True)
-def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
+def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """The most frequent value along a dimension, the smallest of several, and where it last is.
 
     >>> votive.mode(votive.tensor([2, 1, 2, 1, 3]))
@@ -210,14 +238,14 @@ def mode(input: Any, dim: int = -1, keepdim: bool = False) -> Any:
 _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _checked_q(op: str, input: Any, q: Any, interpolation: str) -> Any:
+def _checked_q(op: str, input: Tensor, q: Tensor | float, interpolation: str) -> Tensor:
     if input._spec.dtype not in (dt.float32, dt.float64):
         fail(DtypeError, op, f"takes float32 and float64 tensors, got {input.dtype}.")
     if input._spec.numel == 0:
         fail(ShapeError, op, f"the input must not be empty, got shape {tuple(input.shape)}.")
     if interpolation not in _INTERPOLATIONS:
         fail(RuntimeError, op, f"interpolation must be one of {', '.join(_INTERPOLATIONS)}, got {interpolation!r}.")
-    if not hasattr(q, "_spec"):
+    if not is_tensor(q):
         if not 0 <= q <= 1:
             fail(RuntimeError, op, f"q must lie in [0, 1], got {q}.")
         return F.tensor(float(q), dtype=input.dtype, device=input.device)
@@ -231,7 +259,7 @@ def _checked_q(op: str, input: Any, q: Any, interpolation: str) -> Any:
     return q
 
 
-def _quantile(op: str, input: Any, q: Any, dim: int | None, keepdim: bool, interpolation: str) -> Any:
+def _quantile(op: str, input: Tensor, q: Tensor | float, dim: int | None, keepdim: bool, interpolation: str) -> Tensor:
     q = _checked_q(op, input, q, interpolation)
     where = None if dim is None else wrap_dim(op, dim, input.ndim, input._spec.shape)
     shape = reduced_shape(input._spec.shape, tuple(range(input.ndim)) if where is None else (where,), keepdim)
@@ -253,7 +281,7 @@ def _quantile(op: str, input: Any, q: Any, dim: int | None, keepdim: bool, inter
     return picked.reshape((*q.shape, *shape))
 
 
-def _interpolate(rows: Any, rank: Any, interpolation: str) -> Any:
+def _interpolate(rows: Tensor, rank: Tensor, interpolation: str) -> Tensor:
     """Values of sorted rows at ranks that may lie between two places."""
     whole = {"lower": F.floor, "higher": F.ceil, "nearest": F.round}.get(interpolation)
     if whole is not None:
@@ -266,7 +294,9 @@ def _interpolate(rows: Any, rank: Any, interpolation: str) -> Any:
 
 
 @composite(out=True, autocast={"cpu": "float32"})
-def quantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
+def quantile(
+    input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
     """The values below which a share q of the elements lies; with several q, one slice for each.
 
     >>> votive.quantile(votive.tensor([1.0, 2.0, 3.0, 4.0]), 0.5)
@@ -276,7 +306,9 @@ def quantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, inte
 
 
 @composite(out=True, autocast={"cpu": "float32"})
-def nanquantile(input: Any, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Any:
+def nanquantile(
+    input: Tensor, q: Tensor | float, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear"
+) -> Tensor:
     """Quantiles of the elements that are not NaN.
 
     >>> votive.nanquantile(votive.tensor([1.0, float("nan"), 3.0]), 0.5)

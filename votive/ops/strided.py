@@ -6,12 +6,16 @@ through the same window. `_into_window` does it for all of them; reading the win
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import DimError, ShapeError, fail
 from ..core.layout import Layout, Spec, extent, has_overlap, wrap_dim
 from .registry import OPS, F, composite, structured, view
+from .schema import is_tensor
 from .sizes import int_of, ints
+
+if TYPE_CHECKING:
+    from .types import Context, Sequence, Tensor
 
 structured(
     "_into_window(Tensor input, int[] size, int[] stride, int offset)",
@@ -21,7 +25,7 @@ structured(
 )
 
 
-def from_window(g: Any, shape: tuple[int, ...], op: str, *args: Any) -> Any:
+def from_window(g: Tensor, shape: tuple[int, ...], op: str, *args: Any) -> Tensor:
     """Backward of the view `op`: the gradient put back where the view looked."""
     infer = OPS[op].infer
     assert infer is not None
@@ -62,7 +66,7 @@ view(
 )
 
 
-def _canon_slice(x: Spec, dim: int, start: Any, end: Any, step: int) -> tuple[Any, ...]:
+def _canon_slice(x: Spec, dim: int, start: int | None, end: int | None, step: int) -> tuple[Any, ...]:
     if x.ndim == 0:
         fail(DimError, "slice", "cannot be applied to a 0-d tensor.")
     if step <= 0:
@@ -88,28 +92,28 @@ view(
 )
 
 
-def narrowed(op: str, input: Any, dim: int, start: Any, length: int) -> tuple[int, int, int]:
+def narrowed(op: str, input: Tensor, dim: int, start: Tensor | int, length: int) -> tuple[int, int, int]:
     """(dim, start, end) of `narrow`, checked."""
     if input.ndim == 0:
         fail(RuntimeError, op, "cannot be applied to a 0-d tensor.")
-    if hasattr(start, "_spec") and (start.ndim or start.dtype.category != 1):
+    if is_tensor(start) and (start.ndim or start.dtype.category != 1):
         fail(RuntimeError, op, f"start must be a 0-d integer tensor, got {start.dtype}.")
-    start, length = int_of(op, "start", start), int_of(op, "length", length)
+    begin, length = int_of(op, "start", start), int_of(op, "length", length)
     if length < 0:
         fail(RuntimeError, op, f"length must not be negative, got {length}.")
     shape = input._spec.shape
     dim = wrap_dim(op, dim, input.ndim, shape)
     size = shape[dim]
-    if not -size <= start <= size:
-        fail(DimError, op, f"start {start} is out of range for size {size}; use {-size}..{size}.")
-    start = start + size if start < 0 else start
-    if start + length > size:
-        fail(RuntimeError, op, f"start {start} + length {length} exceeds the size {size}.")
-    return dim, start, start + length
+    if not -size <= begin <= size:
+        fail(DimError, op, f"start {begin} is out of range for size {size}; use {-size}..{size}.")
+    begin = begin + size if begin < 0 else begin
+    if begin + length > size:
+        fail(RuntimeError, op, f"start {begin} + length {length} exceeds the size {size}.")
+    return dim, begin, begin + length
 
 
 @composite(returns_view=True)
-def narrow(input: Any, dim: int, start: Any, length: int) -> Any:
+def narrow(input: Tensor, dim: int, start: Tensor | int, length: int) -> Tensor:
     """`length` elements from `start` on along a dimension, without copying.
 
     >>> votive.narrow(votive.tensor([1, 2, 3, 4]), 0, 1, 2)
@@ -164,7 +168,7 @@ def shared_block(x: Spec, size: tuple[int, ...], stride: tuple[int, ...], shift:
     return length, -low, shift - low
 
 
-def _grad_as_strided(c: Any, g: Any) -> Any:
+def _grad_as_strided(c: Context, g: Tensor) -> Tensor:
     x = c.spec("input")
     length, start, window = shared_block(x, c.size, c.stride, c.shift)
     block = F._into_window(g, (length,), c.stride, window)
@@ -189,7 +193,9 @@ structured(
 )
 
 
-def window_args(op: str, input: Any, size: Any, stride: Any, storage_offset: Any) -> tuple[Any, ...]:
+def window_args(
+    op: str, input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None
+) -> tuple[Any, ...]:
     """(size, stride, shift) of a window within the memory of `input`."""
     size, stride = ints(op, "size", size), ints(op, "stride", stride)
     offset = input._offset if storage_offset is None else int_of(op, "storage_offset", storage_offset)
@@ -209,7 +215,7 @@ def window_args(op: str, input: Any, size: Any, stride: Any, storage_offset: Any
 
 
 @composite
-def as_strided(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """Any window on the memory of `input`: element i lies at storage_offset + Σ i·stride.
 
     >>> votive.as_strided(votive.tensor([1, 2, 3, 4]), (2, 2), (1, 2))

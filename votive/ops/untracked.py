@@ -19,7 +19,7 @@ def untracked() -> Iterator[None]:
 
 
 @contextmanager
-def passed_by() -> Iterator[None]:
+def unobserved() -> Iterator[None]:
     """Record nothing, and let no probe see it: for a change that gradients are to know nothing of.
 
     An edit of it could not reach them either.

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
@@ -18,6 +18,9 @@ from ..core.layout import Spec
 from ..core.mode import mode
 from .attention import _check_types
 from .registry import F, composite, structured
+
+if TYPE_CHECKING:
+    from .types import Context, DeviceLike, Tensor
 
 OP = "varlen_attn"
 
@@ -29,8 +32,8 @@ def _canon(
     ends_q: Spec,
     ends_k: Spec,
     used: Any,
-    max_q: Any,
-    max_k: Any,
+    max_q: int,
+    max_k: int,
     scale: float | None,
     left: int,
     right: int,
@@ -64,7 +67,7 @@ def _canon(
     return q, k, v, ends_q, ends_k, used, max_q, max_k, scale, left, right
 
 
-def _grad(c: Any, g: Any, g_lse: Any) -> tuple[Any, ...]:
+def _grad(c: Context, g: Tensor, g_lse: Tensor) -> tuple[Any, ...]:
     if c.seqused_k is not None:
         fail(RuntimeError, OP, "seqused_k has no gradient; pass sequences of their own length.")
     given = (c.query, c.key, c.value, c.cu_seq_q, c.cu_seq_k)
@@ -108,7 +111,7 @@ structured(
 # --- the composite twin ---------------------------------------------------------------------------
 
 
-def _sees(rows: int, columns: int, left: int, right: int, device: Any) -> Any:
+def _sees(rows: int, columns: int, left: int, right: int, device: DeviceLike) -> Tensor | None:
     """The mask of a window, or None when every query sees every key."""
     if left < 0 and right < 0:
         return None
@@ -119,23 +122,23 @@ def _sees(rows: int, columns: int, left: int, right: int, device: Any) -> Any:
     return seen.triu(apart - left) if left >= 0 else seen
 
 
-def _sequences(ends_q: Any, ends_k: Any, used: Any = None) -> list[tuple[slice, slice]]:
+def _sequences(ends_q: Tensor, ends_k: Tensor, used: Any = None) -> list[tuple[slice, slice]]:
     of_q, of_k = pairwise(ends_q.tolist()), list(pairwise(ends_k.tolist()))
     if used is not None:
         of_k = [(a, min(b, a + n)) for (a, b), n in zip(of_k, used.tolist(), strict=True)]
     return [(slice(*a), slice(*b)) for a, b in zip(of_q, of_k, strict=True)]
 
 
-def _one(x: Any) -> Any:
+def _one(x: Tensor) -> Tensor:
     """A sequence as a batch of one: (1, heads, positions, features)."""
     return x.transpose(0, 1).unsqueeze(0)
 
 
-def _flat(x: Any) -> Any:
+def _flat(x: Tensor) -> Tensor:
     return x.squeeze(0).transpose(0, 1)
 
 
-def _joined(parts: list[Any], like: Any) -> Any:
+def _joined(parts: list[Any], like: Tensor) -> Tensor:
     """Sequences one after another, and zeros for positions that belong to none."""
     made = sum(x.shape[0] for x in parts)
     left = like.shape[0] - made
@@ -145,12 +148,12 @@ def _joined(parts: list[Any], like: Any) -> Any:
 
 @composite(name="_varlen_attention_composite")
 def varlen_attention_composite(
-    query: Any,
-    key: Any,
-    value: Any,
-    cu_seq_q: Any,
-    cu_seq_k: Any,
-    seqused_k: Any,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    cu_seq_q: Tensor,
+    cu_seq_k: Tensor,
+    seqused_k: Tensor | None,
     max_q: int,
     max_k: int,
     scale: float | None = None,
@@ -172,17 +175,17 @@ def varlen_attention_composite(
 
 @composite(name="_varlen_attention_backward_composite")
 def varlen_attention_backward_composite(
-    grad: Any,
-    grad_lse: Any,
-    query: Any,
-    key: Any,
-    value: Any,
-    cu_seq_q: Any,
-    cu_seq_k: Any,
+    grad: Tensor,
+    grad_lse: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    cu_seq_q: Tensor,
+    cu_seq_k: Tensor,
     scale: float,
     left: int,
     right: int,
-) -> tuple[Any, Any, Any]:
+) -> tuple[Tensor, ...]:
     """The gradients of varlen attention from single operators, so that they have gradients too."""
     made: tuple[list[Any], ...] = ([], [], [])
     for a, b in _sequences(cu_seq_q, cu_seq_k):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
@@ -12,11 +12,14 @@ from ..core.promotion import promote_types
 from .reduction import keep_dims
 from .registry import COMPOSITES, OPS, F, composite, structured
 
+if TYPE_CHECKING:
+    from .types import Context, Ints, Sequence, Tensor, dtype
+
 # What torch adds to a norm before dividing by it in `renorm`.
 RENORM_EPS = 1e-7
 
 
-def _canon_norm(x: Spec, ord: Any, dim: Any, keepdim: bool) -> tuple[Any, ...]:
+def _canon_norm(x: Spec, ord: float, dim: Sequence[int] | None, keepdim: bool) -> tuple[Any, ...]:
     if not x.dtype.is_inexact or x.dtype in dt.FLOAT8:
         fail(
             DtypeError,
@@ -35,7 +38,7 @@ def _canon_norm(x: Spec, ord: Any, dim: Any, keepdim: bool) -> tuple[Any, ...]:
     return x, float(ord), dims, keepdim
 
 
-def _grad_norm(c: Any, g: Any) -> Any:
+def _grad_norm(c: Context, g: Tensor) -> Tensor:
     x, p = c.input, c.ord
     g, norm = keep_dims(g, c.dim, c.keepdim), keep_dims(c.out, c.dim, c.keepdim)
     if p == 0:
@@ -66,7 +69,7 @@ structured(
 )
 
 
-def _as_type(op: str, input: Any, dtype: Any) -> Any:
+def _as_type(op: str, input: Tensor, dtype: dtype | None) -> Tensor:
     """The input in the type that the norm is asked in: the same kind, and no narrower."""
     have = input._spec.dtype
     if dtype is None or dtype is have:
@@ -79,7 +82,9 @@ def _as_type(op: str, input: Any, dtype: Any) -> Any:
 
 
 @composite(method=False, namespaces=("linalg",), out=True, autocast={"cuda": "float32"})
-def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def vector_norm(
+    input: Tensor, ord: float = 2, dim: Ints | None = None, keepdim: bool = False, *, dtype: dtype | None = None
+) -> Tensor:
     """`sum(abs(input) ** ord) ** (1 / ord)` over dimensions; inf, -inf and 0 are limits.
 
     >>> votive.linalg.vector_norm(votive.tensor([3.0, -4.0]))
@@ -90,7 +95,7 @@ def vector_norm(input: Any, ord: Any = 2, dim: Any = None, keepdim: bool = False
     return F._vector_norm(_as_type("linalg.vector_norm", input, dtype), ord, dim, keepdim)
 
 
-def _nuclear(input: Any, dim: Any, keepdim: bool) -> Any:
+def _nuclear(input: Tensor, dim: Any, keepdim: bool) -> Any:
     """The sum of a matrix's singular values."""
     dims = wrap_dims("norm", dim, input.ndim)
     if len(dims) != 2:
@@ -103,7 +108,14 @@ def _nuclear(input: Any, dim: Any, keepdim: bool) -> Any:
 
 
 @composite(out=True, autocast={"cuda": "float32"})
-def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+def norm(
+    input: Tensor,
+    p: float | str | None = "fro",
+    dim: Ints | None = None,
+    keepdim: bool = False,
+    *,
+    dtype: dtype | None = None,
+) -> Tensor:
     """The norm of a tensor, or of its slices along `dim`: of order p, 'fro' or 'nuc'.
 
     >>> votive.norm(votive.tensor([[1.0, 2.0], [2.0, 4.0]]))
@@ -120,7 +132,7 @@ def norm(input: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, *, 
 
 
 @composite(autocast={"cuda": "float32"})
-def dist(input: Any, other: Any, p: Any = 2) -> Any:
+def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """The norm of order p of `input - other`.
 
     >>> votive.dist(votive.tensor([1.0, 1.0]), votive.tensor([4.0, 5.0]))
@@ -130,7 +142,7 @@ def dist(input: Any, other: Any, p: Any = 2) -> Any:
 
 
 @composite(inplace=True, out=True, autocast={"cuda": "float32"})
-def renorm(input: Any, p: Any, dim: int, maxnorm: Any) -> Any:
+def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Shrink the slices along `dim` whose norm of order p is above `maxnorm` to that norm.
 
     >>> votive.renorm(votive.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)

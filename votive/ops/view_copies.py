@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ShapeError, fail
 from ..core.memory_format import contiguous_format
@@ -11,15 +11,18 @@ from .shape import view_
 from .sizes import ints
 from .strided import narrowed
 
+if TYPE_CHECKING:
+    from .types import Sequence, Tensor, dtype
 
-def _fresh(result: Any) -> Any:
+
+def _fresh(result: Tensor | Sequence[Tensor]) -> Any:
     if isinstance(result, tuple):
         return tuple([F.clone(r, memory_format=contiguous_format) for r in result])
     return F.clone(result, memory_format=contiguous_format)
 
 
 @composite(out=True)
-def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
+def narrow_copy(input: Tensor, dim: int, start: int, length: int) -> Tensor:
     """A copy of `length` elements from `start` on along a dimension.
 
     >>> votive.narrow_copy(votive.tensor([1, 2, 3, 4]), 0, 1, 2)
@@ -32,7 +35,7 @@ def narrow_copy(input: Any, dim: int, start: int, length: int) -> Any:
 
 
 @composite(method=False, out=True)
-def view_copy(input: Any, size: Any = None, dtype: Any = None) -> Any:
+def view_copy(input: Tensor, size: Sequence[int] | None = None, dtype: dtype | None = None) -> Tensor:
     """A copy in another shape, or of its bytes read as another dtype.
 
     >>> votive.view_copy(votive.tensor([1, 2]), (2, 1)).shape
@@ -42,7 +45,7 @@ def view_copy(input: Any, size: Any = None, dtype: Any = None) -> Any:
 
 
 @composite(method=False, out=True)
-def expand_copy(input: Any, size: Any, *, implicit: bool = False) -> Any:
+def expand_copy(input: Tensor, size: Sequence[int], *, implicit: bool = False) -> Tensor:
     """A copy with dimensions of size 1 stretched.
 
     >>> votive.expand_copy(votive.tensor([1]), (2,))
@@ -52,7 +55,7 @@ def expand_copy(input: Any, size: Any, *, implicit: bool = False) -> Any:
 
 
 @composite(method=False, out=True)
-def permute_copy(input: Any, dims: Any) -> Any:
+def permute_copy(input: Tensor, dims: Sequence[int]) -> Tensor:
     """A copy with dimensions in another order.
 
     >>> votive.permute_copy(votive.zeros(2, 3), (1, 0)).shape
@@ -62,7 +65,7 @@ def permute_copy(input: Any, dims: Any) -> Any:
 
 
 @composite(method=False, out=True)
-def transpose_copy(input: Any, dim0: int, dim1: int) -> Any:
+def transpose_copy(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """A copy with two dimensions exchanged.
 
     >>> votive.transpose_copy(votive.zeros(2, 3), 0, 1).shape
@@ -72,7 +75,7 @@ def transpose_copy(input: Any, dim0: int, dim1: int) -> Any:
 
 
 @composite(method=False, out=True)
-def t_copy(input: Any) -> Any:
+def t_copy(input: Tensor) -> Tensor:
     """A copy of the transposed matrix.
 
     >>> votive.t_copy(votive.zeros(2, 3)).shape
@@ -82,7 +85,7 @@ def t_copy(input: Any) -> Any:
 
 
 @composite(method=False, out=True)
-def squeeze_copy(input: Any, dim: Any = None) -> Any:
+def squeeze_copy(input: Tensor, dim: int | None = None) -> Tensor:
     """A copy without dimensions of size 1.
 
     >>> votive.squeeze_copy(votive.zeros(1, 2)).shape
@@ -92,7 +95,7 @@ def squeeze_copy(input: Any, dim: Any = None) -> Any:
 
 
 @composite(method=False, out=True)
-def unsqueeze_copy(input: Any, dim: int) -> Any:
+def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
     """A copy with a new dimension of size 1.
 
     >>> votive.unsqueeze_copy(votive.zeros(2), 0).shape
@@ -102,7 +105,7 @@ def unsqueeze_copy(input: Any, dim: int) -> Any:
 
 
 @composite(method=False, out=True)
-def select_copy(input: Any, dim: int, index: int) -> Any:
+def select_copy(input: Tensor, dim: int, index: int) -> Tensor:
     """A copy of one slice along a dimension.
 
     >>> votive.select_copy(votive.tensor([[1, 2], [3, 4]]), 1, 0)
@@ -112,7 +115,7 @@ def select_copy(input: Any, dim: int, index: int) -> Any:
 
 
 @composite(method=False, out=True)
-def slice_copy(input: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+def slice_copy(input: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """A copy of a range along a dimension.
 
     >>> votive.slice_copy(votive.tensor([1, 2, 3]), 0, 1)
@@ -122,7 +125,7 @@ def slice_copy(input: Any, dim: int = 0, start: int | None = None, end: int | No
 
 
 @composite(method=False, out=True)
-def diagonal_copy(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal_copy(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of a diagonal.
 
     >>> votive.diagonal_copy(votive.tensor([[1, 2], [3, 4]]))
@@ -132,7 +135,9 @@ def diagonal_copy(input: Any, offset: int = 0, dim1: int = 0, dim2: int = 1) -> 
 
 
 @composite(method=False, out=True)
-def as_strided_copy(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+def as_strided_copy(
+    input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None
+) -> Tensor:
     """A copy of a window on the memory of `input`.
 
     >>> votive.as_strided_copy(votive.tensor([1, 2, 3]), (2, 2), (1, 1))
@@ -143,7 +148,7 @@ def as_strided_copy(input: Any, size: Any, stride: Any, storage_offset: int | No
 
 
 @composite(method=False, out=True)
-def unfold_copy(input: Any, dimension: int, size: int, step: int) -> Any:
+def unfold_copy(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """A copy of the windows along a dimension.
 
     >>> votive.unfold_copy(votive.tensor([1, 2, 3]), 0, 2, 1)
@@ -154,7 +159,7 @@ def unfold_copy(input: Any, dimension: int, size: int, step: int) -> Any:
 
 
 @composite(method=False, out=True)
-def alias_copy(input: Any) -> Any:
+def alias_copy(input: Tensor) -> Tensor:
     """A copy of the whole tensor.
 
     >>> votive.alias_copy(votive.tensor([1, 2]))
@@ -164,7 +169,7 @@ def alias_copy(input: Any) -> Any:
 
 
 @composite(method=False, out=True)
-def detach_copy(input: Any) -> Any:
+def detach_copy(input: Tensor) -> Tensor:
     """A copy without history.
 
     >>> votive.detach_copy(votive.tensor([1, 2]))
@@ -174,7 +179,7 @@ def detach_copy(input: Any) -> Any:
 
 
 @composite(method=False, out=True)
-def split_copy(input: Any, split_size: int, dim: int = 0) -> tuple[Any, ...]:
+def split_copy(input: Tensor, split_size: int, dim: int = 0) -> tuple[Any, ...]:
     """Copies of pieces of one size.
 
     >>> votive.split_copy(votive.tensor([1, 2, 3]), 2)
@@ -184,7 +189,7 @@ def split_copy(input: Any, split_size: int, dim: int = 0) -> tuple[Any, ...]:
 
 
 @composite(method=False, out=True)
-def split_with_sizes_copy(input: Any, split_sizes: Any, dim: int = 0) -> tuple[Any, ...]:
+def split_with_sizes_copy(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Any, ...]:
     """Copies of pieces of given sizes.
 
     >>> votive.split_with_sizes_copy(votive.tensor([1, 2, 3]), (1, 2))
@@ -194,7 +199,7 @@ def split_with_sizes_copy(input: Any, split_sizes: Any, dim: int = 0) -> tuple[A
 
 
 @composite(method=False, out=True)
-def unbind_copy(input: Any, dim: int = 0) -> tuple[Any, ...]:
+def unbind_copy(input: Tensor, dim: int = 0) -> tuple[Any, ...]:
     """Copies of the slices along a dimension.
 
     >>> votive.unbind_copy(votive.tensor([[1, 2], [3, 4]]))

@@ -15,10 +15,7 @@ from .signal_windows import BLACKMAN, cosine_sum, kaiser_curve, triangle
 from .sizes import int_of
 
 if TYPE_CHECKING:
-    from typing import Unpack
-
-    from ..tensor import Tensor
-    from .options import TensorOptions
+    from .types import Tensor, TensorOptions, Unpack
 
 
 def _window(op: str, size: int, periodic: bool, make: Callable[[int, int], Tensor], given: TensorOptions) -> Tensor:

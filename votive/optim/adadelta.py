@@ -6,7 +6,8 @@ from typing import Any
 
 from ..ops.registry import F
 from ..tensor import Tensor
-from .group_step import GroupOptimizer, State, blank, column, count
+from .group_step import GroupOptimizer, State, blank, columns, count, values
+from .optimizer import Params
 from .options import check_lr, nonnegative, number
 
 
@@ -25,7 +26,7 @@ class Adadelta(GroupOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 1.0,
         rho: float = 0.9,
         eps: float = 1e-6,
@@ -41,18 +42,9 @@ class Adadelta(GroupOptimizer):
             raise ValueError(f"Invalid rho value: {rho}")
         nonnegative("epsilon value", eps)
         nonnegative("weight_decay value", weight_decay)
+        options = {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay}
         super().__init__(
-            params,
-            {
-                "lr": lr,
-                "rho": rho,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-                "capturable": capturable,
-                "foreach": foreach,
-                "differentiable": differentiable,
-            },
+            params, options, maximize=maximize, capturable=capturable, foreach=foreach, differentiable=differentiable
         )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
@@ -62,12 +54,7 @@ class Adadelta(GroupOptimizer):
         F._adadelta_step(
             params,
             grads,
-            column(states, "square_avg"),
-            column(states, "acc_delta"),
-            column(states, "step"),
+            *columns(states, "square_avg", "acc_delta", "step"),
             number(group["lr"]),
-            group["rho"],
-            group["eps"],
-            group["weight_decay"],
-            group["maximize"],
+            *values(group, "rho", "eps", "weight_decay", "maximize"),
         )

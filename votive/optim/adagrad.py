@@ -6,7 +6,8 @@ from typing import Any
 
 from ..ops.registry import F
 from ..tensor import Tensor
-from .group_step import GroupOptimizer, State, column, count
+from .group_step import GroupOptimizer, State, columns, count, values
+from .optimizer import Params
 from .options import check_implementation, check_lr, nonnegative, number
 
 
@@ -28,7 +29,7 @@ class Adagrad(GroupOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 1e-2,
         lr_decay: float = 0,
         weight_decay: float = 0,
@@ -46,19 +47,15 @@ class Adagrad(GroupOptimizer):
         nonnegative("initial_accumulator_value value", initial_accumulator_value)
         nonnegative("epsilon value", eps)
         check_implementation(foreach, fused, differentiable)
+        options = {
+            "lr": lr,
+            "lr_decay": lr_decay,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "initial_accumulator_value": initial_accumulator_value,
+        }
         super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lr_decay": lr_decay,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "initial_accumulator_value": initial_accumulator_value,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "fused": fused,
-            },
+            params, options, foreach=foreach, maximize=maximize, differentiable=differentiable, fused=fused
         )
         # The sum exists from the start, so that it can be looked at and shared before a step.
         for group in self.param_groups:
@@ -74,12 +71,8 @@ class Adagrad(GroupOptimizer):
         F._adagrad_step(
             params,
             grads,
-            column(states, "sum"),
-            column(states, "step"),
+            *columns(states, "sum", "step"),
             number(group["lr"]),
-            group["lr_decay"],
-            group["eps"],
-            group["weight_decay"],
-            group["maximize"],
+            *values(group, "lr_decay", "eps", "weight_decay", "maximize"),
             *self._scaling(params[0]),
         )

@@ -6,8 +6,9 @@ from typing import Any
 
 from ..ops.registry import F
 from ..tensor import Tensor
-from .group_step import GroupOptimizer, State, blank, column, count
-from .options import check_betas, check_implementation, check_lr, nonnegative, number
+from .group_step import GroupOptimizer, State, blank, column, columns, count, values
+from .optimizer import Params
+from .options import check_adam_options, check_implementation, number
 
 
 class Adam(GroupOptimizer):
@@ -30,7 +31,7 @@ class Adam(GroupOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 1e-3,
         betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -46,27 +47,25 @@ class Adam(GroupOptimizer):
     ) -> None:
         if isinstance(lr, Tensor) and foreach and not capturable:
             raise ValueError("lr as a Tensor is not supported for capturable=False and foreach=True")
-        check_lr(lr)
-        nonnegative("epsilon value", eps)
-        check_betas(betas)
-        nonnegative("weight_decay value", weight_decay)
+        check_adam_options(lr, betas, eps, weight_decay)
         _check_tensor_betas(betas, foreach)
         check_implementation(foreach, fused, differentiable)
+        options = {
+            "lr": lr,
+            "betas": tuple(number(b) for b in betas),
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
         super().__init__(
             params,
-            {
-                "lr": lr,
-                "betas": tuple(number(b) for b in betas),
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "differentiable": differentiable,
-                "fused": fused,
-                "decoupled_weight_decay": decoupled_weight_decay,
-            },
+            options,
+            maximize=maximize,
+            foreach=foreach,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
         )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
@@ -81,18 +80,15 @@ class Adam(GroupOptimizer):
         F._adam_step(
             params,
             grads,
-            column(states, "exp_avg"),
-            column(states, "exp_avg_sq"),
+            *columns(states, "exp_avg", "exp_avg_sq"),
             column(states, "max_exp_avg_sq") if amsgrad else [],
             column(states, "step"),
             number(group["lr"]),
             number(beta1),
             number(beta2),
-            group["eps"],
-            group["weight_decay"],
+            *values(group, "eps", "weight_decay"),
             amsgrad,
-            group["maximize"],
-            group["decoupled_weight_decay"],
+            *values(group, "maximize", "decoupled_weight_decay"),
             *self._scaling(params[0]),
         )
 

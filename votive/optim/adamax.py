@@ -6,8 +6,9 @@ from typing import Any
 
 from ..ops.registry import F
 from ..tensor import Tensor
-from .group_step import GroupOptimizer, State, blank, column, count
-from .options import check_betas, check_lr, nonnegative, number
+from .group_step import GroupOptimizer, State, blank, columns, count, values
+from .optimizer import Params
+from .options import check_adam_options, number
 
 
 class Adamax(GroupOptimizer):
@@ -25,7 +26,7 @@ class Adamax(GroupOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -36,39 +37,21 @@ class Adamax(GroupOptimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        check_lr(lr)
-        nonnegative("epsilon value", eps)
-        check_betas(betas)
-        nonnegative("weight_decay value", weight_decay)
+        check_adam_options(lr, betas, eps, weight_decay)
+        options = {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay}
         super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
+            params, options, foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable
         )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         return {"step": count(group, p), "exp_avg": blank(p), "exp_inf": blank(p)}
 
     def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
-        beta1, beta2 = group["betas"]
         F._adamax_step(
             params,
             grads,
-            column(states, "exp_avg"),
-            column(states, "exp_inf"),
-            column(states, "step"),
+            *columns(states, "exp_avg", "exp_inf", "step"),
             number(group["lr"]),
-            beta1,
-            beta2,
-            group["eps"],
-            group["weight_decay"],
-            group["maximize"],
+            *group["betas"],
+            *values(group, "eps", "weight_decay", "maximize"),
         )

@@ -6,6 +6,7 @@ from typing import Any
 
 from ..tensor import Tensor
 from .adam import Adam
+from .optimizer import Params
 
 
 class AdamW(Adam):
@@ -23,7 +24,7 @@ class AdamW(Adam):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 1e-3,
         betas: tuple[float | Tensor, float | Tensor] = (0.9, 0.999),
         eps: float = 1e-8,

@@ -6,8 +6,8 @@ from typing import Any
 
 from ..ops.registry import F
 from ..tensor import Tensor
-from .group_step import GroupOptimizer, State, blank, column
-from .optimizer import scalar_dtype
+from .group_step import GroupOptimizer, State, blank, columns, values
+from .optimizer import Params, scalar_dtype
 from .options import check_lr, nonnegative, number
 
 
@@ -29,7 +29,7 @@ class ASGD(GroupOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 1e-2,
         lambd: float = 1e-4,
         alpha: float = 0.75,
@@ -42,19 +42,9 @@ class ASGD(GroupOptimizer):
     ) -> None:
         check_lr(lr)
         nonnegative("weight_decay value", weight_decay)
+        options = {"lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay}
         super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lambd": lambd,
-                "alpha": alpha,
-                "t0": t0,
-                "weight_decay": weight_decay,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
+            params, options, foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable
         )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
@@ -70,14 +60,7 @@ class ASGD(GroupOptimizer):
         F._asgd_step(
             params,
             grads,
-            column(states, "ax"),
-            column(states, "mu"),
-            column(states, "eta"),
-            column(states, "step"),
+            *columns(states, "ax", "mu", "eta", "step"),
             number(group["lr"]),
-            group["lambd"],
-            group["alpha"],
-            group["t0"],
-            group["weight_decay"],
-            group["maximize"],
+            *values(group, "lambd", "alpha", "t0", "weight_decay", "maximize"),
         )

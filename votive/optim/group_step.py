@@ -8,7 +8,7 @@ from typing import Any
 from ..autograd import no_grad
 from ..ops.registry import F
 from ..tensor import Tensor
-from .optimizer import Optimizer, scalar_dtype
+from .optimizer import Optimizer, Params, scalar_dtype
 
 State = dict[str, Any]
 
@@ -23,6 +23,9 @@ class GroupOptimizer(Optimizer):
     _absent = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _numbers: tuple[str, ...] = ("step",)
     _scales = False  # whether its operator divides gradients and leaves steps out by itself
+
+    def __init__(self, params: Params, options: dict[str, Any], **common: bool | None) -> None:
+        super().__init__(params, {**options, **common})
 
     @property
     def _step_supports_amp_scaling(self) -> bool:
@@ -116,3 +119,13 @@ def blank(p: Tensor) -> Tensor:
 def column(states: list[State], name: str) -> list[Tensor]:
     """One entry of every state."""
     return [s[name] for s in states]
+
+
+def columns(states: list[State], *names: str) -> list[list[Tensor]]:
+    """Several entries, each of every state."""
+    return [column(states, name) for name in names]
+
+
+def values(group: dict[str, Any], *names: str) -> list[Any]:
+    """Several options of a group."""
+    return [group[name] for name in names]

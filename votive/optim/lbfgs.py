@@ -9,7 +9,7 @@ from ..autograd import no_grad
 from ..ops.registry import F
 from ..tensor import Tensor
 from .line_search import Point, strong_wolfe
-from .optimizer import Optimizer
+from .optimizer import Optimizer, Params
 from .options import check_lr, number
 
 # Below this curvature a pair says nothing of the Hessian (the value torch uses).
@@ -37,7 +37,7 @@ class LBFGS(Optimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 1,
         max_iter: int = 20,
         max_eval: int | None = None,
@@ -106,7 +106,7 @@ class LBFGS(Optimizer):
             d = self._direction(state, g, group["history_size"])
             before = loss
             slope = float(F.dot(g, d))
-            t = min(1.0, 1.0 / float(g.abs().sum())) * lr if state["n_iter"] == 1 else lr  # type: ignore[attr-defined]
+            t = min(1.0, 1.0 / float(g.abs().sum())) * lr if state["n_iter"] == 1 else lr
             state.update(d=d, t=t, prev_flat_grad=g, prev_loss=before)
             if slope > -change:
                 break
@@ -134,7 +134,7 @@ class LBFGS(Optimizer):
         """Minus the approximate inverse Hessian times the gradient: the two-loop recursion."""
         if state["n_iter"] == 1:
             state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
-            return -g  # type: ignore[operator]
+            return -g
         ys, ss, ro = state["old_dirs"], state["old_stps"], state["ro"]
         y = g - state["prev_flat_grad"]
         s = state["d"] * float(state["t"])
@@ -147,7 +147,7 @@ class LBFGS(Optimizer):
             ss.append(s)
             ro.append(1.0 / curvature)
             state["H_diag"] = curvature / float(F.dot(y, y))
-        q = -g  # type: ignore[operator]
+        q = -g
         weights = [0.0] * len(ys)
         for i in range(len(ys) - 1, -1, -1):
             weights[i] = float(F.dot(ss[i], q)) * float(ro[i])
@@ -158,7 +158,7 @@ class LBFGS(Optimizer):
         return r
 
     def _search(
-        self, group: dict[str, Any], closure: Any, here: Point, t: float, d: Tensor, max_evals: int
+        self, group: dict[str, Any], closure: Callable[[], Tensor], here: Point, t: float, d: Tensor, max_evals: int
     ) -> tuple[Point, int]:
         if group["line_search_fn"] != "strong_wolfe":
             raise RuntimeError("only 'strong_wolfe' is supported")
@@ -177,4 +177,4 @@ class LBFGS(Optimizer):
 
 
 def _largest(x: Tensor) -> float:
-    return float(x.abs().max())  # type: ignore[attr-defined]
+    return float(x.abs().max())

@@ -6,7 +6,8 @@ from typing import Any
 
 from ..ops.registry import F
 from ..tensor import Tensor
-from .group_step import GroupOptimizer, State, blank, column
+from .group_step import GroupOptimizer, State, blank, column, values
+from .optimizer import Params
 from .options import check_betas, check_lr, nonnegative, number
 
 
@@ -28,7 +29,7 @@ class Lion(GroupOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 1e-4,
         betas: tuple[float, float] = (0.9, 0.99),
         weight_decay: float = 0,
@@ -41,31 +42,20 @@ class Lion(GroupOptimizer):
         check_lr(lr)
         check_betas(betas)
         nonnegative("weight_decay value", weight_decay)
+        options = {"lr": lr, "betas": betas, "weight_decay": weight_decay}
         super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "differentiable": differentiable,
-            },
+            params, options, maximize=maximize, foreach=foreach, capturable=capturable, differentiable=differentiable
         )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         return {"exp_avg": blank(p)}
 
     def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
-        beta1, beta2 = group["betas"]
         F._lion_step(
             params,
             grads,
             column(states, "exp_avg"),
             number(group["lr"]),
-            beta1,
-            beta2,
-            group["weight_decay"],
-            group["maximize"],
+            *group["betas"],
+            *values(group, "weight_decay", "maximize"),
         )

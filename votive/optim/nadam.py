@@ -6,9 +6,9 @@ from typing import Any
 
 from ..ops.registry import F
 from ..tensor import Tensor
-from .group_step import GroupOptimizer, State, blank, column, count
-from .optimizer import scalar_dtype
-from .options import check_betas, check_lr, nonnegative, number
+from .group_step import GroupOptimizer, State, blank, columns, count, values
+from .optimizer import Params, scalar_dtype
+from .options import check_adam_options, nonnegative, number
 
 
 class NAdam(GroupOptimizer):
@@ -27,7 +27,7 @@ class NAdam(GroupOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 2e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -40,25 +40,18 @@ class NAdam(GroupOptimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        nonnegative("epsilon value", eps)
-        check_betas(betas)
-        nonnegative("weight_decay value", weight_decay)
+        check_adam_options(lr, betas, eps, weight_decay)
         nonnegative("momentum_decay value", momentum_decay)
+        options = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
         super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "momentum_decay": momentum_decay,
-                "decoupled_weight_decay": decoupled_weight_decay,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "differentiable": differentiable,
-            },
+            params, options, maximize=maximize, foreach=foreach, capturable=capturable, differentiable=differentiable
         )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
@@ -66,20 +59,11 @@ class NAdam(GroupOptimizer):
         return {"step": count(group, p), "mu_product": product, "exp_avg": blank(p), "exp_avg_sq": blank(p)}
 
     def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
-        beta1, beta2 = group["betas"]
         F._nadam_step(
             params,
             grads,
-            column(states, "exp_avg"),
-            column(states, "exp_avg_sq"),
-            column(states, "mu_product"),
-            column(states, "step"),
+            *columns(states, "exp_avg", "exp_avg_sq", "mu_product", "step"),
             number(group["lr"]),
-            beta1,
-            beta2,
-            group["eps"],
-            group["weight_decay"],
-            group["momentum_decay"],
-            group["decoupled_weight_decay"],
-            group["maximize"],
+            *group["betas"],
+            *values(group, "eps", "weight_decay", "momentum_decay", "decoupled_weight_decay", "maximize"),
         )

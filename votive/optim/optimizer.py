@@ -14,7 +14,7 @@ from ..core import dtype as dt
 from ..core.errors import UnsupportedError, fail, foreign
 from ..ops.registry import F
 from ..tensor import Tensor
-from .step_hooks import add_hook, hooked, no_hooks
+from .step_hooks import add_hook, no_hooks, with_step_hooks
 
 
 class _Required:
@@ -25,9 +25,11 @@ class _Required:
 
 
 required: Any = _Required()
+# Tensors, named tensors, or groups of either with options of their own.
+Params = Iterable[Tensor] | Iterable[tuple[str, Tensor]] | Iterable[dict[str, Any]]
 
 
-def _typename(value: Any) -> str:
+def _typename(value: object) -> str:
     kind = type(value)
     return kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
 
@@ -61,6 +63,7 @@ class Optimizer:
     tensor([0., 0.], requires_grad=True)
     """
 
+    _scheduled_step: Callable[..., Any] | None
     _stepping = False
     _opt_called = False
     # Options that checkpoints of older versions lack, with the value that means "as before".
@@ -71,7 +74,7 @@ class Optimizer:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "step" in cls.__dict__:
-            cls.step = hooked(cls.__dict__["step"])  # type: ignore[method-assign]
+            cls.step = with_step_hooks(cls.__dict__["step"])  # type: ignore[method-assign]
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
         if isinstance(params, Tensor):
@@ -302,7 +305,7 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def _adopted(value: Any, p: Tensor, group: dict[str, Any], numbers: Any, key: Any = None) -> Any:
+def _adopted(value: object, p: Tensor, group: dict[str, Any], numbers: tuple[str, ...], key: object = None) -> Any:
     """A private copy of saved state, as it belongs to the parameter `p`."""
     if isinstance(value, Tensor):
         dtype, device = value.dtype, p.device

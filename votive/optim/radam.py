@@ -6,8 +6,9 @@ from typing import Any
 
 from ..ops.registry import F
 from ..tensor import Tensor
-from .group_step import GroupOptimizer, State, blank, column, count
-from .options import check_betas, check_lr, nonnegative, number
+from .group_step import GroupOptimizer, State, blank, columns, count, values
+from .optimizer import Params
+from .options import check_adam_options, number
 
 
 class RAdam(GroupOptimizer):
@@ -25,7 +26,7 @@ class RAdam(GroupOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -37,41 +38,27 @@ class RAdam(GroupOptimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        check_lr(lr)
-        nonnegative("epsilon value", eps)
-        check_betas(betas)
-        nonnegative("weight_decay value", weight_decay)
+        check_adam_options(lr, betas, eps, weight_decay)
+        options = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+        }
         super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "maximize": maximize,
-                "foreach": foreach,
-                "capturable": capturable,
-                "decoupled_weight_decay": decoupled_weight_decay,
-                "differentiable": differentiable,
-            },
+            params, options, maximize=maximize, foreach=foreach, capturable=capturable, differentiable=differentiable
         )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
         return {"step": count(group, p), "exp_avg": blank(p), "exp_avg_sq": blank(p)}
 
     def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
-        beta1, beta2 = group["betas"]
         F._radam_step(
             params,
             grads,
-            column(states, "exp_avg"),
-            column(states, "exp_avg_sq"),
-            column(states, "step"),
+            *columns(states, "exp_avg", "exp_avg_sq", "step"),
             number(group["lr"]),
-            beta1,
-            beta2,
-            group["eps"],
-            group["weight_decay"],
-            group["decoupled_weight_decay"],
-            group["maximize"],
+            *group["betas"],
+            *values(group, "eps", "weight_decay", "decoupled_weight_decay", "maximize"),
         )

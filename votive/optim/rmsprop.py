@@ -6,7 +6,8 @@ from typing import Any
 
 from ..ops.registry import F
 from ..tensor import Tensor
-from .group_step import GroupOptimizer, State, blank, column, count
+from .group_step import GroupOptimizer, State, blank, column, count, values
+from .optimizer import Params
 from .options import check_lr, nonnegative, number
 
 
@@ -28,7 +29,7 @@ class RMSprop(GroupOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 1e-2,
         alpha: float = 0.99,
         eps: float = 1e-8,
@@ -45,20 +46,16 @@ class RMSprop(GroupOptimizer):
         nonnegative("momentum value", momentum)
         nonnegative("weight_decay value", weight_decay)
         nonnegative("alpha value", alpha)
+        options = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+        }
         super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "alpha": alpha,
-                "eps": eps,
-                "centered": centered,
-                "weight_decay": weight_decay,
-                "capturable": capturable,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-            },
+            params, options, capturable=capturable, foreach=foreach, maximize=maximize, differentiable=differentiable
         )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
@@ -79,9 +76,7 @@ class RMSprop(GroupOptimizer):
             column(states, "momentum_buffer") if momentum > 0 else [],
             column(states, "step"),
             number(group["lr"]),
-            group["alpha"],
-            group["eps"],
-            group["weight_decay"],
+            *values(group, "alpha", "eps", "weight_decay"),
             momentum,
             centered,
             group["maximize"],

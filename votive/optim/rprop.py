@@ -6,7 +6,8 @@ from typing import Any
 
 from ..ops.registry import F
 from ..tensor import Tensor
-from .group_step import GroupOptimizer, State, blank, column, count
+from .group_step import GroupOptimizer, State, blank, columns, count
+from .optimizer import Params
 from .options import check_lr, number
 
 
@@ -26,7 +27,7 @@ class Rprop(GroupOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 1e-2,
         etas: tuple[float, float] = (0.5, 1.2),
         step_sizes: tuple[float, float] = (1e-6, 50),
@@ -39,17 +40,9 @@ class Rprop(GroupOptimizer):
         check_lr(lr)
         if not 0.0 < etas[0] < 1.0 < etas[1]:
             raise ValueError(f"Invalid eta values: {etas[0]}, {etas[1]}")
+        options = {"lr": lr, "etas": etas, "step_sizes": step_sizes}
         super().__init__(
-            params,
-            {
-                "lr": lr,
-                "etas": etas,
-                "step_sizes": step_sizes,
-                "foreach": foreach,
-                "maximize": maximize,
-                "differentiable": differentiable,
-                "capturable": capturable,
-            },
+            params, options, foreach=foreach, maximize=maximize, differentiable=differentiable, capturable=capturable
         )
 
     def _start(self, p: Tensor, group: dict[str, Any]) -> State:
@@ -61,9 +54,7 @@ class Rprop(GroupOptimizer):
         F._rprop_step(
             params,
             grads,
-            column(states, "prev"),
-            column(states, "step_size"),
-            column(states, "step"),
+            *columns(states, "prev", "step_size", "step"),
             *group["etas"],
             *group["step_sizes"],
             group["maximize"],

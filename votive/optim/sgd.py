@@ -6,7 +6,8 @@ from typing import Any
 
 from ..ops.registry import F
 from ..tensor import Tensor
-from .group_step import GroupOptimizer, State
+from .group_step import GroupOptimizer, State, values
+from .optimizer import Params
 from .options import check_implementation, check_lr, nonnegative, number
 
 
@@ -32,7 +33,7 @@ class SGD(GroupOptimizer):
 
     def __init__(
         self,
-        params: Any,
+        params: Params,
         lr: float | Tensor = 1e-3,
         momentum: float = 0,
         dampening: float = 0,
@@ -50,19 +51,15 @@ class SGD(GroupOptimizer):
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
         check_implementation(foreach, fused, differentiable)
+        options = {
+            "lr": lr,
+            "momentum": momentum,
+            "dampening": dampening,
+            "weight_decay": weight_decay,
+            "nesterov": nesterov,
+        }
         super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "dampening": dampening,
-                "weight_decay": weight_decay,
-                "nesterov": nesterov,
-                "maximize": maximize,
-                "foreach": foreach,
-                "differentiable": differentiable,
-                "fused": fused,
-            },
+            params, options, maximize=maximize, foreach=foreach, differentiable=differentiable, fused=fused
         )
 
     def _state_of(self, p: Tensor, group: dict[str, Any]) -> State:
@@ -90,11 +87,9 @@ class SGD(GroupOptimizer):
             buffers,
             fresh,
             number(group["lr"]),
-            group["momentum"],
-            group["dampening"],
+            *values(group, "momentum", "dampening"),
             number(group["weight_decay"]),
-            group["nesterov"],
-            group["maximize"],
+            *values(group, "nesterov", "maximize"),
             scale,
             found,
         )

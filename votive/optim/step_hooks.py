@@ -44,7 +44,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> Handle:
     return add_hook(_global_post_hooks, hook)
 
 
-def hooked(step: Callable[..., Any]) -> Callable[..., Any]:
+def with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
     """A `step` that runs the hooks around itself, once even if it calls `super().step()`."""
 
     @functools.wraps(step)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from typing import Any
 
 from ..autograd import no_grad
 from ..core import dtype as dt
+from ..core.device import DeviceLike
 from ..nn.module import Module
 from ..ops.registry import F
 from ..tensor import Tensor
@@ -43,7 +44,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
     _check_decay(decay)
 
     @no_grad()
-    def ema_update(ema_param: Any, current_param: Any, num_averaged: Any) -> Any:
+    def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Tensor | int) -> Any:
         return decay * ema_param + (1 - decay) * current_param
 
     return ema_update
@@ -58,7 +59,7 @@ def get_swa_avg_fn() -> Callable[..., Any]:
     """
 
     @no_grad()
-    def swa_update(averaged_param: Any, current_param: Any, num_averaged: Any) -> Any:
+    def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Tensor | int) -> Any:
         return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
 
     return swa_update
@@ -75,7 +76,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[..., Any]:
     _check_decay(decay)
 
     @no_grad()
-    def ema_update(ema_params: Any, current_params: Any, num_averaged: Any) -> None:
+    def ema_update(ema_params: Sequence[Tensor], current_params: Sequence[Tensor], num_averaged: Tensor | int) -> None:
         if ema_params[0].dtype.is_inexact:
             F._average_step(list(ema_params), list(current_params), 1 - decay)
             return
@@ -95,7 +96,9 @@ def get_swa_multi_avg_fn() -> Callable[..., Any]:
     """
 
     @no_grad()
-    def swa_update(averaged_params: Any, current_params: Any, num_averaged: Any) -> None:
+    def swa_update(
+        averaged_params: Sequence[Tensor], current_params: Sequence[Tensor], num_averaged: Tensor | int
+    ) -> None:
         weight = 1 / (number(num_averaged) + 1)
         if averaged_params[0].dtype.is_inexact:
             F._average_step(list(averaged_params), list(current_params), weight)
@@ -128,7 +131,7 @@ class AveragedModel(Module):
     def __init__(
         self,
         model: Module,
-        device: Any = None,
+        device: DeviceLike | None = None,
         avg_fn: Callable[..., Any] | None = None,
         multi_avg_fn: Callable[..., Any] | None = None,
         use_buffers: bool = False,
@@ -151,7 +154,7 @@ class AveragedModel(Module):
         """Take the present parameters of `model` into the average."""
         averages = [t.detach() for t in _averaged(self.module, self.use_buffers)]
         values = [t.detach() for t in _averaged(model, self.use_buffers)]
-        values = [v.to(a.device) for v, a in zip(values, averages, strict=True)]  # type: ignore[attr-defined]
+        values = [v.to(a.device) for v, a in zip(values, averages, strict=True)]
         if int(self.n_averaged) == 0:
             for average, value in zip(averages, values, strict=True):
                 F.copy_(average, value)
@@ -185,7 +188,7 @@ def _by_kind(averages: list[Tensor], values: list[Tensor]) -> Iterable[tuple[Any
 
 
 @no_grad()
-def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
+def update_bn(loader: Iterable[Any], model: Module, device: DeviceLike | None = None) -> None:
     """Compute the running statistics of all batch norms anew, as means over the batches of loader.
 
     >>> model = votive.nn.BatchNorm1d(1)
@@ -259,7 +262,7 @@ class SWALR(LRScheduler):
         now = self.anneal_func(max(0, min(1, step / length)))
         out = []
         for group in self.optimizer.param_groups:
-            # Where the way began, as the present rate tells.
+            # Where annealing began, computed from the present rate.
             goal = group["swa_lr"]
             start = goal if before == 1 else (group["lr"] - before * goal) / (1 - before)
             out.append(goal * now + start * (1 - now))

@@ -11,13 +11,14 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import IO, Any
 
 import numpy as np
 
 from ..backends.base import BACKENDS
 from ..core import dtype as dt
+from ..core.device import DeviceLike
 from ..core.device import device as Device
 from ..interchange import _share
 from ..nn.parameter import Buffer, Parameter, is_lazy
@@ -33,7 +34,11 @@ __all__ = ["FileFormatError", "load", "save"]
 _KEY = "votive"
 
 
-def save(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
+Source = str | os.PathLike[str] | IO[bytes]
+MapLocation = DeviceLike | dict[str, str] | Callable[[Tensor, str], Tensor | None]
+
+
+def save(obj: object, f: str | os.PathLike[str] | IO[bytes]) -> None:
     """Write numbers, text, None, tensors, arrays, and lists, tuples, sets and dicts of them.
 
     A file given by path is replaced in one step: readers, and a crash, see the old or the new one.
@@ -61,7 +66,7 @@ def save(obj: Any, f: str | os.PathLike[str] | IO[bytes]) -> None:
         write(f, arrays, metadata)
 
 
-def _describe(value: Any, path: str, shelf: Shelf) -> Any:
+def _describe(value: object, path: str, shelf: Shelf) -> Any:
     if not isinstance(value, Tensor):
         array = np.asarray(value)
         try:
@@ -90,24 +95,18 @@ def _describe(value: Any, path: str, shelf: Shelf) -> Any:
     return {"tensor": out}
 
 
-def _stored(tensor: Any, path: str, shelf: Shelf) -> dict[str, Any]:
+def _stored(tensor: Tensor, path: str, shelf: Shelf) -> dict[str, Any]:
     """A place on the shelf; complex numbers lie there as pairs."""
     if tensor.dtype is dt.complex128:  # the format has no name for it
         return {"pairs": shelf.put(F.view_as_real(tensor), path)}
     return shelf.put(tensor, path)
 
 
-def _array(tensor: Any) -> np.ndarray[Any, Any]:
+def _array(tensor: Tensor) -> np.ndarray[Any, Any]:
     return BACKENDS[tensor.device.type].to_numpy(tensor._data)
 
 
-def load(
-    f: str | os.PathLike[str] | IO[bytes],
-    map_location: Any = None,
-    *,
-    weights_only: bool = True,
-    mmap: bool | None = None,
-) -> Any:
+def load(f: Source, map_location: MapLocation = None, *, weights_only: bool = True, mmap: bool | None = None) -> Any:
     """Read what `save` wrote, the tensors of a safetensors file, or what torch or NumPy saved.
 
     `map_location` is a device, a dict of devices by device, or a function of (tensor, device).
@@ -137,7 +136,7 @@ def load(
     return _Reader(f, map_location, None).read()
 
 
-def _other(file: IO[bytes]) -> Callable[[Any, Any, bool], Any] | None:
+def _other(file: IO[bytes]) -> Callable[[Source, MapLocation, bool], Any] | None:
     """Who reads a file that starts like one of torch or NumPy; the file stays where it is."""
     origin = file.tell()
     head = file.read(512)
@@ -161,13 +160,13 @@ def _member(head: bytes) -> bytes:
     return head[30 : 30 + int.from_bytes(head[26:28], "little")]
 
 
-def _torch(f: Any, map_location: Any, mmap: bool) -> Any:
+def _torch(f: Source, map_location: MapLocation, mmap: bool) -> Any:
     from ..io import torch_file
 
     return torch_file.load(f, map_location, mmap=mmap)
 
 
-def _numpy(f: Any, map_location: Any, mmap: bool) -> Any:
+def _numpy(f: Source, map_location: MapLocation, mmap: bool) -> Any:
     from ..io import npy
 
     found = npy.load(f, "c" if mmap else None)
@@ -180,7 +179,7 @@ def _numpy(f: Any, map_location: Any, mmap: bool) -> Any:
 class _Reader:
     """One file being read."""
 
-    def __init__(self, file: IO[bytes], map_location: Any, mapped: str | None) -> None:
+    def __init__(self, file: IO[bytes], map_location: MapLocation, mapped: str | None) -> None:
         self.file = file
         self.place = _placement(map_location)
         self.origin = file.tell()
@@ -233,7 +232,7 @@ class _Reader:
         if name not in self.found:
             entry = self.header.entries.get(name)
             if entry is None:
-                raise FileFormatError(f"load: the file names a tensor {name!r} it does not hold.")
+                raise FileFormatError(f"load: the file refers to a tensor {name!r} that it does not contain.")
             self.found[name] = self._widened(name, entry) if entry.foreign else self._read(entry)
         return self.found[name]
 
@@ -257,7 +256,7 @@ class _Reader:
         return out
 
 
-def _check_window(shape: Any, strides: Any, offset: Any, available: int) -> None:
+def _check_window(shape: Sequence[int], strides: Sequence[int], offset: int, available: int) -> None:
     """A view must stay inside the tensor it is a view of."""
     numbers = [offset, *shape, *strides]
     if len(shape) != len(strides) or any(type(n) is not int or n < 0 for n in numbers):
@@ -266,18 +265,18 @@ def _check_window(shape: Any, strides: Any, offset: Any, available: int) -> None
         raise FileFormatError("load: a view reaches beyond the tensor it belongs to.")
 
 
-def _placement(map_location: Any) -> Callable[[Any, str], Any]:
+def _placement(map_location: MapLocation) -> Callable[[Tensor, str], Tensor]:
     """`place(tensor, saved device)`: the tensor where it shall be."""
 
-    def move(t: Any, target: Any) -> Any:
-        target = _known(target)
+    def move(t: Tensor, to: DeviceLike) -> Tensor:
+        target = known(to)
         if target.type not in BACKENDS:
             raise RuntimeError(
                 f"load: a tensor was saved on {target}, which is not available here; use map_location='cpu'."
             )
         return t if t.device == target else t.to(target)
 
-    def _known(target: Any) -> Device:
+    def known(target: DeviceLike) -> Device:
         try:
             return Device(target)
         except RuntimeError as e:
@@ -292,7 +291,7 @@ def _placement(map_location: Any) -> Callable[[Any, str], Any]:
         return lambda t, saved: move(t, table.get(saved, saved))
     if callable(map_location) and not isinstance(map_location, Device):
 
-        def ask(t: Any, saved: str) -> Any:
+        def ask(t: Tensor, saved: str) -> Tensor:
             placed = map_location(t, saved)
             return move(t, saved) if placed is None else placed
 

@@ -137,7 +137,7 @@ def read_header(f: IO[bytes], size: int) -> Header:
     if length > min(MAX_HEADER, size - _LENGTH):
         raise FileFormatError(
             f"load: the header should have {length:,} bytes, the file has {size:,} and the limit "
-            f"is {MAX_HEADER:,}; it is cut off or no safetensors file."
+            f"is {MAX_HEADER:,}; it is cut off or not a safetensors file."
         )
     text = first + f.read(length - 1) if length else b""
     if len(text) < length or not text.startswith(b"{"):
@@ -210,7 +210,7 @@ def widen(name: str, raw: np.ndarray[Any, Any], entry: Entry) -> np.ndarray[Any,
     return raw.reshape(-1).view(kind).astype(np.float32).reshape(entry.shape)
 
 
-def _naturals(values: Any) -> bool:
+def _naturals(values: object) -> bool:
     return isinstance(values, list) and all(type(v) is int and v >= 0 for v in values)
 
 
@@ -223,4 +223,4 @@ def _check_extent(entries: dict[str, Entry], size: int) -> None:
             raise FileFormatError(f"load: tensor {name!r} {what} (bytes {entry.begin}..).")
         end = entry.end
     if end != size:
-        raise FileFormatError(f"load: the tensors take {end:,} bytes and {size:,} are there; the file is damaged.")
+        raise FileFormatError(f"load: the tensors need {end:,} bytes, but {size:,} are present; the file is damaged.")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+from ..tensor import Tensor
 
 
 class Shelf:
@@ -19,7 +22,7 @@ class Shelf:
         self._taken: set[str] = set()
         self._groups: dict[int, list[tuple[Any, dict[str, Any], str]]] = {}
 
-    def put(self, tensor: Any, path: str) -> dict[str, Any]:
+    def put(self, tensor: Tensor, path: str) -> dict[str, Any]:
         """A place for `tensor`, named after where it was found."""
         place: dict[str, Any] = {}
         group = self._groups.setdefault(id(tensor.untyped_storage()), [])
@@ -65,7 +68,7 @@ class Shelf:
                     place.update(name=base_name, view=view)
 
 
-def _inside(tensor: Any, base: Any) -> list[Any] | None:
+def _inside(tensor: Tensor, base: Tensor) -> list[Any] | None:
     """Offset, shape and strides of `tensor` within a contiguous `base`, or None."""
     if tensor.dtype is not base.dtype or not base.is_contiguous() or tensor.numel() == 0:
         return None
@@ -75,7 +78,7 @@ def _inside(tensor: Any, base: Any) -> list[Any] | None:
     return [start, list(tensor.shape), list(tensor.stride())]
 
 
-def span(shape: Any, strides: Any) -> int:
+def span(shape: Sequence[int], strides: Sequence[int]) -> int:
     """The number of elements from the first to the last one that a window touches."""
     return 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
 

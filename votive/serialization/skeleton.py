@@ -26,7 +26,7 @@ _SEQUENCES: dict[type, str] = {tuple: "tuple", set: "set", frozenset: "frozenset
 _MAPPINGS: dict[type, str] = {dict: "dict", OrderedDict: "ordered", Counter: "counter", defaultdict: "dict"}
 
 
-def encode(value: Any, tensor: Callable[[Any, str], Any]) -> Any:
+def encode(value: object, tensor: Callable[[Any, str], Any]) -> Any:
     """JSON for `value`; `tensor(t, path)` gives that of a tensor or array found at `path`."""
     return _Encoder(tensor)(value, "")
 
@@ -77,7 +77,7 @@ class _Encoder:
         return out
 
 
-def decode(json: Any, tensor: Callable[[Any], Any]) -> Any:
+def decode(json: object, tensor: Callable[[Any], Any]) -> Any:
     """The value that `encode` described; `tensor` gives back what it gave for tensors."""
     try:
         return _decode(json, tensor)
@@ -87,7 +87,7 @@ def decode(json: Any, tensor: Callable[[Any], Any]) -> Any:
         raise FileFormatError(f"load: the description of the saved object is wrong: {e}") from e
 
 
-def _decode(json: Any, tensor: Callable[[Any], Any]) -> Any:
+def _decode(json: object, tensor: Callable[[Any], Any]) -> Any:
     if json is None or isinstance(json, (bool, int, float, str)):
         return json
     if isinstance(json, list):
@@ -112,13 +112,13 @@ def _decode(json: Any, tensor: Callable[[Any], Any]) -> Any:
 
 def _float(text: str) -> float:
     if text not in ("nan", "inf", "-inf"):
-        raise FileFormatError(f"load: {text!r} is no number.")
+        raise FileFormatError(f"load: {text!r} is not a number.")
     return float(text)
 
 
 def _size(sizes: list[Any]) -> Size:
     if not all(type(n) is int for n in sizes):
-        raise FileFormatError("load: a shape is made of integers.")
+        raise FileFormatError("load: a shape must consist of integers.")
     return Size(sizes)
 
 

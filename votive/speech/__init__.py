@@ -1,14 +1,14 @@
 """Speech to text: sound as mels, windows, rules of times, languages, words, files of subtitles."""
 
-from .beginning import detect_language_ids
 from .features import WhisperFeatureExtractor, log_mel_spectrogram
 from .generating import generate
+from .init_tokens import detect_language_ids
 from .languages import LANGUAGES, language_code
 from .processors import WhisperTimeStampLogitsProcessor
-from .ranked import from_tiktoken
 from .sound import load_audio
-from .telling import Token
+from .tiktoken import from_tiktoken
 from .timing import dynamic_time_warping, median_filter
+from .token_stream import Token
 from .transcribing import Transcriber, transcribe
 from .transcript import Segment, Transcript, Word
 from .vocabulary import Vocabulary

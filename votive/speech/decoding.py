@@ -1,7 +1,7 @@
 """The text of one window: searched greedily, by beams or drawn, and again, warmer, where it is bad.
 
 The checks are those of OpenAI's program: text that zlib makes much smaller repeats itself, and
-tokens that were unlikely on average are a guess. Knows one window; where the next begins is told by
+tokens that were unlikely on average are a guess. Knows one window; where the next begins is decided by
 `transcribing.py`.
 """
 
@@ -10,20 +10,23 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..generation import SuppressTokensAtBeginLogitsProcessor, SuppressTokensLogitsProcessor
-from .processors import WhisperTimeStampLogitsProcessor, no_speech_probability
+from .processors import logits_processors, no_speech_probability
 from .segments import PRECISION
-from .telling import Teller, Token
+from .token_stream import Token, TokenStreamer
 from .vocabulary import Vocabulary
-from .window import Window, Written, written
+from .window import Hypothesis, Window, hypotheses
+
+if TYPE_CHECKING:
+    from ..models.whisper import WhisperForConditionalGeneration as Whisper
+    from ..text import Tokenizer
 
 TEMPERATURES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
 
 
 @dataclass(frozen=True)
-class Options:
+class DecodingOptions:
     """How windows are decoded; names and defaults are those of OpenAI's `transcribe`."""
 
     temperature: float | tuple[float, ...] = TEMPERATURES
@@ -55,12 +58,12 @@ class Options:
     @property
     def temperatures(self) -> tuple[float, ...]:
         """All that are tried, one after the other."""
-        told = self.temperature
-        return tuple(told) if isinstance(told, (tuple, list)) else (float(told),)
+        given = self.temperature
+        return tuple(given) if isinstance(given, (tuple, list)) else (float(given),)
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecodingResult:
     """The text of a window and how good it is."""
 
     tokens: list[int]  # without the end
@@ -78,11 +81,15 @@ def compression_ratio(text: str) -> float:
     >>> compression_ratio("ha " * 100) > 10 > compression_ratio("How are you today?")
     True
     """
-    raw = text.encode()
+    return byte_compression(text.encode())
+
+
+def byte_compression(raw: bytes) -> float:
+    """How many times smaller zlib makes some bytes."""
     return len(raw) / len(zlib.compress(raw))
 
 
-def non_speech_tokens(tokenizer: Any) -> list[int]:
+def non_speech_tokens(tokenizer: Tokenizer) -> list[int]:
     """Tokens of signs that are not spoken: brackets, notes, marks of speakers."""
     encode = _encoder(tokenizer)
     marks = [*'"#()*+/:;<=>@[\\]^_`{|}~「」『』']
@@ -99,7 +106,7 @@ def non_speech_tokens(tokenizer: Any) -> list[int]:
     return sorted(found)
 
 
-def _encoder(tokenizer: Any) -> Any:
+def _encoder(tokenizer: Tokenizer) -> Callable[[str], list[int]]:
     return lambda text: tokenizer.encode(text, add_special_tokens=False)
 
 
@@ -108,10 +115,10 @@ class Decoder:
 
     def __init__(
         self,
-        model: Any,
-        tokenizer: Any,
+        model: Whisper,
+        tokenizer: Tokenizer,
         vocabulary: Vocabulary,
-        options: Options,
+        options: DecodingOptions,
         on_token: Callable[[Token], None] | None = None,
     ) -> None:
         if on_token is not None and max(options.beam_size or 1, options.best_of or 1) > 1:
@@ -149,48 +156,48 @@ class Decoder:
 
     def processors(self, begin: int) -> list[Any]:
         """What changes scores; `begin` is where new tokens begin."""
-        found: list[Any] = []
-        if self.options.suppress_blank:
-            found.append(SuppressTokensAtBeginLogitsProcessor(self.first_never, begin))
-        found.append(SuppressTokensLogitsProcessor(self.never))
-        if not self.options.without_timestamps:
-            latest = self.options.max_initial_timestamp
-            index = None if latest is None else round(latest / PRECISION)
-            found.append(WhisperTimeStampLogitsProcessor(self.settings, begin, index))
-        return found
+        options, latest = self.options, self.options.max_initial_timestamp
+        return logits_processors(
+            self.settings,
+            begin,
+            begin_suppress=self.first_never if options.suppress_blank else None,
+            suppress=self.never,
+            timestamps=not options.without_timestamps,
+            latest_start=None if latest is None else round(latest / PRECISION),
+        )
 
-    def decode(self, window: Window, before: list[int], begun: list[int], start_at: float = 0.0) -> Decoded:
+    def decode(self, window: Window, before: list[int], prefix: list[int], start_at: float = 0.0) -> DecodingResult:
         """The text of a window after `before`, what was said until then, and its beginning.
 
-        `start_at` are the window's first seconds, which only who is told of tokens wants.
+        `start_at` are the window's first seconds, which `on_token` is given.
         """
         tokens, options = self.vocabulary, self.options
-        prompt = [*begun]
+        prompt = [*prefix]
         if before and tokens.previous is not None:
-            prompt = [tokens.previous, *before[-(self.length // 2 - 1) :], *begun]
+            prompt = [tokens.previous, *before[-(self.length // 2 - 1) :], *prefix]
         start = prompt.index(tokens.start) + 1
         silent = no_speech_probability(window.logits([prompt[:start]]), tokens.no_speech)[0]
-        for heat in options.temperatures:
-            found = self._decoded(self._best(window, prompt, heat, start_at), heat, silent)
-            if not self._bad(found):
+        for temperature in options.temperatures:
+            found = self._decoded(self._best(window, prompt, temperature, start_at), temperature, silent)
+            if not self._needs_fallback(found):
                 break
         return found
 
-    def _best(self, window: Window, prompt: list[int], heat: float, start_at: float) -> Written:
+    def _best(self, window: Window, prompt: list[int], temperature: float, start_at: float) -> Hypothesis:
         """The best text of a search at a temperature."""
         options, begin = self.options, len(prompt)
         room = self.length - begin
-        how: dict[str, Any] = {"do_sample": heat > 0}
-        if heat > 0:
+        how: dict[str, Any] = {"do_sample": temperature > 0}
+        if temperature > 0:
             # All tokens may be drawn; the best of several draws counts.
-            how |= {"temperature": float(heat), "top_k": 0, "seed": options.seed}
+            how |= {"temperature": float(temperature), "top_k": 0, "seed": options.seed}
             how |= {"num_return_sequences": options.best_of or 1, "num_beams": 1}
         elif options.beam_size is not None and options.beam_size > 1:
             how |= {"num_beams": options.beam_size, "length_penalty": options.length_penalty}
         rules = self.processors(begin)
         if self.on_token is not None:
-            how["streamer"] = teller = Teller(self.on_token, heat, start_at)
-            rules.append(teller)
+            how["streamer"] = streamer = TokenStreamer(self.on_token, temperature, start_at)
+            rules.append(streamer)
         found = window.search(
             [prompt],
             generation_config=self.settings,
@@ -200,14 +207,15 @@ class Decoder:
             **how,
         )
         end = self.vocabulary.end
-        return max(written(found, begin, end, end, heat), key=lambda text: text.mean)
+        return max(hypotheses(found, begin, end, end, temperature), key=lambda text: text.mean)
 
-    def _decoded(self, text: Written, heat: float, silent: float) -> Decoded:
+    def _decoded(self, text: Hypothesis, temperature: float, silent: float) -> DecodingResult:
         tokens = text.tokens[:-1] if text.tokens[-1:] == [self.vocabulary.end] else text.tokens
         said = self.text(tokens)
-        return Decoded(tokens, said, heat, text.total / (len(tokens) + 1), compression_ratio(said.strip()), silent)
+        ratio, mean = compression_ratio(said.strip()), text.total / (len(tokens) + 1)
+        return DecodingResult(tokens, said, temperature, mean, ratio, silent)
 
-    def _bad(self, found: Decoded) -> bool:
+    def _needs_fallback(self, found: DecodingResult) -> bool:
         """Whether a warmer search may do better."""
         options = self.options
         ratio, least = options.compression_ratio_threshold, options.logprob_threshold
@@ -217,7 +225,7 @@ class Decoder:
             return False
         return repeats or unlikely
 
-    def silent(self, found: Decoded) -> bool:
+    def silent(self, found: DecodingResult) -> bool:
         """Whether nothing was said in a window."""
         odds, least = self.options.no_speech_threshold, self.options.logprob_threshold
         if odds is None or found.no_speech_prob <= odds:

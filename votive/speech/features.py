@@ -6,25 +6,33 @@ Results are those of transformers' WhisperFeatureExtractor. Knows no model.
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 import votive
 from votive.nn import functional as F
 
+from ..tensor import Tensor
 from ..text import BatchEncoding
 from ..text.encoding import check_tensors
 
+if TYPE_CHECKING:
+    from ..core.rng import Generator
+    from ..models.whisper import WhisperForConditionalGeneration as Whisper
+
+Sound = votive.Tensor | np.ndarray | Sequence[float]
 SAMPLE_RATE, HOP, N_FFT, SECONDS = 16000, 160, 400, 30
 NAME = "preprocessor_config.json"
 _BLOCK = 6000  # frames, a minute
 
 
 @lru_cache(maxsize=8)
-def _bank(n_mels: int, n_fft: int, rate: int) -> Any:
+def _bank(n_mels: int, n_fft: int, rate: int) -> Tensor:
     """How much of each frequency each band takes, (frequencies, bands), in float64."""
     from ..audio.functional import melscale_fbanks
 
@@ -33,14 +41,14 @@ def _bank(n_mels: int, n_fft: int, rate: int) -> Any:
 
 
 def log_mel_spectrogram(
-    audio: Any,
+    audio: Sound,
     n_mels: int = 80,
     padding: int = 0,
     *,
     n_fft: int = N_FFT,
     hop_length: int = HOP,
     sample_rate: int = SAMPLE_RATE,
-) -> Any:
+) -> Tensor:
     """Log-mel energies (..., mels, frames) of sound (..., samples), with `padding` zeros behind it.
 
     `m = log10(max(mel(|stft|^2), 1e-10))`, then `(max(m, max(m) - 8) + 4) / 4` for each sound.
@@ -49,27 +57,27 @@ def log_mel_spectrogram(
     >>> votive.speech.log_mel_spectrogram(votive.zeros(16000)).shape
     votive.Size([80, 100])
     """
-    audio = votive.as_tensor(audio)
-    if not audio.is_floating_point():
+    sound = votive.as_tensor(audio)
+    if not sound.is_floating_point():
         raise TypeError(
-            f"log_mel_spectrogram: the sound must be numbers of [-1, 1], got {audio.dtype}; "
+            f"log_mel_spectrogram: the sound must be floating-point numbers in [-1, 1], got {sound.dtype}; "
             "divide integers by their largest value."
         )
-    if audio.dim() == 0:
+    if sound.dim() == 0:
         raise ValueError("log_mel_spectrogram: the sound must be (..., samples), got one number.")
-    given = votive.float64 if audio.dtype == votive.float64 else votive.float32
+    given = votive.float64 if sound.dtype == votive.float64 else votive.float32
     if padding:
-        audio = F.pad(audio, (0, padding))
-    if audio.shape[-1] <= n_fft // 2:
+        sound = F.pad(sound, (0, padding))
+    if sound.shape[-1] <= n_fft // 2:
         raise ValueError(
-            f"log_mel_spectrogram: {audio.shape[-1]} samples are too few; at least "
+            f"log_mel_spectrogram: {sound.shape[-1]} samples are too few; at least "
             f"{n_fft // 2 + 1} are needed, or padding."
         )
-    frames = audio.shape[-1] // hop_length
+    frames = sound.shape[-1] // hop_length
     # A loud tone leaves its rounding in all bands, and eight decades below it still count.
-    flat = _without_silence(audio.reshape(-1, audio.shape[-1]), n_fft).to(votive.float64)
+    flat = _without_silence(sound.reshape(-1, sound.shape[-1]), n_fft).to(votive.float64)
     wide = F.pad(flat, (n_fft // 2, n_fft // 2), mode="reflect")
-    bank = _bank(n_mels, n_fft, sample_rate).to(audio.device).T
+    bank = _bank(n_mels, n_fft, sample_rate).to(sound.device).T
     count = min(frames, flat.shape[-1] // hop_length + 1)
     # A spectrum is twenty times as large as its sound, so a long one is made in parts.
     mel = (
@@ -85,10 +93,10 @@ def log_mel_spectrogram(
     )
     mel = F.pad(mel, (0, frames - mel.shape[-1]), value=-10.0)
     mel = votive.maximum(mel, mel.amax((-2, -1), keepdim=True) - 8.0)
-    return ((mel + 4.0) / 4.0).to(given).reshape(*audio.shape[:-1], *mel.shape[-2:])
+    return ((mel + 4.0) / 4.0).to(given).reshape(*sound.shape[:-1], *mel.shape[-2:])
 
 
-def _energies(wide: Any, first: int, stop: int, n_fft: int, hop: int, bank: Any) -> Any:
+def _energies(wide: Tensor, first: int, stop: int, n_fft: int, hop: int, bank: Tensor) -> Tensor:
     """Energies (N, bands, frames) of some frames of sounds with room at both ends."""
     part = wide[:, first * hop : (stop - 1) * hop + n_fft]
     window = votive.hann_window(n_fft, dtype=part.dtype, device=part.device)
@@ -96,7 +104,7 @@ def _energies(wide: Any, first: int, stop: int, n_fft: int, hop: int, bank: Any)
     return bank @ votive.view_as_real(spectrum).square().sum(-1)
 
 
-def _without_silence(sounds: Any, n_fft: int) -> Any:
+def _without_silence(sounds: Tensor, n_fft: int) -> Tensor:
     """Sounds (N, samples) without most of the zeros that all of them end with."""
     with votive.no_grad():
         loud = (sounds != 0).any(0)
@@ -140,32 +148,23 @@ class WhisperFeatureExtractor:
         return self.n_samples // self.hop_length
 
     @classmethod
-    def from_pretrained(cls, folder: Any) -> Self:
+    def from_pretrained(cls, folder: str | os.PathLike[str]) -> Self:
         """As preprocessor_config.json in a model's folder says."""
         from ..models.config import read_json
 
         path = Path(folder)
-        told = read_json(path / NAME if path.is_dir() else path)
-        names = (
-            "feature_size",
-            "sampling_rate",
-            "hop_length",
-            "chunk_length",
-            "n_fft",
-            "padding_value",
-            "dither",
-            "return_attention_mask",
-        )
-        return cls(**{n: told[n] for n in names if told.get(n) is not None})
+        found = read_json(path / NAME if path.is_dir() else path)
+        names = vars(cls())
+        return cls(**{n: found[n] for n in names if found.get(n) is not None})
 
     @classmethod
-    def for_model(cls, model: Any) -> Self:
+    def for_model(cls, model: Whisper) -> Self:
         """What a model expects: its bands and the length of its window."""
         config = model.config
         seconds = 2 * config.max_source_positions * HOP // SAMPLE_RATE
         return cls(feature_size=config.num_mel_bins, chunk_length=seconds)
 
-    def save_pretrained(self, folder: Any) -> None:
+    def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write preprocessor_config.json into a folder."""
         from ..models.checkpoint import write_json
 
@@ -184,7 +183,7 @@ class WhisperFeatureExtractor:
 
     def __call__(
         self,
-        raw_speech: Any,
+        raw_speech: Sound | Sequence[Sound],
         truncation: bool = True,
         pad_to_multiple_of: int | None = None,
         return_tensors: str | None = "vt",
@@ -193,7 +192,7 @@ class WhisperFeatureExtractor:
         max_length: int | None = None,
         sampling_rate: int | None = None,
         do_normalize: bool = False,
-        generator: Any = None,
+        generator: Generator | None = None,
     ) -> BatchEncoding:
         """`input_features` (batch, mels, frames), and `attention_mask` (batch, frames) on request.
 
@@ -236,30 +235,25 @@ class WhisperFeatureExtractor:
             columns = {k: v.tolist() for k, v in columns.items()}
         return BatchEncoding(columns)
 
-    def _length(self, sounds: list[Any], padding: Any, wanted: int, multiple: int | None) -> int:
+    def _length(self, sounds: list[Any], padding: str | bool, wanted: int, multiple: int | None) -> int:
         lengths = {len(s) for s in sounds}
-        if padding in ("max_length",):
-            length = max(wanted, *lengths)
-        elif padding in ("longest", True):
-            length = max(lengths)
-        elif padding in ("do_not_pad", False):
-            if len(lengths) > 1:
-                raise ValueError(
-                    f"WhisperFeatureExtractor: sounds of lengths {sorted(lengths)} make no batch "
-                    "without padding; use padding='longest'."
-                )
-            length = max(lengths)
-        else:
+        if padding not in ("max_length", "longest", "do_not_pad", True, False):
             raise ValueError(
                 f"WhisperFeatureExtractor: padding must be 'max_length', 'longest' or 'do_not_pad', got {padding!r}."
             )
+        if padding in ("do_not_pad", False) and len(lengths) > 1:
+            raise ValueError(
+                f"WhisperFeatureExtractor: sounds of lengths {sorted(lengths)} make no batch "
+                "without padding; use padding='longest'."
+            )
+        length = max(wanted, *lengths) if padding == "max_length" else max(lengths)
         return length if not multiple else math.ceil(length / multiple) * multiple
 
     def __repr__(self) -> str:
         return f"WhisperFeatureExtractor({self.feature_size} mels, {self.chunk_length} s)"
 
 
-def _sounds(raw: Any) -> list[np.ndarray]:
+def _sounds(raw: Sound | Sequence[Sound]) -> list[np.ndarray]:
     """Each sound as float32 of one dimension."""
     if isinstance(raw, votive.Tensor):
         raw = raw.detach().numpy(force=True)

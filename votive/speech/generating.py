@@ -1,50 +1,57 @@
 """`generate` of Whisper: tokens from mels of any length, as transformers' method of that name.
 
-All that can be wrong with a call is found here; `rolling.py` goes through the windows, and texts
+All that can be wrong with a call is found here; `long_form.py` goes through the windows, and texts
 and words are made by `transcribing.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import votive
 
 from ..generation.preparing import settings_of
 from ..generation.stopping import listed
-from .beginning import beginnings, language_scores, warn_of_translated_times
-from .rolling import Row, Rules, advance, limits, processors_for, window_part
+from ..tensor import Tensor
+from .init_tokens import init_tokens, language_scores, warn_translated_timestamps
+from .long_form import FirstWindow, Row, Rules, advance, limits, processors_for
 from .segments import STRIDE
 from .vocabulary import Vocabulary
 from .window import Window
 
+if TYPE_CHECKING:
+    from ..core.rng import Generator
+    from ..generation import GenerationConfig
+    from ..models.whisper import WhisperForConditionalGeneration as Whisper
+    from .window import Encoded
+
 
 def generate(
-    model: Any,
-    input_features: Any = None,
+    model: Whisper,
+    input_features: Tensor | None = None,
     *,
-    generation_config: Any = None,
+    generation_config: GenerationConfig | None = None,
     logits_processor: Any = None,
     stopping_criteria: Any = None,
     return_timestamps: bool | None = None,
     task: str | None = None,
-    language: Any = None,
+    language: str | Sequence[str] | None = None,
     is_multilingual: bool | None = None,
-    prompt_ids: Any = None,
+    prompt_ids: Tensor | Sequence[int] | None = None,
     prompt_condition_type: str = "first-segment",
     condition_on_prev_tokens: bool | None = None,
-    temperature: Any = None,
+    temperature: float | Sequence[float] | None = None,
     compression_ratio_threshold: float | None = None,
     logprob_threshold: float | None = None,
     no_speech_threshold: float | None = None,
-    attention_mask: Any = None,
+    attention_mask: Tensor | None = None,
     return_token_timestamps: bool = False,
     return_segments: bool = False,
     return_dict_in_generate: bool = False,
-    encoder_outputs: Any = None,
+    encoder_outputs: Encoded | None = None,
     monitor_progress: Callable[[Any], None] | None = None,
-    generator: Any = None,
+    generator: Generator | None = None,
     **settings: Any,
 ) -> Any:
     """The tokens of what is said in mels (batch, mels, frames): (batch, tokens), padded.
@@ -82,8 +89,8 @@ def generate(
     long = total > frames
     if long and asked["return_timestamps"] is False:
         raise ValueError(
-            f"generate: {total} frames are more than a window of {frames}, and where the next "
-            "window begins is told by times; set return_timestamps=True."
+            f"generate: {total} frames are more than a window of {frames}; only timestamps "
+            "tell where the next window begins, so set return_timestamps=True."
         )
     if long and encoder_outputs is not None:
         raise ValueError("generate: encoder_outputs are those of one window.")
@@ -107,7 +114,7 @@ def generate(
         frames,
         generator,
     )
-    first = _First(model, input_features, encoder_outputs, frames)
+    first = FirstWindow(model, input_features, encoder_outputs, frames)
     rows = _rows(rules, first, asked, count, total, attention_mask, long, found)
     if return_dict_in_generate and not rules.timestamps:
         return _record(rules, first.window, rows)
@@ -118,31 +125,13 @@ def generate(
     return _returned(rules, rows, return_segments)
 
 
-class _First:
-    """The window that every recording begins with, encoded when it is first needed."""
-
-    def __init__(self, model: Any, features: Any, encoded: Any, frames: int) -> None:
-        self.model, self.features, self.encoded, self.frames = model, features, encoded, frames
-        self._window: Window | None = None
-
-    @property
-    def window(self) -> Window:
-        if self._window is None:
-            part = None if self.encoded is not None else window_part(self.features, 0, self.frames)
-            self._window = Window(self.model, part, self.encoded)
-        return self._window
-
-    def drop(self) -> None:
-        """It is over; its memory is free."""
-        self._window = None
-
-
-def _extent(model: Any, features: Any, encoded: Any) -> tuple[int, int]:
+def _extent(model: Whisper, features: Tensor | None, encoded: Encoded | None) -> tuple[int, int]:
     """How many recordings there are, and the frames of the longest."""
     if (features is None) == (encoded is None):
         raise ValueError("generate: give either input_features or encoder_outputs.")
-    if features is None:
+    if encoded is not None:
         return encoded[0].shape[0], encoded[0].shape[1] * STRIDE
+    assert features is not None
     if features.dim() != 3:
         raise ValueError(
             "generate: input_features must be (batch, mels, frames), got "
@@ -152,19 +141,19 @@ def _extent(model: Any, features: Any, encoded: Any) -> tuple[int, int]:
 
 
 def _rules(
-    model: Any,
-    found: Any,
+    model: Whisper,
+    found: GenerationConfig,
     asked: dict[str, Any],
     long: bool,
     own: Any,
     criteria: Any,
-    prompt: Any,
+    prompt: Tensor | Sequence[int] | None,
     prompt_type: str,
-    temperature: Any,
+    temperature: float | Sequence[float] | None,
     settings: dict[str, Any],
     words: bool,
     frames: int,
-    generator: Any,
+    generator: Generator | None,
 ) -> Rules:
     tokens = Vocabulary.of(model, found)
     for name in ("suppress_tokens", "begin_suppress_tokens"):
@@ -183,21 +172,20 @@ def _rules(
     if (asked["no_speech_threshold"] is not None) > (asked["logprob_threshold"] is not None):
         raise ValueError("generate: no_speech_threshold needs a logprob_threshold beside it.")
     if words and asked["task"] == "translate":
-        warn_of_translated_times()
+        warn_translated_timestamps()
     if words and not found.extra.get("alignment_heads"):
         raise ValueError(
             "generate: return_token_timestamps needs alignment_heads in the model's "
             "generation_config, a list of [layer, head]."
         )
-    if not isinstance(temperature, (list, tuple)):
-        temperature = [temperature]
+    temperatures = tuple(temperature) if isinstance(temperature, Sequence) else (temperature,)
     ids = None if prompt is None else [int(i) for i in votive.as_tensor(prompt).tolist()]
     pad = found.pad_token_id
     return Rules(
         tokens=tokens,
         settings=found,
         timestamps=timestamps,
-        temperatures=tuple(temperature),
+        temperatures=temperatures,
         compression=asked["compression_ratio_threshold"],
         logprob=asked["logprob_threshold"],
         no_speech=asked["no_speech_threshold"],
@@ -213,16 +201,22 @@ def _rules(
     )
 
 
-def _searching(found: Any) -> Any:
+def _searching(found: GenerationConfig) -> GenerationConfig:
     """Settings of the search itself; which tokens never come is said by processors of speech."""
-    none: list[int] = []
-    config = found.updated(suppress_tokens=none, begin_suppress_tokens=none)
+    config = found.updated(suppress_tokens=[], begin_suppress_tokens=[])
     config.extra = {}
     return config
 
 
 def _rows(
-    rules: Rules, first: _First, asked: dict[str, Any], count: int, total: int, mask: Any, long: bool, found: Any
+    rules: Rules,
+    first: FirstWindow,
+    asked: dict[str, Any],
+    count: int,
+    total: int,
+    mask: Tensor | None,
+    long: bool,
+    found: GenerationConfig,
 ) -> list[Row]:
     def detected() -> list[int]:
         best = language_scores(first.window, rules.tokens).argmax(-1).tolist()
@@ -231,7 +225,7 @@ def _rows(
     forced = found.extra.get("forced_decoder_ids")
     if forced is None:
         forced = first.model.config.extra.get("forced_decoder_ids")
-    begun = beginnings(
+    prefix = init_tokens(
         rules.tokens,
         count,
         language=asked["language"],
@@ -247,7 +241,7 @@ def _rows(
     copies = rules.settings.num_return_sequences or 1
     if copies > 1:
         raise ValueError("generate: num_return_sequences must be 1 for speech; call it again.")
-    rows = [Row(b, n, h, carries=rules.carry) for b, n, h in zip(begun, lengths, heard, strict=True)]
+    rows = [Row(b, n, h, carries=rules.carry) for b, n, h in zip(prefix, lengths, heard, strict=True)]
     if rules.prompt is not None and not rules.prompt_always:
         previous = rules.tokens.previous
         ids = rules.prompt[1:] if rules.prompt[:1] == [previous] else rules.prompt
@@ -258,9 +252,10 @@ def _rows(
 
 def _record(rules: Rules, window: Window, rows: list[Row]) -> Any:
     """The whole record of one search over one window."""
-    prompts = [[*(rules.prompt or []), *row.begun] for row in rows]
+    prompts = [[*(rules.prompt or []), *row.prefix] for row in rows]
     begin = len(prompts[0])
-    return window.search(prompts, logits_processor=processors_for(rules, begin), **limits(rules, begin), **rules.search)
+    how = {**limits(rules, begin), **rules.search}
+    return window.search(prompts, None, logits_processor=processors_for(rules, begin), **how)
 
 
 def _returned(rules: Rules, rows: list[Row], segments: bool) -> Any:

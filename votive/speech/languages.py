@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ..core.similar import did_you_mean
+
 # The order is that of the tokens; Cantonese came with large-v3.
 _NAMED = """
 en:english zh:chinese de:german es:spanish ru:russian ko:korean fr:french ja:japanese pt:portuguese
@@ -20,21 +22,14 @@ ln:lingala ha:hausa ba:bashkir jw:javanese su:sundanese yue:cantonese
 LANGUAGES: dict[str, str] = {
     code: name.replace("_", " ") for code, _, name in (w.partition(":") for w in _NAMED.split())
 }
-_ALSO = {
-    "burmese": "my",
-    "valencian": "ca",
-    "flemish": "nl",
-    "haitian": "ht",
-    "letzeburgesch": "lb",
-    "pushto": "ps",
-    "panjabi": "pa",
-    "moldavian": "ro",
-    "moldovan": "ro",
-    "sinhalese": "si",
-    "castilian": "es",
-    "mandarin": "zh",
+_ALSO = """
+burmese:my valencian:ca flemish:nl haitian:ht letzeburgesch:lb pushto:ps panjabi:pa moldavian:ro moldovan:ro
+sinhalese:si castilian:es mandarin:zh
+"""
+CODES: dict[str, str] = {
+    **{name: code for code, name in LANGUAGES.items()},
+    **dict(w.split(":") for w in _ALSO.split()),
 }
-CODES: dict[str, str] = {**{name: code for code, name in LANGUAGES.items()}, **_ALSO}
 # Languages whose words are not parted by spaces.
 UNSPACED = frozenset({"zh", "ja", "th", "lo", "my", "yue"})
 
@@ -46,13 +41,10 @@ def language_code(language: str) -> str:
     >>> language_code("German"), language_code("<|de|>"), language_code("DE")
     ('de', 'de', 'de')
     """
-    import difflib
-
     asked = language.strip().lower().removeprefix("<|").removesuffix("|>")
     if asked in LANGUAGES:
         return asked
     if asked in CODES:
         return CODES[asked]
-    close = difflib.get_close_matches(asked, [*LANGUAGES, *CODES], 1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
-    raise ValueError(f"language {language!r} is not known{hint} (a code such as 'de', or a name)")
+    hint = did_you_mean(asked, [*LANGUAGES, *CODES], 1)
+    raise ValueError(f"language {language!r} is not known; give a code such as 'de', or an English name.{hint}")

@@ -6,11 +6,18 @@ Built like the processors of `votive.generation`. Knows no model.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import votive
 
-from ..generation import LogitsProcessor
+from ..generation import (
+    GenerationConfig,
+    LogitsProcessor,
+    SuppressTokensAtBeginLogitsProcessor,
+    SuppressTokensLogitsProcessor,
+)
+from ..tensor import Tensor
 
 
 class WhisperTimeStampLogitsProcessor(LogitsProcessor):
@@ -26,23 +33,28 @@ class WhisperTimeStampLogitsProcessor(LogitsProcessor):
     tensor([[-inf, -inf, -inf, 0., 0.]])
     """
 
-    def __init__(self, generate_config: Any, begin_index: int, max_initial_timestamp_index: int | None = None) -> None:
-        told = generate_config.extra
-        if told.get("no_timestamps_token_id") is None:
+    def __init__(
+        self, generate_config: GenerationConfig, begin_index: int, max_initial_timestamp_index: int | None = None
+    ) -> None:
+        extra = generate_config.extra
+        if extra.get("no_timestamps_token_id") is None:
             raise ValueError(
-                "WhisperTimeStampLogitsProcessor: the generation configuration tells no "
-                "no_timestamps_token_id, so points in time are not known."
+                "WhisperTimeStampLogitsProcessor: the generation configuration has no "
+                "no_timestamps_token_id, so timestamp tokens are not known."
             )
-        self.no_timestamps = int(told["no_timestamps_token_id"])
+        self.no_timestamps = int(extra["no_timestamps_token_id"])
         self.first = self.no_timestamps + 1
         ends = generate_config.eos_ids()
-        self.end = ends[0] if ends else int(generate_config.bos_token_id)
+        end = ends[0] if ends else generate_config.bos_token_id
+        if end is None:
+            raise ValueError("WhisperTimeStampLogitsProcessor: the generation configuration has no eos_token_id.")
+        self.end = int(end)
         self.begin_index = begin_index
         if max_initial_timestamp_index is None:
-            max_initial_timestamp_index = told.get("max_initial_timestamp_index")
+            max_initial_timestamp_index = extra.get("max_initial_timestamp_index")
         self.latest_start = max_initial_timestamp_index
 
-    def __call__(self, input_ids: Any, scores: Any) -> Any:
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         scores = scores.clone()
         scores[:, self.no_timestamps] = -math.inf
         for row, ids in enumerate(input_ids[:, self.begin_index :].tolist()):
@@ -69,12 +81,12 @@ class WhisperTimeStampLogitsProcessor(LogitsProcessor):
             found.append((0, self.end))
         newest = next((i for i in reversed(ids) if i >= self.first), None)
         if newest is not None:
-            # A part that was begun must take time; one that begins may begin where one ended.
+            # A part that was prefix must take time; one that begins may begin where one ended.
             found.append((self.first, newest + int(not (last and not before))))
         return found
 
 
-def no_speech_probability(logits: Any, token: int) -> list[float]:
+def no_speech_probability(logits: Tensor, token: int) -> list[float]:
     """How likely it is that nothing is spoken, from logits (batch, vocabulary) after the start.
 
     >>> from votive.speech.processors import no_speech_probability
@@ -82,3 +94,23 @@ def no_speech_probability(logits: Any, token: int) -> list[float]:
     [0.25]
     """
     return votive.softmax(logits.float(), -1)[:, token].tolist()
+
+
+def logits_processors(
+    settings: GenerationConfig,
+    begin: int,
+    *,
+    begin_suppress: Sequence[int] | None,
+    suppress: Sequence[int] | None,
+    timestamps: bool,
+    latest_start: int | None = None,
+) -> list[Any]:
+    """What changes scores, in transformers' order; `begin` is where new tokens begin."""
+    found: list[Any] = []
+    if begin_suppress:
+        found.append(SuppressTokensAtBeginLogitsProcessor(begin_suppress, begin))
+    if suppress:
+        found.append(SuppressTokensLogitsProcessor(suppress))
+    if timestamps:
+        found.append(WhisperTimeStampLogitsProcessor(settings, begin, latest_start))
+    return found

@@ -1,10 +1,11 @@
-"""Where a window's text parts at its points in time, and where the next window begins.
+"""Where a window's text is split at its timestamps, and where the next window begins.
 
 Pure functions over lists of tokens.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 STRIDE = 2  # frames of the mels for one position of the encoder
@@ -12,7 +13,7 @@ PRECISION = 0.02  # seconds of one position
 
 
 @dataclass(frozen=True)
-class Cut:
+class Split:
     """Parts of a window's tokens, each (first, behind the last, start, end), times in positions.
 
     `advance` is by how many frames the next window begins later; `whole` tells that the last part
@@ -20,17 +21,17 @@ class Cut:
     points in time parted the text.
     """
 
-    parts: list[tuple[int, int, float, float]]
+    parts: Sequence[tuple[int, int, float, float]]
     advance: int
     whole: bool
     paired: bool
 
 
-def cut(tokens: list[int], first_time: int, frames: int) -> Cut:
-    """Cut the tokens of a window of `frames`; `first_time` is the token of 0.0 seconds.
+def split_segments(tokens: list[int], first_time: int, frames: int) -> Split:
+    """Split the tokens of a window of `frames`; `first_time` is the token of 0.0 seconds.
 
-    >>> from votive.speech.segments import cut
-    >>> cut([100, 7, 150, 150, 8, 199], 100, 3000).parts
+    >>> from votive.speech.segments import split_segments
+    >>> split_segments([100, 7, 150, 150, 8, 199], 100, 3000).parts
     [(0, 3, 0, 50), (3, 6, 50, 99)]
     """
     marks = [t >= first_time for t in tokens]
@@ -42,9 +43,9 @@ def cut(tokens: list[int], first_time: int, frames: int) -> Cut:
         parts = [(a, b, tokens[a] - first_time, tokens[b - 1] - first_time) for a, b in zip(starts, ends, strict=True)]
         # What follows the last pair was cut by the window's end, and is heard again.
         advance = frames if whole else (tokens[ends[-1] - 1] - first_time) * STRIDE
-        return Cut(parts, advance, whole, True)
+        return Split(parts, advance, whole, True)
     times = [t for t in tokens if t >= first_time]
     length = frames / STRIDE
     if times and times[-1] != first_time:
         length = times[-1] - first_time
-    return Cut([(0, len(tokens), 0, length)], frames, whole, False)
+    return Split([(0, len(tokens), 0, length)], frames, whole, False)

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 import votive
 
+from ..tensor import Tensor
 from .features import SAMPLE_RATE
 
+if TYPE_CHECKING:
+    from .features import Sound
 
-def load_audio(source: Any, sampling_rate: int | None = None) -> Any:
+
+def load_audio(source: Sound | str | os.PathLike[str] | IO[bytes], sampling_rate: int | None = None) -> Tensor:
     """One channel at 16 kHz, (samples,), from a sound file or from samples.
 
     Samples are (samples,) or (channels, samples); `sampling_rate` is theirs, 16 kHz if not given.
@@ -24,7 +28,8 @@ def load_audio(source: Any, sampling_rate: int | None = None) -> Any:
     if isinstance(source, (str, os.PathLike)) or hasattr(source, "read"):
         from .. import audio
 
-        sound, rate = audio.load(source)
+        file: Any = source
+        sound, rate = audio.load(file)
         if sampling_rate not in (None, rate):
             raise ValueError(f"load_audio: the file has {rate} samples a second, not {sampling_rate}.")
     else:
@@ -38,7 +43,7 @@ def load_audio(source: Any, sampling_rate: int | None = None) -> Any:
     return sound
 
 
-def _samples(source: Any) -> Any:
+def _samples(source: Sound) -> Tensor:
     if isinstance(source, votive.Tensor):
         sound = source.detach()
     else:
@@ -48,6 +53,6 @@ def _samples(source: Any) -> Any:
     if not sound.is_floating_point():
         # As files hold them; their largest value is 1.
         if sound.dtype not in (votive.int16, votive.int32):
-            raise TypeError(f"load_audio: samples of type {sound.dtype} are not known.")
+            raise TypeError(f"load_audio: samples of type {sound.dtype} are not supported.")
         return sound.float() / float(votive.iinfo(sound.dtype).max + 1)
     return sound if sound.dtype == votive.float64 else sound.float()

@@ -1,22 +1,28 @@
 """When each token was said: a path through attention to the sound. Knows no words.
 
-Heads whose attention follows the speech are chosen beforehand; their weights, made comparable and
+Heads whose attention follows the speech are chosen beforehand; their weights, made alignment_matrix and
 smoothed, are costs, and the cheapest way through them in order gives each token its time.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import votive
 from votive.nn import functional as F
 
+from ..tensor import Tensor
 from .segments import PRECISION, STRIDE
 
+if TYPE_CHECKING:
+    from ..models.whisper import WhisperForConditionalGeneration as Whisper
+    from .window import Window
 
-def median_filter(x: Any, width: int) -> Any:
+
+def median_filter(x: Tensor, width: int) -> Tensor:
     """The median of each `width` neighbours along the last dimension, mirrored at its ends.
 
     >>> votive.speech.median_filter(votive.tensor([[0.0, 9.0, 1.0, 2.0, 3.0]]), 3)
@@ -32,7 +38,7 @@ def median_filter(x: Any, width: int) -> Any:
     return wide.unfold(-1, width, 1).median(-1).values.reshape(*lead, size)
 
 
-def dynamic_time_warping(cost: Any) -> tuple[np.ndarray, np.ndarray]:
+def dynamic_time_warping(cost: Tensor | Sequence[Sequence[float]] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The cheapest way from the first corner of a matrix to the last, as rows and columns.
 
     A step goes down, right, or both. Sakoe & Chiba 1978.
@@ -82,14 +88,15 @@ def later_half(layers: int, heads: int) -> list[list[int]]:
     return [[layer, head] for layer in range(layers // 2, layers) for head in range(heads)]
 
 
-def alignment_heads(model: Any) -> list[list[int]]:
+def alignment_heads(model: Whisper) -> list[list[int]]:
     """The [layer, head] of a model whose attention follows what is said."""
-    told = model.generation_config.extra.get("alignment_heads")
     config = model.config
-    return told or later_half(config.decoder_layers, config.decoder_attention_heads)
+    return model.generation_config.extra.get("alignment_heads") or later_half(
+        config.decoder_layers, config.decoder_attention_heads
+    )
 
 
-def comparable(weights: Any, width: int = 7) -> Any:
+def alignment_matrix(weights: Tensor, width: int = 7) -> Tensor:
     """Weights (heads, tokens, sounds) as one matrix (tokens, sounds): standardised over tokens,
     smoothed over time, and the mean of all heads."""
     std = weights.std(-2, keepdim=True, correction=0)
@@ -98,14 +105,16 @@ def comparable(weights: Any, width: int = 7) -> Any:
     return median_filter(scaled, width).mean(0)
 
 
-def jumps(matrix: Any) -> np.ndarray:
+def jumps(matrix: Tensor) -> np.ndarray:
     """The position of the sound at which each row of a matrix is reached, likeliest way."""
     rows, columns = dynamic_time_warping(-matrix.double())
     new = np.diff(rows, prepend=-1) > 0
     return columns[new]
 
 
-def token_times(window: Any, row: int, prompt: list[int], tokens: list[int], heads: Any, frames: int) -> list[float]:
+def token_times(
+    window: Window, row: int, prompt: list[int], tokens: list[int], heads: list[list[int]], frames: int
+) -> list[float]:
     """Seconds in the window at which each token of a text was said, as transformers tells them.
 
     The last token, which nobody has read, is said when the one before it is.
@@ -115,5 +124,5 @@ def token_times(window: Any, row: int, prompt: list[int], tokens: list[int], hea
     weights, _ = window.attention([*prompt, *tokens[:-1]], heads, row)
     weights = weights[:, len(prompt) :, : frames // STRIDE]
     width = window.model.config.median_filter_width
-    times = (jumps(comparable(weights, width)) * PRECISION).tolist()
+    times = (jumps(alignment_matrix(weights, width)) * PRECISION).tolist()
     return [*times, times[-1]]

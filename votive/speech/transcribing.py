@@ -6,24 +6,33 @@ time. Knows recordings and texts; how a window is decoded is in `decoding.py`.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from itertools import pairwise
-from typing import Any, Self
+from typing import IO, TYPE_CHECKING, Any, Self
 
-from .beginning import beginnings, language_scores, warn_of_translated_times
-from .decoding import Decoded, Decoder, Options
+from ..core import dtype as dt
+from ..core.device import device as Device
+from ..tensor import Tensor
+from .decoding import Decoder, DecodingOptions, DecodingResult
 from .features import HOP, SAMPLE_RATE, log_mel_spectrogram
+from .init_tokens import init_tokens, language_scores, warn_translated_timestamps
 from .languages import language_code
-from .ranked import from_tiktoken
-from .segments import PRECISION, Cut, cut
+from .segments import PRECISION, Split, split_segments
 from .sound import load_audio
-from .telling import Token
+from .tiktoken import from_tiktoken
 from .timing import alignment_heads
+from .token_stream import Token
 from .transcript import Segment, Transcript
 from .vocabulary import Vocabulary
 from .window import Window
-from .words import APPENDED, PREPENDED, add_words, align
+from .words import APPENDED, PREPENDED, add_word_timestamps, find_alignment
+
+if TYPE_CHECKING:
+    from ..models.whisper import WhisperForConditionalGeneration as Whisper
+    from ..text import Tokenizer
+    from .features import Sound
 
 SECOND = SAMPLE_RATE // HOP  # frames
 
@@ -36,7 +45,7 @@ class Transcriber:
     ValueError: Transcriber: tales is a qwen3, not a Whisper.
     """
 
-    def __init__(self, model: Any, tokenizer: Any) -> None:
+    def __init__(self, model: Whisper, tokenizer: Tokenizer) -> None:
         if not hasattr(model, "proj_out") or not hasattr(model.config, "num_mel_bins"):
             raise TypeError(f"Transcriber: give a WhisperForConditionalGeneration, got {type(model).__name__}.")
         self.model, self.tokenizer = model, tokenizer
@@ -46,11 +55,11 @@ class Transcriber:
     @classmethod
     def from_pretrained(
         cls,
-        name: Any,
+        name: str | os.PathLike[str],
         *,
         tokenizer: Any = None,
-        dtype: Any = None,
-        device: Any = None,
+        dtype: dt.dtype | str | None = None,
+        device: Device | str | None = None,
         revision: str | None = None,
         local_files_only: bool = False,
     ) -> Self:
@@ -59,31 +68,22 @@ class Transcriber:
         `tokenizer` is one, or where it lies, also as OpenAI's .tiktoken file: a .pt file has none
         with it.
         """
-        from ..models import AutoModelForSpeechSeq2Seq
         from ..models.checkpoint import Checkpoint
-        from ..text import Tokenizer
+        from ..models.whisper import WhisperForConditionalGeneration
 
         found = Checkpoint.find(name, revision=revision, local_files_only=local_files_only)
         kind = found.config.get("model_type")
         if kind != "whisper":
             raise ValueError(f"Transcriber: {found.name} is a {kind}, not a Whisper.")
-        if str(tokenizer).endswith(".tiktoken"):
+        if not hasattr(tokenizer, "decode"):
             size = found.config.get("vocab_size", 51865)
-            tokenizer = from_tiktoken(tokenizer, 100 if size > 51865 else 99)
-        if tokenizer is None or not hasattr(tokenizer, "decode"):
-            place = found.tokenizer if tokenizer is None else tokenizer
-            try:
-                tokenizer = Tokenizer.from_pretrained(place)
-            except FileNotFoundError as error:
-                raise FileNotFoundError(
-                    f"{found.name} has no tokenizer with it ({error}) Give tokenizer=, a "
-                    "folder, tokenizer.json or .tiktoken file of the same kind of Whisper "
-                    "(multilingual or English)."
-                ) from error
-        model = AutoModelForSpeechSeq2Seq._class_for("whisper").from_checkpoint(found, dtype=dtype, device=device)
+            tokenizer = _load_tokenizer(found.name, found.tokenizer if tokenizer is None else tokenizer, size)
+        model = WhisperForConditionalGeneration.from_checkpoint(found, dtype=dtype, device=device)
         return cls(model, tokenizer)
 
-    def detect_language(self, audio: Any, sampling_rate: int | None = None) -> dict[str, float]:
+    def detect_language(
+        self, audio: Sound | str | os.PathLike[str] | IO[bytes], sampling_rate: int | None = None
+    ) -> dict[str, float]:
         """How likely each language is, from the first window, likeliest first."""
         mel = self.mels(load_audio(audio, sampling_rate))
         return self._languages(self._window(mel, 0, mel.shape[2]))
@@ -97,20 +97,21 @@ class Transcriber:
         words = self.vocabulary
         if words.multilingual and language is None:
             raise ValueError("text_ids: name the language, such as that of the transcript.")
-        begun = self._begun(language, task, timestamps=True)
-        return [*begun, words.no_timestamps, *(t for t in tokens if t < words.end), words.end]
+        prefix = self._prefix(language, task, timestamps=True)
+        return [*prefix, words.first_time - 1, *(t for t in tokens if t < words.end), words.end]
 
-    def _begun(self, language: str | None, task: str, *, timestamps: bool) -> list[int]:
+    def _prefix(self, language: str | None, task: str, *, timestamps: bool) -> list[int]:
         """What a text begins with; one for English alone names neither language nor task."""
         words = self.vocabulary
-        told = {"language": language, "task": task} if words.multilingual else {}
-        return beginnings(words, 1, timestamps=timestamps, **{"language": None, "task": None, **told})[0]
+        if not words.multilingual:
+            return init_tokens(words, 1, language=None, task=None, timestamps=timestamps)[0]
+        return init_tokens(words, 1, language=language, task=task, timestamps=timestamps)[0]
 
-    def __call__(self, audio: Any, **options: Any) -> Transcript:
+    def __call__(self, audio: Sound | str | os.PathLike[str] | IO[bytes], **options: Any) -> Transcript:
         """The text of a recording; the arguments of `votive.speech.transcribe`."""
         return transcribe(self.model, audio, tokenizer=self.tokenizer, **options)
 
-    def mels(self, sound: Any) -> Any:
+    def mels(self, sound: Tensor) -> Tensor:
         """What is heard of samples at 16 kHz, (1, bands, frames): log-mels, and a whole window of
         silence behind them."""
         bins = self.model.config.num_mel_bins
@@ -118,7 +119,7 @@ class Transcriber:
         mel = log_mel_spectrogram(sound.float(), bins, padding=self.frames * HOP)
         return mel.unsqueeze(0)
 
-    def _window(self, mel: Any, seek: int, end: int) -> Window:
+    def _window(self, mel: Tensor, seek: int, end: int) -> Window:
         part = mel[:, :, seek : seek + self.frames]
         if end < seek + self.frames and end < mel.shape[2] - self.frames:
             # What lies behind a clip is silent, as what lies behind a recording.
@@ -139,13 +140,28 @@ class Transcriber:
         return f"Transcriber({kind}, {self.model.num_parameters():,} parameters)"
 
 
+def _load_tokenizer(model: str, place: Any, size: int) -> Tokenizer:
+    """The tokenizer in a folder or file; `size` is that of the model's vocabulary."""
+    from ..text import Tokenizer
+
+    if str(place).endswith(".tiktoken"):
+        return from_tiktoken(place, 100 if size > 51865 else 99)
+    try:
+        return Tokenizer.from_pretrained(place)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(
+            f"{model} has no tokenizer with it ({error}) Give tokenizer=, a folder, tokenizer.json or "
+            ".tiktoken file of the same kind of Whisper (multilingual or English)."
+        ) from error
+
+
 @dataclass
-class _Story:
+class _State:
     """A recording on its way."""
 
-    mel: Any
+    mel: Tensor
     language: str
-    begun: list[int]
+    prefix: list[int]
     segments: list[Segment] = field(default_factory=list)
     tokens: list[int] = field(default_factory=list)  # all so far, the initial prompt first
     prompt: int = 0  # how many of them are the initial prompt
@@ -161,10 +177,10 @@ class _Words:
 
 
 def transcribe(
-    model: Any,
-    audio: Any,
+    model: Whisper,
+    audio: Sound | str | os.PathLike[str] | IO[bytes],
     *,
-    tokenizer: Any,
+    tokenizer: Tokenizer,
     language: str | None = None,
     task: str = "transcribe",
     sampling_rate: int | None = None,
@@ -198,26 +214,26 @@ def transcribe(
     """
     if task not in ("transcribe", "translate"):
         raise ValueError(f"task must be 'transcribe' or 'translate', got {task!r}.")
-    known = [f.name for f in fields(Options)]
+    known = [f.name for f in fields(DecodingOptions)]
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise TypeError(f"transcribe: there is no option {unknown[0]!r}; there are {', '.join(known)}.")
     if word_timestamps and task == "translate":
-        warn_of_translated_times()
-    hearer = Transcriber(model, tokenizer)
-    decoder = Decoder(model, tokenizer, hearer.vocabulary, Options(**options), on_token)
+        warn_translated_timestamps()
+    transcriber = Transcriber(model, tokenizer)
+    decoder = Decoder(model, tokenizer, transcriber.vocabulary, DecodingOptions(**options), on_token)
     sound = load_audio(audio, sampling_rate)
     if sound.shape[-1] == 0:
         return Transcript("", [], language_code(language) if language else "en", 0.0)
-    mel = hearer.mels(sound)
-    total = mel.shape[2] - hearer.frames
-    told, first = _language(hearer, mel, language)
-    begun = hearer._begun(told, task, timestamps=not decoder.options.without_timestamps)
-    story = _Story(mel, told, begun)
+    mel = transcriber.mels(sound)
+    total = mel.shape[2] - transcriber.frames
+    spoken, first = _language(transcriber, mel, language)
+    prefix = transcriber._prefix(spoken, task, timestamps=not decoder.options.without_timestamps)
+    state = _State(mel, spoken, prefix)
     if initial_prompt is not None:
         text = " " + initial_prompt.strip()
-        story.tokens = tokenizer.encode(text, add_special_tokens=False)
-        story.prompt = len(story.tokens)
+        state.tokens = tokenizer.encode(text, add_special_tokens=False)
+        state.prompt = len(state.tokens)
     words = _Words(word_timestamps, prepend_punctuations, append_punctuations)
     carry = "always" if carry_initial_prompt else condition_on_previous_text
     for start, end in _clips(clip_timestamps, total):
@@ -225,15 +241,15 @@ def transcribe(
         while seek < end:
             if progress is not None:
                 progress(seek / SECOND, total / SECOND)
-            window = first.pop(seek, None) if end >= min(seek + hearer.frames, total) else None
+            window = first.pop(seek, None) if end >= min(seek + transcriber.frames, total) else None
             if window is None:
-                window = hearer._window(mel, seek, end)
-            seek = _listened(
-                story,
+                window = transcriber._window(mel, seek, end)
+            seek = _decode_window(
+                state,
                 decoder,
                 window,
                 seek,
-                min(hearer.frames, end - seek),
+                min(transcriber.frames, end - seek),
                 carry,
                 condition_on_previous_text,
                 words,
@@ -241,23 +257,23 @@ def transcribe(
             )
     if progress is not None:
         progress(total / SECOND, total / SECOND)
-    text = decoder.text(story.tokens[story.prompt :])
+    text = decoder.text(state.tokens[state.prompt :])
     odds = first.get("probability")
-    return Transcript(text, story.segments, told, sound.shape[-1] / SAMPLE_RATE, odds)
+    return Transcript(text, state.segments, spoken, sound.shape[-1] / SAMPLE_RATE, odds)
 
 
-def _language(hearer: Transcriber, mel: Any, language: str | None) -> tuple[str, dict[Any, Any]]:
+def _language(transcriber: Transcriber, mel: Tensor, language: str | None) -> tuple[str, dict[Any, Any]]:
     """The language, and what was computed to find it: the first window, and how sure it is."""
-    if not hearer.vocabulary.multilingual:
+    if not transcriber.vocabulary.multilingual:
         if language is not None and language_code(language) != "en":
-            raise ValueError(f"language {language!r}: the model is for English alone.")
+            raise ValueError(f"language {language!r}: the model is English-only.")
         return "en", {}
     if language is not None:
         code = language_code(language)
-        hearer.vocabulary.language(code)
+        transcriber.vocabulary.language(code)
         return code, {}
-    window = hearer._window(mel, 0, mel.shape[2])
-    best, odds = next(iter(hearer._languages(window).items()))
+    window = transcriber._window(mel, 0, mel.shape[2])
+    best, odds = next(iter(transcriber._languages(window).items()))
     return best, {0: window, "probability": odds}
 
 
@@ -271,52 +287,54 @@ def _clips(points: Sequence[float], total: int) -> list[tuple[int, int]]:
     return [(min(a, total), min(b, total)) for a, b in zip(frames[::2], frames[1::2], strict=True)]
 
 
-def _listened(
-    story: _Story,
+def _decode_window(
+    state: _State,
     decoder: Decoder,
     window: Window,
     seek: int,
     frames: int,
-    carry: Any,
+    carry: str | bool,
     conditioned: bool,
     words: _Words,
-    on_segment: Any,
+    on_segment: Callable[[Segment], None] | None,
 ) -> int:
-    """Decode a window, add its segments to the story, and tell where the next one begins."""
-    before = story.tokens[story.carried :]
+    """Decode a window, add its segments to the state, and tell where the next one begins."""
+    before = state.tokens[state.carried :]
     if carry == "always":
         # The initial prompt goes before what was said last, in what room there is.
-        first = story.tokens[: story.prompt]
+        first = state.tokens[: state.prompt]
         room = decoder.length // 2 - 1 - len(first)
-        rest = story.tokens[max(story.prompt, story.carried) :]
+        rest = state.tokens[max(state.prompt, state.carried) :]
         before = [*first, *(rest[-room:] if room > 0 else [])]
-    found = decoder.decode(window, before, story.begun, seek / SECOND)
+    found = decoder.decode(window, before, state.prefix, seek / SECOND)
     if decoder.silent(found):
         return seek + frames
     offset = seek / SECOND
-    parts = cut(found.tokens, decoder.vocabulary.first_time, frames)
+    parts = split_segments(found.tokens, decoder.vocabulary.first_time, frames)
     segments = [
         _segment(decoder, found, found.tokens[a:b], seek, offset + start * PRECISION, offset + end * PRECISION)
         for a, b, start, end in parts.parts
     ]
     after = seek + parts.advance
     if words.wanted:
-        after = _timed(story, decoder, window, segments, seek, frames, parts, words)
+        after = _timed(state, decoder, window, segments, seek, frames, parts, words)
     for segment in segments:
         if segment.start == segment.end or not segment.text.strip():
             segment.text, segment.tokens = "", []
             segment.words = [] if words.wanted else None
-        segment.id = len(story.segments)
-        story.segments.append(segment)
-        story.tokens += segment.tokens
+        segment.id = len(state.segments)
+        state.segments.append(segment)
+        state.tokens += segment.tokens
         if on_segment is not None and segment.text:
             on_segment(segment)
     if not conditioned or found.temperature > 0.5:
-        story.carried = len(story.tokens)
+        state.carried = len(state.tokens)
     return max(after, seek + 1)
 
 
-def _segment(decoder: Decoder, found: Decoded, tokens: list[int], seek: int, start: float, end: float) -> Segment:
+def _segment(
+    decoder: Decoder, found: DecodingResult, tokens: list[int], seek: int, start: float, end: float
+) -> Segment:
     return Segment(
         seek=seek,
         start=round(start, 3),
@@ -331,28 +349,28 @@ def _segment(decoder: Decoder, found: Decoded, tokens: list[int], seek: int, sta
 
 
 def _timed(
-    story: _Story,
+    state: _State,
     decoder: Decoder,
     window: Window,
     segments: list[Segment],
     seek: int,
     frames: int,
-    parts: Cut,
+    parts: Split,
     words: _Words,
 ) -> int:
     """Give segments their words; tells where the next window begins, which is where they end."""
     tokens = decoder.vocabulary
     said = [t for s in segments for t in s.tokens if t < tokens.end]
-    begun = [t for t in story.begun if t != tokens.no_timestamps]
-    found = align(
-        window, decoder.tokenizer, tokens, begun, said, alignment_heads(decoder.model), frames, story.language
+    prefix = [t for t in state.prefix if t != tokens.no_timestamps]
+    found = find_alignment(
+        window, decoder.tokenizer, tokens, prefix, said, alignment_heads(decoder.model), frames, state.language
     )
-    story.spoken = add_words(
+    state.spoken = add_word_timestamps(
         segments,
         found,
         end_of_text=tokens.end,
         offset=seek / SECOND,
-        spoken_until=story.spoken,
+        spoken_until=state.spoken,
         prepended=words.prepended,
         appended=words.appended,
     )

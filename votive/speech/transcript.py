@@ -6,6 +6,7 @@ Formats are those of OpenAI's program: txt, srt, vtt, tsv and json. Knows no mod
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ class Transcript:
 
     def to_dict(self) -> dict[str, Any]:
         """As a JSON file holds it."""
-        found = {
+        found: dict[str, Any] = {
             "text": self.text,
             "segments": [s.to_dict() for s in self.segments],
             "language": self.language,
@@ -102,7 +103,7 @@ class Transcript:
             raise ValueError(f"Transcript.format: {format!r} is none of {', '.join(FORMATS)}.")
         return _WRITERS[format](self)
 
-    def save(self, path: Any, format: str | None = None) -> None:
+    def save(self, path: str | os.PathLike[str], format: str | None = None) -> None:
         """Write a file; its ending tells the format unless that is given."""
         path = Path(path)
         kind = path.suffix.removeprefix(".").lower() if format is None else format

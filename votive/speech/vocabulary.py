@@ -5,12 +5,16 @@ Knows numbers of tokens; knows no model and no file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .languages import LANGUAGES, language_code
+
+if TYPE_CHECKING:
+    from ..generation import GenerationConfig
+    from ..models.whisper import WhisperForConditionalGeneration as Whisper
 
 # Of the vocabulary's size, what is neither a language nor the token that English alone lacks:
 # words and their end, the tasks and other signs, and the points in time.
@@ -42,7 +46,7 @@ class Vocabulary:
         multilingual = size >= 51865
         count = size - _REST - int(multilingual)
         if not 0 < count <= len(LANGUAGES):
-            raise ValueError(f"Vocabulary.of_size: {size} tokens are those of no known Whisper.")
+            raise ValueError(f"Vocabulary.of_size: no known Whisper has {size} tokens.")
         end = 50257 if multilingual else 50256
         codes = list(LANGUAGES)[:count]
         after = end + 2 + count
@@ -57,14 +61,14 @@ class Vocabulary:
         )
 
     @classmethod
-    def of(cls, model: Any, settings: Any = None) -> Vocabulary:
-        """The tokens of a model: as its generation configuration tells, else by its size."""
+    def of(cls, model: Whisper, settings: GenerationConfig | None = None) -> Vocabulary:
+        """The tokens of a model: as its generation configuration has them, else by its size."""
         settings = model.generation_config if settings is None else settings
-        told, config = settings.extra, model.config
+        extra, config = settings.extra, model.config
         ends = settings.eos_ids() or _listed(config.eos_token_id)
         start = settings.decoder_start_token_id
         start = config.decoder_start_token_id if start is None else start
-        known = cls(start, ends[0], multilingual=bool(told.get("lang_to_id")))
+        known = cls(start, ends[0], multilingual=bool(extra.get("lang_to_id")))
         try:
             published = cls.of_size(config.vocab_size)
         except ValueError:
@@ -72,14 +76,14 @@ class Vocabulary:
         else:
             if (published.start, published.end) == (start, ends[0]):
                 known = published
-        given = {
-            "no_timestamps": told.get("no_timestamps_token_id"),
-            "previous": told.get("prev_sot_token_id"),
-            "tasks": told.get("task_to_id"),
-            "multilingual": told.get("is_multilingual"),
+        given: dict[str, Any] = {
+            "no_timestamps": extra.get("no_timestamps_token_id"),
+            "previous": extra.get("prev_sot_token_id"),
+            "tasks": extra.get("task_to_id"),
+            "multilingual": extra.get("is_multilingual"),
         }
-        if told.get("lang_to_id"):
-            given["languages"] = {k.removeprefix("<|").removesuffix("|>"): v for k, v in told["lang_to_id"].items()}
+        if extra.get("lang_to_id"):
+            given["languages"] = {k.removeprefix("<|").removesuffix("|>"): v for k, v in extra["lang_to_id"].items()}
         return replace(known, **{k: v for k, v in given.items() if v is not None})
 
     @property
@@ -92,8 +96,8 @@ class Vocabulary:
         """The token of 0.0 seconds; those of each further 20 ms follow."""
         if self.no_timestamps is None:
             raise ValueError(
-                "this model tells no no_timestamps_token_id in its generation configuration, so "
-                "its points in time are not known."
+                "this model's generation configuration has no no_timestamps_token_id, so its "
+                "timestamp tokens are not known."
             )
         return self.no_timestamps + 1
 
@@ -119,12 +123,12 @@ class Vocabulary:
         if task not in TASKS:
             raise ValueError(f"task must be 'transcribe' or 'translate', got {task!r}.")
         if task not in self.tasks:
-            raise ValueError(f"this model knows no task {task!r}; it is for English alone.")
+            raise ValueError(f"this model has no task {task!r}; it is English-only.")
         return self.tasks[task]
 
     def settings(self) -> dict[str, Any]:
         """What a generation_config.json says of these tokens."""
-        told: dict[str, Any] = {
+        found: dict[str, Any] = {
             "decoder_start_token_id": self.start,
             "eos_token_id": self.end,
             "bos_token_id": self.end,
@@ -134,10 +138,10 @@ class Vocabulary:
             "prev_sot_token_id": self.previous,
         }
         if self.multilingual:
-            told["lang_to_id"] = {f"<|{code}|>": i for code, i in self.languages.items()}
-            told["task_to_id"] = dict(self.tasks)
-        return told
+            found["lang_to_id"] = {f"<|{code}|>": i for code, i in self.languages.items()}
+            found["task_to_id"] = dict(self.tasks)
+        return found
 
 
-def _listed(value: Any) -> list[int]:
+def _listed(value: int | Sequence[int] | None) -> list[int]:
     return [value] if isinstance(value, int) else list(value or ())

@@ -6,19 +6,26 @@ Knows how a model is run; chooses no rules and cuts no text.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
 from votive.nn import functional as F
 
 from ..generation import generate as search
 from ..models.cross_cache import EncoderDecoderCache
-from ..models.output import BaseModelOutput
+from ..models.output import BaseModelOutput, EncoderOutput
 from ..models.seq2seq import encoded
+from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..generation.output import GenerateOutput
+    from ..models.whisper import WhisperForConditionalGeneration as Whisper
+
+Encoded = BaseModelOutput | EncoderOutput | tuple[Tensor, ...]
 
 
 @dataclass(frozen=True)
-class Written:
+class Hypothesis:
     """What a search wrote for one sound."""
 
     tokens: list[int]  # new ones, the end included where it came
@@ -29,22 +36,24 @@ class Written:
 class Window:
     """Windows of sound (batch, mels, frames) that a model has heard, or what its encoder gave."""
 
-    def __init__(self, model: Any, features: Any = None, encoder_outputs: Any = None) -> None:
+    def __init__(self, model: Whisper, features: Tensor | None = None, encoder_outputs: Encoded | None = None) -> None:
         self.model = model
         with votive.no_grad():
             if encoder_outputs is None:
+                assert features is not None, "a window needs features or encoder_outputs"
                 like = model.proj_out.weight
-                features = features.to(device=like.device, dtype=like.dtype)
-                encoder_outputs = model.get_encoder()(features)
-            self.states = encoded(encoder_outputs).last_hidden_state
+                encoder_outputs = model.get_encoder()(features.to(device=like.device, dtype=like.dtype))
+            states = encoded(encoder_outputs).last_hidden_state
+            assert states is not None
+            self.states: Tensor = states
             self.cache = EncoderDecoderCache()
             model.model.decoder.look(self.states, self.cache)
-        self._logits: dict[Any, Any] = {}
+        self._logits: dict[tuple[tuple[int, ...], ...], Tensor] = {}
 
     def __len__(self) -> int:
         return int(self.states.shape[0])
 
-    def logits(self, ids: list[list[int]]) -> Any:
+    def logits(self, ids: list[list[int]]) -> Tensor:
         """What the model says after texts of one length, (batch, vocabulary) in float32."""
         key = tuple(map(tuple, ids))
         if key not in self._logits:
@@ -58,13 +67,13 @@ class Window:
             self._logits = {key: out.logits[:, -1].float()}  # only the last is asked for again
         return self._logits[key]
 
-    def _tensor(self, ids: Any) -> Any:
+    def _tensor(self, ids: list[int] | list[list[int]]) -> Tensor:
         return votive.tensor(ids, dtype=votive.int64, device=self.states.device)
 
-    def search(self, ids: list[list[int]], rows: list[int] | None = None, **settings: Any) -> Any:
+    def search(self, ids: list[list[int]], rows: list[int] | None = None, **settings: Any) -> GenerateOutput:
         """Continue texts of one length, one for each of `rows` (None: all); a GenerateOutput."""
         states = self.states if rows is None else self.states.index_select(0, self._tensor(rows))
-        cache = self.cache.another(None if rows is None else self._tensor(rows))
+        cache: Any = self.cache.another(None if rows is None else self._tensor(rows))
         return search(
             self.model,
             encoder_outputs=BaseModelOutput(last_hidden_state=states),
@@ -74,7 +83,7 @@ class Window:
             **settings,
         )
 
-    def attention(self, ids: list[int], heads: list[list[int]], row: int = 0) -> tuple[Any, Any]:
+    def attention(self, ids: list[int], heads: list[list[int]], row: int = 0) -> tuple[Tensor, Tensor]:
         """Cross attention (heads, positions, sounds) of one text, in the order of `heads`
         [layer, head], and its logits (positions, vocabulary)."""
         from ..models.whisper_layers import Chosen
@@ -97,7 +106,7 @@ class Window:
         return votive.stack([maps[int(layer), int(head)] for layer, head in heads]), logits
 
 
-def written(found: Any, start: int, end: int, pad: int | None, temperature: float) -> list[Written]:
+def hypotheses(found: GenerateOutput, start: int, end: int, pad: int | None, temperature: float) -> list[Hypothesis]:
     """The texts of a search and how likely they were; `start` is the length of the prompt."""
     rows = found.sequences[:, start:].tolist()
     out = []
@@ -105,7 +114,7 @@ def written(found: Any, start: int, end: int, pad: int | None, temperature: floa
         tokens = _ended(row, end, pad)
         logs = _logs(found, i, tokens, temperature)
         total = float(sum(logs))
-        out.append(Written(tokens, total / max(len(tokens), 1), total))
+        out.append(Hypothesis(tokens, total / max(len(tokens), 1), total))
     return out
 
 
@@ -117,7 +126,7 @@ def _ended(row: list[int], end: int, pad: int | None) -> list[int]:
     return row
 
 
-def _logs(found: Any, row: int, tokens: list[int], temperature: float) -> list[float]:
+def _logs(found: GenerateOutput, row: int, tokens: list[int], temperature: float) -> list[float]:
     """The log probability of each token, as it was before the temperature."""
     if found.scores is None or not tokens:
         return [0.0] * len(tokens)

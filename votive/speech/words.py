@@ -9,14 +9,19 @@ from __future__ import annotations
 import string
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .languages import UNSPACED
 from .segments import PRECISION, STRIDE
-from .timing import comparable, jumps
+from .timing import alignment_matrix, jumps
 from .transcript import Segment, Word
+
+if TYPE_CHECKING:
+    from ..text import Tokenizer
+    from .vocabulary import Vocabulary
+    from .window import Window
 
 PREPENDED = "\"'“¿([{-"
 APPENDED = "\"'.。,，!！?？:：”)]}、"
@@ -25,7 +30,7 @@ _LONGEST = 0.7  # seconds that the median word may last, at most
 
 
 @dataclass
-class Timed:
+class WordTiming:
     """A word of a window: its text, its tokens, and seconds from the window's beginning."""
 
     word: str
@@ -35,7 +40,7 @@ class Timed:
     probability: float
 
 
-def characters(tokenizer: Any, tokens: list[int]) -> list[tuple[str, list[int]]]:
+def characters(tokenizer: Tokenizer, tokens: list[int]) -> list[tuple[str, list[int]]]:
     """Tokens joined until they are whole characters, and what they say."""
     found: list[tuple[str, list[int]]] = []
     raw, held = b"", []
@@ -55,7 +60,7 @@ def characters(tokenizer: Any, tokens: list[int]) -> list[tuple[str, list[int]]]
     return found
 
 
-def split_words(tokenizer: Any, tokens: list[int], language: str) -> list[tuple[str, list[int]]]:
+def split_words(tokenizer: Tokenizer, tokens: list[int], language: str) -> list[tuple[str, list[int]]]:
     """Tokens joined to words: at spaces and punctuation, or each character where none are used."""
     parts = characters(tokenizer, tokens)
     if language in UNSPACED:
@@ -70,47 +75,47 @@ def split_words(tokenizer: Any, tokens: list[int], language: str) -> list[tuple[
     return words
 
 
-def align(
-    window: Any,
-    tokenizer: Any,
-    vocabulary: Any,
-    begun: list[int],
+def find_alignment(
+    window: Window,
+    tokenizer: Tokenizer,
+    vocabulary: Vocabulary,
+    prefix: list[int],
     tokens: list[int],
-    heads: Any,
+    heads: list[list[int]],
     frames: int,
     language: str,
-) -> list[Timed]:
-    """When each word of a window's text was said; `begun` are start, language and task."""
+) -> list[WordTiming]:
+    """When each word of a window's text was said; `prefix` are start, language and task."""
     if not tokens:
         return []
-    ids = [*begun, vocabulary.no_timestamps, *tokens, vocabulary.end]
+    ids = [*prefix, vocabulary.first_time - 1, *tokens, vocabulary.end]
     weights, logits = window.attention(ids, heads)
     weights = weights[:, :, : max(frames // STRIDE, 1)]
     weights = weights / weights.sum(-1, keepdim=True)
-    matrix = comparable(weights, window.model.config.median_filter_width)
+    matrix = alignment_matrix(weights, window.model.config.median_filter_width)
     # A row says what is heard while the next token is chosen, so the first is that before the text.
-    times = jumps(matrix[len(begun) : -1]) * PRECISION
-    odds = logits[len(begun) : len(begun) + len(tokens), : vocabulary.end].softmax(-1).numpy()
+    times = jumps(matrix[len(prefix) : -1]) * PRECISION
+    odds = logits[len(prefix) : len(prefix) + len(tokens), : vocabulary.end].softmax(-1).numpy()
     likely = odds[np.arange(len(tokens)), tokens]
     words = split_words(tokenizer, tokens, language)
     ends = np.cumsum([len(ids) for _, ids in words])
     found, first = [], 0
     for (text, own), last in zip(words, ends.tolist(), strict=True):
         mean = float(likely[first:last].mean())
-        found.append(Timed(text, own, float(times[first]), float(times[last]), mean))
+        found.append(WordTiming(text, own, float(times[first]), float(times[last]), mean))
         first = last
     return found
 
 
-def merge_punctuation(words: list[Timed], prepended: str, appended: str) -> list[Timed]:
+def merge_punctuation(words: list[WordTiming], prepended: str, appended: str) -> list[WordTiming]:
     """Words with the marks that belong to them, before or behind.
 
-    >>> from votive.speech.words import Timed, merge_punctuation
-    >>> words = [Timed(" (", [1], 0, 1, 1.0), Timed("so", [2], 1, 2, 1.0), Timed(",", [3], 2, 3, 1)]
+    >>> from votive.speech.words import WordTiming, merge_punctuation
+    >>> words = [WordTiming(" (", [1], 0, 1, 1.0), WordTiming("so", [2], 1, 2, 1.0), WordTiming(",", [3], 2, 3, 1)]
     >>> [w.word for w in merge_punctuation(words, "(", ",")]
     [' (so,']
     """
-    forward: list[Timed] = []
+    forward: list[WordTiming] = []
     for word in reversed(words):
         before = word.word.startswith(" ") and word.word.strip() in prepended
         if before and forward:
@@ -118,7 +123,7 @@ def merge_punctuation(words: list[Timed], prepended: str, appended: str) -> list
             forward[-1].tokens = word.tokens + forward[-1].tokens
         else:
             forward.append(word)
-    merged: list[Timed] = []
+    merged: list[WordTiming] = []
     for word in reversed(forward):
         if merged and word.word in appended and not merged[-1].word.endswith(" "):
             merged[-1].word += word.word
@@ -128,13 +133,13 @@ def merge_punctuation(words: list[Timed], prepended: str, appended: str) -> list
     return merged
 
 
-def _usual(words: list[Timed]) -> float:
+def _usual(words: list[WordTiming]) -> float:
     """How long a word lasts, by the median."""
     lasting = [w.end - w.start for w in words if w.end != w.start]
     return min(_LONGEST, float(np.median(lasting))) if lasting else 0.0
 
 
-def _cut_at_sentences(words: list[Timed], usual: float) -> None:
+def _cut_at_sentences(words: list[WordTiming], usual: float) -> None:
     """A word beside the end of a sentence lasts for two usual ones at most: the rest is pause."""
     for before, word in pairwise(words):
         if word.end - word.start <= 2 * usual:
@@ -145,9 +150,9 @@ def _cut_at_sentences(words: list[Timed], usual: float) -> None:
             word.start = word.end - 2 * usual
 
 
-def add_words(
+def add_word_timestamps(
     segments: list[Segment],
-    words: list[Timed],
+    words: list[WordTiming],
     *,
     end_of_text: int,
     offset: float,

@@ -9,21 +9,21 @@ import dataclasses
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from .encoding import BatchEncoding, as_arrays, check_tensors, pad_rows
 from .sandbox import render_marked
+from .special import SpecialTokens
 
 _REASONING = ("reasoning_content", "thinking", "reasoning")
 _MARK = "CONTINUE_FINAL_MESSAGE_TAG "
 
 
-class ChatTemplates:
+class ChatTemplates(SpecialTokens):
     """What `Tokenizer` knows about chat."""
 
     chat_templates: dict[str, str]
-    special_tokens_map: dict[str, Any]
     padding_side: str
     __call__: Callable[..., Any]
 
@@ -47,7 +47,7 @@ class ChatTemplates:
         else:
             self.chat_templates = {str(k): str(v) for k, v in value.items()}
 
-    def get_chat_template(self, chat_template: str | None = None, tools: Any = None) -> str:
+    def get_chat_template(self, chat_template: str | None = None, tools: list[Any] | None = None) -> str:
         """The template to use: by name, given as text, "tool_use" for tools, or the default."""
         if chat_template is not None:
             return self.chat_templates.get(chat_template, chat_template)
@@ -66,7 +66,7 @@ class ChatTemplates:
 
     def apply_chat_template(
         self,
-        conversation: Any,
+        conversation: Sequence[Any],
         tools: list[Any] | None = None,
         documents: list[dict[str, Any]] | None = None,
         chat_template: str | None = None,
@@ -105,8 +105,8 @@ class ChatTemplates:
             _check_mask(template, tokenize and return_dict, continue_final_message)
         if not tokenize:
             _check_untokenized(padding, truncation, max_length, return_tensors, tokenizer_kwargs)
-        told = {"tools": tools, "documents": documents}
-        read = {name: value for name, value in told.items() if value}
+        optional = {"tools": tools, "documents": documents}
+        read = {name: value for name, value in optional.items() if value}
         if template == self.chat_templates.get("tool_use"):
             read.pop("tools", None)  # they chose it
         _check_variables(template, {**variables, **read})
@@ -147,7 +147,7 @@ class ChatTemplates:
         return encoded if return_dict else encoded["input_ids"]
 
 
-def _is_batch(conversation: Any) -> bool:
+def _is_batch(conversation: object) -> bool:
     if not isinstance(conversation, (list, tuple)):
         raise TypeError(
             f"apply_chat_template: a conversation is a list of messages; got {type(conversation).__name__}."
@@ -155,7 +155,7 @@ def _is_batch(conversation: Any) -> bool:
     return bool(conversation) and isinstance(conversation[0], (list, tuple))
 
 
-def _tool(tool: Any) -> Any:
+def _tool(tool: object) -> Any:
     if isinstance(tool, Mapping):
         return tool
     if callable(tool):
@@ -184,7 +184,7 @@ def _check_mask(template: str, encoded: bool, go_on: bool | str) -> None:
 
 
 def _check_untokenized(
-    padding: Any, truncation: Any, max_length: Any, return_tensors: Any, tokenizer_kwargs: Any
+    padding: object, truncation: object, max_length: object, return_tensors: object, tokenizer_kwargs: object
 ) -> None:
     given = {
         "padding": padding,
@@ -218,7 +218,7 @@ def _check_variables(template: str, variables: Mapping[str, Any]) -> None:
             )
 
 
-def _masks(found: Any, spans: list[list[tuple[int, int]]], side: str) -> list[list[int]]:
+def _masks(found: BatchEncoding, spans: list[list[tuple[int, int]]], side: str) -> list[list[int]]:
     """For each token whether it holds characters within one of its row's spans."""
     masks = []
     for row, ids, wanted in zip(found.encodings, found["input_ids"], spans, strict=True):
@@ -234,7 +234,7 @@ def _masks(found: Any, spans: list[list[tuple[int, int]]], side: str) -> list[li
 
 
 def _render_one(
-    template: str, chat: Any, given: Mapping[str, Any], go_on: bool | str
+    template: str, chat: Iterable[object], given: Mapping[str, Any], go_on: bool | str
 ) -> tuple[str, list[tuple[int, int]]]:
     messages = [_message(m) for m in chat]
     final = ""
@@ -244,7 +244,7 @@ def _render_one(
     return (_cut_at_mark(text, final), []) if go_on else (text, spans)
 
 
-def _message(message: Any) -> dict[str, Any]:
+def _message(message: object) -> dict[str, Any]:
     made = plain(message)
     if not isinstance(made, dict):
         raise TypeError(f"apply_chat_template: a message is a dict with 'role' and 'content'; got {message!r:.80}.")
@@ -286,7 +286,7 @@ def _cut_at_mark(text: str, final: str) -> str:
     return text[:at] if text[at : at + len(_MARK)] == _MARK else text[:at].rstrip()
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """A copy made of JSON types alone: a template must not reach methods of other objects."""
     if value is None or type(value) in (str, int, float, bool):
         return value

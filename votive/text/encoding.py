@@ -6,11 +6,14 @@ Knows lists, NumPy arrays and tensors; knows no tokenizer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..interchange import from_numpy
+
+if TYPE_CHECKING:
+    from ..core.device import device as Device
 
 TENSORS = ("vt", "np")
 
@@ -65,13 +68,13 @@ class BatchEncoding(dict[str, Any]):
         row, token = (0, batch_index) if token is None else (batch_index, token)
         return self._row(row).token_to_chars(token)
 
-    def to(self, device: Any) -> BatchEncoding:
+    def to(self, device: Device | str) -> BatchEncoding:
         """The same columns with every tensor on another device."""
         moved = {k: v.to(device) if hasattr(v, "to") else v for k, v in self.items()}
         return BatchEncoding(moved, self.encodings, self._single)
 
 
-def pad_rows(rows: list[list[Any]], length: int, side: str, value: Any) -> list[list[Any]]:
+def pad_rows(rows: list[list[Any]], length: int, side: str, value: object) -> list[list[Any]]:
     """Rows brought to one length; longer rows stay as they are."""
     if side == "left":
         return [[value] * (length - len(r)) + list(r) for r in rows]

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .special import as_added
 
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Backend
 
-def token_text(token: Any) -> str | None:
+
+def token_text(token: dict[str, Any] | str | None) -> str | None:
     """The text of a token given as text or as in a config file."""
     return token["content"] if isinstance(token, dict) else token
 
 
-def set_ends(backend: Any, bos: str | None, eos: str | None) -> None:
+def set_ends(backend: Backend, bos: str | None, eos: str | None) -> None:
     """Put these tokens around every text; None for none."""
     from tokenizers import processors
 

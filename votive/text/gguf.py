@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..serialization.container import FileFormatError
 from .classic import build_wordpiece
@@ -17,6 +17,9 @@ from .pieces import SPACE
 from .pieces_models import BYTE, CONTROL, NORMAL, UNKNOWN, first_ids, mark_tokens, spm_bpe, spm_unigram
 from .pretokenizers import WHOLE_WORDS, byte_level_split, canonical
 from .tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Backend
 
 # What llama.cpp assumes where a file is silent.
 _DEFAULT_IDS = {"llama": {"bos": 1, "eos": 2, "unk": 0}, "bert": {}, "gpt2": {}, "t5": {"eos": 1, "unk": 2, "pad": 0}}
@@ -135,7 +138,7 @@ def _types(meta: Mapping[str, Any]) -> list[int]:
     return [int(t) for t in types] if types is not None else [NORMAL] * len(meta["tokens"])
 
 
-def _ends(backend: Any, meta: Mapping[str, Any], named: Mapping[str, str], bos: bool, eos: bool) -> None:
+def _ends(backend: Backend, meta: Mapping[str, Any], named: Mapping[str, str], bos: bool, eos: bool) -> None:
     add_bos, add_eos = meta.get("add_bos_token", bos), meta.get("add_eos_token", eos)
     set_ends(backend, named.get("bos_token") if add_bos else None, named.get("eos_token") if add_eos else None)
 

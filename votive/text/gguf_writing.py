@@ -111,7 +111,8 @@ def _tokens(tok: Tokenizer, spec: dict[str, Any]) -> tuple[list[str], list[int]]
 
 def _merge_pairs(spec: dict[str, Any]) -> list[tuple[str, str]]:
     merges = spec["model"]["merges"]
-    return [tuple(m.split(" ", 1)) if isinstance(m, str) else tuple(m) for m in merges]
+    pairs = (m.split(" ", 1) if isinstance(m, str) else m for m in merges)
+    return [(left, right) for left, right in pairs]
 
 
 def _byte_level(tok: Tokenizer, spec: dict[str, Any]) -> dict[str, Any]:

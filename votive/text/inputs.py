@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
+
+from ..tensor import Tensor
+
+# Of tokens: a number, rows of them, an array, a tensor or an encoding.
+Ids = int | Sequence[int] | Sequence[Sequence[int]] | np.ndarray | Tensor | Mapping[str, Any]
+# A text or its words, or a batch of them or of pairs.
+Text = str | Sequence[str] | Sequence[Sequence[str]]
 
 
 def asked_or(asked: bool | None, default: bool) -> bool:
@@ -18,7 +27,7 @@ def plain_ids(ids: Any) -> Any:
     return ids.tolist() if hasattr(ids, "tolist") else ids
 
 
-def checked_id(i: Any) -> int:
+def checked_id(i: int) -> int:
     """A token id; negative numbers are an error."""
     if i < 0:
         raise ValueError(f"tokenizer: {i} is no token id; take masked places (such as -100) out before decoding.")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..serialization.container import FileFormatError
 from .ends import set_ends, token_text
 from .special import NAMED, as_added
 from .tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Backend
 
 _FILES = (
     "tokenizer.json",
@@ -159,7 +162,7 @@ _MISREAD = (KeyError, TypeError, ValueError, AttributeError, OverflowError)
 
 
 def _from_files(folder: Path, file: Path, options: dict[str, Any]) -> Tokenizer:
-    forced = {k: options.pop(k) for k in ("add_bos_token", "add_eos_token") if k in options}
+    forced: dict[str, Any] = {k: options.pop(k) for k in ("add_bos_token", "add_eos_token") if k in options}
     asked = options.pop("named_tokens", {})
     try:
         backend, made = _described(folder, file, forced)
@@ -251,7 +254,7 @@ def _tokenizer_json(file: Path) -> Any:
         raise FileFormatError(f"{file}: this is no tokenizer file ({e}).") from None
 
 
-def _add_tokens(backend: Any, folder: Path, config: dict[str, Any]) -> None:
+def _add_tokens(backend: Backend, folder: Path, config: dict[str, Any]) -> None:
     """Tokens that only the config file or added_tokens.json know, in the order of their ids."""
     wanted = {int(i): t for i, t in (config.get("added_tokens_decoder") or {}).items()}
     for text, i in read_json(folder / "added_tokens.json").items():
@@ -269,7 +272,7 @@ def _add_tokens(backend: Any, folder: Path, config: dict[str, Any]) -> None:
             )
 
 
-def _set_ends(backend: Any, config: dict[str, Any], named: dict[str, Any]) -> None:
+def _set_ends(backend: Backend, config: dict[str, Any], named: dict[str, Any]) -> None:
     """Begin and end tokens around a text, where the config file asks for them itself."""
     asked = {k: config[k] for k in ("add_bos_token", "add_eos_token") if config.get(k) is not None}
     if not asked:

@@ -6,11 +6,14 @@ Knows the `tokenizers` library; knows no files.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..serialization.container import FileFormatError
 from .pieces import SPACE
 from .special import as_added
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Backend
 
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE = range(1, 7)
 
@@ -111,7 +114,7 @@ def first_ids(tokens: Sequence[str]) -> dict[str, int]:
     return vocab
 
 
-def mark_tokens(backend: Any, tokens: Sequence[str], types: Sequence[int]) -> None:
+def mark_tokens(backend: Backend, tokens: Sequence[str], types: Sequence[int]) -> None:
     """Tell the tokenizer which tokens are special and which are taken from the text as a whole."""
     from tokenizers import AddedToken
 

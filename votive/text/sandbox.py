@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextvars import ContextVar
 from datetime import datetime
 from functools import lru_cache
@@ -77,7 +77,7 @@ def _weigh(value: Any) -> None:
             stack.extend(v for v in item if isinstance(v, _SIZED))
 
 
-def _made(value: Any) -> Any:
+def _made(value: object) -> Any:
     """A value that the template has made, charged."""
     if isinstance(value, str):
         _expect(len(value))
@@ -92,7 +92,7 @@ def _made(value: Any) -> Any:
     return value
 
 
-def _bits(value: Any) -> int:
+def _bits(value: object) -> int:
     return value.bit_length() if isinstance(value, int) else 0
 
 
@@ -102,7 +102,7 @@ def _check_width(text: str) -> None:
         raise TemplateError(f"the chat template formats with an unreasonable width: {text!r:.60}.")
 
 
-def _check_operator(operator: str, left: Any, right: Any) -> None:
+def _check_operator(operator: str, left: object, right: object) -> None:
     if operator == "**":
         _expect(_bits(left) * (right if isinstance(right, int) else 1), 1 << 16)
     elif operator == "*":
@@ -141,7 +141,7 @@ def _check_join(separator: str, items: list[Any]) -> None:
 _REMOVED_FILTERS = ("pprint", "striptags", "urlize", "wordwrap", "xmlattr")
 
 
-def _guarded(name: str, fn: Any) -> Any:
+def _guarded(name: str, fn: Callable[..., Any]) -> Any:
     """A filter that charges what it makes."""
     from functools import wraps
 
@@ -149,7 +149,7 @@ def _guarded(name: str, fn: Any) -> Any:
     def guarded(*args: Any, **kwargs: Any) -> Any:
         passes = hasattr(fn, "jinja_pass_arg")
         rest = list(args[1:] if passes else args)
-        value = rest[0] if rest else None
+        value: Any = rest[0] if rest else None
         options = (*rest[1:], *kwargs.values())
         if name == "join" and not isinstance(value, str):
             rest[0] = value = list(value)
@@ -174,7 +174,11 @@ def _guarded(name: str, fn: Any) -> Any:
 
 
 def _tojson(
-    value: Any, ensure_ascii: bool = False, indent: int | None = None, separators: Any = None, sort_keys: bool = False
+    value: object,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
 ) -> str:
     # Not jinja's own, which escapes what means something in HTML.
     return json.dumps(value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys)
@@ -196,7 +200,7 @@ class _Dict:
     def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
         return dict(*args, **kwargs)
 
-    def fromkeys(self, keys: Any, value: Any = None) -> dict[Any, Any]:
+    def fromkeys(self, keys: Iterable[object], value: object = None) -> dict[Any, Any]:
         return dict.fromkeys(keys, value)
 
 
@@ -219,7 +223,7 @@ def _environment() -> Any:
             said = self.call_method("_said")
             return nodes.CallBlock(said, [], [], body).set_lineno(line)
 
-        def _said(self, caller: Any) -> str:
+        def _said(self, caller: Callable[[], object]) -> str:
             text, mark = str(caller()), _mark.get()
             return text if mark is None else f"{mark}{text}{mark}"
 
@@ -233,7 +237,7 @@ def _environment() -> Any:
                 Names._check(name)
             Namespace.__init__(self, attrs)
 
-        def __setitem__(self, name: str, value: Any) -> None:
+        def __setitem__(self, name: str, value: object) -> None:
             Names._check(name)
             Namespace.__setitem__(self, name, value)
 
@@ -241,18 +245,18 @@ def _environment() -> Any:
             return "<Namespace>"  # what is in it may hold it in turn
 
         @staticmethod
-        def _check(name: Any) -> None:
+        def _check(name: object) -> None:
             if isinstance(name, str) and name.startswith("_"):
                 raise SecurityError(f"a namespace has no names that begin with '_': {name!r}.")
 
     class Environment(ImmutableSandboxedEnvironment):
         intercepted_binops = frozenset(["+", "-", "*", "/", "//", "%", "**"])
 
-        def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
+        def call_binop(self, context: Any, operator: str, left: object, right: object) -> Any:
             _check_operator(operator, left, right)
             return _made(super().call_binop(context, operator, left, right))
 
-        def call(__self, __context: Any, __obj: Any, *args: Any, **kwargs: Any) -> Any:
+        def call(__self, __context: Any, __obj: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
             # Jinja puts a function of its own around `format`.
             method = getattr(__obj, "__wrapped__", __obj)
             owner, name = getattr(method, "__self__", None), getattr(method, "__name__", "")
@@ -264,7 +268,7 @@ def _environment() -> Any:
                     _check_text_call(name, owner, (*args, *kwargs.values()))
             return _made(super().call(__context, __obj, *args, **kwargs))
 
-        def getitem(self, obj: Any, argument: Any) -> Any:
+        def getitem(self, obj: Any, argument: object) -> Any:
             value = super().getitem(obj, argument)
             return _made(value) if isinstance(argument, slice) else value
 
@@ -272,15 +276,15 @@ def _environment() -> Any:
             _budget.get().charge(size)
             return ""
 
-        def literal(self, value: Any) -> Any:
+        def literal(self, value: object) -> Any:
             return _made(value)
 
-        def concat_values(self, *values: Any) -> str:
+        def concat_values(self, *values: object) -> str:
             texts = [str(v) for v in values]
             _expect(sum(map(len, texts)))
             return "".join(texts)
 
-    def shown(value: Any) -> Any:
+    def shown(value: object) -> Any:
         _made(value if isinstance(value, str) else str(value))
         return value
 

@@ -15,7 +15,7 @@ def _text(name: str) -> Any:
     def get(self: SpecialTokens) -> str | None:
         return self._named.get(name)
 
-    def put(self: SpecialTokens, value: Any) -> None:
+    def put(self: SpecialTokens, value: object) -> None:
         if value is None:
             self._named.pop(name, None)
         else:
@@ -63,7 +63,7 @@ class SpecialTokens:
         for token in extra:
             self._extra.append(self._register(token))
 
-    def _register(self, token: Any) -> str:
+    def _register(self, token: object) -> str:
         """Make sure that the backend treats a token as special, and return its text."""
         added = as_added(token, special=True)
         # What a file already says about a token (such as which spaces it takes) stays.
@@ -145,7 +145,7 @@ class SpecialTokens:
         return self._special_ids
 
 
-def as_added(token: Any, special: bool) -> Any:
+def as_added(token: object, special: bool) -> Any:
     """A token as the tokenizers library takes it: from text, a dict of a config file, or itself."""
     from tokenizers import AddedToken
 

@@ -10,20 +10,23 @@ import os
 import threading
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .chat import ChatTemplates
 from .encoding import BatchEncoding, as_arrays, check_tensors, pad_rows
-from .inputs import asked_or, batch_of, checked_id, plain_ids
+from .inputs import Ids, Text, asked_or, batch_of, checked_id, plain_ids
 from .pieces import SPACE, byte_level_bytes, fallback_byte
-from .special import NAMED, SpecialTokens
+from .special import NAMED
 from .stages import clean_up_text
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Backend
 
 _TRUNCATIONS = ("longest_first", "only_first", "only_second", "do_not_truncate")
 _PADDINGS = ("longest", "max_length", "do_not_pad")
 
 
-class Tokenizer(SpecialTokens, ChatTemplates):
+class Tokenizer(ChatTemplates):
     """Text to token ids and back.
 
     Made by `Tokenizer.from_pretrained`, `votive.text.train_bpe` or `votive.text.from_gguf`.
@@ -35,7 +38,7 @@ class Tokenizer(SpecialTokens, ChatTemplates):
 
     def __init__(
         self,
-        backend: Any,
+        backend: Backend,
         *,
         special_tokens: Mapping[str, Any] | None = None,
         extra_special_tokens: Iterable[Any] = (),
@@ -103,15 +106,15 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         """Every token with its id."""
         return self.backend.get_vocab(with_added_tokens=True)
 
-    def convert_ids_to_tokens(self, ids: Any, skip_special_tokens: bool = False) -> Any:
+    def convert_ids_to_tokens(self, ids: Ids, skip_special_tokens: bool = False) -> Any:
         """Tokens as they are written in the vocabulary, for one id or a list."""
-        ids = plain_ids(ids)
-        if isinstance(ids, int):
-            return self.backend.id_to_token(checked_id(ids))
+        found = plain_ids(ids)
+        if isinstance(found, int):
+            return self.backend.id_to_token(checked_id(found))
         drop = self.backend_special_ids() if skip_special_tokens else set()
-        return [self.backend.id_to_token(checked_id(i)) for i in ids if i not in drop]
+        return [self.backend.id_to_token(checked_id(i)) for i in found if i not in drop]
 
-    def convert_tokens_to_ids(self, tokens: Any) -> Any:
+    def convert_tokens_to_ids(self, tokens: str | Iterable[str]) -> Any:
         """The id of a token or of each in a list; that of the unknown token where there is none."""
         if not isinstance(tokens, str):
             return [self.convert_tokens_to_ids(t) for t in tokens]
@@ -153,8 +156,8 @@ class Tokenizer(SpecialTokens, ChatTemplates):
 
     def __call__(
         self,
-        text: Any,
-        text_pair: Any = None,
+        text: Text,
+        text_pair: Text | None = None,
         *,
         add_special_tokens: bool = True,
         padding: bool | str = False,
@@ -203,7 +206,7 @@ class Tokenizer(SpecialTokens, ChatTemplates):
             columns = {k: v[0] for k, v in columns.items()}
         return BatchEncoding(columns, rows, single)
 
-    def encode(self, text: Any, text_pair: Any = None, **options: Any) -> Any:
+    def encode(self, text: Text, text_pair: Text | None = None, **options: Any) -> Any:
         """The ids of a text (or pair); takes the arguments of a call.
 
         >>> tok = votive.text.train_bpe(["aa"], vocab_size=257, progress=False)
@@ -281,11 +284,9 @@ class Tokenizer(SpecialTokens, ChatTemplates):
     ) -> tuple[str, str, int | None]:
         if max_length is not None and padding is False and truncation is None:
             truncation = True
-        pad = {True: "longest", False: "do_not_pad"}.get(padding, padding)  # type: ignore[call-overload]
-        cut = {True: "longest_first", False: "do_not_truncate", None: "do_not_truncate"}.get(
-            truncation,
-            truncation,  # type: ignore[arg-type]
-        )
+        named = {None: "do_not_truncate", False: "do_not_truncate", True: "longest_first"}
+        pad = padding if isinstance(padding, str) else "longest" if padding else "do_not_pad"
+        cut = truncation if isinstance(truncation, str) else named[truncation]
         if pad not in _PADDINGS:
             raise ValueError(f"padding={padding!r} is not known; use True, False or {_PADDINGS}.")
         if cut not in _TRUNCATIONS:
@@ -336,7 +337,7 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         return self.clean_up_tokenization_spaces and type(self.backend.model).__name__ != "BPE"
 
     def decode(
-        self, token_ids: Any, skip_special_tokens: bool = False, clean_up_tokenization_spaces: bool | None = None
+        self, token_ids: Ids, skip_special_tokens: bool = False, clean_up_tokenization_spaces: bool | None = None
     ) -> Any:
         """The text of ids: a number, a list, an array or a tensor; a list of texts for 2-D input.
 
@@ -352,7 +353,7 @@ class Tokenizer(SpecialTokens, ChatTemplates):
         text = self.backend.decode([checked_id(i) for i in ids], skip_special_tokens)
         return clean_up_text(text) if self.cleans_up(clean_up_tokenization_spaces) else text
 
-    def batch_decode(self, sequences: Any, **options: Any) -> list[str]:
+    def batch_decode(self, sequences: Ids, **options: Any) -> list[str]:
         """The text of each row of ids; takes the arguments of `decode`."""
         return [self.decode(row, **options) for row in plain_ids(sequences)]
 

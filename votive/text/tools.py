@@ -59,7 +59,7 @@ def schema(fn: Callable[..., Any]) -> dict[str, Any]:
     return {"type": "function", "function": made}
 
 
-def _type(hint: Any) -> dict[str, Any]:
+def _type(hint: object) -> dict[str, Any]:
     """The schema of a type hint."""
     if hint in _SIMPLE:
         return {"type": _SIMPLE[hint]}

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .trainer import Trainer
 
 
 class Callback:
@@ -13,22 +18,22 @@ class Callback:
     ...         print(trainer.step)
     """
 
-    def on_start(self, trainer: Any) -> None:
+    def on_start(self, trainer: Trainer) -> None:
         """Training begins or resumes."""
 
-    def on_step(self, trainer: Any) -> None:
+    def on_step(self, trainer: Trainer) -> None:
         """An optimizer step was made; `trainer.loss` is its loss."""
 
-    def on_eval(self, trainer: Any, metrics: dict[str, float]) -> None:
+    def on_eval(self, trainer: Trainer, metrics: dict[str, float]) -> None:
         """An evaluation was made."""
 
-    def on_epoch(self, trainer: Any) -> None:
+    def on_epoch(self, trainer: Trainer) -> None:
         """An epoch has ended."""
 
-    def on_checkpoint(self, trainer: Any, path: Any) -> None:
+    def on_checkpoint(self, trainer: Trainer, path: Path) -> None:
         """A checkpoint was written."""
 
-    def on_end(self, trainer: Any) -> None:
+    def on_end(self, trainer: Trainer) -> None:
         """Training is over."""
 
 
@@ -39,10 +44,10 @@ class OnStep(Callback):
     >>> callback = votive.train.callbacks.OnStep(lambda trainer: steps.append(trainer.step))
     """
 
-    def __init__(self, fn: Any) -> None:
+    def __init__(self, fn: Callable[[Trainer], object]) -> None:
         self.fn = fn
 
-    def on_step(self, trainer: Any) -> None:
+    def on_step(self, trainer: Trainer) -> None:
         self.fn(trainer)
 
 
@@ -64,7 +69,7 @@ class EarlyStopping(Callback):
         self.best: float | None = None
         self.waited = 0
 
-    def on_eval(self, trainer: Any, metrics: dict[str, float]) -> None:
+    def on_eval(self, trainer: Trainer, metrics: dict[str, float]) -> None:
         value = self.sign * metrics[self.metric]
         if self.best is None or value < self.best - self.min_delta:
             self.best, self.waited = value, 0

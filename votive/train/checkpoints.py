@@ -63,7 +63,7 @@ class Checkpoints:
         found = (_NAME.fullmatch(p.name) for p in self.folder.iterdir())
         return sorted(int(m[1]) for m in found if m)
 
-    def write(self, step: int, state: Any) -> Path:
+    def write(self, step: int, state: object) -> Path:
         """Write a checkpoint; only when it is safe on disk are older ones removed."""
         path = self.path(step)
         self._save(state, path)
@@ -74,12 +74,12 @@ class Checkpoints:
                         self.path(old).unlink()
         return path
 
-    def write_best(self, state: Any) -> Path:
+    def write_best(self, state: object) -> Path:
         """Replace the best checkpoint."""
         self._save(state, self.best_path)
         return self.best_path
 
-    def _save(self, state: Any, path: Path) -> None:
+    def _save(self, state: object, path: Path) -> None:
         try:
             save(state, path)
         except OSError as e:

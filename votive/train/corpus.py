@@ -11,12 +11,15 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..data.tokens import TokenFile
 from ..serialization.atomic import replacing
+
+if TYPE_CHECKING:
+    from ..text import Tokenizer
 
 END = "<|endoftext|>"
 _NOTE = "corpus.json"
@@ -40,7 +43,7 @@ def prepare(
     vocab_size: int,
     held_out: float = 0.0,
     separator: str | None = None,
-    tokenizer: Any = None,
+    tokenizer: Tokenizer | None = None,
     unchanged: bool = False,
 ) -> Corpus:
     """Learn a tokenizer on a text file unless one is given, and write its tokens into `folder`.
@@ -119,7 +122,7 @@ def _parts(text: str) -> Iterator[str]:
         start = end
 
 
-def _encoded(documents: list[str], tokenizer: Any) -> Iterator[Any]:
+def _encoded(documents: list[str], tokenizer: Tokenizer) -> Iterator[Any]:
     """The ids of each document, with the end token behind it."""
     for document in documents:
         for part in _parts(document):
@@ -133,7 +136,7 @@ def _fingerprint(path: Path) -> str:
         return hashlib.file_digest(f, "sha256").hexdigest()
 
 
-def _identity(tokenizer: Any) -> str:
+def _identity(tokenizer: Tokenizer) -> str:
     words = sorted(tokenizer.get_vocab().items())
     return hashlib.sha256(json.dumps(words).encode()).hexdigest()
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+import votive
+from votive import nn
+
 from ..autograd import no_grad
 from ..data.randomness import kept_random_state
 from .feed import moved, size_of
@@ -15,7 +18,9 @@ from .feed import moved, size_of
 Values = dict[str, Any]
 
 
-def evaluate(model: Any, data: Iterable[Any], measure: Callable[[Any, Any], Values], device: Any) -> dict[str, float]:
+def evaluate(
+    model: nn.Module, data: Iterable[Any], measure: Callable[[Any, Any], Values], device: votive.device | str
+) -> dict[str, float]:
     """The mean of what `measure(model, batch)` gives, each batch weighted by its number of items.
 
     The model is in evaluation mode meanwhile, and the random state is afterwards as it was, so

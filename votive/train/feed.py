@@ -5,9 +5,11 @@ Knows loaders by what they can do, not by class.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any
+
+import votive
 
 from ..data.collate import mapped
 from ..data.randomness import kept_random_state
@@ -24,8 +26,8 @@ class Feed:
     ([1, 2], [3], [], [1, 2])
     """
 
-    def __init__(self, data: Any) -> None:
-        self.data = data
+    def __init__(self, data: Iterable[Any]) -> None:
+        self.data: Any = data
         self._stateful = hasattr(data, "state_dict") and hasattr(data, "load_state_dict")
         self._batches: Iterator[Any] | None = None
         self.taken = 0
@@ -69,7 +71,7 @@ class Feed:
         self._batches = None
 
 
-def first_tensor(batch: Any) -> Any:
+def first_tensor(batch: object) -> Any:
     """The first tensor in a batch, or None."""
     if hasattr(batch, "_spec"):
         return batch
@@ -83,7 +85,7 @@ def first_tensor(batch: Any) -> Any:
     return None
 
 
-def size_of(batch: Any, unit: str) -> int:
+def size_of(batch: object, unit: str) -> int:
     """How many items (rows) or tokens (elements) of its first tensor a batch holds."""
     t = first_tensor(batch)
     if t is None:
@@ -93,7 +95,7 @@ def size_of(batch: Any, unit: str) -> int:
     return int(t.shape[0]) if t.ndim else 1
 
 
-def moved(batch: Any, device: Any) -> Any:
+def moved(batch: Any, device: votive.device | str) -> Any:
     """The batch with its tensors on `device`."""
     if hasattr(batch, "_spec"):
         return batch if batch.device == device else batch.to(device)

@@ -176,7 +176,7 @@ def _packed(column: list[Any]) -> Any:
     return np.array(column, kind)
 
 
-def _tell(value: Any) -> Any:
+def _tell(value: object) -> Any:
     """JSON has no NaN and no infinity."""
     if isinstance(value, dict):
         return {k: _tell(v) for k, v in value.items()}
@@ -185,7 +185,7 @@ def _tell(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _hear(value: Any) -> Any:
+def _hear(value: object) -> Any:
     if isinstance(value, dict):
         return {k: _hear(v) for k, v in value.items()}
     if isinstance(value, list):

@@ -10,9 +10,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
+from votive import nn
 
 from ..data import DataLoader, Subset, TokenWindows
 from ..data.randomness import seed_everything
@@ -21,8 +22,12 @@ from ..serialization.atomic import replacing
 from .corpus import Corpus, prepare
 from .evaluation import evaluate
 from .history import History
+from .progress import Display
 from .recipe import Recipe
 from .trainer import Trainer
+
+if TYPE_CHECKING:
+    from ..text import Tokenizer
 
 _RECIPE = "recipe.json"
 
@@ -50,9 +55,9 @@ def train_language_model(
     out: str | os.PathLike[str] = "model",
     *,
     resume: bool = False,
-    tokenizer: Any = None,
-    device: Any = None,
-    progress: Any = None,
+    tokenizer: Tokenizer | None = None,
+    device: votive.device | str | None = None,
+    progress: Display | bool | None = None,
     callbacks: Sequence[Any] = (),
     prompts: Sequence[str] = (),
 ) -> Trained:
@@ -102,7 +107,7 @@ def train_language_model(
     return made
 
 
-def make_model(recipe: Recipe, tokenizer: Any, device: Any = None) -> Any:
+def make_model(recipe: Recipe, tokenizer: Tokenizer, device: votive.device | str | None = None) -> Any:
     """A model of the recipe's shape with start values."""
     from ..models import AutoModelForCausalLM
 
@@ -112,12 +117,12 @@ def make_model(recipe: Recipe, tokenizer: Any, device: Any = None) -> Any:
 
 
 def make_trainer(
-    model: Any,
+    model: nn.Module,
     recipe: Recipe,
     corpus: Corpus,
     folder: Path | None,
     *,
-    progress: Any = None,
+    progress: Display | bool | None = None,
     callbacks: Sequence[Any] = (),
 ) -> Trainer:
     """The trainer of a recipe: random windows of the text, AdamW, a cosine."""
@@ -151,14 +156,14 @@ def make_trainer(
     )
 
 
-def next_token_step(model: Any, batch: Any) -> Any:
+def next_token_step(model: nn.Module, batch: Any) -> Any:
     """The mean loss, in nats, of predicting each token of a window from those before it."""
     x, y = batch
     logits = model(x, use_cache=False).logits  # (B, T, V)
     return F.cross_entropy(logits.flatten(0, 1).float(), y.flatten())
 
 
-def held_out_loss(model: Any, recipe: Recipe, corpus: Corpus) -> float | None:
+def held_out_loss(model: nn.Module, recipe: Recipe, corpus: Corpus) -> float | None:
     """The loss on all that was held out, or None if that is less than a window."""
     data = _held_out(recipe, corpus, None)
     if data is None:
@@ -178,7 +183,7 @@ def _held_out(recipe: Recipe, corpus: Corpus, batches: int | None) -> Any:
     return DataLoader(windows, recipe.batch_size)
 
 
-def save_model(model: Any, tokenizer: Any, out: Path, dtype: str | None = None) -> None:
+def save_model(model: nn.Module, tokenizer: Tokenizer, out: Path, dtype: str | None = None) -> None:
     """Write configuration, weights, tokenizer and settings of generation into a folder."""
     model.generation_config = {
         "do_sample": True,
@@ -223,8 +228,8 @@ def _claim(folder: Path, recipe: Recipe, resume: bool) -> None:
         before = Recipe.from_dict(json.loads(note.read_bytes()))
         changed = before.differences(recipe)
         if changed:
-            told = "; ".join(f"{name} was {a!r}, now {b!r}" for name, (a, b) in changed.items())
-            raise ValueError(f"a run can only be resumed with its own recipe: {told}.")
+            differences = "; ".join(f"{name} was {a!r}, now {b!r}" for name, (a, b) in changed.items())
+            raise ValueError(f"a run can only be resumed with its own recipe: {differences}.")
     folder.mkdir(parents=True, exist_ok=True)
     with replacing(note) as f:
         f.write((json.dumps(recipe.to_dict(), indent=2) + "\n").encode())

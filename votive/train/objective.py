@@ -9,6 +9,9 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+import votive
+from votive import nn
+
 Values = dict[str, Any]
 
 
@@ -39,7 +42,7 @@ class Objective:
         self.metrics = dict(metrics or {})
         self.autocast = autocast
 
-    def loss(self, model: Any, batch: Any) -> tuple[Any, Values]:
+    def loss(self, model: nn.Module, batch: Any) -> tuple[Any, Values]:
         """The loss of a batch, and values to record beside it."""
         with self.autocast():
             if self.step is not None:
@@ -48,7 +51,7 @@ class Objective:
             loss, _, _ = self._forward(model, batch)
             return loss, {}
 
-    def measure(self, model: Any, batch: Any) -> Values:
+    def measure(self, model: nn.Module, batch: Any) -> Values:
         """What an evaluation averages."""
         with self.autocast():
             if self.eval_step is not None:
@@ -60,7 +63,7 @@ class Objective:
             found = {name: fn(output, target) for name, fn in self.metrics.items()}
             return {"loss": loss, **found}
 
-    def _forward(self, model: Any, batch: Any) -> tuple[Any, Any, Any]:
+    def _forward(self, model: nn.Module, batch: Any) -> tuple[Any, Any, Any]:
         if not isinstance(batch, (list, tuple)) or len(batch) < 2:
             raise TypeError(
                 "Trainer: loss_fn needs batches of (input, ..., target), got "
@@ -72,7 +75,7 @@ class Objective:
         return self.loss_fn(output, target), output, target
 
 
-def autocast_for(amp: Any, device_type: str) -> Callable[[], AbstractContextManager[Any]]:
+def autocast_for(amp: votive.dtype | bool | None, device_type: str) -> Callable[[], AbstractContextManager[Any]]:
     """What `amp=` asks for: False or None for nothing, True for the default type, or a dtype."""
     if not amp:
         return nullcontext

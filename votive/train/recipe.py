@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 import votive
+from votive import nn
 
 # GPT-2's configuration has its own words for the same sizes.
 _GPT2 = {
@@ -196,7 +197,7 @@ class Recipe:
             }
         )
 
-    def optimizer(self, model: Any) -> tuple[Any, Any]:
+    def optimizer(self, model: nn.Module) -> tuple[Any, Any]:
         """AdamW that shrinks matrices only, and its schedule: a rise, then a cosine.
 
         >>> optimizer, _ = votive.train.Recipe().optimizer(votive.nn.Linear(2, 2))

@@ -13,6 +13,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import votive
+from votive import nn
+
 from ..core.device import device as Device
 from ..data.randomness import get_random_state, seed_everything, set_random_state
 from ..nn.utils import clip_grad_norm_
@@ -54,7 +57,7 @@ class Trainer:
 
     def __init__(
         self,
-        model: Any,
+        model: nn.Module,
         optimizer: Any,
         loss_fn: Callable[..., Any] | None = None,
         train_data: Iterable[Any] | None = None,
@@ -67,7 +70,7 @@ class Trainer:
         max_steps: int | None = None,
         epochs: int | None = None,
         accumulate: int = 1,
-        amp: Any = None,
+        amp: votive.dtype | bool | None = None,
         scaler: Any = None,
         clip_grad_norm: float | None = None,
         eval_every: int | None = None,
@@ -82,7 +85,7 @@ class Trainer:
         callbacks: Sequence[Callback | Callable[[Any], Any]] = (),
         progress: bool | Display | None = None,
         unit: str = "items",
-        device: Any = None,
+        device: votive.device | str | None = None,
         allow_nonfinite: bool = False,
     ) -> None:
         if train_data is None:

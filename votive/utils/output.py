@@ -26,7 +26,7 @@ class ModelOutput:
     def to_tuple(self) -> tuple[Any, ...]:
         return tuple(value for _, value in self.items())
 
-    def __getitem__(self, at: Any) -> Any:
+    def __getitem__(self, at: str | int | slice) -> Any:
         if isinstance(at, str):
             found = getattr(self, at, None)
             if found is None:

@@ -26,12 +26,7 @@ class TVTensor(Tensor):
     """
 
     def __new__(
-        cls,
-        data: Any,
-        *,
-        dtype: dt.dtype | None = None,
-        device: DeviceLike | None = None,
-        requires_grad: bool | None = None,
+        cls, data: Any, *, dtype: dt.dtype | None = None, device: DeviceLike = None, requires_grad: bool | None = None
     ) -> Any:
         return cls._adopt(cls._shaped(_tensor(data, dtype, device, requires_grad)))
 
@@ -82,7 +77,7 @@ class TVTensor(Tensor):
         return f"{name}(" + "\n".join([first, *rest])[:-1] + f"{more})"
 
 
-def _tensor(data: Any, dtype: dt.dtype | None, device: DeviceLike | None, requires_grad: bool | None) -> Tensor:
+def _tensor(data: Any, dtype: dt.dtype | None, device: DeviceLike, requires_grad: bool | None) -> Tensor:
     if _is_pil(data):
         from .transforms.functional import pil_to_tensor
 
@@ -185,7 +180,7 @@ class BoundingBoxes(TVTensor):
         canvas_size: tuple[int, int],
         clamping_mode: str | None = "soft",
         dtype: dt.dtype | None = None,
-        device: DeviceLike | None = None,
+        device: DeviceLike = None,
         requires_grad: bool | None = None,
     ) -> Any:
         tensor = _tensor(data, dtype, device, requires_grad)
@@ -220,7 +215,7 @@ class KeyPoints(TVTensor):
         *,
         canvas_size: tuple[int, int],
         dtype: dt.dtype | None = None,
-        device: DeviceLike | None = None,
+        device: DeviceLike = None,
         requires_grad: bool | None = None,
     ) -> Any:
         tensor = _tensor(data, dtype, device, requires_grad)

@@ -11,6 +11,7 @@ import votive
 
 from ...core.errors import fail
 from ...tensor import Tensor
+from .checks import shapes
 
 
 def _check(
@@ -22,18 +23,10 @@ def _check(
     if targets.dtype not in (votive.int32, votive.int64):
         fail(RuntimeError, op, f"targets must be int32 or int64, got {targets.dtype}.")
     if log_probs.ndim != 3 or targets.ndim != 2:
-        fail(
-            RuntimeError,
-            op,
-            "needs log_probs (1, time, class) and targets (1, length), got shapes "
-            f"{tuple(log_probs.shape)} and {tuple(targets.shape)}.",
-        )
+        given = shapes(log_probs, targets)
+        fail(RuntimeError, op, f"needs log_probs (1, time, class) and targets (1, length), got {given}.")
     if log_probs.shape[0] != 1 or targets.shape[0] != 1:
-        fail(
-            RuntimeError,
-            op,
-            f"takes a batch of 1, got {log_probs.shape[0]} and {targets.shape[0]}; align one after the other.",
-        )
+        fail(RuntimeError, op, f"takes a batch of 1, got {shapes(log_probs, targets)}; align one after the other.")
     if not 0 <= blank < log_probs.shape[-1]:
         fail(RuntimeError, op, f"blank={blank} is outside of {log_probs.shape[-1]} classes.")
     if not targets.numel():
@@ -95,9 +88,8 @@ def forced_align(
     tokens = targets.cpu().numpy()[0]
     time, repeats = log_probs.shape[1], int((tokens[1:] == tokens[:-1]).sum())
     if time < len(tokens) + repeats:
-        fail(
-            RuntimeError, "forced_align", f"{len(tokens)} targets with {repeats} repeats do not fit into {time} frames."
-        )
+        why = f"{len(tokens)} targets with {repeats} repeats do not fit into {time} frames."
+        fail(RuntimeError, "forced_align", why)
     states = np.full(2 * len(tokens) + 1, blank)
     states[1::2] = tokens
     scores = log_probs.detach().cpu().numpy()[0].astype(np.float64)
@@ -132,11 +124,7 @@ def merge_tokens(tokens: Tensor, scores: Tensor, blank: int = 0) -> list[TokenSp
     """
     op = "merge_tokens"
     if tokens.ndim != 1 or scores.ndim != 1:
-        fail(
-            ValueError,
-            op,
-            f"tokens and scores must have one dimension, got shapes {tuple(tokens.shape)} and {tuple(scores.shape)}.",
-        )
+        fail(ValueError, op, f"tokens and scores must have one dimension, got {shapes(tokens, scores)}.")
     if len(tokens) != len(scores):
         fail(ValueError, op, f"tokens and scores differ in length, {len(tokens)}, {len(scores)}.")
     path = tokens.tolist()

@@ -9,6 +9,7 @@ import votive
 
 from ...core.errors import fail
 from ...tensor import Tensor
+from .checks import check_complex, shapes
 
 
 def psd(specgram: Tensor, mask: Tensor | None = None, normalize: bool = True, eps: float = 1e-10) -> Tensor:
@@ -25,12 +26,7 @@ def psd(specgram: Tensor, mask: Tensor | None = None, normalize: bool = True, ep
     if mask is None:
         return x @ x.conj().transpose(-1, -2)
     if mask.shape[:-1] != x.shape[:-2] or mask.shape[-1] != x.shape[-1]:
-        fail(
-            ValueError,
-            "psd",
-            f"mask must be (..., frequency, time) of the spectra {tuple(specgram.shape)}, got "
-            f"shape {tuple(mask.shape)}.",
-        )
+        fail(ValueError, "psd", f"mask must be (..., frequency, time) of the spectra, got {shapes(mask, specgram)}.")
     if normalize:
         mask = mask / (mask.sum(dim=-1, keepdim=True) + eps)
     return (x * mask.unsqueeze(-2)) @ x.conj().transpose(-1, -2)
@@ -38,18 +34,12 @@ def psd(specgram: Tensor, mask: Tensor | None = None, normalize: bool = True, ep
 
 def _check_densities(op: str, psd_s: Tensor, psd_n: Tensor) -> None:
     if psd_s.ndim < 3 or psd_n.ndim < 3:
-        fail(
-            ValueError,
-            op,
-            "densities are (..., frequency, channel, channel), got shapes "
-            f"{tuple(psd_s.shape)} and {tuple(psd_n.shape)}.",
-        )
-    if not (psd_s.is_complex() and psd_n.is_complex()):
-        fail(TypeError, op, f"densities are complex, got {psd_s.dtype} and {psd_n.dtype}.")
+        fail(ValueError, op, f"densities are (..., frequency, channel, channel), got {shapes(psd_s, psd_n)}.")
+    check_complex(op, "densities", psd_s, psd_n)
     if psd_s.shape != psd_n.shape:
-        fail(ValueError, op, f"densities differ in shape, {tuple(psd_s.shape)} and {tuple(psd_n.shape)}.")
+        fail(ValueError, op, f"densities differ in shape, {shapes(psd_s, psd_n)}.")
     if psd_s.shape[-1] != psd_s.shape[-2]:
-        fail(ValueError, op, f"densities are square, got shape {tuple(psd_s.shape)}.")
+        fail(ValueError, op, f"densities must be square, got shape {tuple(psd_s.shape)}.")
 
 
 def _trace(matrix: Tensor) -> Tensor:
@@ -117,14 +107,8 @@ def mvdr_weights_rtf(
     """
     op = "mvdr_weights_rtf"
     if rtf.ndim < 2 or psd_n.ndim < 3:
-        fail(
-            ValueError,
-            op,
-            "needs rtf (..., frequency, channel) and psd_n (..., frequency, channel, channel), got "
-            f"shapes {tuple(rtf.shape)} and {tuple(psd_n.shape)}.",
-        )
-    if not (rtf.is_complex() and psd_n.is_complex()):
-        fail(TypeError, op, f"both are complex, got {rtf.dtype} and {psd_n.dtype}.")
+        fail(ValueError, op, f"needs rtf (..., frequency, channel) and densities, got {shapes(rtf, psd_n)}.")
+    check_complex(op, "rtf and psd_n", rtf, psd_n)
     if rtf.shape != psd_n.shape[:-1] or psd_n.shape[-1] != psd_n.shape[-2]:
         fail(ValueError, op, f"rtf {tuple(rtf.shape)} and psd_n {tuple(psd_n.shape)} do not fit together.")
     noise = _loaded(psd_n, diag_eps) if diagonal_loading else psd_n
@@ -143,10 +127,9 @@ def rtf_evd(psd_s: Tensor) -> Tensor:
     >>> votive.audio.functional.rtf_evd(eye).shape
     votive.Size([3, 2])
     """
-    if not psd_s.is_complex():
-        fail(TypeError, "rtf_evd", f"densities are complex, got {psd_s.dtype}.")
+    check_complex("rtf_evd", "densities", psd_s)
     if psd_s.shape[-1] != psd_s.shape[-2]:
-        fail(ValueError, "rtf_evd", f"densities are square, got shape {tuple(psd_s.shape)}.")
+        fail(ValueError, "rtf_evd", f"densities must be square, got shape {tuple(psd_s.shape)}.")
     return votive.linalg.eigh(psd_s)[1][..., -1]
 
 
@@ -187,12 +170,7 @@ def apply_beamforming(beamform_weights: Tensor, specgram: Tensor) -> Tensor:
     """
     op = "apply_beamforming"
     if beamform_weights.shape[:-2] != specgram.shape[:-3]:
-        fail(
-            ValueError,
-            op,
-            f"leading dimensions differ, weights {tuple(beamform_weights.shape)} and spectra {tuple(specgram.shape)}.",
-        )
-    if not (beamform_weights.is_complex() and specgram.is_complex()):
-        fail(TypeError, op, f"both are complex, got {beamform_weights.dtype}, {specgram.dtype}.")
+        fail(ValueError, op, f"leading dimensions of weights and spectra differ, {shapes(beamform_weights, specgram)}.")
+    check_complex(op, "weights and spectra", beamform_weights, specgram)
     x = specgram.transpose(-3, -2)  # (..., frequency, channel, time)
     return (beamform_weights.conj().unsqueeze(-2) @ x).squeeze(-2)

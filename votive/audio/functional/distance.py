@@ -9,6 +9,7 @@ import votive
 
 from ...core.errors import fail
 from ...tensor import Tensor
+from .checks import shapes
 
 
 def edit_distance(seq1: Sequence[Any], seq2: Sequence[Any]) -> int:
@@ -36,15 +37,11 @@ def frechet_distance(mu_x: Tensor, sigma_x: Tensor, mu_y: Tensor, sigma_y: Tenso
     """
     op = "frechet_distance"
     if mu_x.ndim != 1 or sigma_x.ndim != 2:
-        fail(
-            ValueError,
-            op,
-            f"needs a mean (N) and a covariance (N, N), got shapes {tuple(mu_x.shape)} and {tuple(sigma_x.shape)}.",
-        )
+        fail(ValueError, op, f"needs a mean (N) and a covariance (N, N), got {shapes(mu_x, sigma_x)}.")
     if tuple(sigma_x.shape) != (mu_x.shape[0],) * 2:
         fail(ValueError, op, f"sigma_x must be {(mu_x.shape[0],) * 2}, got {tuple(sigma_x.shape)}.")
     if mu_x.shape != mu_y.shape or sigma_x.shape != sigma_y.shape:
-        fail(ValueError, op, f"the distributions differ in size, {tuple(sigma_x.shape)} and {tuple(sigma_y.shape)}.")
+        fail(ValueError, op, f"the distributions differ in size, {shapes(sigma_x, sigma_y)}.")
     apart = (mu_x - mu_y).square().sum()
     shared = votive.linalg.eigvals(sigma_x @ sigma_y).sqrt().real.sum()
     return apart + sigma_x.trace() + sigma_y.trace() - 2 * shared

@@ -7,17 +7,13 @@ import votive
 from ...core.errors import fail
 from ...ops.registry import F
 from ...tensor import Tensor
+from .checks import shapes
 
 
 def _checked(waveform: Tensor, a: Tensor, b: Tensor, batching: bool) -> None:
     op = "lfilter"
     if a.shape != b.shape:
-        fail(
-            ValueError,
-            op,
-            f"a_coeffs and b_coeffs must have one shape, got {tuple(a.shape)} and "
-            f"{tuple(b.shape)}; fill the shorter up with zeros.",
-        )
+        fail(ValueError, op, f"a_coeffs and b_coeffs differ in shape, {shapes(a, b)}; pad the shorter one with zeros.")
     if a.ndim not in (1, 2):
         fail(ValueError, op, f"coefficients have 1 or 2 dimensions, got shape {tuple(a.shape)}.")
     if not a.shape[-1]:

@@ -8,6 +8,7 @@ import votive
 
 from ...core.errors import fail
 from ...tensor import Tensor
+from .checks import shapes
 
 _MODES = ("full", "valid", "same")
 
@@ -20,10 +21,10 @@ def check_mode(op: str, mode: str) -> None:
 
 def _check(op: str, x: Tensor, y: Tensor, mode: str) -> None:
     if x.ndim != y.ndim:
-        fail(ValueError, op, f"both need as many dimensions, got {x.ndim} and {y.ndim}.")
+        fail(ValueError, op, f"both must have the same number of dimensions, got {x.ndim} and {y.ndim}.")
     for i, j in zip(x.shape[:-1], y.shape[:-1]):
         if i != j and 1 not in (i, j):
-            fail(ValueError, op, f"leading dimensions do not broadcast, {tuple(x.shape)} and {tuple(y.shape)}.")
+            fail(ValueError, op, f"leading dimensions do not broadcast, {shapes(x, y)}.")
     check_mode(op, mode)
 
 
@@ -99,13 +100,8 @@ def add_noise(waveform: Tensor, noise: Tensor, snr: Tensor, lengths: Tensor | No
     op = "add_noise"
     dims = {waveform.ndim - 1, noise.ndim - 1, snr.ndim}
     if len(dims | (set() if lengths is None else {lengths.ndim})) != 1:
-        fail(
-            ValueError,
-            op,
-            f"waveform (..., L), noise (..., L), snr (...) and lengths (...) do not fit: "
-            f"{waveform.ndim}, {noise.ndim}, {snr.ndim}"
-            f"{'' if lengths is None else f', {lengths.ndim}'} dimensions.",
-        )
+        given = shapes(waveform, noise, snr, *(() if lengths is None else (lengths,)))
+        fail(ValueError, op, f"waveform (..., L), noise (..., L), snr (...) and lengths (...) do not fit: {given}.")
     length = waveform.shape[-1]
     if length != noise.shape[-1]:
         fail(ValueError, op, f"waveform and noise differ in length, {length}, {noise.shape[-1]}.")

@@ -38,12 +38,8 @@ def reduced(orig_freq: float, new_freq: float) -> tuple[int, int]:
     if orig_freq <= 0 or new_freq <= 0:
         fail(ValueError, "resample", f"rates must be positive, got {orig_freq} and {new_freq}.")
     if int(orig_freq) != orig_freq or int(new_freq) != new_freq:
-        fail(
-            ValueError,
-            "resample",
-            f"rates must be whole numbers, got {orig_freq} and {new_freq}; give their ratio "
-            "instead, such as orig_freq=8, new_freq=1.",
-        )
+        why = f"rates must be whole numbers, got {orig_freq} and {new_freq}"
+        fail(ValueError, "resample", f"{why}; give their ratio instead, such as orig_freq=8, new_freq=1.")
     divisor = math.gcd(int(orig_freq), int(new_freq))
     return int(orig_freq) // divisor, int(new_freq) // divisor
 
@@ -95,11 +91,7 @@ def apply_kernel(waveform: Tensor, orig: int, new: int, kernel: Tensor, reach: i
 
 def _through_soxr(waveform: Tensor, orig: int, new: int, quality: str) -> Tensor:
     if waveform.requires_grad and votive.is_grad_enabled():
-        fail(
-            UnsupportedError,
-            "resample",
-            "soxr has no gradient; use sinc_interp_hann or sinc_interp_kaiser, or detach().",
-        )
+        fail(UnsupportedError, "resample", "soxr has no gradient; use sinc_interp_hann or _kaiser, or detach().")
     if waveform.dtype not in (votive.float32, votive.float64, votive.int16, votive.int32):
         fail(TypeError, "resample", f"soxr takes float32, float64, int16 and int32 signals, got {waveform.dtype}.")
     lead, length = waveform.shape[:-1], waveform.shape[-1]

@@ -46,7 +46,7 @@ def spectrogram(
     """
     by_frame, by_window = _norms("spectrogram", normalized)
     if return_complex is not None:
-        warn("spectrogram: return_complex is without effect; use power=None for complex spectra.")
+        warn("spectrogram: return_complex has no effect; use power=None for complex spectra.")
     if pad > 0:
         waveform = votive.nn.functional.pad(waveform, (pad, pad), "constant")
     lead = waveform.shape[:-1]

@@ -147,7 +147,7 @@ class MVDR(nn.Module):
         if not specgram.is_complex():
             fail(ValueError, "MVDR", f"takes complex spectra, got {specgram.dtype}.")
         if mask_n is None:
-            warn("MVDR: mask_n is not given, so 1 - mask_s is taken.")
+            warn("MVDR: mask_n is not given, so 1 - mask_s is used.")
             mask_n = 1 - mask_s
         x = specgram.to(votive.complex128)
         psd_s, psd_n = self.psd(x, mask_s), self.psd(x, mask_n)

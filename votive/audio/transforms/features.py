@@ -142,7 +142,7 @@ class MelSpectrogram(nn.Module):
     ) -> None:
         super().__init__()
         if onesided is not None:
-            warn("MelSpectrogram: onesided is without effect; a mel scale needs one side.")
+            warn("MelSpectrogram: onesided has no effect; a mel scale needs one side.")
         self.spectrogram = Spectrogram(
             n_fft, win_length, hop_length, pad, window_fn, power, normalized, wkwargs, center, pad_mode, onesided=True
         )
@@ -164,7 +164,7 @@ class _Cepstrum(nn.Module):
         super().__init__()
         if dct_type != 2:
             name = type(self).__name__
-            fail(ValueError, name, f"only the cosine transform of type 2 is there, got {dct_type}.")
+            fail(ValueError, name, f"only the cosine transform of type 2 is implemented, got dct_type={dct_type}.")
         self.sample_rate, self.dct_type, self.norm = sample_rate, dct_type, norm
         self.top_db, self._log = 80.0, log
         self.amplitude_to_DB = AmplitudeToDB("power", self.top_db)

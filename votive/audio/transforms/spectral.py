@@ -66,7 +66,7 @@ class Spectrogram(_Framed):
         self.pad, self.power, self.normalized = pad, power, normalized
         self.center, self.pad_mode, self.onesided = center, pad_mode, onesided
         if return_complex is not None:
-            warn("Spectrogram: return_complex is without effect; use power=None for complex spectra.")
+            warn("Spectrogram: return_complex has no effect; use power=None for complex spectra.")
 
     def forward(self, waveform: Tensor) -> Tensor:
         return F.spectrogram(

@@ -12,7 +12,6 @@ from ...core.device import cpu
 from ...core.layout import Layout, Spec, extent
 from ...core.storage import SMALL, Foreign, Storage, cpu_allocator, held, new_cpu, wrap_array
 from ..base import BACKENDS, switched_off
-from . import launch as _launch
 from . import native as _native
 from .reference import pointwise as _pointwise
 
@@ -51,8 +50,6 @@ class CpuBackend:
         if _native.available and "native" not in switched_off:
             return _native.pointwise.compile_reduction(*args)
         return None
-
-    bind = staticmethod(_launch.bind)
 
     def empty(self, spec: Spec) -> tuple[Storage, Any]:
         nbytes = spec.nbytes

@@ -25,14 +25,13 @@ class CudaBackend:
 
     def __init__(self) -> None:
         rt.begin()
-        from . import cpu_fallback, kernels, rows
+        from . import cpu_fallback, kernels
         from .programs import copy, pointwise, transfer
         from .runtime import fast_path, pinned, views
 
         kernels.load()
         self._copy, self._cpu_fallback, self._views, self._fast_path = copy, cpu_fallback, views, fast_path
         self._transfer, self._pinned, self._pointwise = transfer, pinned, pointwise
-        self.bind = rows.bind
         memory.is_pinned = pinned.is_pinned
 
     def pointwise(self, formula: Any, names: Any, roles: Any, inputs: Any, out: Spec, empty: Any) -> tuple[Any, Any]:

@@ -6,13 +6,15 @@ Inputs are copied to the host, the CPU's kernel runs, results and written argume
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ...core.device import cpu, device
 from ...core.layout import Layout, Spec
-from ..base import BACKENDS, candidates
+from ..base import BACKENDS, Bound, Request, bind
 from .runtime.views import CudaStorage, View, to_device, to_host
 
 _told: set[str] = set()
@@ -103,7 +105,7 @@ def store(array: Any, to: View) -> None:
         copy_view(to, lifted(array, dense))
 
 
-def pointwise(formula: Any, names: list[str], roles: list[Any], inputs: list[Any], out: Spec) -> tuple[Any, Any]:
+def pointwise(formula: Any, names: list[str], roles: list[Any], inputs: list[Any], out: Spec) -> Bound:
     """An elementwise operator by way of the CPU."""
     backend = BACKENDS["cpu"]
     there = out.like(device=cpu)
@@ -120,36 +122,23 @@ def pointwise(formula: Any, names: list[str], roles: list[Any], inputs: list[Any
         _, data = compute(*[down(v) for v in values])
         store(data, to)
 
-    return run, into
+    return Bound(run, into)
 
 
 def structured(
-    op: str,
-    template: list[Any],
-    slots: list[int],
-    values: tuple[Any, ...],
-    outs: Any,
-    single: bool,
-    mutated: list[int],
-    target: device,
-    quiet: bool = False,
-) -> tuple[Any, Any]:
+    request: Request, mutated: list[int], target: device, quiet: bool = False
+) -> Callable[..., tuple[Any, ...]]:
     """A structured operator by way of the CPU. `mutated`: the runtime arguments it writes into."""
-    backend = BACKENDS["cpu"]
-    template = [on_cpu(v) for v in template]
-    there = tuple(on_cpu(v) for v in values)
-    specs: list[Spec] = []
-    for v in there:
-        if v.__class__ is Spec:
-            specs.append(v)
-        elif v.__class__ is tuple:
-            specs.extend(x for x in v if x.__class__ is Spec)
-    results = None if outs is None else tuple(on_cpu(s) for s in outs)
-    for row in candidates(op, "cpu", specs):
-        bound = backend.bind(backend, row, template, slots, there, specs, results, single)
-        if bound is not None:
-            break
-    compute = bound[0]  # type: ignore[index]
+    op, outs = request.op, request.outs
+    asked = replace(
+        request,
+        args=tuple(on_cpu(v) for v in request.args),
+        values=tuple(on_cpu(v) for v in request.values),
+        specs=tuple(on_cpu(s) for s in request.specs),
+        outs=None if outs is None else tuple(on_cpu(s) for s in outs),
+        backend=BACKENDS["cpu"],
+    )
+    _, (compute, _) = bind("cpu", asked)
 
     def run(*given: Any) -> tuple[Any, ...]:
         if not quiet:
@@ -170,4 +159,4 @@ def structured(
             made.append((view.storage, view, wanted))
         return tuple(made)
 
-    return run, None
+    return run

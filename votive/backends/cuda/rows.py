@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.device import device
 from ...core.layout import Spec
-from ..base import Row, add_row
+from ..base import FUNCTION_ROWS, Bound, Fn, Request, Row, add_row
 from ..common.slot import Slot
 from . import cpu_fallback
 from . import runtime as rt
@@ -26,7 +27,7 @@ class Whole:
 
 def cuda(
     op: str, *, accepts: Callable[..., bool] | None = None, priority: int = 10, into: bool = False
-) -> Callable[[Any], Any]:
+) -> Callable[[Fn], Fn]:
     """Register a CUDA kernel for an operator.
 
     The decorated function is called once per plan with the operator's arguments: runtime ones as
@@ -37,11 +38,20 @@ def cuda(
     the Views.
     """
 
-    def register(arrange: Any) -> Any:
-        add_row(Row(op, "cuda", arrange, priority, accepts, False, into, "cuda", "cuda"))
+    def register(arrange: Fn) -> Fn:
+        add_row(CudaRow(op=op, device="cuda", fn=arrange, priority=priority, takes=accepts, into=into))
         return arrange
 
     return register
+
+
+def _target(request: Request) -> device:
+    """Where the kernel runs: 0-d tensors of the CPU may join tensors of a GPU."""
+    found = next((s.device for s in request.specs if s.device.type == "cuda"), None)
+    if found is None:
+        assert request.outs is not None
+        found = request.outs[0].device
+    return found
 
 
 def _slot(k: int, v: Any, target: device) -> Any:
@@ -54,67 +64,61 @@ def _slot(k: int, v: Any, target: device) -> Any:
     return Slot(k, v)
 
 
-def bind(
-    backend: Any,
-    row: Row,
-    template: list[Any],
-    slots: list[int],
-    values: tuple[Any, ...],
-    specs: list[Spec],
-    outs: tuple[Spec, ...] | None,
-    single: bool,
-) -> tuple[Any, Any] | None:
-    """See `backends.base.Backend.bind`."""
-    target = next((s.device for s in specs if s.device.type == "cuda"), None)
-    if target is None:
-        target = outs[0].device  # type: ignore[index]
-    loose = [(k, v.like(device=target)) for k, v in enumerate(values) if v.__class__ is Spec and v.device.type == "cpu"]
-    if row.label == "cpu_fallback":
-        there = tuple(v.like(device=target) if v.__class__ is Spec and v.device.type == "cpu" else v for v in values)
-        mutated = [k for k, i in enumerate(slots) if i in row.fn]
-        # Where there is nothing to copy, nothing is worth a warning.
-        quiet = all(s.numel == 0 for s in specs) and bool(specs)
-        quiet = quiet or (outs is not None and all(s.numel == 0 for s in outs) and not mutated)
-        compute, _ = cpu_fallback.structured(row.op, template, slots, there, outs, single, mutated, target, quiet)
-        return rt.guarded(compute, target.index or 0), None
-    args = list(template)
-    for k, i in enumerate(slots):
-        args[i] = _slot(k, values[k], target)
-    if row.label != "cuda":  # a row that a user added: a plain function of views
-        compute, _ = _plain(backend, row, template, slots, outs, single)
-        return rt.guarded(compute, target.index or 0), None
-    run = row.fn(*args)
-    if run is None:
-        return None
-    where = target.index or 0
-    if isinstance(run, Whole):
-        return rt.guarded(run.compute, where), None
-    if loose:
-        run = _lifting(run, loose)
-    if outs is None:
-
-        def found(*given: Any) -> tuple[Any, ...]:
-            return tuple([(v.storage, v, v.spec) for v in run(None, *given)])
-
-        return rt.guarded(found, where), None
-    plan = [(s, s.nbytes, s.device.index or 0) for s in outs]
-
-    def compute(*given: Any) -> tuple[Any, ...]:
-        made = []
-        for spec, nbytes, where in plan:
-            storage = CudaStorage(nbytes, where)
-            made.append(View(storage.ptr, spec, storage))
-        run(made, *given)
-        return tuple([(v.storage, v, v.spec) for v in made])
-
-    def into(given: Any, out: Any) -> None:
-        run([out], *given)
-
-    quick = fast_path.results(run, plan, compute)
-    return rt.guarded(quick, where), rt.guarded(into, where) if row.into and single else None
+def _from_cpu(request: Request, target: device) -> list[tuple[int, Spec]]:
+    """The runtime arguments that lie on the CPU, as they will be on the device."""
+    return [
+        (k, v.like(device=target))
+        for k, v in enumerate(request.values)
+        if v.__class__ is Spec and v.device.type == "cpu"
+    ]
 
 
-def _lifting(run: Any, loose: list[tuple[int, Spec]]) -> Any:
+@dataclass(frozen=True, kw_only=True)
+class CudaRow(Row):
+    """A kernel of ours; `fn` arranges its launches once per plan, see `cuda`."""
+
+    label: str = "cuda"
+    kernel: str = "cuda"
+    into: bool = False
+
+    def bind(self, request: Request) -> Bound | None:
+        target = _target(request)
+        args = list(request.args)
+        for k, i in enumerate(request.slots):
+            args[i] = _slot(k, request.values[k], target)
+        run = self.fn(*args)
+        if run is None:
+            return None
+        where = target.index or 0
+        if isinstance(run, Whole):
+            return Bound(rt.guarded(run.compute, where))
+        loose = _from_cpu(request, target)
+        if loose:
+            run = _lifting(run, loose)
+        if request.outs is None:
+
+            def found(*given: Any) -> tuple[Any, ...]:
+                return tuple([(v.storage, v, v.spec) for v in run(None, *given)])
+
+            return Bound(rt.guarded(found, where))
+        plan = [(s, s.nbytes, s.device.index or 0) for s in request.outs]
+
+        def compute(*given: Any) -> tuple[Any, ...]:
+            made = []
+            for spec, nbytes, where in plan:
+                storage = CudaStorage(nbytes, where)
+                made.append(View(storage.ptr, spec, storage))
+            run(made, *given)
+            return tuple([(v.storage, v, v.spec) for v in made])
+
+        def into(given: Any, out: Any) -> None:
+            run([out], *given)
+
+        quick = fast_path.results(run, plan, compute)
+        return Bound(rt.guarded(quick, where), rt.guarded(into, where) if self.into and request.single else None)
+
+
+def _lifting(run: Callable[..., Any], loose: list[tuple[int, Spec]]) -> Callable[..., Any]:
     """The same with 0-d CPU tensors copied to the device first."""
 
     def lifted(outs: Any, *values: Any) -> Any:
@@ -126,19 +130,49 @@ def _lifting(run: Any, loose: list[tuple[int, Spec]]) -> Any:
     return lifted
 
 
-def _plain(backend: Any, row: Row, template: list[Any], slots: list[int], outs: Any, single: bool) -> tuple[Any, Any]:
-    def compute(*given: Any) -> tuple[Any, ...]:
-        args = list(template)
-        for i, v in zip(slots, given, strict=True):
-            args[i] = v
-        result = row.fn(*args)
-        results = (result,) if single else result
-        wanted = outs or (None,) * len(results)
-        return tuple([backend.adopt(r, s, given) for r, s in zip(results, wanted, strict=True)])
+@dataclass(frozen=True, kw_only=True)
+class FunctionRow(Row):
+    """A plain function of views, as users write it."""
 
-    return compute, None
+    def bind(self, request: Request) -> Bound:
+        template, slots, outs, backend = list(request.args), request.slots, request.outs, request.backend
+
+        def compute(*given: Any) -> tuple[Any, ...]:
+            args = template.copy()
+            for i, v in zip(slots, given, strict=True):
+                args[i] = v
+            result = self.fn(*args)
+            results = (result,) if request.single else result
+            wanted = outs or (None,) * len(results)
+            return tuple([backend.adopt(r, s, given) for r, s in zip(results, wanted, strict=True)])
+
+        return Bound(rt.guarded(compute, _target(request).index or 0))
 
 
-def cpu_fallback_row(op: str, mutated: frozenset[int]) -> Row:
+FUNCTION_ROWS["cuda"] = FunctionRow
+
+
+@dataclass(frozen=True, kw_only=True)
+class FallbackRow(Row):
     """The row of last resort: by way of the CPU. `mutated`: positions of written arguments."""
-    return Row(op, "cuda", mutated, -100, None, False, False, "cpu_fallback")  # type: ignore[arg-type]
+
+    label: str = "cpu_fallback"
+    priority: int = -100
+    mutated: frozenset[int] = frozenset()
+
+    def bind(self, request: Request) -> Bound:
+        target, outs = _target(request), request.outs
+        values = list(request.values)
+        for k, spec in _from_cpu(request, target):
+            values[k] = spec
+        mutated = [k for k, i in enumerate(request.slots) if i in self.mutated]
+        # Where there is nothing to copy, nothing is worth a warning.
+        quiet = all(s.numel == 0 for s in request.specs) and bool(request.specs)
+        quiet = quiet or (outs is not None and all(s.numel == 0 for s in outs) and not mutated)
+        asked = replace(request, values=tuple(values))
+        return Bound(rt.guarded(cpu_fallback.structured(asked, mutated, target, quiet), target.index or 0))
+
+
+def fallback_row(op: str, mutated: frozenset[int]) -> Row:
+    """The row that computes an operator on the CPU."""
+    return FallbackRow(op=op, device="cuda", fn=cpu_fallback.structured, mutated=mutated)

@@ -10,7 +10,7 @@ from ...core.errors import UnsupportedError
 from ...core.layout import Spec
 from ...core.storage import Storage
 from ...formula import Expr, Formula, annotate, const, substitute, var
-from ..base import BACKENDS, Row, add_row
+from ..base import BACKENDS, Bound, Request, Row, add_row
 
 
 def _refuse(what: str) -> NoReturn:
@@ -49,26 +49,6 @@ class TraceBackend:
 
         return compute, into
 
-    def bind(
-        self,
-        backend: Any,
-        row: Row,
-        template: list[Any],
-        slots: Any,
-        values: Any,
-        specs: list[Spec],
-        outs: Any,
-        single: bool,
-    ) -> tuple[Any, None]:
-        static = tuple(template[1:])
-
-        def compute(x: Any) -> tuple[Any, ...]:
-            if isinstance(x, Reduced):
-                _refuse("a reduction must be the last step")
-            return ((Storage(None), Reduced(row.op, x, specs[0].dtype, static), outs[0]),)
-
-        return compute, None
-
     def empty(self, spec: Spec) -> NoReturn:
         _refuse("a tensor was made inside the function")
 
@@ -89,6 +69,22 @@ class TraceBackend:
     adopt = to_numpy
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReducedRow(Row):
+    """A reduction that may end a fused function."""
+
+    def bind(self, request: Request) -> Bound:
+        static, dtype, outs = tuple(request.args[1:]), request.specs[0].dtype, request.outs
+        assert outs is not None
+
+        def compute(x: Any) -> tuple[Any, ...]:
+            if isinstance(x, Reduced):
+                _refuse("a reduction must be the last step")
+            return ((Storage(None), Reduced(self.op, x, dtype, static), outs[0]),)
+
+        return Bound(compute)
+
+
 BACKENDS["trace"] = TraceBackend()
 for _op in ("sum", "mean", "prod", "amax", "amin"):
-    add_row(Row(_op, "trace", Reduced))
+    add_row(ReducedRow(op=_op, device="trace", fn=Reduced))

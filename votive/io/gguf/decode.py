@@ -24,35 +24,35 @@ def _wide(half: Array) -> Array:
     return half.astype(np.float32)[:, None]
 
 
-def _fives(b: Any) -> Array:
+def _fives(b: Array) -> Array:
     """The five-bit codes of Q5_0 and Q5_1: the top bits lie in order, not in planes."""
     top = np.unpackbits(b["qh"], axis=1, bitorder="little")
     return unpack(b["qs"], 4, 16) | (top << 4)
 
 
-def q4_0(b: Any) -> Array:
+def q4_0(b: Array) -> Array:
     """x = d (q - 8)."""
     q = unpack(b["qs"], 4, 16).view(np.int8) - np.int8(8)
     return _wide(b["d"]) * q.astype(np.float32)
 
 
-def q4_1(b: Any) -> Array:
+def q4_1(b: Array) -> Array:
     """x = d q + m."""
     return _wide(b["d"]) * unpack(b["qs"], 4, 16).astype(np.float32) + _wide(b["m"])
 
 
-def q5_0(b: Any) -> Array:
+def q5_0(b: Array) -> Array:
     """x = d (q - 16)."""
     q = _fives(b).view(np.int8) - np.int8(16)
     return _wide(b["d"]) * q.astype(np.float32)
 
 
-def q5_1(b: Any) -> Array:
+def q5_1(b: Array) -> Array:
     """x = d q + m."""
     return _wide(b["d"]) * _fives(b).astype(np.float32) + _wide(b["m"])
 
 
-def q8_0(b: Any) -> Array:
+def q8_0(b: Array) -> Array:
     """x = d q."""
     return _wide(b["d"]) * b["qs"].astype(np.float32)
 
@@ -66,44 +66,44 @@ def _scaled(q: Array, scale: Array, minimum: Array | None = None) -> Array:
     return x.reshape(len(q), -1)
 
 
-def q2_k(b: Any) -> Array:
+def q2_k(b: Array) -> Array:
     """x = d s q - dmin m, s and m of four bits for each 16."""
     s, m = b["scales"] & 15, b["scales"] >> 4
     return _scaled(unpack(b["qs"], 2, 32), _wide(b["d"]) * s, _wide(b["dmin"]) * m)
 
 
-def q3_k(b: Any) -> Array:
+def q3_k(b: Array) -> Array:
     """x = d s (q - 4), s of six bits for each 16."""
     q = unpack(b["qs"], 2, 32) | (unpack(b["qh"], 1, 32) << 2)
     scale = _wide(b["d"]) * unpack_q3_scales(b["scales"])
     return _scaled(q.view(np.int8) - np.int8(4), scale)
 
 
-def q4_k(b: Any) -> Array:
+def q4_k(b: Array) -> Array:
     """x = d s q - dmin m, s and m of six bits for each 32."""
     s, m = unpack_k_scales(b["scales"])
     return _scaled(unpack(b["qs"], 4, 32), _wide(b["d"]) * s, _wide(b["dmin"]) * m)
 
 
-def q5_k(b: Any) -> Array:
+def q5_k(b: Array) -> Array:
     """As Q4_K, with a fifth bit."""
     s, m = unpack_k_scales(b["scales"])
     q = unpack(b["qs"], 4, 32) | (unpack(b["qh"], 1, 32) << 4)
     return _scaled(q, _wide(b["d"]) * s, _wide(b["dmin"]) * m)
 
 
-def q6_k(b: Any) -> Array:
+def q6_k(b: Array) -> Array:
     """x = d s (q - 32), s of eight bits for each 16."""
     q = unpack(b["qs"], 4, 64) | (unpack(b["qh"], 2, 32) << 4)
     return _scaled(q.view(np.int8) - np.int8(32), _wide(b["d"]) * b["scales"])
 
 
-def iq4_nl(b: Any) -> Array:
+def iq4_nl(b: Array) -> Array:
     """x = d values[q]."""
     return _wide(b["d"]) * IQ4_VALUES[unpack(b["qs"], 4, 16)]
 
 
-def iq4_xs(b: Any) -> Array:
+def iq4_xs(b: Array) -> Array:
     """x = d (s - 32) values[q], s of six bits for each 32."""
     low = np.stack([b["low"] & 15, b["low"] >> 4], axis=2).reshape(len(b), 8)
     high = (b["high"][:, None] >> np.arange(0, 16, 2, dtype=np.uint16)) & 3
@@ -111,7 +111,7 @@ def iq4_xs(b: Any) -> Array:
     return _scaled(IQ4_VALUES[unpack(b["qs"], 4, 16)], _wide(b["d"]) * s)
 
 
-def mxfp4(b: Any) -> Array:
+def mxfp4(b: Array) -> Array:
     """x = 2^(e-128) values[q], e a biased exponent."""
     e = b["e"].astype(np.uint32)[:, None]
     # Halved, because the table is doubled; the two smallest exponents give subnormal numbers.
@@ -128,14 +128,14 @@ def _trits(packed: Array, run: int, count: int) -> Array:
     return digits.reshape(len(packed), -1)
 
 
-def tq1_0(b: Any) -> Array:
+def tq1_0(b: Array) -> Array:
     """x = d (q - 1), q of base 3."""
     parts = [_trits(b["qs"][:, :32], 32, 5), _trits(b["qs"][:, 32:], 16, 5), _trits(b["qh"], 4, 4)]
     q = np.concatenate(parts, axis=1).astype(np.int8) - np.int8(1)
     return _wide(b["d"]) * q.astype(np.float32)
 
 
-def tq2_0(b: Any) -> Array:
+def tq2_0(b: Array) -> Array:
     """x = d (q - 1), q of two bits."""
     q = unpack(b["qs"], 2, 32).view(np.int8) - np.int8(1)
     return _wide(b["d"]) * q.astype(np.float32)

@@ -15,18 +15,18 @@ import numpy as np
 from ...core import dtype as dt
 from ...interchange import _own
 from ...serialization.container import FileFormatError
-from ..mapped import MappedFile, select
-from ..source import TensorInfo, WeightSource
+from ...tensor import Tensor
+from ..mapped import Array, Index, MappedFile, select
+from ..source import TableSource, TensorInfo
 from .layout import Entry, Field, read_header, value
 from .quants import decode_into, swap_bytes
 from .types import ARRAY, READABLE, TensorType
 from .values import Value
 
-Array = np.ndarray[Any, Any]
 _FLOATS = (dt.float64, dt.float32, dt.float16, dt.bfloat16)
 
 
-class GGUFFile(WeightSource):
+class GGUFFile(TableSource[Entry]):
     """A GGUF file (version 2 or 3, either byte order) as a source of weights.
 
     Opening reads the header only. Plain tensors are mapped from the file; quantized ones are
@@ -44,12 +44,13 @@ class GGUFFile(WeightSource):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.mapped = MappedFile(path)
         self.path = self.mapped.path
-        self._data = memoryview(self.mapped.peek(0, self.mapped.size))
+        self._data = self.mapped.peek(0, self.mapped.size).data
         try:
             self.header = read_header(self._data, self.mapped.size)
         except FileFormatError as e:
             self.close()
             raise FileFormatError(f"{self.path.name}: {e}") from None
+        self.entries = self.header.entries
 
     @cached_property
     def metadata(self) -> dict[str, Any]:  # type: ignore[override]
@@ -81,15 +82,6 @@ class GGUFFile(WeightSource):
         """Descriptions of all tensors, in the order of the file."""
         return [self.info(name) for name in self.names()]
 
-    def names(self) -> list[str]:
-        return list(self.header.entries)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.header.entries
-
-    def __len__(self) -> int:
-        return len(self.header.entries)
-
     def info(self, name: str) -> TensorInfo:
         e = self._entry(name)
         # What votive cannot decode would be float32 as well.
@@ -120,36 +112,30 @@ class GGUFFile(WeightSource):
         raw = self.raw(name)
         return swap_bytes(raw, self.stored_type(name)) if self.header.big else raw
 
-    def _entry(self, name: str) -> Entry:
-        entry = self.header.entries.get(name)
-        if entry is None:
-            raise self._unknown(name)
-        return entry
-
-    def _readable(self, name: str) -> Entry:
+    def _readable(self, name: str) -> tuple[Entry, dt.dtype]:
         e = self._entry(name)
         if e.type.dtype is None:
             raise FileFormatError(
                 f"{self.path.name}: tensor {name!r} is stored as {e.type.name}, which votive "
                 f"cannot decode; it reads {', '.join(READABLE)}."
             )
-        return e
+        return e, e.type.dtype
 
-    def _read(self, name: str) -> Any:
-        e = self._readable(name)
+    def _read(self, name: str) -> Tensor:
+        e, dtype = self._readable(name)
         if not e.type.plain:
             return self._decoded(e, dt.float32)
         if self.header.big:
             return _own(self._swapped(e).copy(), "cpu")
-        return self.mapped.tensor(e.begin, e.type.dtype, e.shape)
+        return self.mapped.tensor(e.begin, dtype, e.shape)
 
-    def _read_as(self, name: str, dtype: dt.dtype) -> Any:
-        e = self._readable(name)
+    def _read_as(self, name: str, dtype: dt.dtype) -> Tensor:
+        e, _ = self._readable(name)
         if e.type.plain or dtype not in _FLOATS:
             return self._read(name).to(dtype)
         return self._decoded(e, dtype)
 
-    def _decoded(self, e: Entry, dtype: dt.dtype) -> Any:
+    def _decoded(self, e: Entry, dtype: dt.dtype) -> Tensor:
         out = np.empty(e.shape, dtype.np)
         decode_into(out.reshape(-1), self.mapped.peek(e.begin, e.nbytes), e.type, big=self.header.big)
         self.mapped.forget(e.begin, e.nbytes)
@@ -161,15 +147,15 @@ class GGUFFile(WeightSource):
         bits = self.mapped.peek(e.begin, e.nbytes).view(f">u{size}")
         return bits.astype(f"u{size}").view(e.type.record).reshape(e.shape)
 
-    def _read_part(self, name: str, index: Any) -> Any:
-        e = self._readable(name)
+    def _read_part(self, name: str, index: Index) -> Tensor:
+        e, dtype = self._readable(name)
         if not e.type.plain:
             return _own(np.array(self._rows(e, index), order="C"), "cpu")
         if self.header.big:
             return _own(np.array(select(self._swapped(e), index), order="C"), "cpu")
-        return self.mapped.part(e.begin, e.type.dtype, e.shape, index)
+        return self.mapped.part(e.begin, dtype, e.shape, index)
 
-    def _rows(self, e: Entry, index: Any) -> Array:
+    def _rows(self, e: Entry, index: Index) -> Array:
         """`array[index]` of a quantized tensor, decoding only the blocks it touches."""
         if 0 in e.shape:  # the other sizes may be anything
             return select(np.empty(e.shape, np.float32), index)
@@ -197,7 +183,7 @@ class GGUFFile(WeightSource):
         self.mapped.close()
 
 
-def _split(index: Any, ndim: int) -> tuple[tuple[Any, ...], Any] | None:
+def _split(index: Index, ndim: int) -> tuple[tuple[Any, ...], Any] | None:
     """An index as one of all dimensions but the last and one of the last; None if it is neither."""
     parts = index if isinstance(index, tuple) else (index,)
     if any(p is None or isinstance(p, bool) for p in parts) or ndim == 0:

@@ -7,6 +7,7 @@ before anything is allocated for it. Knows bytes; knows no tensors.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +72,7 @@ class Header:
     start: int
 
 
-def read_header(data: Any, size: int) -> Header:
+def read_header(data: memoryview, size: int) -> Header:
     """Read and check the header of a file of `size` bytes, of which `data` is the buffer."""
     cursor = _Cursor(data, size)
     if bytes(data[:4]) != MAGIC:
@@ -103,7 +104,7 @@ def read_header(data: Any, size: int) -> Header:
 class _Cursor:
     """A position in the bytes; all reading moves on and stays inside them."""
 
-    def __init__(self, data: Any, size: int) -> None:
+    def __init__(self, data: memoryview, size: int) -> None:
         self.data, self.size, self.at = data, size, 4
         self.big, self.order = False, "<"
         self.length = struct.Struct("<Q")
@@ -218,10 +219,10 @@ def _alignment(cursor: _Cursor, fields: dict[str, Field]) -> int:
     field = fields.get("general.alignment")
     if field is None:
         return ALIGNMENT
-    value = scalar(cursor.data, field, cursor.big) if field.kind == "u32" else None
+    value = int(scalar(cursor.data, field, cursor.big)) if field.kind == "u32" else None
     if value is None or value <= 0 or value & (value - 1):
         raise FileFormatError(f"gguf: general.alignment is a power of two of type u32, got {value} ({field.kind}).")
-    return int(value)
+    return value
 
 
 def _entry(name: str, t: TensorType, shape: tuple[int, ...], start: int, offset: int, align: int, size: int) -> Entry:
@@ -256,14 +257,14 @@ def _check_overlap(entries: dict[str, Entry]) -> None:
             end, before = entry.begin + entry.nbytes, entry.name
 
 
-def scalar(data: Any, field: Field, big: bool) -> Any:
+def scalar(data: memoryview, field: Field, big: bool) -> bool | int | float:
     """The value of a field that is a number or truth value."""
     dtype = VALUE_DTYPES[field.kind].newbyteorder(">" if big else "<")
     (value,) = np.frombuffer(data, dtype, 1, field.at).tolist()
     return bool(value) if field.kind == BOOL else value
 
 
-def value(data: Any, field: Field, big: bool) -> Any:
+def value(data: memoryview, field: Field, big: bool) -> Any:
     """The value of a field: a number, text, truth value, or a list of such."""
     if field.kind == STRING:
         return _texts(data, [field.at], big)[0]
@@ -278,7 +279,7 @@ def value(data: Any, field: Field, big: bool) -> Any:
     return (numbers != 0).tolist() if field.item == BOOL else numbers.tolist()
 
 
-def _texts(data: Any, starts: Any, big: bool) -> list[str]:
+def _texts(data: memoryview, starts: Sequence[int], big: bool) -> list[str]:
     unpack = struct.Struct(">Q" if big else "<Q").unpack_from
     # Vocabularies hold pieces of characters now and then; they come back as they were when written.
     return [str(data[s + 8 : s + 8 + unpack(data, s)[0]], "utf-8", "surrogateescape") for s in starts]

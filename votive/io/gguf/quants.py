@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
 from ...config import get_num_threads
 from ...core import dtype as dt
+from .bits import Array
 from .decode import DECODE
 from .encode import ENCODE
 from .encode_k import ENCODE_K
 from .types import READABLE, TensorType, tensor_type
-
-Array = np.ndarray[Any, Any]
 
 # Elements at a time. Decoding wants its few temporaries in the cache; fitting has many per block.
 _DECODE = 1 << 18
@@ -114,7 +112,7 @@ def swap_bytes(raw: Array, t: TensorType) -> Array:
     return flat.view(t.record.newbyteorder(">")).astype(t.record).view(np.uint8)
 
 
-def _encoded(x: Array, t: TensorType, encode: Any) -> Array:
+def _encoded(x: Array, t: TensorType, encode: Callable[[Array], Array]) -> Array:
     if not np.isfinite(x).all():
         raise ValueError(f"quantize: the data holds nan or inf, for which {t.name} has no code.")
     with np.errstate(over="ignore", under="ignore"):

@@ -10,11 +10,10 @@ import os
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
-from ...core import dtype as dt
 from ...serialization.container import FileFormatError
-from ..source import TensorInfo, WeightSource
+from ..mapped import Array
+from ..source import NestedSource, TensorInfo, WeightSource
 from .file import GGUFFile
 from .types import TensorType
 from .values import Value
@@ -59,28 +58,28 @@ def first_parts(paths: Iterable[Path]) -> list[Path]:
     return [p for p in given if not later(p)]
 
 
-class GGUFParts(WeightSource):
+class GGUFParts(NestedSource[GGUFFile]):
     """All parts of a split GGUF model as one source of weights; see `open`."""
 
-    def __init__(self, file: GGUFFile, count: Any) -> None:
+    def __init__(self, file: GGUFFile, count: int) -> None:
         self.path = file.path
         self.files = self._siblings(file, count)
         self.metadata = self.files[0].metadata
-        self._owner: dict[str, GGUFFile] = {}
+        self.entries: dict[str, GGUFFile] = {}
         for part in self.files:
             for name in part.names():
-                if name in self._owner:
+                if name in self.entries:
                     raise FileFormatError(
-                        f"{part.path.name}: the tensor {name!r} is in {self._owner[name].path.name} as well."
+                        f"{part.path.name}: the tensor {name!r} is in {self.entries[name].path.name} as well."
                     )
-                self._owner[name] = part
-        total = self.metadata.get("split.tensors.count", len(self._owner))
-        if total != len(self._owner):
+                self.entries[name] = part
+        total = self.metadata.get("split.tensors.count", len(self.entries))
+        if total != len(self.entries):
             raise FileFormatError(
-                f"{self.path.name}: the parts should hold {total} tensors together; there are {len(self._owner)}."
+                f"{self.path.name}: the parts should hold {total} tensors together; there are {len(self.entries)}."
             )
 
-    def _siblings(self, file: GGUFFile, count: Any) -> list[GGUFFile]:
+    def _siblings(self, file: GGUFFile, count: int) -> list[GGUFFile]:
         found = _NAME.fullmatch(file.path.name)
         if found is None or int(found[3]) != count:
             raise FileFormatError(
@@ -104,49 +103,26 @@ class GGUFParts(WeightSource):
 
     def typed_metadata(self) -> dict[str, Value]:
         """The values of the first part with their types, but for those about the split."""
-        told = self.files[0].typed_metadata()
-        return {key: value for key, value in told.items() if not key.startswith("split.")}
+        found = self.files[0].typed_metadata()
+        return {key: value for key, value in found.items() if not key.startswith("split.")}
 
     @property
     def tensors(self) -> list[TensorInfo]:
         """Descriptions of all tensors."""
         return [self.info(name) for name in self.names()]
 
-    def names(self) -> list[str]:
-        return list(self._owner)
+    def _inner(self, name: str) -> tuple[WeightSource, str]:
+        return self._entry(name), name
 
-    def __contains__(self, name: object) -> bool:
-        return name in self._owner
-
-    def __len__(self) -> int:
-        return len(self._owner)
-
-    def _part(self, name: str) -> GGUFFile:
-        if name not in self._owner:
-            raise self._unknown(name)
-        return self._owner[name]
-
-    def info(self, name: str) -> TensorInfo:
-        return self._part(name).info(name)
-
-    def raw(self, name: str) -> Any:
+    def raw(self, name: str) -> Array:
         """The bytes of a tensor as they are stored."""
-        return self._part(name).raw(name)
+        return self._entry(name).raw(name)
 
     def stored_type(self, name: str) -> TensorType:
-        return self._part(name).stored_type(name)
+        return self._entry(name).stored_type(name)
 
-    def stored_bytes(self, name: str) -> Any:
-        return self._part(name).stored_bytes(name)
-
-    def _read(self, name: str) -> Any:
-        return self._part(name)._read(name)
-
-    def _read_as(self, name: str, dtype: dt.dtype) -> Any:
-        return self._part(name)._read_as(name, dtype)
-
-    def _read_part(self, name: str, index: Any) -> Any:
-        return self._part(name)._read_part(name, index)
+    def stored_bytes(self, name: str) -> Array:
+        return self._entry(name).stored_bytes(name)
 
     def close(self) -> None:
         for part in self.files:

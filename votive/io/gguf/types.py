@@ -50,7 +50,7 @@ def _plain(name: str, code: int, dtype: dt.dtype) -> TensorType:
     return TensorType(name, code, 1, np.dtype(dtype.np), dtype)
 
 
-def _blocks(name: str, code: int, block: int, **fields: Any) -> TensorType:
+def _blocks(name: str, code: int, block: int, **fields: str | tuple[str, int]) -> TensorType:
     """Blocks whose fields follow one another without padding."""
     spec = [(k, *v) if isinstance(v, tuple) else (k, v) for k, v in fields.items()]
     return TensorType(name, code, block, np.dtype(spec), dt.float32)
@@ -103,7 +103,7 @@ _ALL = [
 
 TYPES = {t.name: t for t in _ALL}
 BY_CODE = {t.code: t for t in _ALL}
-BY_DTYPE = {t.dtype: t for t in _ALL if t.plain}
+BY_DTYPE = {t.dtype: t for t in _ALL if t.plain and t.dtype is not None}
 READABLE = [t.name for t in _ALL if t.dtype is not None]
 
 
@@ -118,7 +118,7 @@ def tensor_type(name: str | TensorType) -> TensorType:
         return name
     found = TYPES.get(name.upper()) if isinstance(name, str) else None
     if found is None:
-        raise ValueError(f"gguf: {name!r} is no type of tensor; there are {', '.join(TYPES)}.")
+        raise ValueError(f"gguf: {name!r} is not a type of tensor; there are {', '.join(TYPES)}.")
     return found
 
 

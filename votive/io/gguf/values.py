@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .types import ARRAY, BOOL, STRING, VALUE_CODES, VALUE_DTYPES
+
+Order = Literal["<", ">"]
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,10 @@ class Value:
     def __post_init__(self) -> None:
         for name in (self.type, self.item) if self.type == ARRAY else (self.type,):
             if name not in VALUE_CODES:
-                raise ValueError(f"gguf: {name!r} is no type of a value; there are {', '.join(VALUE_CODES)}.")
+                raise ValueError(f"gguf: {name!r} is not a type of value; there are {', '.join(VALUE_CODES)}.")
 
 
-def typed(key: str, value: Any) -> Value:
+def typed(key: str, value: object) -> Value:
     """The type a plain value gets.
 
     Integers become u32, which readers of models expect, or the smallest of i32, u64, i64 that
@@ -78,14 +81,14 @@ def _from_list(key: str, values: list[Any]) -> Value:
     return Value([_nested(key, v) for v in values], ARRAY, ARRAY)
 
 
-def _nested(key: str, value: Any) -> Value:
+def _nested(key: str, value: object) -> Value:
     inner = typed(key, value)
     if inner.type != ARRAY:
         raise TypeError(f"gguf: the list {key!r} holds {type(value).__name__}, not only lists.")
     return inner
 
 
-def _from_numpy(key: str, value: Any) -> Value:
+def _from_numpy(key: str, value: np.ndarray | np.generic) -> Value:
     name = {"b": BOOL}.get(value.dtype.kind, f"{value.dtype.kind}{value.dtype.itemsize * 8}")
     if name not in VALUE_DTYPES or value.ndim > 1:
         raise TypeError(
@@ -106,12 +109,12 @@ def _integer(key: str, values: list[int], names: tuple[str, ...]) -> str:
     raise ValueError(f"gguf: the value of {key!r} needs more than 64 bits.")
 
 
-def encoded(key: str, value: Value, order: str) -> bytes:
+def encoded(key: str, value: Value, order: Order) -> bytes:
     """Type and value in bytes; `order` is '<' or '>'."""
     return struct.pack(f"{order}I", VALUE_CODES[value.type]) + _body(key, value, order)
 
 
-def _body(key: str, v: Value, order: str) -> bytes:
+def _body(key: str, v: Value, order: Order) -> bytes:
     if v.type == STRING:
         return text(v.value, order, key)
     if v.type != ARRAY:
@@ -125,7 +128,7 @@ def _body(key: str, v: Value, order: str) -> bytes:
     return head + _numbers(key, items, v.item, order)
 
 
-def _numbers(key: str, values: Any, name: str, order: str) -> bytes:
+def _numbers(key: str, values: Sequence[float] | np.ndarray, name: str, order: Order) -> bytes:
     dtype = VALUE_DTYPES[name]
     given = np.asarray(values)
     if len(given) and given.dtype.kind not in ("biuf" if dtype.kind == "f" else "biu"):
@@ -137,7 +140,7 @@ def _numbers(key: str, values: Any, name: str, order: str) -> bytes:
     return out.astype(dtype.newbyteorder(order)).tobytes()
 
 
-def text(value: Any, order: str, key: str) -> bytes:
+def text(value: object, order: Order, key: str) -> bytes:
     """Length and UTF-8 bytes."""
     if not isinstance(value, (str, bytes)):
         raise TypeError(f"gguf: {key!r} is to be text and holds {type(value).__name__}.")

@@ -5,6 +5,7 @@ Knows the layout and tensors; the names and values are the caller's.
 
 from __future__ import annotations
 
+import math
 import os
 import struct
 from collections.abc import Callable, Mapping
@@ -16,14 +17,15 @@ import numpy as np
 from ...backends.base import BACKENDS
 from ...core import dtype as dt
 from ...serialization.atomic import replacing
+from ...tensor import Tensor
+from ..mapped import Array
 from ..source import WeightSource
 from .file import GGUFFile
 from .quants import quantize, swap_bytes
 from .split import GGUFParts
 from .types import ALIGNMENT, BY_DTYPE, MAGIC, MAX_DIMS, MAX_NAME, TensorType, tensor_type
-from .values import Value, encoded, text, typed
+from .values import Order, Value, encoded, text, typed
 
-Array = np.ndarray[Any, Any]
 Types = str | Callable[[str, tuple[int, ...], dt.dtype], str | None] | None
 
 # What serves instead where rows are no multiple of 256: the small blocks with no fewer bits.
@@ -42,15 +44,12 @@ class _Plan:
 
     @property
     def nbytes(self) -> int:
-        elements = 1
-        for n in self.shape:
-            elements *= n
-        return self.type.nbytes(elements)
+        return self.type.nbytes(math.prod(self.shape))
 
 
 def write(
     path: str | os.PathLike[str],
-    tensors: Mapping[str, Any] | WeightSource,
+    tensors: Mapping[str, Tensor | np.ndarray] | WeightSource,
     metadata: Mapping[str, Any],
     *,
     types: Types = None,
@@ -78,7 +77,7 @@ def write(
     source = tensors if isinstance(tensors, WeightSource) else None
     names = source.names() if source is not None else list(tensors)
     plans = [_plan(name, tensors, types) for name in names]
-    order = "<" if byteorder == "little" else ">"
+    order: Order = "<" if byteorder == "little" else ">"
     header = _header(plans, metadata, alignment, order)
     with replacing(path) as f:
         f.write(header)
@@ -94,7 +93,7 @@ def write(
             _pad(f, raw.nbytes, alignment)
 
 
-def _header(plans: list[_Plan], metadata: Mapping[str, Any], alignment: int, order: str) -> bytearray:
+def _header(plans: list[_Plan], metadata: Mapping[str, Any], alignment: int, order: Order) -> bytearray:
     values: dict[str, Value] = {}
     for key, value in metadata.items():
         if not isinstance(key, str) or not key:
@@ -118,7 +117,7 @@ def _pad(f: IO[bytes], written: int, alignment: int) -> None:
     f.write(bytes(-written % alignment))
 
 
-def _plan(name: str, tensors: Any, types: Types) -> _Plan:
+def _plan(name: str, tensors: Mapping[str, Tensor | np.ndarray] | WeightSource, types: Types) -> _Plan:
     if not isinstance(name, str) or not 0 < len(name.encode()) <= MAX_NAME:
         raise ValueError(f"gguf.write: the name of a tensor has 1 to {MAX_NAME} bytes of text, got {name!r}.")
     if isinstance(tensors, WeightSource):
@@ -127,7 +126,7 @@ def _plan(name: str, tensors: Any, types: Types) -> _Plan:
         read: Callable[[], Array] = lambda: _array(tensors.tensor(name))
     else:
         value = tensors[name]
-        array = _array(value) if hasattr(value, "_spec") else np.asarray(value)
+        array = _array(value) if isinstance(value, Tensor) else np.asarray(value)
         shape, dtype = array.shape, _dtype(name, array)
         read = lambda: array
     if len(shape) > MAX_DIMS:
@@ -173,7 +172,7 @@ def _bytes(name: str, array: Array, t: TensorType) -> Array:
         raise ValueError(f"gguf.write: {name!r}: {e}") from None
 
 
-def _array(tensor: Any) -> Array:
+def _array(tensor: Tensor) -> Array:
     t = tensor.detach()
     return np.asarray(BACKENDS[t.device.type].to_numpy(t._data), order="C")
 

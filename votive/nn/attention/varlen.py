@@ -46,7 +46,7 @@ def _paged(key: Tensor, value: Any, table: Any, used: Any) -> tuple[Any, Any, An
 def _run(
     query: Tensor,
     key: Tensor,
-    value: Any,
+    value: Tensor,
     cu_seq_q: Tensor,
     cu_seq_k: Tensor,
     max_q: int,
@@ -89,7 +89,7 @@ def _run(
 def varlen_attn(
     query: Tensor,
     key: Tensor,
-    value: Any,
+    value: Tensor,
     cu_seq_q: Tensor,
     cu_seq_k: Tensor,
     max_q: int,
@@ -121,29 +121,16 @@ def varlen_attn(
             [0.0000, 0.9820, 0.0180],
             [0.0000, 0.0180, 0.9820]])
     """
-    out, lse = _run(
-        query,
-        key,
-        value,
-        cu_seq_q,
-        cu_seq_k,
-        max_q,
-        max_k,
-        scale,
-        window_size,
-        enable_gqa,
-        seqused_k,
-        block_table,
-        num_splits,
-    )
+    options = (scale, window_size, enable_gqa, seqused_k, block_table, num_splits)
+    out, lse = _run(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *options)
     return (out, lse) if return_aux is not None and return_aux.lse else out
 
 
 def varlen_attn_out(
-    out: Any,
+    out: Tensor,
     query: Tensor,
     key: Tensor,
-    value: Any,
+    value: Tensor,
     cu_seq_q: Tensor,
     cu_seq_k: Tensor,
     max_q: int,
@@ -165,20 +152,7 @@ def varlen_attn_out(
     tensor([[1., 1., 1.],
             [1., 1., 1.]])
     """
-    made, lse = _run(
-        query,
-        key,
-        value,
-        cu_seq_q,
-        cu_seq_k,
-        max_q,
-        max_k,
-        scale,
-        window_size,
-        enable_gqa,
-        seqused_k,
-        block_table,
-        num_splits,
-    )
+    options = (scale, window_size, enable_gqa, seqused_k, block_table, num_splits)
+    made, lse = _run(query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, *options)
     out.copy_(made)
     return (out, lse) if return_aux is not None and return_aux.lse else out

@@ -10,20 +10,10 @@ from ...tensor import Tensor
 from .. import functional as F
 from ..module import Module
 from ..parameter import Parameter
+from .option_repr import OptionRepr
 
 
-class _Activation(Module):
-    """An activation shows its options by name, and `inplace` where it is on."""
-
-    options: tuple[str, ...] = ()
-    inplace: bool = False
-
-    def extra_repr(self) -> str:
-        shown = [f"{name}={getattr(self, name)!r}" for name in self.options]
-        return ", ".join(shown + ["inplace=True"] * self.inplace)
-
-
-class _InPlace(_Activation):
+class _InPlace(OptionRepr):
     """An activation without other options than `inplace`."""
 
     def __init__(self, inplace: bool = False) -> None:
@@ -31,14 +21,14 @@ class _InPlace(_Activation):
         self.inplace = inplace
 
 
-class Threshold(_Activation):
+class Threshold(OptionRepr):
     """The input where it exceeds `threshold`, else `value`.
 
     >>> votive.nn.Threshold(0.5, 9.0)(votive.tensor([0.0, 1.0]))
     tensor([9., 1.])
     """
 
-    options = ("threshold", "value")
+    _options = ("threshold", "value")
 
     def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
         super().__init__()
@@ -61,14 +51,14 @@ class ReLU(_InPlace):
         return F.relu(input, inplace=self.inplace)
 
 
-class RReLU(_Activation):
+class RReLU(OptionRepr):
     """Leaky relu whose slope is drawn from `lower..upper` in training.
 
     >>> votive.nn.RReLU().eval()(votive.tensor([-6.0, 2.0]))
     tensor([-1.3750,  2.0000])
     """
 
-    options = ("lower", "upper")
+    _options = ("lower", "upper")
 
     def __init__(self, lower: float = 1.0 / 8, upper: float = 1.0 / 3, inplace: bool = False) -> None:
         super().__init__()
@@ -80,14 +70,14 @@ class RReLU(_Activation):
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
-class Hardtanh(_Activation):
+class Hardtanh(OptionRepr):
     """The input limited to `min_val..max_val`.
 
     >>> votive.nn.Hardtanh()(votive.tensor([-3.0, 0.5]))
     tensor([-1.0000,  0.5000])
     """
 
-    options: tuple[str, ...] = ("min_val", "max_val")
+    _options: tuple[str, ...] = ("min_val", "max_val")
 
     def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -108,7 +98,7 @@ class ReLU6(Hardtanh):
     tensor([0., 6.])
     """
 
-    options = ()
+    _options = ()
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__(0.0, 6.0, inplace)
@@ -188,14 +178,14 @@ class Hardswish(Module):
         return F.hardswish(input, self.inplace)
 
 
-class ELU(_Activation):
+class ELU(OptionRepr):
     """The input where positive, else `alpha * (exp(x) - 1)`.
 
     >>> votive.nn.ELU()(votive.tensor([0.0, 2.0]))
     tensor([0., 2.])
     """
 
-    options = ("alpha",)
+    _options = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -206,14 +196,14 @@ class ELU(_Activation):
         return F.elu(input, self.alpha, self.inplace)
 
 
-class CELU(_Activation):
+class CELU(OptionRepr):
     """`max(0, x) + min(0, alpha * (exp(x / alpha) - 1))`.
 
     >>> votive.nn.CELU()(votive.tensor([0.0, 2.0]))
     tensor([0., 2.])
     """
 
-    options = ("alpha",)
+    _options = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
         super().__init__()
@@ -235,14 +225,14 @@ class SELU(_InPlace):
         return F.selu(input, self.inplace)
 
 
-class GLU(_Activation):
+class GLU(OptionRepr):
     """The first half along `dim` times the sigmoid of the second half.
 
     >>> votive.nn.GLU()(votive.tensor([2.0, 0.0]))
     tensor([1.])
     """
 
-    options = ("dim",)
+    _options = ("dim",)
 
     def __init__(self, dim: int = -1) -> None:
         super().__init__()
@@ -252,14 +242,14 @@ class GLU(_Activation):
         return F.glu(input, self.dim)
 
 
-class GELU(_Activation):
+class GELU(OptionRepr):
     """`x * Phi(x)`, exactly or by tanh.
 
     >>> votive.nn.GELU("tanh")(votive.zeros(1))
     tensor([0.])
     """
 
-    options = ("approximate",)
+    _options = ("approximate",)
 
     def __init__(self, approximate: str = "none") -> None:
         super().__init__()
@@ -287,14 +277,14 @@ class Hardshrink(Module):
         return f"{self.lambd}"
 
 
-class LeakyReLU(_Activation):
+class LeakyReLU(OptionRepr):
     """The input where positive, else `negative_slope` times it.
 
     >>> votive.nn.LeakyReLU(0.1)(votive.tensor([-1.0, 2.0]))
     tensor([-0.1000,  2.0000])
     """
 
-    options = ("negative_slope",)
+    _options = ("negative_slope",)
 
     def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
         super().__init__()
@@ -316,14 +306,14 @@ class LogSigmoid(Module):
         return F.logsigmoid(input)
 
 
-class Softplus(_Activation):
+class Softplus(OptionRepr):
     """`log(1 + exp(beta x)) / beta`.
 
     >>> votive.nn.Softplus()(votive.zeros(1))
     tensor([0.6931])
     """
 
-    options = ("beta", "threshold")
+    _options = ("beta", "threshold")
 
     def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         super().__init__()
@@ -352,14 +342,14 @@ class Softshrink(Module):
         return str(self.lambd)
 
 
-class PReLU(_Activation):
+class PReLU(OptionRepr):
     """Leaky relu with learned slopes.
 
     >>> votive.nn.PReLU()(votive.tensor([-1.0, 2.0])).tolist()
     [-0.25, 2.0]
     """
 
-    options = ("num_parameters",)
+    _options = ("num_parameters",)
 
     def __init__(
         self, num_parameters: int = 1, init: float = 0.25, device: DeviceLike = None, dtype: dt.dtype | None = None
@@ -400,10 +390,10 @@ class Tanhshrink(Module):
         return F.tanhshrink(input)
 
 
-class _AlongDim(_Activation):
+class _AlongDim(OptionRepr):
     """A function along one dimension."""
 
-    options = ("dim",)
+    _options = ("dim",)
 
     def __init__(self, dim: int | None = None) -> None:
         super().__init__()

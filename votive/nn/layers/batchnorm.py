@@ -30,6 +30,7 @@ class NormBase(Module):
 
     weight: Parameter | None
     bias: Parameter | None
+    _dims: tuple[int, ...]  # that an input may have
 
     _version = 2
 
@@ -72,7 +73,9 @@ class NormBase(Module):
         reset_affine(self.weight, self.bias)
 
     def _check_input_dim(self, input: Tensor) -> None:
-        raise NotImplementedError
+        if input.dim() not in self._dims:
+            wanted = " or ".join(f"{d}D" for d in self._dims)
+            raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
 
     def extra_repr(self) -> str:
         return (
@@ -119,12 +122,6 @@ class _BatchNorm(NormBase):
         )
 
 
-def expect_dims(dims: tuple[int, ...], input: Tensor) -> None:
-    if input.dim() not in dims:
-        wanted = " or ".join(f"{d}D" for d in dims)
-        raise ValueError(f"expected {wanted} input (got {input.dim()}D input)")
-
-
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of (N, C) or (N, C, L).
 
@@ -133,8 +130,7 @@ class BatchNorm1d(_BatchNorm):
             [ 1.0000,  1.0000]])
     """
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        expect_dims((2, 3), input)
+    _dims = (2, 3)
 
 
 class BatchNorm2d(_BatchNorm):
@@ -144,8 +140,7 @@ class BatchNorm2d(_BatchNorm):
     votive.Size([2, 3, 4, 4])
     """
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        expect_dims((4,), input)
+    _dims = (4,)
 
 
 class BatchNorm3d(_BatchNorm):
@@ -155,8 +150,7 @@ class BatchNorm3d(_BatchNorm):
     votive.Size([2, 3, 2, 2, 2])
     """
 
-    def _check_input_dim(self, input: Tensor) -> None:
-        expect_dims((5,), input)
+    _dims = (5,)
 
 
 class SyncBatchNorm(_BatchNorm):
@@ -240,7 +234,7 @@ class LazyBatchNorm1d(LazyNormBase, _BatchNorm):
     """
 
     cls_to_become = BatchNorm1d
-    _check_input_dim = BatchNorm1d._check_input_dim
+    _dims = BatchNorm1d._dims
 
 
 class LazyBatchNorm2d(LazyNormBase, _BatchNorm):
@@ -251,7 +245,7 @@ class LazyBatchNorm2d(LazyNormBase, _BatchNorm):
     """
 
     cls_to_become = BatchNorm2d
-    _check_input_dim = BatchNorm2d._check_input_dim
+    _dims = BatchNorm2d._dims
 
 
 class LazyBatchNorm3d(LazyNormBase, _BatchNorm):
@@ -262,4 +256,4 @@ class LazyBatchNorm3d(LazyNormBase, _BatchNorm):
     """
 
     cls_to_become = BatchNorm3d
-    _check_input_dim = BatchNorm3d._check_input_dim
+    _dims = BatchNorm3d._dims

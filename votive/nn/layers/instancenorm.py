@@ -6,7 +6,7 @@ from ...core import dtype as dt
 from ...core.device import DeviceLike
 from ...tensor import Tensor
 from .. import functional as F
-from .batchnorm import LazyNormBase, NormBase, expect_dims
+from .batchnorm import LazyNormBase, NormBase
 
 
 class _InstanceNorm(NormBase):
@@ -26,20 +26,15 @@ class _InstanceNorm(NormBase):
     ) -> None:
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
-    def _unbatched_dim(self) -> int:
-        raise NotImplementedError
-
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
-        feature_dim = input.dim() - self._unbatched_dim()
-        if input.size(feature_dim) != self.num_features:
-            text = (
+        feature_dim = input.dim() - self._dims[0]
+        if self.affine and input.size(feature_dim) != self.num_features:
+            raise ValueError(
                 f"expected input's size at dim={feature_dim} to match num_features "
                 f"({self.num_features}), but got: {input.size(feature_dim)}."
             )
-            if self.affine:
-                raise ValueError(text)
-        batched = input if input.dim() > self._unbatched_dim() else input.unsqueeze(0)
+        batched = input if input.dim() > self._dims[0] else input.unsqueeze(0)
         out = F.instance_norm(
             batched,
             self.running_mean,
@@ -61,11 +56,7 @@ class InstanceNorm1d(_InstanceNorm):
              [-1.0000,  1.0000]]])
     """
 
-    def _unbatched_dim(self) -> int:
-        return 2
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        expect_dims((2, 3), input)
+    _dims = (2, 3)
 
 
 class InstanceNorm2d(_InstanceNorm):
@@ -75,11 +66,7 @@ class InstanceNorm2d(_InstanceNorm):
     tensor(0.)
     """
 
-    def _unbatched_dim(self) -> int:
-        return 3
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        expect_dims((3, 4), input)
+    _dims = (3, 4)
 
 
 class InstanceNorm3d(_InstanceNorm):
@@ -89,11 +76,7 @@ class InstanceNorm3d(_InstanceNorm):
     tensor(0.)
     """
 
-    def _unbatched_dim(self) -> int:
-        return 4
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        expect_dims((4, 5), input)
+    _dims = (4, 5)
 
 
 class LazyInstanceNorm1d(LazyNormBase, _InstanceNorm):
@@ -104,8 +87,7 @@ class LazyInstanceNorm1d(LazyNormBase, _InstanceNorm):
     """
 
     cls_to_become = InstanceNorm1d
-    _unbatched_dim = InstanceNorm1d._unbatched_dim
-    _check_input_dim = InstanceNorm1d._check_input_dim
+    _dims = InstanceNorm1d._dims
 
 
 class LazyInstanceNorm2d(LazyNormBase, _InstanceNorm):
@@ -116,8 +98,7 @@ class LazyInstanceNorm2d(LazyNormBase, _InstanceNorm):
     """
 
     cls_to_become = InstanceNorm2d
-    _unbatched_dim = InstanceNorm2d._unbatched_dim
-    _check_input_dim = InstanceNorm2d._check_input_dim
+    _dims = InstanceNorm2d._dims
 
 
 class LazyInstanceNorm3d(LazyNormBase, _InstanceNorm):
@@ -128,5 +109,4 @@ class LazyInstanceNorm3d(LazyNormBase, _InstanceNorm):
     """
 
     cls_to_become = InstanceNorm3d
-    _unbatched_dim = InstanceNorm3d._unbatched_dim
-    _check_input_dim = InstanceNorm3d._check_input_dim
+    _dims = InstanceNorm3d._dims

@@ -307,7 +307,7 @@ class StaticCache(KVCache):
                 f"max_length={self.max_length}; make it larger, or use DynamicCache."
             )
         if votive.is_grad_enabled() and any(x.requires_grad for x in new):
-            raise RuntimeError("StaticCache: it keeps no gradients; run under votive.no_grad(), or use DynamicCache.")
+            raise RuntimeError("StaticCache does not keep gradients; run under votive.no_grad(), or use DynamicCache.")
         for k, n in zip(kept, new, strict=True):
             k[:, :, start : start + count] = n
         filled: Any = tuple(k[:, :, : start + count] for k in kept)
@@ -355,7 +355,7 @@ class SlidingWindowCache(KVCache):
             return self.window
         if layer_idx >= len(self.window):
             raise IndexError(
-                f"SlidingWindowCache: it has windows for {len(self.window)} layers, and layer "
+                f"SlidingWindowCache has windows for {len(self.window)} layers, but layer "
                 f"{layer_idx} was asked for; give a window, or None, for every layer."
             )
         return self.window[layer_idx]

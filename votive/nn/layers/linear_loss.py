@@ -10,10 +10,10 @@ from ...core.device import DeviceLike
 from ...tensor import Tensor
 from .. import functional as F
 from .linear import Linear
-from .loss import _WeightedLoss
+from .loss import WeightedLoss
 
 
-class LinearCrossEntropyLoss(_WeightedLoss):
+class LinearCrossEntropyLoss(WeightedLoss):
     """Cross entropy of `linear(input)` with classes or class probabilities.
 
     >>> loss = votive.nn.LinearCrossEntropyLoss(5, 10)

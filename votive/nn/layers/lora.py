@@ -168,7 +168,7 @@ def apply_lora(
     }
     chosen = [name for name in linears if any(fnmatchcase(name, p) or fnmatchcase(name, f"*.{p}") for p in patterns)]
     if not chosen:
-        raise ValueError(f"apply_lora: {patterns} match none of the Linears {', '.join(linears) or '(none)'}.")
+        raise ValueError(f"apply_lora: {patterns} match none of the Linear layers {', '.join(linears) or '(none)'}.")
     model.requires_grad_(False)
     wrapped = {id(linears[n]): LoRALinear(linears[n], r, alpha, dropout, rslora) for n in chosen}
     _replace(model, dict(wrapped))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ...tensor import Tensor
 from .. import functional as F
 from ..module import Module
-from .reshaping import PairwiseDistance
 
 
 def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
@@ -18,7 +17,7 @@ def _reduction(size_average: bool | None, reduce: bool | None, reduction: str) -
     return ("mean" if average else "sum") if (reduce is None or reduce) else "none"
 
 
-class _Loss(Module):
+class Loss(Module):
     """A loss with a reduction."""
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
@@ -26,7 +25,7 @@ class _Loss(Module):
         self.reduction = _reduction(size_average, reduce, reduction)
 
 
-class _WeightedLoss(_Loss):
+class WeightedLoss(Loss):
     """A loss with a weight per class or element, kept as a buffer."""
 
     def __init__(
@@ -40,7 +39,7 @@ class _WeightedLoss(_Loss):
         self.register_buffer("weight", weight)
 
 
-class L1Loss(_Loss):
+class L1Loss(Loss):
     """Mean absolute difference.
 
     >>> votive.nn.L1Loss()(votive.zeros(2), votive.tensor([1.0, 3.0]))
@@ -51,7 +50,7 @@ class L1Loss(_Loss):
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
-class MSELoss(_Loss):
+class MSELoss(Loss):
     """Mean squared difference.
 
     >>> votive.nn.MSELoss()(votive.zeros(2), votive.tensor([1.0, 3.0]))
@@ -62,7 +61,7 @@ class MSELoss(_Loss):
         return F.mse_loss(input, target, reduction=self.reduction)
 
 
-class SmoothL1Loss(_Loss):
+class SmoothL1Loss(Loss):
     """Squared below `beta`, absolute above.
 
     >>> votive.nn.SmoothL1Loss()(votive.zeros(1), votive.tensor([3.0]))
@@ -79,7 +78,7 @@ class SmoothL1Loss(_Loss):
         return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
 
 
-class HuberLoss(_Loss):
+class HuberLoss(Loss):
     """Squared below `delta`, linear above.
 
     >>> votive.nn.HuberLoss()(votive.zeros(1), votive.tensor([3.0]))
@@ -94,7 +93,7 @@ class HuberLoss(_Loss):
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
 
 
-class NLLLoss(_WeightedLoss):
+class NLLLoss(WeightedLoss):
     """Negative log-likelihood of log-probabilities.
 
     >>> votive.nn.NLLLoss()(votive.tensor([[-1.0, -2.0]]), votive.tensor([1]))
@@ -124,7 +123,7 @@ class NLLLoss2d(NLLLoss):
     """
 
 
-class CrossEntropyLoss(_WeightedLoss):
+class CrossEntropyLoss(WeightedLoss):
     """Cross entropy of logits with classes or class probabilities.
 
     >>> votive.nn.CrossEntropyLoss()(votive.zeros(1, 2), votive.tensor([1]))
@@ -155,7 +154,7 @@ class CrossEntropyLoss(_WeightedLoss):
         )
 
 
-class PoissonNLLLoss(_Loss):
+class PoissonNLLLoss(Loss):
     """Negative log-likelihood of counts.
 
     >>> votive.nn.PoissonNLLLoss()(votive.zeros(1), votive.ones(1))
@@ -182,7 +181,7 @@ class PoissonNLLLoss(_Loss):
         )
 
 
-class GaussianNLLLoss(_Loss):
+class GaussianNLLLoss(Loss):
     """Negative log-likelihood of values under predicted mean and variance.
 
     >>> votive.nn.GaussianNLLLoss()(votive.zeros(1), votive.ones(1), votive.ones(1))
@@ -198,7 +197,7 @@ class GaussianNLLLoss(_Loss):
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
-class KLDivLoss(_Loss):
+class KLDivLoss(Loss):
     """Kullback-Leibler divergence from log-probabilities.
 
     >>> x = votive.tensor([[0.5, 0.5]])
@@ -220,7 +219,7 @@ class KLDivLoss(_Loss):
         return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
 
 
-class BCELoss(_WeightedLoss):
+class BCELoss(WeightedLoss):
     """Binary cross entropy of probabilities.
 
     >>> votive.nn.BCELoss()(votive.tensor([0.5]), votive.ones(1))
@@ -231,7 +230,7 @@ class BCELoss(_WeightedLoss):
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
 
-class BCEWithLogitsLoss(_Loss):
+class BCEWithLogitsLoss(Loss):
     """Binary cross entropy of logits.
 
     >>> votive.nn.BCEWithLogitsLoss()(votive.zeros(1), votive.ones(1))
@@ -256,196 +255,7 @@ class BCEWithLogitsLoss(_Loss):
         )
 
 
-class HingeEmbeddingLoss(_Loss):
-    """Distances of similar (1) and dissimilar (-1) pairs.
-
-    >>> votive.nn.HingeEmbeddingLoss()(votive.tensor([0.3]), votive.tensor([1.0]))
-    tensor(0.3000)
-    """
-
-    def __init__(
-        self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
-
-
-class MultiLabelMarginLoss(_Loss):
-    """Hinge loss over several labels per sample.
-
-    >>> votive.nn.MultiLabelMarginLoss()(votive.zeros(1, 2), votive.tensor([[1, -1]]))
-    tensor(0.5000)
-    """
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
-
-
-class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Binary cross entropy per label, averaged.
-
-    >>> votive.nn.MultiLabelSoftMarginLoss()(votive.zeros(1, 2), votive.ones(1, 2))
-    tensor(0.6931)
-    """
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
-
-
-class SoftMarginLoss(_Loss):
-    """`log(1 + exp(-y x))`, averaged.
-
-    >>> votive.nn.SoftMarginLoss()(votive.zeros(1), votive.ones(1))
-    tensor(0.6931)
-    """
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.soft_margin_loss(input, target, reduction=self.reduction)
-
-
-class MultiMarginLoss(_WeightedLoss):
-    """Hinge loss of one class against the others.
-
-    >>> votive.nn.MultiMarginLoss()(votive.zeros(1, 2), votive.tensor([0]))
-    tensor(0.5000)
-    """
-
-    def __init__(
-        self,
-        p: int = 1,
-        margin: float = 1.0,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        if p not in (1, 2):
-            raise ValueError("only p == 1 and p == 2 supported")
-        if weight is not None and weight.dim() != 1:
-            raise ValueError(f"weight must be one-dimensional, got {weight.dim()} dimensions.")
-        self.p = p
-        self.margin = margin
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multi_margin_loss(
-            input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
-        )
-
-
-class CosineEmbeddingLoss(_Loss):
-    """Cosine distances of similar (1) and dissimilar (-1) pairs.
-
-    >>> x = votive.ones(1, 2)
-    >>> votive.nn.CosineEmbeddingLoss()(x, x, votive.ones(1)).round(decimals=4).abs()
-    tensor(0.)
-    """
-
-    def __init__(
-        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
-
-
-class MarginRankingLoss(_Loss):
-    """`max(0, -y (x1 - x2) + margin)`, averaged.
-
-    >>> votive.nn.MarginRankingLoss()(votive.zeros(1), votive.ones(1), votive.ones(1))
-    tensor(1.)
-    """
-
-    def __init__(
-        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
-
-
-class TripletMarginLoss(_Loss):
-    """An anchor nearer to the positive than to the negative by `margin`.
-
-    >>> a = votive.zeros(1, 2)
-    >>> votive.nn.TripletMarginLoss()(a, a, a)
-    tensor(1.)
-    """
-
-    def __init__(
-        self,
-        margin: float = 1.0,
-        p: float = 2.0,
-        eps: float = 1e-6,
-        swap: bool = False,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        if margin <= 0:
-            raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {margin}")
-        self.margin = margin
-        self.p = p
-        self.eps = eps
-        self.swap = swap
-
-    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return F.triplet_margin_loss(
-            anchor,
-            positive,
-            negative,
-            margin=self.margin,
-            p=self.p,
-            eps=self.eps,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
-
-
-class TripletMarginWithDistanceLoss(_Loss):
-    """Triplet loss with a distance of one's own.
-
-    >>> a = votive.zeros(1, 2)
-    >>> votive.nn.TripletMarginWithDistanceLoss()(a, a, a)
-    tensor(1.)
-    """
-
-    def __init__(
-        self,
-        *,
-        distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
-        margin: float = 1.0,
-        swap: bool = False,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(None, None, reduction)
-        if margin <= 0:
-            raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin}")
-        self.distance_function = distance_function if distance_function is not None else PairwiseDistance()
-        self.margin = margin
-        self.swap = swap
-
-    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return F.triplet_margin_with_distance_loss(
-            anchor,
-            positive,
-            negative,
-            distance_function=self.distance_function,
-            margin=self.margin,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
-
-
-class CTCLoss(_Loss):
+class CTCLoss(Loss):
     """Connectionist temporal classification (Graves et al. 2006).
 
     >>> logits = votive.zeros(3, 1, 2).log_softmax(2)

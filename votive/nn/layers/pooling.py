@@ -9,10 +9,13 @@ from ...tensor import Tensor
 from .. import functional as F
 from ..module import Module
 from .convolution import repeated
+from .option_repr import OptionRepr
 
 
-class _MaxPoolNd(Module):
+class _MaxPoolNd(OptionRepr):
     """Arguments of max pooling."""
+
+    _options = ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
 
     def __init__(
         self,
@@ -40,12 +43,6 @@ class _MaxPoolNd(Module):
             self.dilation,
             ceil_mode=self.ceil_mode,
             return_indices=self.return_indices,
-        )
-
-    def extra_repr(self) -> str:
-        return (
-            f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}, "
-            f"dilation={self.dilation}, ceil_mode={self.ceil_mode}"
         )
 
 
@@ -82,8 +79,10 @@ class MaxPool3d(_MaxPoolNd):
         return self._pool(F.max_pool3d, input)
 
 
-class _MaxUnpoolNd(Module):
+class _MaxUnpoolNd(OptionRepr):
     """Arguments of unpooling."""
+
+    _options = ("kernel_size", "stride", "padding")
 
     n = 1
 
@@ -97,9 +96,6 @@ class _MaxUnpoolNd(Module):
         self.kernel_size = repeated(kernel_size, self.n)
         self.stride = repeated(stride if stride is not None else kernel_size, self.n)
         self.padding = repeated(padding, self.n)
-
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class MaxUnpool1d(_MaxUnpoolNd):
@@ -144,12 +140,14 @@ class MaxUnpool3d(_MaxUnpoolNd):
         return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
-class AvgPool1d(Module):
+class AvgPool1d(OptionRepr):
     """Mean of each window of (N, C, L).
 
     >>> votive.nn.AvgPool1d(2)(votive.tensor([[1.0, 3.0, 2.0, 0.0]]))
     tensor([[2., 1.]])
     """
+
+    _options = ("kernel_size", "stride", "padding")
 
     def __init__(
         self,
@@ -169,12 +167,11 @@ class AvgPool1d(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.avg_pool1d(input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
-
-class _AvgPoolNd(Module):
+class _AvgPoolNd(OptionRepr):
     """Arguments of average pooling over images and volumes."""
+
+    _options = ("kernel_size", "stride", "padding")
 
     def __init__(
         self,
@@ -204,9 +201,6 @@ class _AvgPoolNd(Module):
             self.divisor_override,
         )
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
 
 class AvgPool2d(_AvgPoolNd):
     """Mean of each window of (N, C, H, W).
@@ -230,8 +224,10 @@ class AvgPool3d(_AvgPoolNd):
         return self._pool(F.avg_pool3d, input)
 
 
-class _LPPoolNd(Module):
+class _LPPoolNd(OptionRepr):
     """Arguments of p-norm pooling."""
+
+    _options = ("norm_type", "kernel_size", "stride", "ceil_mode")
 
     def __init__(
         self,
@@ -248,12 +244,6 @@ class _LPPoolNd(Module):
 
     def _pool(self, pool: Callable[..., Tensor], input: Tensor) -> Tensor:
         return pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
-
-    def extra_repr(self) -> str:
-        return (
-            f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, "
-            f"ceil_mode={self.ceil_mode}"
-        )
 
 
 class LPPool1d(_LPPoolNd):
@@ -289,15 +279,14 @@ class LPPool3d(_LPPoolNd):
         return self._pool(F.lp_pool3d, input)
 
 
-class _AdaptivePoolNd(Module):
+class _AdaptivePoolNd(OptionRepr):
     """Pooling to a given output size."""
+
+    _options = ("output_size",)
 
     def __init__(self, output_size: int | Sequence[int]) -> None:
         super().__init__()
         self.output_size = output_size
-
-    def extra_repr(self) -> str:
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(_AdaptivePoolNd):

@@ -8,14 +8,17 @@ from typing import Any
 from ...tensor import Tensor
 from .. import functional as F
 from ..module import Module
+from .option_repr import OptionRepr
 
 
-class Flatten(Module):
+class Flatten(OptionRepr):
     """Merge dimensions `start_dim..end_dim`.
 
     >>> votive.nn.Flatten()(votive.ones(2, 3, 4)).shape
     votive.Size([2, 12])
     """
+
+    _options = ("start_dim", "end_dim")
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         super().__init__()
@@ -24,9 +27,6 @@ class Flatten(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return input.flatten(self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 class Unflatten(Module):
@@ -58,12 +58,14 @@ class Unflatten(Module):
         return f"dim={self.dim}, unflattened_size={self.unflattened_size}"
 
 
-class Fold(Module):
+class Fold(OptionRepr):
     """Sum columns of patches back into images.
 
     >>> votive.nn.Fold((2, 2), 1)(votive.ones(1, 3, 4)).shape
     votive.Size([1, 3, 2, 2])
     """
+
+    _options = ("output_size", "kernel_size", "dilation", "padding", "stride")
 
     def __init__(
         self,
@@ -83,19 +85,15 @@ class Fold(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return (
-            f"output_size={self.output_size}, kernel_size={self.kernel_size}, "
-            f"dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
-        )
 
-
-class Unfold(Module):
+class Unfold(OptionRepr):
     """Patches of images as columns.
 
     >>> votive.nn.Unfold(2)(votive.ones(1, 3, 3, 3)).shape
     votive.Size([1, 12, 4])
     """
+
+    _options = ("kernel_size", "dilation", "padding", "stride")
 
     def __init__(
         self,
@@ -113,16 +111,15 @@ class Unfold(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
 
-    def extra_repr(self) -> str:
-        return f"kernel_size={self.kernel_size}, dilation={self.dilation}, padding={self.padding}, stride={self.stride}"
 
-
-class PixelShuffle(Module):
+class PixelShuffle(OptionRepr):
     """Move channels into space: (C r^2, H, W) to (C, H r, W r).
 
     >>> votive.nn.PixelShuffle(2)(votive.ones(1, 4, 3, 3)).shape
     votive.Size([1, 1, 6, 6])
     """
+
+    _options = ("upscale_factor",)
 
     def __init__(self, upscale_factor: int) -> None:
         super().__init__()
@@ -131,16 +128,15 @@ class PixelShuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_shuffle(input, self.upscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"upscale_factor={self.upscale_factor}"
 
-
-class PixelUnshuffle(Module):
+class PixelUnshuffle(OptionRepr):
     """Move space into channels: the inverse of PixelShuffle.
 
     >>> votive.nn.PixelUnshuffle(2)(votive.ones(1, 1, 6, 6)).shape
     votive.Size([1, 4, 3, 3])
     """
+
+    _options = ("downscale_factor",)
 
     def __init__(self, downscale_factor: int) -> None:
         super().__init__()
@@ -149,16 +145,15 @@ class PixelUnshuffle(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.pixel_unshuffle(input, self.downscale_factor)
 
-    def extra_repr(self) -> str:
-        return f"downscale_factor={self.downscale_factor}"
 
-
-class ChannelShuffle(Module):
+class ChannelShuffle(OptionRepr):
     """Interleave groups of channels.
 
     >>> votive.nn.ChannelShuffle(2)(votive.arange(4.0).view(1, 4, 1, 1)).flatten()
     tensor([0., 2., 1., 3.])
     """
+
+    _options = ("groups",)
 
     def __init__(self, groups: int) -> None:
         super().__init__()
@@ -166,9 +161,6 @@ class ChannelShuffle(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return F.channel_shuffle(input, self.groups)
-
-    def extra_repr(self) -> str:
-        return f"groups={self.groups}"
 
 
 class Upsample(Module):

@@ -32,7 +32,7 @@ def _activation(given: Activation) -> Callable[[Tensor], Tensor]:
 class TransformerLayer(Module):
     """Attentions and a feed-forward net, each with a norm and a dropout, in torch's order."""
 
-    attentions: tuple[str, ...] = ("self_attn",)
+    _attentions: tuple[str, ...] = ("self_attn",)
 
     def __init__(
         self,
@@ -50,14 +50,14 @@ class TransformerLayer(Module):
     ) -> None:
         super().__init__()
         made = FactoryKwargs(device=device, dtype=dtype)
-        for name in self.attentions:
+        for name in self._attentions:
             attention = MultiheadAttention(d_model, nhead, dropout=dropout, batch_first=batch_first, bias=bias, **made)
             self.add_module(name, attention)
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, **made)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, **made)
         self.norm_first = norm_first
-        places = range(1, len(self.attentions) + 2)
+        places = range(1, len(self._attentions) + 2)
         for i in places:
             self.add_module(f"norm{i}", LayerNorm(d_model, eps=layer_norm_eps, bias=bias, **made))
         for i in places:
@@ -122,7 +122,7 @@ class TransformerDecoderLayer(TransformerLayer):
     votive.Size([20, 32, 8])
     """
 
-    attentions = ("self_attn", "multihead_attn")
+    _attentions = ("self_attn", "multihead_attn")
 
     def forward(
         self,

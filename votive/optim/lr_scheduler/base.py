@@ -17,14 +17,14 @@ EPOCH_WARNING = (
 )
 
 
-def check_optimizer(optimizer: Any) -> None:
+def check_optimizer(optimizer: object) -> None:
     """Refuse what is no optimizer."""
     if not isinstance(optimizer, Optimizer):
         raise TypeError(f"{type(optimizer).__name__} is not an Optimizer")
 
 
-def _own(value: Any) -> Any:
-    return value.clone() if isinstance(value, Tensor) else value  # type: ignore[attr-defined]
+def _own(value: float | Tensor) -> Any:
+    return value.clone() if isinstance(value, Tensor) else value
 
 
 def per_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
@@ -45,7 +45,7 @@ def group_values(optimizer: Optimizer, key: str) -> list[Any]:
     return [_own(group[key]) for group in optimizer.param_groups]
 
 
-def write_value(group: dict[str, Any], key: str, value: Any) -> None:
+def write_value(group: dict[str, Any], key: str, value: float) -> None:
     """Set an option; one that is a tensor stays the same object."""
     if isinstance(group[key], Tensor):
         group[key].fill_(number(value))
@@ -88,7 +88,7 @@ class LRScheduler:
         self.base_lrs: list[Any] = group_values(optimizer, "initial_lr")
         self.last_epoch = last_epoch
         # To notice later that somebody replaced the method on the object.
-        optimizer._scheduled_step = vars(optimizer).get("step")  # type: ignore[attr-defined]
+        optimizer._scheduled_step = vars(optimizer).get("step")
         self._initial_step()
 
     def _initial_step(self) -> None:

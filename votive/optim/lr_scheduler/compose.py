@@ -11,7 +11,7 @@ from .base import LRScheduler, group_values, write_value
 from .plateau import ReduceLROnPlateau
 
 
-def _check(name: str, optimizer: Any, schedulers: Sequence[Any]) -> None:
+def _check(name: str, optimizer: Optimizer, schedulers: Sequence[Any]) -> None:
     for i, s in enumerate(schedulers):
         if not hasattr(s, "optimizer"):
             raise TypeError(f"{name} at index {i} should have `optimizer` as its attribute.")
@@ -88,7 +88,7 @@ class SequentialLR(_Composed):
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
-    def recursive_undo(self, sched: Any = None) -> None:
+    def recursive_undo(self, sched: LRScheduler | None = None) -> None:
         """Take back the step that making a schedule counts, in all the parts."""
         this = self if sched is None else sched
         if hasattr(this, "_schedulers"):

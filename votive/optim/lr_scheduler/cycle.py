@@ -181,7 +181,7 @@ class OneCycleLR(LRScheduler):
                 _start_momentum(optimizer, largest, smallest, self.use_beta1)
         super().__init__(optimizer, last_epoch)
 
-    def _anneal(self, start: Any, end: Any, part: float) -> Any:
+    def _anneal(self, start: float, end: float, part: float) -> Any:
         if self._anneal_func_type == "cos":
             return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
         return (end - start) * part + start
@@ -209,7 +209,7 @@ class OneCycleLR(LRScheduler):
 
 
 def _total_steps(total: int | None, epochs: int | None, steps_per_epoch: int | None) -> int:
-    def check(name: str, value: Any) -> int:
+    def check(name: str, value: object) -> int:
         if not isinstance(value, int) or value <= 0:
             raise ValueError(f"Expected positive integer {name}, but got {value}")
         return value

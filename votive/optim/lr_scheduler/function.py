@@ -12,7 +12,7 @@ from .base import LRScheduler, check_optimizer
 Factor = Callable[[int], float]
 
 
-def saved_function(fn: Any) -> Any:
+def saved_function(fn: Callable[..., float]) -> Any:
     """What a checkpoint keeps of a function: the attributes of a callable object, else nothing."""
     return None if isinstance(fn, types.FunctionType) else dict(fn.__dict__)
 

@@ -6,6 +6,7 @@ import math
 import warnings
 from typing import Any
 
+from ...tensor import Tensor
 from ..optimizer import Optimizer
 from .base import EPOCH_WARNING, LRScheduler, check_optimizer, group_values, write_value
 
@@ -71,7 +72,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
 
-    def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
+    def step(self, metrics: float | Tensor, epoch: int | None = None) -> None:  # type: ignore[override]
         """Look at the metric of an epoch."""
         current = float(metrics)
         if epoch is not None:

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...data import Dataset
-
-if TYPE_CHECKING:
-    from ..types import Function
+from ..types import Function
 
 
 class StandardTransform:
     """A transform of the image and one of the target, applied together."""
 
     def __init__(self, transform: Function | None = None, target_transform: Function | None = None) -> None:
-        self.transform = transform
-        self.target_transform = target_transform
+        self.transform, self.target_transform = transform, target_transform
 
     def __call__(self, image: Any, target: Any) -> tuple[Any, Any]:
         image = image if self.transform is None else self.transform(image)
@@ -42,8 +39,7 @@ class VisionDataset(Dataset[Any]):
         if transforms is not None and separate:
             raise ValueError(f"{type(self).__name__}: takes either transforms, or transform and target_transform.")
         self.root = str(Path(root).expanduser()) if root is not None else None
-        self.transform = transform
-        self.target_transform = target_transform
+        self.transform, self.target_transform = transform, target_transform
         self.transforms = StandardTransform(transform, target_transform) if separate else transforms
 
     def _transformed(self, image: Any, target: Any) -> Any:
@@ -65,3 +61,32 @@ class VisionDataset(Dataset[Any]):
             if getattr(self, name) is not None:
                 lines.append(f"    {name}: {getattr(self, name)}")
         return "\n".join(lines)
+
+
+class SplitDataset(VisionDataset):
+    """Base of data sets that come in two parts, to train with and to test, and can be fetched."""
+
+    def __init__(
+        self,
+        root: str | Path,
+        train: bool = True,
+        transform: Function | None = None,
+        target_transform: Function | None = None,
+        download: bool = False,
+    ) -> None:
+        super().__init__(root, transform=transform, target_transform=target_transform)
+        self.train = train
+        if download:
+            self.download()
+        self._load()
+
+    def download(self) -> None:
+        """Fetch what is missing."""
+        raise NotImplementedError(f"{type(self).__name__}: a subclass has to define download.")
+
+    def _load(self) -> None:
+        """Read the part that `train` names."""
+        raise NotImplementedError(f"{type(self).__name__}: a subclass has to define _load.")
+
+    def extra_repr(self) -> str:
+        return f"Split: {'Train' if self.train else 'Test'}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,11 +12,8 @@ from ...io.pickle_stack import Maker, UnsafeFileError
 from ...io.torch_parts import Array, find
 from ...serialization.container import FileFormatError
 from ..io.raw import pillow
-from .base import VisionDataset
+from .base import SplitDataset
 from .download import download, intact, unpack
-
-if TYPE_CHECKING:
-    from ..types import Function
 
 
 class _Pixels(Array):
@@ -49,7 +46,7 @@ def read_batch(path: str | Path) -> dict[str, Any]:
     return out
 
 
-class CIFAR10(VisionDataset):
+class CIFAR10(SplitDataset):
     """Colour images of 32 x 32 in 10 classes: 50,000 to train with and 10,000 to test.
 
     `root` holds the folder cifar-10-batches-py. A sample is (PIL image, label); `data` is an array
@@ -75,20 +72,9 @@ class CIFAR10(VisionDataset):
     meta: tuple[str, str, str | None] = ("batches.meta", "label_names", "5ff9c542aee3614f3951f8cda6e48888")
     _label_key = "labels"
 
-    def __init__(
-        self,
-        root: str | Path,
-        train: bool = True,
-        transform: Function | None = None,
-        target_transform: Function | None = None,
-        download: bool = False,
-    ) -> None:
-        super().__init__(root, transform=transform, target_transform=target_transform)
-        self.train = train
-        if download:
-            self.download()
+    def _load(self) -> None:
         parts, targets = [], []
-        for name, md5 in self.train_list if train else self.test_list:
+        for name, md5 in self.train_list if self.train else self.test_list:
             pixels, labels = self._checked(name, read_batch(self._file(name, md5)))
             parts.append(pixels)
             targets += [int(label) for label in labels]
@@ -134,9 +120,6 @@ class CIFAR10(VisionDataset):
 
     def __len__(self) -> int:
         return len(self.data)
-
-    def extra_repr(self) -> str:
-        return f"Split: {'Train' if self.train else 'Test'}"
 
 
 class CIFAR100(CIFAR10):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ops.registry import F
 from ...random import Generator
 from ..transforms.functional.conversion import to_pil_image
+from ..types import Function
 from .base import VisionDataset
-
-if TYPE_CHECKING:
-    from ..types import Function
 
 
 class FakeData(VisionDataset):
@@ -31,9 +29,7 @@ class FakeData(VisionDataset):
         random_offset: int = 0,
     ) -> None:
         super().__init__(transform=transform, target_transform=target_transform)
-        self.size = size
-        self.image_size = image_size
-        self.num_classes = num_classes
+        self.size, self.image_size, self.num_classes = size, image_size, num_classes
         self.random_offset = random_offset
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:

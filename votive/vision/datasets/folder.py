@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...serialization.container import FileFormatError
 from ..io.raw import pillow
+from ..types import Function, PILImage
 from .base import VisionDataset
-
-if TYPE_CHECKING:
-    from ..types import Function, PILImage
 
 IMG_EXTENSIONS = (".jpg", ".jpeg", ".png", ".ppm", ".bmp", ".pgm", ".tif", ".tiff", ".webp")
 
@@ -56,7 +54,7 @@ class DatasetFolder(VisionDataset):
     ) -> None:
         super().__init__(root, transform=transform, target_transform=target_transform)
         if (extensions is None) == (is_valid_file is None):
-            raise ValueError(f"{type(self).__name__}: needs either extensions or is_valid_file, and only one.")
+            raise ValueError(f"{type(self).__name__}: give either extensions or is_valid_file, not both.")
         self.loader = loader
         self.extensions = None if extensions is None else tuple(e.lower() for e in extensions)
         self.classes, self.class_to_idx = self.find_classes(str(self.root))

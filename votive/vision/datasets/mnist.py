@@ -6,7 +6,7 @@ import gzip
 import math
 import zlib
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -15,11 +15,8 @@ from ...interchange import from_numpy
 from ...serialization.container import FileFormatError
 from ...tensor import Tensor
 from ..io.raw import pillow
-from .base import VisionDataset
+from .base import SplitDataset
 from .download import download
-
-if TYPE_CHECKING:
-    from ..types import Function
 
 _KINDS = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 _MAX_BYTES = 1 << 36
@@ -64,7 +61,7 @@ def read_idx(path: str | Path) -> Tensor:
             kind = np.dtype(_KINDS[start[2]])
             wanted = math.prod(sizes) * kind.itemsize
             if wanted > _MAX_BYTES:
-                raise FileFormatError(f"{path}: {wanted:,} bytes are announced; refused.")
+                raise FileFormatError(f"{path}: the header announces {wanted:,} bytes, more than is read.")
             data = _read(file, wanted + 1)  # one more: what is packed may have no end
     except (EOFError, zlib.error, OSError) as e:
         if isinstance(e, FileFormatError):
@@ -76,7 +73,7 @@ def read_idx(path: str | Path) -> Tensor:
     return from_numpy(array.astype(kind.newbyteorder("=")))
 
 
-class MNIST(VisionDataset):
+class MNIST(SplitDataset):
     """Handwritten digits: 60,000 images of 28 x 28 to train with and 10,000 to test.
 
     `root` holds the idx files, as they come (.gz) or unpacked, in itself or in MNIST/raw. A sample
@@ -100,23 +97,12 @@ class MNIST(VisionDataset):
         for i, word in enumerate(("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"))
     )
 
-    def __init__(
-        self,
-        root: str | Path,
-        train: bool = True,
-        transform: Function | None = None,
-        target_transform: Function | None = None,
-        download: bool = False,
-    ) -> None:
-        super().__init__(root, transform=transform, target_transform=target_transform)
-        self.train = train
-        if download:
-            self.download()
-        part = "train" if train else "t10k"
+    def _load(self) -> None:
+        part = "train" if self.train else "t10k"
         self.data = read_idx(self._file(f"{part}-images-idx3-ubyte"))
         self.targets = read_idx(self._file(f"{part}-labels-idx1-ubyte"))
         if self.data.dtype is not dt.uint8 or self.data.ndim != 3 or self.targets.ndim != 1:
-            raise FileFormatError(f"{type(self).__name__}: images and labels are of wrong types.")
+            raise FileFormatError(f"{type(self).__name__}: images and labels have the wrong types or shapes.")
         if self.data.shape[0] != self.targets.shape[0]:
             raise FileFormatError(
                 f"{type(self).__name__}: {self.data.shape[0]} images, but {self.targets.shape[0]} labels."
@@ -150,7 +136,6 @@ class MNIST(VisionDataset):
         return found
 
     def download(self) -> None:
-        """Fetch what is missing."""
         for name, md5 in self.resources:
             if self._find(name.removesuffix(".gz")) is None:
                 urls = [mirror + name for mirror in self.mirrors]
@@ -162,9 +147,6 @@ class MNIST(VisionDataset):
 
     def __len__(self) -> int:
         return int(self.data.shape[0])
-
-    def extra_repr(self) -> str:
-        return f"Split: {'Train' if self.train else 'Test'}"
 
 
 class FashionMNIST(MNIST):

@@ -6,16 +6,14 @@ import io
 from collections.abc import Iterator, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...core.device import DeviceLike
 from ...ops.registry import F
 from ...serialization.container import FileFormatError
 from ...tensor import Tensor
+from ..types import PILImage
 from .raw import pillow, raw_bytes
-
-if TYPE_CHECKING:
-    from ..types import PILImage
 
 
 class ImageReadMode(Enum):

@@ -34,7 +34,7 @@ def read_frames(
     """
     op, path, wanted = "read_frames", Path(source), read_mode("read_frames", mode)
     if wanted is ImageReadMode.UNCHANGED:
-        raise ValueError(f"{op}: frames need one mode for all; UNCHANGED is none.")
+        raise ValueError(f"{op}: all frames need the same mode, so UNCHANGED cannot be used.")
     if step < 1:
         raise ValueError(f"{op}: step must be at least 1, got {step}.")
     if path.suffix.lower() in _CONTAINERS:

@@ -10,18 +10,16 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import votive
 from votive import nn
 from votive.nn import functional as F
 
 from ...tensor import Tensor
+from ..types import Weights
 from .mobilenetv2 import make_divisible
 from .weights import build, registered
-
-if TYPE_CHECKING:
-    from ..types import Weights
 
 # Kernel, repeats, channels, expansion, stride of the first.
 _STAGES = [

@@ -6,16 +6,14 @@ Blocks widen, filter each channel by itself and narrow again; the narrow ends ar
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from votive import nn
 
 from ...tensor import Tensor
 from ..ops.layers import Conv2dNormActivation
+from ..types import Layer, Weights
 from .weights import build, registered
-
-if TYPE_CHECKING:
-    from ..types import Layer, Weights
 
 _conv = partial(Conv2dNormActivation, activation_layer=nn.ReLU6)
 

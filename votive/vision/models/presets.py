@@ -10,7 +10,6 @@ import os
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,9 +17,7 @@ import votive
 
 from ...models.pixels import channels_first, resized, target_size
 from ...tensor import Tensor
-
-if TYPE_CHECKING:
-    from ..types import Picture
+from ..types import Picture
 
 _MEAN, _STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 # Networks that do not want 224 pixels cut from 256: the size to resize to, and the filter.
@@ -85,7 +82,7 @@ def preset(name: str) -> ImageClassification:
         size, interpolation = _OTHER[name]
         return ImageClassification(resize_size=size, interpolation=interpolation)
     if name == "unet":
-        raise ValueError("preset: a U-Net gives pixels classes, not pictures.")
+        raise ValueError("preset: a U-Net classifies pixels, not pictures, so there is no preset for it.")
     return ImageClassification()
 
 

@@ -7,16 +7,14 @@ is arXiv:1611.05431, Wide ResNet arXiv:1605.07146.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import votive
 from votive import nn
 
 from ...tensor import Tensor
+from ..types import Layer, Weights
 from .weights import build, registered
-
-if TYPE_CHECKING:
-    from ..types import Layer, Weights
 
 
 def conv3x3(inputs: int, outputs: int, stride: int = 1, groups: int = 1, dilation: int = 1) -> nn.Conv2d:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import votive
 from votive import nn
 from votive.nn import functional as F
 
 from ...tensor import Tensor
+from ..types import Weights
 from .weights import build, registered
-
-if TYPE_CHECKING:
-    from ..types import Weights
 
 
 class DoubleConv(nn.Module):

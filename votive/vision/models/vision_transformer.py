@@ -8,17 +8,15 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import votive
 from votive import nn
 
 from ...tensor import Tensor
 from ..ops.layers import MLP, Conv2dNormActivation
+from ..types import Layer, Weights
 from .weights import build, registered
-
-if TYPE_CHECKING:
-    from ..types import Layer, Weights
 
 NORM = partial(nn.LayerNorm, eps=1e-6)
 

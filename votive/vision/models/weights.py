@@ -11,14 +11,12 @@ from collections.abc import Callable, Iterable, Mapping
 from fnmatch import fnmatch
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from votive import nn
 
 from ...core.similar import did_you_mean
-
-if TYPE_CHECKING:
-    from ..types import Weights
+from ..types import Weights
 
 Builder = Callable[..., Any]
 M = TypeVar("M", bound=nn.Module)

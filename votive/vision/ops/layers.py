@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import nn
 from ...ops.registry import F
 from ...tensor import Tensor
-
-if TYPE_CHECKING:
-    from ..types import Layer, Size
+from ..types import Layer, Size
 
 
 class FrozenBatchNorm2d(nn.Module):

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import nn
 from ...nn import functional as NF
 from ...tensor import Tensor
+from ..types import Layer
 from .layers import Conv2dNormActivation
-
-if TYPE_CHECKING:
-    from ..types import Layer
 
 
 class ExtraFPNBlock(nn.Module):

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ... import nn
 from ...core import dtype as dt
 from ...ops.registry import F
 from ...tensor import Tensor
-
-if TYPE_CHECKING:
-    from ..types import Size
+from ..types import Size
 
 Boxes = Tensor | Sequence[Tensor]
 

@@ -9,22 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...ops.registry import F as ops
 from ...tensor import Tensor
 from ..tv_tensors import BoundingBoxes, KeyPoints, Mask, Video, wrap
+from ..types import FillByKind, Picture
 from . import functional as F
 from . import policies
 from .base import PICTURES, Transform, as_sample, chance, check_type, flatten, integer
 from .functional.conversion import max_value
 from .functional.interpolation import Interpolation, mode_of
 from .functional.kernels import is_pil
-
-if TYPE_CHECKING:
-    from ..types import FillByKind, Picture
 
 Steps = list[tuple[str, float]]
 

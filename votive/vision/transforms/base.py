@@ -7,18 +7,16 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ... import nn
 from ...core import dtype as dt
 from ...ops.registry import F
 from ...tensor import Tensor
 from .. import tv_tensors
+from ..types import Fill, FillByKind
 from .functional.kernels import Functional, is_pil, is_pure_tensor, kernel_for
 from .functional.sizes import get_dimensions, get_size
-
-if TYPE_CHECKING:
-    from ..types import Fill, FillByKind
 
 # A type, or a function that says whether something is of a kind.
 Check = type | Callable[[Any], bool]

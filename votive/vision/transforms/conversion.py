@@ -113,8 +113,7 @@ class ToDtype(Transform):
                 "ToDtype: a plain tensor beside an Image or Video is not transformed, whatever the dict says about it.",
                 stacklevel=2,
             )
-        self.dtype = dtype
-        self.scale = scale
+        self.dtype, self.scale = dtype, scale
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         picture = is_pure_tensor(inpt) or isinstance(inpt, (Image, Video))

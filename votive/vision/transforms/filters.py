@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ops.registry import F as ops
 from ...tensor import Tensor
 from ..tv_tensors import Image, Video, wrap
+from ..types import Picture
 from . import functional as F
 from .base import RandomApplyTransform, Transform, has_any, integer, numbers, pair, query_chw, uniform
 from .functional.kernels import is_pil, is_pure_tensor
 from .geometry import check_ranges, random_area
-
-if TYPE_CHECKING:
-    from ..types import Picture
 
 
 class _NoPIL(Transform):
@@ -63,8 +61,7 @@ class LinearTransformation(_NoPIL):
                 f"{name}: matrix and vector must have one dtype, got "
                 f"{transformation_matrix.dtype} and {mean_vector.dtype}."
             )
-        self.transformation_matrix = transformation_matrix
-        self.mean_vector = mean_vector
+        self.transformation_matrix, self.mean_vector = transformation_matrix, mean_vector
 
     def transform(self, inpt: Any, params: dict[str, Any]) -> Any:
         shape, n = tuple(inpt.shape), self.mean_vector.shape[0]
@@ -115,9 +112,7 @@ class GaussianNoise(_NoPIL):
 
     def __init__(self, mean: float = 0.0, sigma: float = 0.1, clip: bool = True) -> None:
         super().__init__()
-        self.mean = mean
-        self.sigma = sigma
-        self.clip = clip
+        self.mean, self.sigma, self.clip = mean, sigma, clip
 
     def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(F.gaussian_noise, inpt, self.mean, self.sigma, self.clip)
@@ -144,12 +139,11 @@ class RandomErasing(RandomApplyTransform):
         if not isinstance(value, (int, float, str, tuple, list)):
             raise TypeError(f"{name}: value must be a number, a sequence or 'random', got {value!r}.")
         if isinstance(value, str) and value != "random":
-            raise ValueError(f"{name}: the only word that value may be is 'random', got {value!r}.")
+            raise ValueError(f"{name}: value must be a number, a sequence or 'random', got {value!r}.")
         check_ranges(name, scale, ratio)
         if scale[0] < 0 or scale[1] > 1:
             raise ValueError(f"{name}: scale must lie in [0, 1], got {scale}.")
-        self.scale = scale
-        self.ratio = ratio
+        self.scale, self.ratio = scale, ratio
         self.value: list[float] | None = None
         if not isinstance(value, str):
             self.value = [float(v) for v in (value if isinstance(value, Sequence) else [value])]

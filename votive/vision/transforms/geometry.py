@@ -5,16 +5,14 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..tv_tensors import BoundingBoxes, KeyPoints, Mask
+from ..types import FillByKind, Picture
 from . import functional as F
 from .base import RandomApplyTransform, Transform, has_any, integer, pair, query_size, uniform
 from .functional.cropping import PaddingMode, check_padding_mode, sides
 from .functional.interpolation import Interpolation, mode_of
-
-if TYPE_CHECKING:
-    from ..types import FillByKind, Picture
 
 
 class RandomHorizontalFlip(RandomApplyTransform):
@@ -61,8 +59,7 @@ class Resize(Transform):
                 raise ValueError(f"Resize: size must be one or two ints or None, got {size!r}.")
         self.size = [size] if isinstance(size, int) else None if size is None else list(size)
         self.interpolation = mode_of("Resize", interpolation)
-        self.max_size = max_size
-        self.antialias = antialias
+        self.max_size, self.antialias = max_size, antialias
 
     def transform(self, inpt: object, params: dict[str, Any]) -> Any:
         return self._call_kernel(
@@ -179,8 +176,7 @@ class RandomCrop(Transform):
         super().__init__()
         self.size = pair("RandomCrop", "size", size)
         _check_padding("RandomCrop", 0 if padding is None else padding, padding_mode)
-        self.padding = padding
-        self.pad_if_needed = pad_if_needed
+        self.padding, self.pad_if_needed = padding, pad_if_needed
         self._set_fill(fill)
         self.padding_mode = padding_mode
 
@@ -260,8 +256,7 @@ class RandomResizedCrop(Transform):
         super().__init__()
         self.size = pair("RandomResizedCrop", "size", size)
         check_ranges("RandomResizedCrop", scale, ratio)
-        self.scale = scale
-        self.ratio = ratio
+        self.scale, self.ratio = scale, ratio
         self.interpolation = mode_of("RandomResizedCrop", interpolation)
         self.antialias = antialias
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..types import FillByKind
 from . import functional as F
 from .base import RandomApplyTransform, Transform, integer, numbers, query_size, uniform
 from .functional.interpolation import Interpolation, mode_of
-
-if TYPE_CHECKING:
-    from ..types import FillByKind
 
 
 class RandomZoomOut(RandomApplyTransform):
@@ -68,8 +66,7 @@ class ScaleJitter(_RandomSize):
         antialias: bool | None = True,
     ) -> None:
         super().__init__()
-        self.target_size = target_size
-        self.scale_range = scale_range
+        self.target_size, self.scale_range = target_size, scale_range
         self.interpolation = mode_of("ScaleJitter", interpolation)
         self.antialias = antialias
 
@@ -123,8 +120,7 @@ class RandomResize(_RandomSize):
         antialias: bool | None = True,
     ) -> None:
         super().__init__()
-        self.min_size = min_size
-        self.max_size = max_size
+        self.min_size, self.max_size = min_size, max_size
         self.interpolation = mode_of("RandomResize", interpolation)
         self.antialias = antialias
 

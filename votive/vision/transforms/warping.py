@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...ops.registry import F as ops
 from ...tensor import Tensor
+from ..types import FillByKind
 from . import functional as F
 from .base import RandomApplyTransform, Transform, angles, integer, numbers, query_size, uniform
 from .functional.interpolation import Interpolation, mode_of
 from .functional.matrices import perspective_coefficients
-
-if TYPE_CHECKING:
-    from ..types import FillByKind
 
 
 def _centre(name: str, center: Sequence[float] | None) -> list[float] | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ...base import kernel
 from ...common.slot import Slot
 from ..arrays import Args, Array, Ints
-from ..launch import widen
 from ..reference.attention import attention_backward as by_reference
+from ..rows import widen
 from .dtypes import first_float
 from .loader import module
 from .rows import OUT, OUT1, OUT2, native
@@ -108,7 +110,7 @@ if module is not None:
     ) -> None:
         if by_mask:
             arrays = [widen(x) for x in (g, g_lse, q, k, v, mask, y, lse)]
-            rest = (seed, counter, offset, dropout_p, is_causal, scale, by_mask)
+            rest: list[Any] = [seed, counter, offset, dropout_p, is_causal, scale, by_mask]
             for to, made in zip(out, by_reference(*arrays, *rest), strict=True):
                 np.copyto(to, made, casting="unsafe")
             return

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from ....core.layout import Spec
-from ...base import Row, add_row
+from ...base import Bound, Request, Row, add_row
 from ...common.slot import Slot
 from .loader import module
 
@@ -25,6 +25,31 @@ OUT1 = Out(1)
 OUT2 = Out(2)
 OUT3 = Out(3)
 OUT4 = Out(4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NativeRow(Row):
+    """A C++ kernel; `fn` arranges its arguments once per plan."""
+
+    label: str = "native"
+
+    def bind(self, request: Request) -> Bound | None:
+        if request.outs is None:
+            return None
+        args = list(request.args)
+        for k, i in enumerate(request.slots):
+            args[i] = None if request.values[k] is None else Slot(k, request.values[k])
+        arranged = self.fn(*args)
+        if arranged is None:
+            return None
+        launch = module.Launch(self.kernel, tuple(_entry(v) for v in arranged), request.outs)
+        return Bound(launch, launch.into)
+
+
+def _entry(v: Any) -> tuple[str, Any]:
+    if isinstance(v, Slot):
+        return "slot", v.index
+    return ("out", v.index) if isinstance(v, Out) else ("fixed", v)
 
 
 def native(
@@ -47,26 +72,7 @@ def native(
                     f"the native module has no kernel {kernel!r}: it is older than these files. "
                     "Install votive again (pip install -e .)."
                 )
-            add_row(Row(op, "cpu", arrange, priority, accepts, False, True, "native", kernel))
+            add_row(NativeRow(op=op, device="cpu", fn=arrange, priority=priority, takes=accepts, kernel=kernel))
         return arrange
 
     return register
-
-
-def launch(row: Row, template: list[Any], slots: list[int], specs: Sequence[Any], outs: tuple[Spec, ...]) -> Any:
-    """The bound kernel, or None when the row refuses these arguments."""
-    args = list(template)
-    for k, i in enumerate(slots):
-        args[i] = None if specs[k] is None else Slot(k, specs[k])
-    arranged = row.fn(*args)
-    if arranged is None:
-        return None
-    entries = []
-    for v in arranged:
-        if isinstance(v, Slot):
-            entries.append(("slot", v.index))
-        elif isinstance(v, Out):
-            entries.append(("out", v.index))
-        else:
-            entries.append(("fixed", v))
-    return module.Launch(row.kernel, tuple(entries), outs)

@@ -115,7 +115,9 @@ def nll_reduced_backward(
 
 
 @kernel("_cross_entropy")
-def cross_entropy(x: Array, t: Array, weight: Array | None, ignore: int, smoothing: float, dtype: dtype) -> Array:
+def cross_entropy(
+    x: Array, t: Array, weight: Array | None, ignore: int, smoothing: float, dtype: dtype | None = None
+) -> Array:
     dim = _dim(x)
     if not x.size:
         _targets("cross_entropy", t, x.shape[dim], ignore)
@@ -141,7 +143,7 @@ def cross_entropy_backward(g: Array, x: Array, t: Array, weight: Array | None, i
 def cross_entropy_reduced(
     x: Array, t: Array, weight: Array | None, ignore: int, smoothing: float, mean: bool
 ) -> tuple[Array, ...]:
-    losses = cross_entropy(x, t, weight, ignore, smoothing, None)
+    losses = cross_entropy(x, t, weight, ignore, smoothing)
     total = _weight_of(t, weight, ignore, x.dtype)
     statistics = np.zeros((2, *t.shape), x.dtype)
     if x.size:

@@ -29,8 +29,8 @@ def linear_add(x: Array, weight: Array, residual: Array) -> Array:
     return residual + x @ weight.T
 
 
-@kernel("_turn_and_attend", widen=False)
-def turn_and_attend(
+@kernel("_rotate_and_attend", widen=False)
+def rotate_and_attend(
     qkv: Array,
     q_norm: Array | None,
     k_norm: Array | None,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...base import kernel
+from ...common.assign import assign
 from ..arrays import Array, Ints
-from .creation import full
 
 
 @kernel("_flip", into=True, widen=False)
@@ -21,7 +21,7 @@ def roll(x: Array, shifts: Ints, dims: Ints) -> Array:
 
 @kernel("constant_pad_nd", into=True, widen=False)
 def constant_pad_nd(x: Array, pad: Ints, value: float, out: Array) -> None:
-    full(None, None, value, None, None, out)
+    assign(out, np.asarray(value))
     source, target = [slice(None)] * x.ndim, [slice(None)] * x.ndim
     for i in range(len(pad) // 2):
         before, after = pad[2 * i], pad[2 * i + 1]

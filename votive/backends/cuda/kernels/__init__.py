@@ -8,7 +8,7 @@ import pkgutil
 from importlib import import_module
 
 from ...base import MUTATES, TABLE, add_row
-from ..rows import cpu_fallback_row
+from ..rows import fallback_row
 
 # Operators about memory of the host, which has no form on a GPU.
 _OF_THE_HOST = frozenset(["_pin_memory", "_empty_pinned"])
@@ -25,4 +25,4 @@ def load() -> None:
         import_module(found.name)
     for op, where in list(TABLE):
         if where == "cpu" and op not in _OF_THE_HOST:
-            add_row(cpu_fallback_row(op, MUTATES[op]() if op in MUTATES else frozenset()))
+            add_row(fallback_row(op, MUTATES[op]() if op in MUTATES else frozenset()))

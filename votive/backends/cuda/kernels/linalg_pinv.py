@@ -11,6 +11,7 @@ import numpy as np
 from ....core import dtype as dt
 from ....formula import const, var, where
 from ....formula.expr import Expr, apply
+from ...base import Request
 from ...common.slot import Slot
 from ..cpu_fallback import structured
 from ..libraries.cusolver import copied, fetched, moved, takes
@@ -115,10 +116,9 @@ def lstsq(a: Slot, b: Slot, rcond: float, driver: str) -> Run:
         rank = (found > cut * found.max(axis=-1, keepdims=True)).sum(axis=-1)
         if driver == "gelsy" and (rank < k).any():
             # Columns that come last in a pivoted QR are dropped: decisions for the CPU.
-            specs = a.spec, b.spec
-            template = [a.spec, b.spec, rcond, driver]
-            wanted = tuple(o.spec for o in outs)
-            away, _ = structured("_lstsq", template, [0, 1], specs, wanted, False, [], a.spec.device)
+            specs, wanted = (a.spec, b.spec), tuple(o.spec for o in outs)
+            asked = Request("_lstsq", (None, None, rcond, driver), (0, 1), specs, specs, wanted, False, None)
+            away = structured(asked, [], a.spec.device)
             for to, (_, made, _spec) in zip(outs, away(a, b), strict=True):
                 copy_view(to, made)
             return

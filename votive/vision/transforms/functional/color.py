@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ....core import dtype as dt
 from ....ops.registry import F
 from ....tensor import Tensor
+from ...types import PILImage
 from .conversion import max_value, pil_to_tensor, to_dtype, to_pil_image
 from .kernels import PIL, functional
-
-if TYPE_CHECKING:
-    from ...types import PILImage
 
 
 def check_channels(op: str, image: Tensor) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,10 +12,8 @@ from ....ops.registry import F
 from ....tensor import Tensor
 from ...io.raw import pillow
 from ...tv_tensors import Image, Mask
+from ...types import PILImage
 from .kernels import functional, is_pil
-
-if TYPE_CHECKING:
-    from ...types import PILImage
 
 Array = np.ndarray[Any, Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,14 +14,12 @@ from ....ops.registry import F
 from ....tensor import Tensor
 from ...io.raw import pillow
 from ...tv_tensors import BoundingBoxes, BoundingBoxFormat, KeyPoints, Mask, wrap
+from ...types import Fill, PILImage, Size
 from .boxes import Placed, shifted
 from .interpolation import Interpolation, InterpolationMode
 from .kernels import PIL, TENSOR, functional, on_masks, on_planes
 from .resizing import resize
 from .sizes import get_size
-
-if TYPE_CHECKING:
-    from ...types import Fill, PILImage, Size
 
 Border = tuple[int, int, int, int]  # left, top, right, bottom
 PaddingMode = Literal["constant", "edge", "reflect", "symmetric"]

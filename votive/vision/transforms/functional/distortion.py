@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ....ops.registry import F
 from ....tensor import Tensor
 from ...io.raw import pillow
 from ...tv_tensors import BoundingBoxes, KeyPoints
+from ...types import Fill, PILImage
 from .boxes import Placed, moved
 from .conversion import pil_to_tensor, to_pil_image
 from .cropping import pil_fill
@@ -16,9 +16,6 @@ from .grids import BILINEAR, NEAREST, float_like, identity_grid, perspective_gri
 from .interpolation import Interpolation, mode_of, pil_mode
 from .kernels import PIL, functional, on_masks
 from .matrices import Points, inverted_perspective, perspective_coefficients
-
-if TYPE_CHECKING:
-    from ...types import Fill, PILImage
 
 # --- perspective ---------------------------------------------------------------------------------
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....core import dtype as dt
 from ....interchange import as_tensor
 from ....nn import functional as NF
 from ....ops.registry import F
 from ....tensor import Tensor
+from ...types import PILImage, Size
 from .color import bounded, check_channels, check_factor, enhanced
 from .conversion import pil_to_tensor, to_pil_image
 from .kernels import PIL, functional
-
-if TYPE_CHECKING:
-    from ...types import PILImage, Size
 
 
 @functional

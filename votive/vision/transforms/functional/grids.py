@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ....core import dtype as dt
 from ....nn import functional as NF
 from ....ops.registry import F
 from ....tensor import Tensor
+from ...types import Fill
 from .interpolation import InterpolationMode
-
-if TYPE_CHECKING:
-    from ...types import Fill
 
 NEAREST, BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ....core import dtype as dt
 from ....nn import functional as NF
 from ....ops.registry import F
 from ....tensor import Tensor
 from ...tv_tensors import BoundingBoxes, KeyPoints, Mask, wrap
+from ...types import PILImage, Size
 from .interpolation import Interpolation, InterpolationMode, mode_of, pil_mode
 from .kernels import PIL, TENSOR, functional, on_planes
-
-if TYPE_CHECKING:
-    from ...types import PILImage, Size
 
 _SMOOTH = (InterpolationMode.BILINEAR, InterpolationMode.BICUBIC, InterpolationMode.LANCZOS)
 _NEAREST = (InterpolationMode.NEAREST, InterpolationMode.NEAREST_EXACT)

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ....tensor import Tensor
 from ...tv_tensors import BoundingBoxes, KeyPoints, Mask
+from ...types import PILImage
 from .kernels import PIL, functional
-
-if TYPE_CHECKING:
-    from ...types import PILImage
 
 
 def _image(op: str, image: Tensor) -> tuple[int, int, int]:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ....core import dtype as dt
 from ....ops.registry import F
 from ....tensor import Tensor
+from ...types import PILImage
 from .color import bounded, check_channels, check_factor
 from .conversion import max_value, to_dtype, value_bits
 from .kernels import PIL, TENSOR, functional
-
-if TYPE_CHECKING:
-    from ...types import PILImage
 
 
 @functional

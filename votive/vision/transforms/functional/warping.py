@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ....ops.registry import F
 from ....tensor import Tensor
 from ...io.raw import pillow
 from ...tv_tensors import BoundingBoxes, KeyPoints
+from ...types import Fill, PILImage
 from .boxes import Canvas, Move, Placed, moved
 from .cropping import pil_fill
 from .grids import NEAREST, affine_grid, float_like, sampled
 from .interpolation import Interpolation, mode_of, pil_mode
 from .kernels import PIL, functional, on_masks
 from .matrices import affine_matrix, expanded_size
-
-if TYPE_CHECKING:
-    from ...types import Fill, PILImage
 
 Centre = Sequence[float] | None
 

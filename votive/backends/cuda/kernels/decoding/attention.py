@@ -178,8 +178,8 @@ def _attend_kept(
                 tl.store(out + row * D + d, combined.to(kind), mask=d < D)
 
 
-@cuda("_turn_and_attend")
-def turn_and_attend(
+@cuda("_rotate_and_attend")
+def rotate_and_attend(
     qkv: Slot,
     q_norm: Slot | None,
     k_norm: Slot | None,

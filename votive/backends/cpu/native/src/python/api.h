@@ -8,6 +8,7 @@
 #endif
 #include <numpy/arrayobject.h>
 
+#include <memory>
 #include <vector>
 
 #include "../vt/view.h"
@@ -34,6 +35,15 @@ void register_dtype(int type_num, Dtype d);
 bool read_spec(PyObject* spec, OutSpec& out);
 void clear_spec(OutSpec& out);
 
+struct ClearSpec {
+  void operator()(OutSpec* out) const {
+    clear_spec(*out);
+    delete out;
+  }
+};
+using SpecPtr = std::unique_ptr<OutSpec, ClearSpec>;
+SpecPtr new_spec(PyObject* spec);  // null with an error set when it cannot be read
+
 // New memory: `array` gets the view, `storage` None or a Storage. False with an error set.
 bool make_result(const OutSpec& s, PyObject** storage, PyObject** array);
 PyObject* new_block_array(int64_t nbytes);  // uint8
@@ -58,15 +68,21 @@ PyTypeObject* elementwise_type();
 PyTypeObject* launch_type();
 PyTypeObject* map_reduce_type();
 PyTypeObject* kernel_type();
-PyTypeObject* fast_type();
-PyTypeObject* access_type();
-PyTypeObject* bound_type();
+PyTypeObject* operator_type();
+PyTypeObject* late_storage_type();
+PyTypeObject* window_type();
 
-// Gives the short way of calls the Tensor class, dispatch's state, the per-thread modes and the long way.
-bool install_calls(PyObject* tensor, PyObject* state, PyObject* mode, PyObject* general);
-PyObject* call_function();
-void install_write(PyObject* general);
-PyObject* write_function();
+// What calls look at: the Tensor class, dispatch's state, the per-thread modes; the dtype class, and the list of devices
+// that `with` blocks have set; the table of windows that basic indexes ask for, and the function that makes one.
+bool install_calls(PyObject* tensor, PyObject* state, PyObject* mode);
+void install_recall(PyObject* dtype, PyObject* stack);
+void install_views(PyObject* mode);
+void install_windows(PyObject* mode, PyObject* table, PyObject* make);
+bool install_record(PyObject* node, PyObject* saved, PyObject* edge, PyObject* sequence, PyObject* ever,
+                    PyObject* edge_of, PyObject* mode);
+PyObject* cut_function();
+void intern_names();
+extern bool unusual;
 
 // Runs f; C++ exceptions become Python errors. Releases the GIL when `release`.
 template <class F> bool guarded(bool release, F&& f) {

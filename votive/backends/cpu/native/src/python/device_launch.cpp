@@ -2,7 +2,8 @@
 // backends/cuda/programs/program.py, which serves first calls, descriptors, waiting launches and emulation.
 #include "device_launch.h"
 
-#include <cstddef>
+#include "names.h"
+
 #include <vector>
 
 namespace vt {
@@ -33,23 +34,10 @@ PyObject* launch_failed(PyObject* me, PyObject* grid, int code) {
   return nullptr;
 }
 
-void callable(PyTypeObject& type, const char* name, const char* doc, Py_ssize_t size, Py_ssize_t call, newfunc make, destructor end) {
-  type.tp_name = name;
-  type.tp_doc = doc;
-  type.tp_basicsize = size;
-  type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
-  type.tp_vectorcall_offset = call;
-  type.tp_call = PyVectorcall_Call;
-  type.tp_new = make;
-  type.tp_dealloc = end;
-}
-
 namespace {
 
-PyObject* s_general;
-
 PyObject* launcher_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject* names) {
-  auto* self = reinterpret_cast<Launcher*>(me);
+  auto* self = &unbox<Launcher>(me);
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf) - 1;
   const int device = current().device;
   unsigned grid[3];
@@ -71,29 +59,27 @@ PyObject* launcher_call(PyObject* me, PyObject* const* args, size_t nargsf, PyOb
   std::vector<PyObject*> stack(size_t(n) + 2);
   stack[0] = me;
   for (Py_ssize_t i = 0; i <= n; ++i) stack[size_t(i) + 1] = args[i];
-  return PyObject_VectorcallMethod(s_general, stack.data(), stack.size(), names);
+  return PyObject_VectorcallMethod(name::_general, stack.data(), stack.size(), names);
 }
 
 // _arrange(kinds): said once, by __init__.
 PyObject* launcher_arrange(PyObject* me, PyObject* kinds) {
-  auto* self = reinterpret_cast<Launcher*>(me);
+  auto* self = &unbox<Launcher>(me);
   Py_ssize_t n;
   const char* text = PyUnicode_AsUTF8AndSize(kinds, &n);
   if (text == nullptr) return nullptr;
-  if (n > MAX_ARGUMENTS || self->kinds != nullptr) {
-    self->n = -1;  // no call has so many arguments: all go the long way
+  if (n > MAX_ARGUMENTS || !self->kinds.empty()) {
+    self->n = -1;
     Py_RETURN_NONE;
   }
-  self->kinds = static_cast<char*>(PyMem_Malloc(size_t(n) + 1));
-  if (self->kinds == nullptr) return PyErr_NoMemory();
-  std::memcpy(self->kinds, text, size_t(n) + 1);
+  self->kinds = text;
   self->n = int(n);
   Py_RETURN_NONE;
 }
 
 // _settle(aligned, device, function, threads, shared): such launches take the short way from now on.
 PyObject* launcher_settle(PyObject* me, PyObject* args) {
-  auto* self = reinterpret_cast<Launcher*>(me);
+  auto* self = &unbox<Launcher>(me);
   int aligned, device;
   unsigned long long function;
   unsigned threads, shared;
@@ -103,18 +89,7 @@ PyObject* launcher_settle(PyObject* me, PyObject* args) {
   Py_RETURN_NONE;
 }
 
-PyObject* launcher_new(PyTypeObject* type, PyObject*, PyObject*) {
-  auto* self = reinterpret_cast<Launcher*>(type->tp_alloc(type, 0));  // all zero
-  if (self == nullptr) return nullptr;
-  self->call = launcher_call;
-  self->n = -1;
-  return reinterpret_cast<PyObject*>(self);
-}
-
-void launcher_dealloc(PyObject* me) {
-  PyMem_Free(reinterpret_cast<Launcher*>(me)->kinds);
-  Py_TYPE(me)->tp_free(me);
-}
+PyObject* launcher_new(PyTypeObject* type, PyObject*, PyObject*) { return box<Launcher>(type, launcher_call); }
 
 }  // namespace
 
@@ -125,16 +100,13 @@ PyTypeObject* launcher_type() {
       {"_arrange", launcher_arrange, METH_O, "_arrange(kinds): the kinds of the arguments."},
       {"_settle", launcher_settle, METH_VARARGS, "_settle(aligned, device, function, threads, shared): what is launched."},
       {nullptr, nullptr, 0, nullptr}};
-  static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
-  if (type.tp_name == nullptr) {
-    s_general = PyUnicode_InternFromString("_general");
-    callable(type, "votive.Launcher", "launcher(grid, *arguments) launches a kernel on the current stream.", sizeof(Launcher),
-             offsetof(Launcher, call), launcher_new, launcher_dealloc);
-    type.tp_flags |= Py_TPFLAGS_BASETYPE;
-    type.tp_methods = methods;
-    if (PyType_Ready(&type) < 0) return nullptr;
-  }
-  return &type;
+  static PyTypeObject* type = make_type<Launcher>({.name = "votive.Launcher",
+                                                   .doc = "launcher(grid, *arguments) launches a kernel on the current stream.",
+                                                   .make = launcher_new,
+                                                   .call = launcher_call,
+                                                   .methods = methods,
+                                                   .flags = Py_TPFLAGS_BASETYPE});
+  return type;
 }
 
 }  // namespace vt

@@ -1,8 +1,10 @@
 // Launches as device_launch.cpp and device_callables.cpp see them: what is packed, and where it goes.
 #pragma once
 #include "device.h"
+#include "object.h"
 
 #include <cstring>
+#include <string>
 
 namespace vt {
 
@@ -19,11 +21,9 @@ struct Target {
 
 // The base of program.Program.
 struct Launcher {
-  PyObject_HEAD
-  vectorcallfunc call;
-  char* kinds;  // per argument: p address, i integer, f float32, d float64
-  int n;
-  Target targets[2][MAX_DEVICES];  // [every address is a multiple of 16][device]
+  std::string kinds;  // per argument: p address, i integer, f float32, d float64
+  int n = -1;         // no call has so few arguments: all take the general way
+  Target targets[2][MAX_DEVICES] = {};  // [every address is a multiple of 16][device]
 };
 
 // One argument's bits; false: not what was expected, or an error is set.
@@ -58,6 +58,5 @@ inline int start(const Target& t, const unsigned* grid, uint64_t* slots, int n) 
 
 bool read_grid(PyObject* grid, unsigned* out);  // false: not one to three sizes
 PyObject* launch_failed(PyObject* program, PyObject* grid, int code);  // nullptr, with an error set
-void callable(PyTypeObject& type, const char* name, const char* doc, Py_ssize_t size, Py_ssize_t call, newfunc make, destructor end);
 
 }  // namespace vt

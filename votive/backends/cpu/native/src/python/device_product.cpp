@@ -5,7 +5,8 @@
 // to every other thread; `busy` says that the long way is between the two.
 #include "device_launch.h"
 
-#include <cstddef>
+#include "names.h"
+
 #include <vector>
 
 namespace vt {
@@ -27,20 +28,16 @@ struct Way {
   void *handle, *algorithm;
 };
 
-struct ProductObject {
-  PyObject_HEAD
-  vectorcallfunc call;
-  MatmulFn matmul;
-  SetFn set;
-  void *desc, *layouts[4];
-  const void *one, *zero;
-  size_t space;
-  int busy, n_places;
-  Place places[MAX_PLACES];
-  Way ways[MAX_DEVICES];
+struct Product {
+  MatmulFn matmul = nullptr;
+  SetFn set = nullptr;
+  void *desc = nullptr, *layouts[4] = {};
+  const void *one = nullptr, *zero = nullptr;
+  size_t space = 0;
+  int busy = 0, n_places = 0;
+  Place places[MAX_PLACES] = {};
+  Way ways[MAX_DEVICES] = {};
 };
-
-PyObject *s_general, *s_add;
 
 bool address_of(PyObject* v, uint64_t& out) {
   if (!PyLong_Check(v)) return false;
@@ -50,7 +47,7 @@ bool address_of(PyObject* v, uint64_t& out) {
 }
 
 PyObject* product_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject* names) {
-  auto* self = reinterpret_cast<ProductObject*>(me);
+  auto* self = &unbox<Product>(me);
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf), named = names == nullptr ? 0 : PyTuple_GET_SIZE(names);
   const Current& c = current();
   uint64_t left, right, out, add = 0, where[MAX_PLACES] = {};
@@ -59,7 +56,7 @@ PyObject* product_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObj
                address_of(args[2], out);
   for (Py_ssize_t i = 0; usual && i < named; ++i) {
     PyObject* name = PyTuple_GET_ITEM(names, i);
-    uint64_t* to = name == s_add ? &add : nullptr;
+    uint64_t* to = name == name::add ? &add : nullptr;
     for (int k = 0; to == nullptr && k < self->n_places; ++k)
       if (self->places[k].name == name) to = &where[k];
     usual = to != nullptr && address_of(args[n + i], *to);
@@ -70,7 +67,7 @@ PyObject* product_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObj
     std::vector<PyObject*> stack(size_t(n + named) + 1);
     stack[0] = me;
     for (Py_ssize_t i = 0; i < n + named; ++i) stack[size_t(i) + 1] = args[i];
-    return PyObject_VectorcallMethod(s_general, stack.data(), size_t(n) + 1, names);
+    return PyObject_VectorcallMethod(name::_general, stack.data(), size_t(n) + 1, names);
   }
   int code = 0;
   for (int k = 0; code == 0 && k < self->n_places; ++k) {
@@ -94,7 +91,7 @@ PyObject* product_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObj
 // _arrange(matmul, set, desc, (layouts of left, right, added, out), one, zero, bytes of scratch memory,
 // ((name, attribute), ...)): addresses as integers.
 PyObject* product_arrange(PyObject* me, PyObject* args) {
-  auto* self = reinterpret_cast<ProductObject*>(me);
+  auto* self = &unbox<Product>(me);
   unsigned long long matmul, set, desc, layouts[4], one, zero, space;
   PyObject* places;
   if (!PyArg_ParseTuple(args, "KKK(KKKK)KKKO!", &matmul, &set, &desc, &layouts[0], &layouts[1], &layouts[2], &layouts[3], &one,
@@ -120,7 +117,7 @@ PyObject* product_arrange(PyObject* me, PyObject* args) {
 
 // _settle(device, handle, address of the algorithm): aligned products take the short way from now on.
 PyObject* product_settle(PyObject* me, PyObject* args) {
-  auto* self = reinterpret_cast<ProductObject*>(me);
+  auto* self = &unbox<Product>(me);
   int device;
   unsigned long long handle, algorithm;
   if (!PyArg_ParseTuple(args, "iKK", &device, &handle, &algorithm)) return nullptr;
@@ -131,7 +128,7 @@ PyObject* product_settle(PyObject* me, PyObject* args) {
 
 // _hold(more): the long way begins (1) or ends (-1); it sets addresses by itself.
 PyObject* product_hold(PyObject* me, PyObject* more) {
-  auto* self = reinterpret_cast<ProductObject*>(me);
+  auto* self = &unbox<Product>(me);
   const long step = PyLong_AsLong(more);
   if (step == -1 && PyErr_Occurred()) return nullptr;
   self->busy += int(step);
@@ -139,11 +136,7 @@ PyObject* product_hold(PyObject* me, PyObject* more) {
   Py_RETURN_NONE;
 }
 
-PyObject* product_new(PyTypeObject* type, PyObject*, PyObject*) {
-  auto* self = reinterpret_cast<ProductObject*>(type->tp_alloc(type, 0));  // all zero
-  if (self != nullptr) self->call = product_call;
-  return reinterpret_cast<PyObject*>(self);
-}
+PyObject* product_new(PyTypeObject* type, PyObject*, PyObject*) { return box<Product>(type, product_call); }
 
 }  // namespace
 
@@ -153,17 +146,12 @@ PyTypeObject* device_product_type() {
       {"_settle", product_settle, METH_VARARGS, "_settle(device, handle, algorithm): how aligned operands are multiplied."},
       {"_hold", product_hold, METH_O, "_hold(1), _hold(-1): around the long way."},
       {nullptr, nullptr, 0, nullptr}};
-  static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
-  if (type.tp_name == nullptr) {
-    s_general = PyUnicode_InternFromString("_general");
-    s_add = PyUnicode_InternFromString("add");
-    callable(type, "votive.DeviceProduct", "product(left, right, out, **places) multiplies on the current stream.",
-             sizeof(ProductObject), offsetof(ProductObject, call), product_new, [](PyObject* o) { Py_TYPE(o)->tp_free(o); });
-    type.tp_flags |= Py_TPFLAGS_BASETYPE;
-    type.tp_methods = methods;
-    if (PyType_Ready(&type) < 0) return nullptr;
-  }
-  return &type;
+  return make_type<Product>({.name = "votive.DeviceProduct",
+                             .doc = "product(left, right, out, **places) multiplies on the current stream.",
+                             .make = product_new,
+                             .call = product_call,
+                             .methods = methods,
+                             .flags = Py_TPFLAGS_BASETYPE});
 }
 
 }  // namespace vt

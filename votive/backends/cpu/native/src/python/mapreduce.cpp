@@ -1,8 +1,6 @@
 // MapReduce: a formula whose values are reduced as they come. compute(*values) -> (storage, array).
+#include "object.h"
 #include "api.h"
-
-#include <cstddef>
-#include <memory>
 
 #include "../vt/reduce.h"
 
@@ -10,13 +8,11 @@ namespace vt {
 namespace {
 
 struct MapReduce {
-  PyObject_HEAD
-  vectorcallfunc call;
-  Program* program;
-  OutSpec* out;
-  std::vector<ReduceDim>* dims;
+  std::unique_ptr<Program> program;
+  SpecPtr out;
+  std::vector<ReduceDim> dims;
   const Reducer* reducer;
-  StoreValue* store;
+  StoreValue store;
   int64_t numel;
   bool integers;
 };
@@ -38,12 +34,12 @@ bool run(MapReduce* self, PyObject* const* values, Py_ssize_t n, char* out) {
   return guarded(self->numel * p.cost > 65536, [&] {
     FormulaSource source(p, in);
     char* outs[2] = {out, nullptr};
-    reduce(*self->dims, source, *self->reducer, *self->store, outs);
+    reduce(self->dims, source, *self->reducer, self->store, outs);
   });
 }
 
 PyObject* call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject*) {
-  auto* self = reinterpret_cast<MapReduce*>(me);
+  auto* self = &unbox<MapReduce>(me);
   PyObject *storage, *array;
   if (!make_result(*self->out, &storage, &array)) return nullptr;
   if (!run(self, args, PyVectorcall_NARGS(nargsf), PyArray_BYTES(reinterpret_cast<PyArrayObject*>(array)))) {
@@ -68,8 +64,9 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
                         &PyTuple_Type, &inputs, &result, &PyTuple_Type, &lengths, &mask, &kind, &divisor, &spec, &cost))
     return nullptr;
   auto p = std::make_unique<Program>();
-  auto out = std::make_unique<OutSpec>();
-  auto dims = std::make_unique<std::vector<ReduceDim>>();
+  SpecPtr out = new_spec(spec);
+  if (out == nullptr) return nullptr;
+  std::vector<ReduceDim> dims;
   p->compute = Dtype(compute);
   p->result = result;
   p->cost = cost;
@@ -82,11 +79,8 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
   for (Py_ssize_t d = 0; d < PyTuple_GET_SIZE(lengths); ++d)
     shape.push_back(PyLong_AsLongLong(PyTuple_GET_ITEM(lengths, d)));
   std::vector<std::vector<int64_t>> strides;
-  if (PyErr_Occurred() || !read_spec(spec, *out)) return nullptr;
-  if (!read_program(*p, steps, constants, inputs, shape, strides)) {
-    clear_spec(*out);
-    return nullptr;
-  }
+  if (PyErr_Occurred()) return nullptr;
+  if (!read_program(*p, steps, constants, inputs, shape, strides)) return nullptr;
   const bool keep = size_t(out->ndim) == shape.size();
   int64_t numel = 1;
   int at = 0;
@@ -100,52 +94,25 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject*) {
       ++at;
     }
     numel *= dim.n;
-    dims->push_back(dim);
+    dims.push_back(dim);
   }
   // The order among reduced elements does not matter: any steps that join when memory does.
-  for (ReduceDim& d : *dims)
+  for (ReduceDim& d : dims)
     if (d.reduced)
       for (int k = p->inputs - 1; k >= 0; --k)
         if (!p->in[k].scalar) d.logical = d.in[k];
-  auto* self = reinterpret_cast<MapReduce*>(type->tp_alloc(type, 0));
-  if (self == nullptr) return nullptr;
-  self->call = call;
-  self->integers = p->compute == Dtype::i32 || p->compute == Dtype::i64;
-  self->reducer = reducer;
-  self->store = new StoreValue(accumulator_of(Reduction(kind), p->compute), dtype_of_descr(out->descr), divisor);
-  self->numel = numel;
-  self->program = p.release();
-  self->out = out.release();
-  self->dims = dims.release();
-  return reinterpret_cast<PyObject*>(self);
-}
-
-void destroy(PyObject* me) {
-  auto* self = reinterpret_cast<MapReduce*>(me);
-  delete self->program;
-  if (self->out != nullptr) clear_spec(*self->out);
-  delete self->out;
-  delete self->dims;
-  delete self->store;
-  Py_TYPE(me)->tp_free(me);
+  const bool integers = p->compute == Dtype::i32 || p->compute == Dtype::i64;
+  StoreValue store(accumulator_of(Reduction(kind), p->compute), dtype_of_descr(out->descr), divisor);
+  return box<MapReduce>(type, call, std::move(p), std::move(out), std::move(dims), reducer, store, numel, integers);
 }
 
 }  // namespace
 
 PyTypeObject* map_reduce_type() {
-  static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
-  if (type.tp_name == nullptr) {
-    type.tp_name = "votive.MapReduce";
-    type.tp_basicsize = sizeof(MapReduce);
-    type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL;
-    type.tp_vectorcall_offset = offsetof(MapReduce, call);
-    type.tp_call = PyVectorcall_Call;
-    type.tp_new = create;
-    type.tp_dealloc = destroy;
-    type.tp_doc = "A formula and a reduction bound to layouts: compute(*values) -> (storage, array).";
-    if (PyType_Ready(&type) < 0) return nullptr;
-  }
-  return &type;
+  return make_type<MapReduce>({.name = "votive.MapReduce",
+                               .doc = "A formula and a reduction bound to layouts: compute(*values) -> (storage, array).",
+                               .make = create,
+                               .call = call});
 }
 
 }  // namespace vt

@@ -4,6 +4,7 @@
 // last array or view that sees it and the memory goes back to the free list. All of this happens
 // under the GIL, which is the lock of the lists.
 #include "api.h"
+#include "object.h"
 
 #include <sys/mman.h>
 
@@ -81,37 +82,28 @@ void empty_cache() {
 }
 
 struct Block {
-  PyObject_HEAD
   void* data;
   int64_t size;
+  ~Block();
 };
 
-static void block_dealloc(PyObject* self) {
-  Block* b = reinterpret_cast<Block*>(self);
+Block::~Block() {
   MemoryStats& s = memory_stats();
-  s.allocated -= b->size;
-  if (EXACT || (s.limit >= 0 && s.cached + b->size > s.limit)) std::free(b->data);
+  s.allocated -= size;
+  if (EXACT || (s.limit >= 0 && s.cached + size > s.limit)) std::free(data);
   else {
-    free_lists()[b->size].push_back(b->data);
-    s.cached += b->size;
+    free_lists()[size].push_back(data);
+    s.cached += size;
   }
-  PyObject_Free(self);
 }
 
 PyTypeObject* block_type() {
-  static PyTypeObject type = {PyVarObject_HEAD_INIT(nullptr, 0)};
-  if (type.tp_name == nullptr) {
-    type.tp_name = "votive.Block";
-    type.tp_basicsize = sizeof(Block);
-    type.tp_dealloc = block_dealloc;
-    type.tp_flags = Py_TPFLAGS_DEFAULT;
-    type.tp_doc = "Memory that returns to the free list when nobody sees it any more.";
-    if (PyType_Ready(&type) < 0) return nullptr;
-  }
-  return &type;
+  static PyTypeObject* type = make_type<Block>(
+      {.name = "votive.Block", .doc = "Memory that returns to the free list when nobody sees it any more."});
+  return type;
 }
 
-static Block* new_block(int64_t nbytes) {
+static PyObject* new_block(int64_t nbytes) {
   const int64_t size = size_class(nbytes);
   void* p = take(size);
   if (p == nullptr) {
@@ -121,21 +113,17 @@ static Block* new_block(int64_t nbytes) {
                  (long long)nbytes, (long long)memory_stats().allocated);
     return nullptr;
   }
-  static PyTypeObject* type = block_type();
-  Block* b = PyObject_New(Block, type);
-  b->data = p;
-  b->size = size;
-  return b;
+  return box<Block>(block_type(), nullptr, p, size);
 }
 
-static PyObject* over_block(Block* block, PyArray_Descr* descr, int ndim, const npy_intp* shape, const npy_intp* strides) {
+static PyObject* over_block(PyObject* block, PyArray_Descr* descr, int ndim, const npy_intp* shape, const npy_intp* strides) {
   Py_INCREF(descr);
-  PyObject* a = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, block->data, NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED, nullptr);
+  PyObject* a = PyArray_NewFromDescr(&PyArray_Type, descr, ndim, shape, strides, unbox<Block>(block).data, NPY_ARRAY_WRITEABLE | NPY_ARRAY_ALIGNED, nullptr);
   if (a == nullptr) {
     Py_DECREF(block);
     return nullptr;
   }
-  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(a), reinterpret_cast<PyObject*>(block)) < 0) {
+  if (PyArray_SetBaseObject(reinterpret_cast<PyArrayObject*>(a), block) < 0) {
     Py_DECREF(a);
     return nullptr;
   }
@@ -143,10 +131,10 @@ static PyObject* over_block(Block* block, PyArray_Descr* descr, int ndim, const 
 }
 
 PyObject* new_block_array(int64_t nbytes) {
-  Block* b = new_block(nbytes);
+  PyObject* b = new_block(nbytes);
   if (b == nullptr) return nullptr;
   static PyArray_Descr* bytes = PyArray_DescrFromType(NPY_UINT8);
-  const npy_intp n = b->size;
+  const npy_intp n = unbox<Block>(b).size;
   return over_block(b, bytes, 1, &n, nullptr);
 }
 
@@ -190,7 +178,7 @@ bool make_result(const OutSpec& s, PyObject** storage, PyObject** array) {
       Py_INCREF(s.descr);
       *array = PyArray_NewFromDescr(&PyArray_Type, s.descr, s.ndim, s.shape, nullptr, nullptr, 0, nullptr);
     } else {
-      Block* b = new_block(s.nbytes);
+      PyObject* b = new_block(s.nbytes);
       *array = b == nullptr ? nullptr : over_block(b, s.descr, s.ndim, s.shape, s.strides);
     }
     if (*array == nullptr) return false;
@@ -198,7 +186,7 @@ bool make_result(const OutSpec& s, PyObject** storage, PyObject** array) {
     return true;
   }
   // Another order of dimensions: the storage is the block itself, the array a view of it.
-  Block* b = new_block(s.nbytes > 0 ? s.nbytes : 1);
+  PyObject* b = new_block(s.nbytes > 0 ? s.nbytes : 1);
   if (b == nullptr) return false;
   static PyArray_Descr* bytes = PyArray_DescrFromType(NPY_UINT8);
   const npy_intp n = s.nbytes;
@@ -296,6 +284,11 @@ bool read_spec(PyObject* spec, OutSpec& out) {
 void clear_spec(OutSpec& out) {
   Py_CLEAR(out.descr);
   Py_CLEAR(out.spec);
+}
+
+SpecPtr new_spec(PyObject* spec) {
+  SpecPtr out(new OutSpec());
+  return read_spec(spec, *out) ? std::move(out) : nullptr;
 }
 
 }  // namespace vt

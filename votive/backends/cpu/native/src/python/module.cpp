@@ -2,7 +2,6 @@
 #define VT_OWNS_NUMPY
 #include "api.h"
 #include "device.h"
-#include "record.h"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -22,6 +21,7 @@ static int load_numpy() {
 
 VT_MODULE(VT_MODULE_NAME, m) {
   if (load_numpy() < 0) throw nb::python_error();
+  vt::intern_names();
   m.attr("level") = VT_LEVEL;
 #if defined(__clang__)
   m.attr("compiler") = __VERSION__;
@@ -30,17 +30,15 @@ VT_MODULE(VT_MODULE_NAME, m) {
 #endif
   for (auto [name, type] : {std::pair("Block", vt::block_type()), std::pair("Elementwise", vt::elementwise_type()),
                             std::pair("Launch", vt::launch_type()), std::pair("MapReduce", vt::map_reduce_type()), std::pair("Kernel", vt::kernel_type()),
-                            std::pair("Fast", vt::fast_type()), std::pair("Access", vt::access_type()),
-                            std::pair("Bound", vt::bound_type()), std::pair("Window", vt::window_type()), std::pair("Memo", vt::memo_type()),
-                            std::pair("Recall", vt::recall_type()), std::pair("LateStorage", vt::late_storage_type()),
+                            std::pair("Operator", vt::operator_type()), std::pair("Window", vt::window_type()),
+                            std::pair("LateStorage", vt::late_storage_type()),
                             std::pair("Launcher", vt::launcher_type()), std::pair("DeviceFormula", vt::device_formula_type()),
                             std::pair("DeviceResults", vt::device_results_type()), std::pair("DeviceProduct", vt::device_product_type())}) {
     if (type == nullptr) throw nb::python_error();
     m.attr(name) = nb::borrow(reinterpret_cast<PyObject*>(type));
   }
-  m.attr("call") = nb::steal(vt::call_function());
-  m.def("install_calls", [](nb::handle tensor, nb::handle state, nb::handle mode, nb::handle general) {
-    if (!vt::install_calls(tensor.ptr(), state.ptr(), mode.ptr(), general.ptr())) throw nb::python_error();
+  m.def("install_calls", [](nb::handle tensor, nb::handle state, nb::handle mode) {
+    if (!vt::install_calls(tensor.ptr(), state.ptr(), mode.ptr())) throw nb::python_error();
   });
   static PyMethodDef item = {"item", [](PyObject*, PyObject* a) { return vt::item_of(a); }, METH_O,
                              "item(array): its only element as a Python number."};
@@ -50,10 +48,11 @@ VT_MODULE(VT_MODULE_NAME, m) {
     vt::install_record(node.ptr(), saved.ptr(), edge.ptr(), sequence.ptr(), ever.ptr(), edge_of.ptr(), mode.ptr());
   });
   m.def("install_recall", [](nb::handle dtype, nb::handle stack) { vt::install_recall(dtype.ptr(), stack.ptr()); });
-  m.attr("write") = nb::steal(vt::write_function());
-  m.def("install_write", [](nb::handle general) { vt::install_write(general.ptr()); });
+  m.def("set_unusual", [](bool on) { vt::unusual = on; });
   m.attr("cut") = nb::steal(vt::cut_function());
-  m.def("install_windows", [](nb::handle table, nb::handle make) { vt::install_windows(table.ptr(), make.ptr()); });
+  m.def("install_windows", [](nb::handle mode, nb::handle table, nb::handle make) {
+    vt::install_windows(mode.ptr(), table.ptr(), make.ptr());
+  });
   m.def("install_device", [](nb::tuple classes) {
     if (nb::len(classes) != 5 || !vt::install_device(classes.ptr())) throw nb::python_error();
   });

@@ -1,30 +1,29 @@
 // Recording a call for autograd: the same steps as autograd/record.py, for the usual case.
 #include "record.h"
 
+#include "names.h"
+
 namespace vt {
 
 namespace {
 
 PyTypeObject *node_type = nullptr, *saved_type = nullptr;
 PyObject *edge_class, *sequence, *ever, *edge_of, *mode;
-PyObject *s_recipes, *s_recipe, *s_slots, *s_carries, *s_edges, *s_seq, *s_kept, *s_numbers, *s_edge, *s_base, *s_rg,
-    *s_version, *s_storage, *s_tensor, *s_is_out, *s_inference, *s_noted, *s_special, *s_module_path, *s_spec, *s_data,
-    *s_outs, *s_grad_specs;
 
 // A Saved; `is_out` < 0 for an input. nullptr with an error, or without one when Python must do it.
 PyObject* save(PyObject* t, Py_ssize_t is_out) {
-  const int inference = flag(t, s_inference);
+  const int inference = flag(t, name::_inference);
   if (inference != 0) return nullptr;
-  PyObject* storage = PyObject_GetAttr(t, s_storage);
+  PyObject* storage = PyObject_GetAttr(t, name::_storage);
   if (storage == nullptr) return nullptr;
-  PyObject* version = PyObject_GetAttr(storage, s_version);
+  PyObject* version = PyObject_GetAttr(storage, name::version);
   PyObject* kept = Py_NewRef(t);
   if (version != nullptr && is_out >= 0) {
     // The result itself would make a cycle result -> node -> result; keep a bare alias.
     Py_DECREF(kept);
     kept = nullptr;
-    PyObject* data = PyObject_GetAttr(t, s_data);
-    PyObject* spec = PyObject_GetAttr(t, s_spec);
+    PyObject* data = PyObject_GetAttr(t, name::_data);
+    PyObject* spec = PyObject_GetAttr(t, name::_spec);
     if (data != nullptr && spec != nullptr) kept = wrap(storage, data, spec);
     Py_XDECREF(data);
     Py_XDECREF(spec);
@@ -32,10 +31,10 @@ PyObject* save(PyObject* t, Py_ssize_t is_out) {
   Py_DECREF(storage);
   PyObject* s = version == nullptr || kept == nullptr ? nullptr : saved_type->tp_alloc(saved_type, 0);
   if (s != nullptr) {
-    bool ok = PyObject_GenericSetAttr(s, s_version, version) == 0 && PyObject_GenericSetAttr(s, s_tensor, kept) == 0;
+    bool ok = PyObject_GenericSetAttr(s, name::version, version) == 0 && PyObject_GenericSetAttr(s, name::tensor, kept) == 0;
     if (ok && is_out >= 0) {
       PyObject* nr = PyLong_FromSsize_t(is_out);
-      ok = PyObject_GenericSetAttr(s, s_is_out, nr) == 0;
+      ok = PyObject_GenericSetAttr(s, name::is_out, nr) == 0;
       Py_DECREF(nr);
     }
     if (!ok) Py_CLEAR(s);
@@ -47,12 +46,12 @@ PyObject* save(PyObject* t, Py_ssize_t is_out) {
 
 // Where a gradient for t goes.
 PyObject* edge(PyObject* t) {
-  PyObject* base = PyObject_GetAttr(t, s_base);
+  PyObject* base = PyObject_GetAttr(t, name::_base);
   if (base == nullptr) return nullptr;
   const bool view = base != Py_None;
   Py_DECREF(base);
   if (view) return PyObject_CallOneArg(edge_of, t);
-  PyObject* e = PyObject_GetAttr(t, s_edge);
+  PyObject* e = PyObject_GetAttr(t, name::_edge);
   if (e == Py_None) {
     Py_DECREF(e);
     return Py_NewRef(t);
@@ -66,11 +65,11 @@ bool is_list(PyObject* v) { return PyList_CheckExact(v) || PyTuple_CheckExact(v)
 
 int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject* out) {
   if (node_type == nullptr) return 0;
-  int noted = flag(ever, s_noted);
-  if (noted > 0) noted = flag(mode, s_noted);
+  int noted = flag(ever, name::noted);
+  if (noted > 0) noted = flag(mode, name::noted);
   if (noted < 0) return -1;
   if (noted > 0) {
-    const int special = flag(mode, s_special);
+    const int special = flag(mode, name::special);
     if (special != 0) return special < 0 ? -1 : 0;
   }
   // The inputs, with lists spelled out, and which of them want a gradient.
@@ -92,14 +91,14 @@ int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject
   }
   PyObject* mask = PyTuple_New(count);
   for (Py_ssize_t k = 0; k < count; ++k) {
-    const int r = is_tensor(flat[k]) ? flag(flat[k], s_rg) : 0;
+    const int r = is_tensor(flat[k]) ? flag(flat[k], name::_rg) : 0;
     if (r < 0) {
       Py_DECREF(mask);
       return -1;
     }
     PyTuple_SET_ITEM(mask, k, PyBool_FromLong(r));
   }
-  PyObject* recipes = PyObject_GetAttr(plan, s_recipes);
+  PyObject* recipes = PyObject_GetAttr(plan, name::recipes);
   PyObject* recipe = recipes == nullptr ? nullptr : PyDict_GetItemWithError(recipes, mask);
   Py_XINCREF(recipe);
   Py_XDECREF(recipes);
@@ -109,9 +108,9 @@ int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject
   }
   int done = 0;
   PyObject *node = nullptr, *edges = nullptr, *kept = nullptr;
-  PyObject* specs = PyObject_GetAttr(recipe, s_outs);
-  PyObject* slots = PyObject_GetAttr(recipe, s_slots);      // ((key, flat index or -1 - output), ...)
-  PyObject* carries = PyObject_GetAttr(recipe, s_carries);  // per output: can it carry a gradient
+  PyObject* specs = PyObject_GetAttr(recipe, name::outs);
+  PyObject* slots = PyObject_GetAttr(recipe, name::slots);      // ((key, flat index or -1 - output), ...)
+  PyObject* carries = PyObject_GetAttr(recipe, name::carries);  // per output: can it carry a gradient
   const bool many = PyTuple_CheckExact(out);
   const Py_ssize_t outs = many ? PyTuple_GET_SIZE(out) : 1;
   auto result = [&](Py_ssize_t k) { return many ? PyTuple_GET_ITEM(out, k) : out; };
@@ -146,11 +145,11 @@ int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject
   node = node_type->tp_alloc(node_type, 0);
   {
     PyObject* seq = PyIter_Next(sequence);
-    const bool ok = node != nullptr && seq != nullptr && PyObject_GenericSetAttr(node, s_recipe, recipe) == 0 &&
-                    PyObject_GenericSetAttr(node, s_edges, edges) == 0 &&
-                    PyObject_GenericSetAttr(node, s_seq, seq) == 0 &&
-                    PyObject_GenericSetAttr(node, s_grad_specs, specs) == 0 &&
-                    (kept == nullptr || PyObject_GenericSetAttr(node, s_kept, kept) == 0);
+    const bool ok = node != nullptr && seq != nullptr && PyObject_GenericSetAttr(node, name::recipe, recipe) == 0 &&
+                    PyObject_GenericSetAttr(node, name::edges, edges) == 0 &&
+                    PyObject_GenericSetAttr(node, name::seq, seq) == 0 &&
+                    PyObject_GenericSetAttr(node, name::grad_specs, specs) == 0 &&
+                    (kept == nullptr || PyObject_GenericSetAttr(node, name::kept, kept) == 0);
     Py_XDECREF(seq);
     if (!ok) {
       done = -1;
@@ -163,12 +162,12 @@ int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject
       const bool hidden = is_list(values[k]) || is_tensor(values[k]);
       PyTuple_SET_ITEM(numbers, k, Py_NewRef(hidden ? Py_None : values[k]));
     }
-    PyObject_GenericSetAttr(node, s_numbers, numbers);
+    PyObject_GenericSetAttr(node, name::numbers, numbers);
     Py_DECREF(numbers);
   }
   if (noted > 0) {
-    PyObject* path = PyObject_GetAttr(mode, s_module_path);
-    if (path == nullptr || PyObject_GenericSetAttr(node, s_module_path, path) < 0) done = -1;
+    PyObject* path = PyObject_GetAttr(mode, name::module_path);
+    if (path == nullptr || PyObject_GenericSetAttr(node, name::module_path, path) < 0) done = -1;
     Py_XDECREF(path);
     if (done < 0) goto end;
   }
@@ -176,7 +175,7 @@ int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject
     if (PyTuple_GET_ITEM(carries, k) != Py_True) continue;
     PyObject* o = result(k);
     PyObject* e = k == 0 ? Py_NewRef(node) : PyObject_CallFunction(edge_class, "On", node, k);
-    if (e == nullptr || PyObject_SetAttr(o, s_rg, Py_True) < 0 || PyObject_SetAttr(o, s_edge, e) < 0) done = -1;
+    if (e == nullptr || PyObject_SetAttr(o, name::_rg, Py_True) < 0 || PyObject_SetAttr(o, name::_edge, e) < 0) done = -1;
     Py_XDECREF(e);
     if (done < 0) goto end;
   }
@@ -195,14 +194,6 @@ end:
 
 bool install_record(PyObject* node, PyObject* saved, PyObject* edge_, PyObject* sequence_, PyObject* ever_,
                     PyObject* edge_of_, PyObject* mode_) {
-  struct { PyObject** at; const char* text; } names[] = {
-      {&s_recipes, "recipes"}, {&s_recipe, "recipe"}, {&s_slots, "slots"}, {&s_carries, "carries"},
-      {&s_edges, "edges"}, {&s_seq, "seq"}, {&s_kept, "kept"}, {&s_numbers, "numbers"}, {&s_edge, "_edge"},
-      {&s_base, "_base"}, {&s_rg, "_rg"}, {&s_version, "version"}, {&s_storage, "_storage"}, {&s_tensor, "tensor"},
-      {&s_is_out, "is_out"}, {&s_inference, "_inference"}, {&s_noted, "noted"}, {&s_special, "special"},
-      {&s_module_path, "module_path"}, {&s_spec, "_spec"}, {&s_data, "_data"}, {&s_outs, "outs"},
-      {&s_grad_specs, "grad_specs"}};
-  for (auto& n : names) *n.at = PyUnicode_InternFromString(n.text);
   saved_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(saved));
   edge_class = Py_NewRef(edge_);
   sequence = Py_NewRef(sequence_);

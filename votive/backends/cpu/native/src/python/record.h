@@ -1,4 +1,4 @@
-// Recording of calls for autograd, and what it shares with the short way of calls.
+// Recording of calls for autograd, and what it shares with running them.
 #pragma once
 #include "api.h"
 
@@ -17,26 +17,12 @@ bool is_tensor(PyObject* o);
 // A tensor over a kernel's result (storage may be None); takes no references.
 PyObject* wrap(PyObject* storage, PyObject* data, PyObject* spec);
 
-// Attaches a node to the result (a tensor or a tuple of them) of a plan run on `values`.
-// 1 done, 0 unusual: Python must record it, -1 with an error set.
+// Attaches a node to the result (a tensor or a tuple of them) of a plan run on `values`; false with an error set.
+bool record(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject* out);
+// The same: 1 done, 0 unusual: Python must record it, -1 with an error set.
 int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject* out);
 
 // A view of x by a plan: 1 done, 0 unusual: Python must make it, -1 with an error set.
 int view_usual(PyObject* plan, PyObject* x, PyObject** result);
-void install_views(PyObject* state, PyObject* mode);
-// The table of windows that basic indexes ask for, and the function (spec, index) that makes one.
-void install_windows(PyObject* table, PyObject* make);
-PyObject* cut_function();
-PyTypeObject* window_type();
-PyTypeObject* memo_type();
-PyTypeObject* recall_type();
-// The dtype class, and the list of devices that `with` blocks have set.
-void install_recall(PyObject* dtype, PyObject* stack);
-// `call` of an operator on a tuple of arguments.
-PyObject* call_operator(PyObject* op, PyObject* args);
-PyTypeObject* late_storage_type();
-
-bool install_record(PyObject* node, PyObject* saved, PyObject* edge, PyObject* sequence, PyObject* ever,
-                    PyObject* edge_of, PyObject* mode);
 
 }  // namespace vt

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
+import os
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from ..serialization.container import FileFormatError
 from ..text import Tokenizer, from_gguf
@@ -22,7 +22,7 @@ _LARGEST = 16 << 20
 _SIGNS = ("startoflm", "startofprev", "nospeech", "notimestamps")
 
 
-def from_tiktoken(path: Any, languages: int = 99) -> Tokenizer:
+def from_tiktoken(path: str | os.PathLike[str], languages: int = 99) -> Tokenizer:
     """A tokenizer of Whisper from the ranks of OpenAI's package; large-v3 knows 100 `languages`.
 
     >>> import base64, pathlib, tempfile
@@ -62,7 +62,7 @@ def from_tiktoken(path: Any, languages: int = 99) -> Tokenizer:
 
 def _ranks(path: Path) -> dict[bytes, int]:
     if path.stat().st_size > _LARGEST:
-        raise FileFormatError(f"{path.name}: {path.stat().st_size:,} bytes are no vocabulary.")
+        raise FileFormatError(f"{path.name}: {path.stat().st_size:,} bytes are too many for a vocabulary.")
     found: dict[bytes, int] = {}
     for number, line in enumerate(path.read_bytes().splitlines(), 1):
         if not line.strip():

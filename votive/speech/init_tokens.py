@@ -1,4 +1,4 @@
-"""What a text begins with: the start, its language, its task, and whether times are written.
+"""The tokens a text begins with: the start, its language, its task, and whether timestamps are written.
 
 Knows tokens and asks a model for the language; writes no text.
 """
@@ -6,26 +6,36 @@ Knows tokens and asks a model for the language; writes no text.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import votive
 
+from ..tensor import Tensor
 from .vocabulary import Vocabulary
 from .window import Window
 
+if TYPE_CHECKING:
+    from ..generation import GenerationConfig
+    from ..models.whisper import WhisperForConditionalGeneration as Whisper
+    from .window import Encoded
 
-def language_scores(window: Window, tokens: Vocabulary) -> Any:
+
+def language_scores(window: Window, tokens: Vocabulary) -> Tensor:
     """Logits of the languages for each sound, (batch, languages), in the vocabulary's order."""
     if not tokens.languages:
-        raise ValueError("the language cannot be detected: this model tells no lang_to_id.")
+        raise ValueError("the language cannot be detected: this model's generation configuration has no lang_to_id.")
     logits = window.logits([[tokens.start]] * len(window))
     index = votive.tensor(list(tokens.languages.values()), device=logits.device)
     return logits.index_select(1, index)
 
 
 def detect_language_ids(
-    model: Any, input_features: Any = None, encoder_outputs: Any = None, generation_config: Any = None
-) -> Any:
+    model: Whisper,
+    input_features: Tensor | None = None,
+    encoder_outputs: Encoded | None = None,
+    generation_config: GenerationConfig | None = None,
+) -> Tensor:
     """The token of the likeliest language of each sound, (batch,), as transformers' method.
 
     >>> from votive.speech import detect_language_ids
@@ -49,41 +59,40 @@ def detect_language_ids(
     return index.index_select(0, best)
 
 
-def beginnings(
+def init_tokens(
     tokens: Vocabulary,
     rows: int,
     *,
-    language: Any,
+    language: str | Sequence[str] | None,
     task: str | None,
     timestamps: bool,
-    forced: Any = None,
-    detected: Any = None,
+    forced: Sequence[tuple[int, int]] | None = None,
+    detected: Callable[[], list[int]] | None = None,
 ) -> list[list[int]]:
     """The first tokens of each of `rows` texts.
 
     `language` is one for all or a list; None asks `detected`, a function that gives tokens.
     `forced` are pairs of position and token, as older files have them.
     """
-    begun: list[int | None] = [tokens.start]
+    prefix: list[int | None] = [tokens.start]
     if task is None and language is None:
         for at, (position, token) in enumerate(forced or []):
             if position != at + 1:
-                raise ValueError(f"forced_decoder_ids must tell positions 1, 2, … in order, got {forced}.")
-            begun.append(token)
-        forced_times = begun[-1] == tokens.no_timestamps
-        begun = begun[:-1] if forced_times else begun
+                raise ValueError(f"forced_decoder_ids must name positions 1, 2, … in order, got {forced}.")
+            prefix.append(token)
+        forced_times = prefix[-1] == tokens.no_timestamps
+        prefix = prefix[:-1] if forced_times else prefix
     if not tokens.multilingual and (task is not None or language is not None):
         raise ValueError(
-            "task and language cannot be chosen: the model is for English alone; pass "
-            "is_multilingual=True if it is not."
+            "task and language cannot be chosen: the model is English-only; pass is_multilingual=True if it is not."
         )
     languages = _languages(tokens, rows, language)
     if languages is None and detected is not None and tokens.languages:
-        if len(begun) == 1 or begun[1] is None:
+        if len(prefix) == 1 or prefix[1] is None:
             languages = detected()
     out = []
     for i in range(rows):
-        row = list(begun)
+        row = list(prefix)
         if languages is not None:
             row[1:2] = [languages[i]]
         if task is not None:
@@ -96,7 +105,7 @@ def beginnings(
     return out
 
 
-def _languages(tokens: Vocabulary, rows: int, language: Any) -> list[int] | None:
+def _languages(tokens: Vocabulary, rows: int, language: str | Sequence[str] | None) -> list[int] | None:
     if language is None:
         return None
     if isinstance(language, str):
@@ -106,6 +115,6 @@ def _languages(tokens: Vocabulary, rows: int, language: Any) -> list[int] | None
     return [tokens.language(one) for one in language]
 
 
-def warn_of_translated_times() -> None:
+def warn_translated_timestamps() -> None:
     """Words of a translation are not spoken: their times are a guess."""
-    warnings.warn("times of words or tokens may not be reliable for task='translate'.", stacklevel=3)
+    warnings.warn("timestamps of words and tokens may not be reliable for task='translate'.", stacklevel=3)

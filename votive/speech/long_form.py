@@ -1,28 +1,28 @@
-"""Recordings of a batch, window by window: what each is told, what is written, when to try again.
+"""Long-form generation, window by window: what each is conditioned on, what it says, when to try again.
 
 Knows rules and windows; builds neither.
 """
 
 from __future__ import annotations
 
-import zlib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
 from votive.nn import functional as F
 
-from ..generation import (
-    GenerationConfig,
-    LogitsProcessorList,
-    SuppressTokensAtBeginLogitsProcessor,
-    SuppressTokensLogitsProcessor,
-)
-from .processors import WhisperTimeStampLogitsProcessor, no_speech_probability
-from .segments import PRECISION, STRIDE, cut
+from ..generation import GenerationConfig, LogitsProcessorList
+from ..tensor import Tensor
+from .decoding import byte_compression
+from .processors import logits_processors, no_speech_probability
+from .segments import PRECISION, STRIDE, split_segments
 from .timing import token_times
 from .vocabulary import Vocabulary
-from .window import Window, Written, written
+from .window import Hypothesis, Window, hypotheses
+
+if TYPE_CHECKING:
+    from ..models.whisper import WhisperForConditionalGeneration as Whisper
+    from .window import Encoded
 
 NEVER = 1 << 62  # a token that none is
 
@@ -31,12 +31,12 @@ NEVER = 1 << 62  # a token that none is
 class Row:
     """One recording on its way: where its next window begins, and what was written."""
 
-    begun: list[int]
+    prefix: list[int]
     frames: int
     heard: int  # frames that are no padding
     seek: int = 0
     segments: list[dict[str, Any]] = field(default_factory=list)
-    carries: bool = False  # whether the next window is told what was written
+    carries: bool = False  # whether the next window is conditioned on what was written
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Rules:
 
     tokens: Vocabulary
     settings: GenerationConfig
-    search: dict[str, Any]  # what `votive.generation.generate` is told besides
+    search: dict[str, Any]  # more arguments of `votive.generation.generate`
     timestamps: bool
     temperatures: tuple[float | None, ...]
     compression: float | None
@@ -65,16 +65,35 @@ class Rules:
         return self.tokens.first_time if self.timestamps else NEVER
 
 
-def window_part(features: Any, seek: int, frames: int) -> Any:
+def window_part(features: Tensor, seek: int, frames: int) -> Tensor:
     """A window of mels, with zeros behind where they end."""
     part = features[:, :, seek : seek + frames]
     return F.pad(part, (0, frames - part.shape[2])) if part.shape[2] < frames else part
 
 
-def prompt_of(rules: Rules, row: Row, told: bool) -> list[int]:
+class FirstWindow:
+    """The window that every recording begins with, encoded when it is first needed."""
+
+    def __init__(self, model: Whisper, features: Tensor | None, encoded: Encoded | None, frames: int) -> None:
+        self.model, self.features, self.encoded, self.frames = model, features, encoded, frames
+        self._window: Window | None = None
+
+    @property
+    def window(self) -> Window:
+        if self._window is None:
+            part = None if self.features is None else window_part(self.features, 0, self.frames)
+            self._window = Window(self.model, part, self.encoded)
+        return self._window
+
+    def drop(self) -> None:
+        """It is over; its memory is free."""
+        self._window = None
+
+
+def prompt_of(rules: Rules, row: Row, conditioned: bool) -> list[int]:
     """What a window's text begins with: the prompt or what was written, then the beginning."""
-    if not told:
-        return [*(rules.prompt or []), *row.begun]
+    if not conditioned:
+        return [*(rules.prompt or []), *row.prefix]
     start = rules.prompt if rules.prompt is not None and rules.prompt_always else None
     if start is None:
         start = [] if rules.tokens.previous is None else [rules.tokens.previous]
@@ -83,20 +102,21 @@ def prompt_of(rules: Rules, row: Row, told: bool) -> list[int]:
         ids = segment["tokens"]
         doubled = len(ids) > 2 and ids[-2] >= rules.first_time
         before += ids[:-1] if doubled else ids
-    return [*start, *before[-(rules.length // 2 - 1) :], *row.begun]
+    return [*start, *before[-(rules.length // 2 - 1) :], *row.prefix]
 
 
-def advance(rules: Rules, model: Any, features: Any, first: Any, rows: list[Row]) -> None:
+def advance(rules: Rules, model: Whisper, features: Tensor | None, first: FirstWindow, rows: list[Row]) -> None:
     """One more window of every recording that has one; `first` holds the one all begin with."""
     todo = [i for i, row in enumerate(rows) if row.seek < row.frames]
     if len(todo) == len(rows) and all(row.seek == 0 for row in rows):
         window = first.window
     else:
+        assert features is not None  # encoder_outputs are those of one window, which is the first
         first.drop()
         parts = [window_part(features[i : i + 1, :, : rows[i].frames], rows[i].seek, rules.frames) for i in todo]
         window = Window(model, votive.cat(parts))
-    told = any(rows[i].carries for i in todo) and bool(rows[0].segments)
-    prompts = [prompt_of(rules, rows[i], told) for i in todo]
+    conditioned = any(rows[i].carries for i in todo) and bool(rows[0].segments)
+    prompts = [prompt_of(rules, rows[i], conditioned) for i in todo]
     # Texts of one length are searched side by side.
     for length in dict.fromkeys(map(len, prompts)):
         some = [k for k, p in enumerate(prompts) if len(p) == length]
@@ -104,16 +124,16 @@ def advance(rules: Rules, model: Any, features: Any, first: Any, rows: list[Row]
 
 
 def processors_for(rules: Rules, begin: int) -> LogitsProcessorList:
-    """What changes scores, in transformers' order; `begin` is where new tokens begin."""
-    settings, found = rules.settings, LogitsProcessorList()
-    if settings.begin_suppress_tokens:
-        found.append(SuppressTokensAtBeginLogitsProcessor(settings.begin_suppress_tokens, begin))
-    if settings.suppress_tokens:
-        found.append(SuppressTokensLogitsProcessor(settings.suppress_tokens))
-    if rules.timestamps:
-        found.append(WhisperTimeStampLogitsProcessor(settings, begin))
-    found.extend(rules.processors)
-    return found
+    """What changes scores, the caller's processors last."""
+    settings = rules.settings
+    found = logits_processors(
+        settings,
+        begin,
+        begin_suppress=settings.begin_suppress_tokens,
+        suppress=settings.suppress_tokens,
+        timestamps=rules.timestamps,
+    )
+    return LogitsProcessorList([*found, *rules.processors])
 
 
 def limits(rules: Rules, begin: int) -> dict[str, int]:
@@ -134,15 +154,15 @@ def _search(rules: Rules, window: Window, at: list[int], rows: list[Row], prompt
     """Write the text of a window for some of its rows, warmer and warmer while it is bad."""
     silent = _silence(rules, window, at, rows, prompts)
     todo = list(range(len(rows)))
-    for turn, heat in enumerate(rules.temperatures):
-        texts = _texts(rules, window, [at[i] for i in todo], [prompts[i] for i in todo], heat)
+    for turn, temperature in enumerate(rules.temperatures):
+        texts = _texts(rules, window, [at[i] for i in todo], [prompts[i] for i in todo], temperature)
         worse = []
         for i, text in zip(todo, texts, strict=True):
-            bad, skip = _judged(rules, text, silent[i], window.model.config.vocab_size)
+            bad, skip = _needs_fallback(rules, text, silent[i], window.model.config.vocab_size)
             if bad and turn + 1 < len(rules.temperatures):
                 worse.append(i)
                 continue
-            rows[i].carries = rules.carry and (heat is None or heat < 0.5)
+            rows[i].carries = rules.carry and (temperature is None or temperature < 0.5)
             _keep(rules, window, at[i], rows[i], prompts[i], text, skip)
         todo = worse
         if not todo:
@@ -153,7 +173,7 @@ def _silence(rules: Rules, window: Window, at: list[int], rows: list[Row], promp
     """How likely it is for each row that nothing is said."""
     if rules.no_speech is None:
         return [0.0] * len(rows)
-    start = len(prompts[0]) - len(rows[0].begun) + 1
+    start = len(prompts[0]) - len(rows[0].prefix) + 1
     # All rows of the window run; those that are not asked for may say anything.
     whole = [prompts[0][:start]] * len(window)
     for k, prompt in zip(at, prompts, strict=True):
@@ -162,11 +182,13 @@ def _silence(rules: Rules, window: Window, at: list[int], rows: list[Row], promp
     return [odds[k] for k in at]
 
 
-def _texts(rules: Rules, window: Window, at: list[int], prompts: list[list[int]], heat: float | None) -> list[Written]:
+def _texts(
+    rules: Rules, window: Window, at: list[int], prompts: list[list[int]], temperature: float | None
+) -> list[Hypothesis]:
     begin = len(prompts[0])
-    drawn: dict[str, Any] = {"do_sample": bool(heat)} if heat is not None else {}
-    if heat:
-        drawn |= {"temperature": float(heat), "num_beams": 1}
+    drawn: dict[str, Any] = {"do_sample": bool(temperature)} if temperature is not None else {}
+    if temperature:
+        drawn |= {"temperature": float(temperature), "num_beams": 1}
     found = window.search(
         prompts,
         None if at == list(range(len(window))) else at,
@@ -176,40 +198,38 @@ def _texts(rules: Rules, window: Window, at: list[int], prompts: list[list[int]]
         **rules.search,
         **drawn,
     )
-    return written(found, begin, rules.tokens.end, rules.pad, heat or 0.0)
+    return hypotheses(found, begin, rules.tokens.end, rules.pad, temperature or 0.0)
 
 
-def _judged(rules: Rules, text: Written, silent: float, vocabulary: int) -> tuple[bool, bool]:
-    """Whether a text is bad, and whether it is none because nothing was said."""
-    bad = False
-    if rules.compression is not None:
-        bad = token_compression(text.tokens, vocabulary) > rules.compression
+def _needs_fallback(rules: Rules, text: Hypothesis, silent: float, vocabulary: int) -> tuple[bool, bool]:
+    """Whether a warmer search may do better, and whether the text is dropped because nothing was said."""
+    repeats = rules.compression is not None and token_compression(text.tokens, vocabulary) > rules.compression
     unlikely = rules.logprob is not None and text.mean < rules.logprob
     if unlikely and rules.no_speech is not None and silent > rules.no_speech:
         return False, True
-    return bad or unlikely, False
+    return repeats or unlikely, False
 
 
 def token_compression(tokens: list[int], vocabulary: int) -> float:
     """How many times smaller zlib makes the tokens: what repeats itself is high.
 
-    >>> from votive.speech.rolling import token_compression
+    >>> from votive.speech.long_form import token_compression
     >>> token_compression([1, 2] * 50, 50000) > 5 > token_compression(list(range(100)), 50000)
     True
     """
     size = (vocabulary.bit_length() - 1) // 8 + 1
     raw = b"".join(t.to_bytes(size, "little") for t in tokens)
-    return len(raw) / len(zlib.compress(raw))
+    return byte_compression(raw)
 
 
-def _keep(rules: Rules, window: Window, at: int, row: Row, prompt: list[int], text: Written, skip: bool) -> None:
+def _keep(rules: Rules, window: Window, at: int, row: Row, prompt: list[int], text: Hypothesis, skip: bool) -> None:
     """Add the parts of a window's text to its recording, and move on."""
     frames = min(row.frames - row.seek, rules.frames)
     if skip:
         row.seek += frames
         return
     tokens = text.tokens[:-1] if text.tokens[-1:] == [rules.tokens.end] else text.tokens
-    found = cut(tokens, rules.first_time, frames)
+    found = split_segments(tokens, rules.first_time, frames)
     offset = row.seek * PRECISION / STRIDE
     times: list[float] = []
     if rules.words:

@@ -1,10 +1,11 @@
-"""Tokens told one by one, while a window is decoded. Knows no windows and chooses nothing."""
+"""Tokens handed over one by one, while a window is decoded. Knows no windows and chooses nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+
+from ..tensor import Tensor
 
 
 @dataclass(frozen=True)
@@ -25,21 +26,21 @@ class Token:
     start: float = 0.0
 
 
-class Teller:
-    """The last to see the scores of a step, and told what is chosen from them."""
+class TokenStreamer:
+    """A logits processor that sees the scores last, and a streamer that gets what is chosen from them."""
 
     def __init__(self, on_token: Callable[[Token], None], temperature: float, start: float) -> None:
         self.on_token, self.temperature, self.start = on_token, temperature, start
-        self._scores: Any = None
+        self._scores: Tensor | None = None
         self._index = -1  # what comes first is the prompt
 
-    def __call__(self, ids: Any, scores: Any) -> Any:
+    def __call__(self, ids: Tensor, scores: Tensor) -> Tensor:
         self._scores = scores
         return scores
 
-    def put(self, tokens: Any) -> None:
-        """Take what was chosen, as `generate` tells it."""
-        if self._index >= 0:
+    def put(self, tokens: Tensor) -> None:
+        """Take what was chosen, as `generate` gives it."""
+        if self._index >= 0 and self._scores is not None:
             token = int(tokens.reshape(-1)[0])
             odds = float(self._scores[0].float().softmax(-1)[token])
             self.on_token(Token(token, odds, self._index, self.temperature, self.start))

@@ -1,0 +1,131 @@
+"""The functions that calls lead to when nothing was compiled: Python text per operator, made at its first call.
+
+Binding arguments one by one would take longer than most kernels; here Python's own calls bind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..core.mode import mode
+from ..ops.operator import Form, Op
+from ..ops.schema import REQUIRED
+from .execute import execute, execute_on
+from .failure import FAILURES, failed
+from .keys import defaults_by_name, key_expressions, letter
+from .state import state
+from .write import write
+
+_ELEMENTWISE = """
+    try:
+        plan = plans[{tensors}]
+        storage, data = plan.compute({data})
+    except AttributeError:  # a number on one side
+        plan = plans.get({key})
+        return {general} if plan is None else execute_on(plan, ({values},))
+    except (KeyError, TypeError):
+        return {general}
+    except FAILURES as e:
+        failed(plan, e)
+    result = new(tensor)
+    result._data = data  # before _storage, see dispatch.state.make
+    if storage is not None:
+        result._storage = storage
+    result._spec = plan.out
+    if ({rg}) and mode.grad and {differentiable}:
+        state.graph.record(plan, ({values},), result)
+    return result
+"""
+_OTHER = """
+    try:
+        plan = plans[{key}]
+    except (KeyError, TypeError, AttributeError):
+        return {general}
+    return execute(plan, ({args},))
+"""
+
+
+def _parameters(op: Op) -> str:
+    parts, star = [], False
+    respelt = op.spellings.values()
+    for i, a in enumerate(op.schema.args):
+        if a.keyword_only and not star and not op.name.startswith("_"):
+            parts.append("*")
+            star = True
+        if a.default is not REQUIRED:
+            parts.append(f"{a.name}=d{i}")
+        else:
+            parts.append(f"{a.name}=None" if a.name in respelt else a.name)
+    extra = (["out=None"] if op.out else []) + [f"{other}=None" for other in op.spellings]
+    return ", ".join(parts + (["*"] if extra and not star else []) + extra)
+
+
+def _function(op: Op, lines: list[str], body: str, **more: Any) -> Callable[..., Any]:
+    scope: dict[str, Any] = {**defaults_by_name(op), "plans": op.plans, "op": op, "run": Op.run, "state": state}
+    scope |= {"write_out": Op.write_out, "execute": execute, "execute_on": execute_on, "mode": mode, **more}
+    scope |= {"new": object.__new__, "tensor": state.tensor, "failed": failed, "FAILURES": FAILURES, "write": write}
+    exec("\n".join(lines) + body, scope)
+    function: Callable[..., Any] = scope["call"]
+    function.__name__ = function.__qualname__ = op.name
+    function.__wrapped__ = more.get("form", op)  # type: ignore[attr-defined]
+    return function
+
+
+def _body(op: Op, general: str, at_defaults: bool = False) -> str:
+    """Finds the plan and runs it, or leaves that to `general`."""
+    names = list(op.schema.names)
+    plain, test, full = key_expressions(op.schema.args, names)
+    letters = [letter(a) for a in op.schema.args]
+    values = list(op.schema.runtime_names)
+    specs = [f"{n}._spec" for n in values]
+    elementwise = op.kind == "pointwise" and all(k in "tos" for k in letters)
+    tensors = specs[0] if len(specs) == 1 else f"({', '.join(specs)})"
+
+    def choice(plain: str) -> str:
+        return f"{plain} if {test} else {full}" if test and not at_defaults else plain
+
+    return (_ELEMENTWISE if elementwise else _OTHER).format(
+        tensors=choice(tensors) if elementwise else "",
+        key=choice(plain),
+        general=general,
+        args=", ".join(names),
+        values=", ".join(values),
+        data=", ".join(f"{n}._data" for n in values),
+        rg=" or ".join(f"{n}._rg" for n in values),
+        differentiable=op.differentiable,
+    )
+
+
+def compile_call(op: Op) -> Callable[..., Any]:
+    """The function of one operator."""
+    packed = f"({''.join(n + ', ' for n in op.schema.names)})"
+    lines = [f"def call({_parameters(op)}):"]
+    for other, name in op.spellings.items():
+        lines += [f"    if {other} is not None:", f"        {name} = {other}"]
+    if op.out:
+        lines += ["    if out is not None:", f"        return write_out(op, {packed}, out)"]
+    lines += ["    if state.unusual:", f"        return run(op, {packed})"]
+    return _function(op, lines, _body(op, f"run(op, {packed})"))
+
+
+def compile_form(form: Form) -> Callable[..., Any]:
+    """The function of another form: as Python's operator, reflected, or in place."""
+    op = form.of
+    if not isinstance(op, Op) or op.kind != "pointwise" or form.kind == "operator in place":
+        return lambda *args, **kwargs: form.general(*args, **kwargs)
+    names = op.schema.names
+    if form.kind == "in place":
+        packed = ", ".join(names)
+        parameters = ", ".join(p for p in _parameters(op).split(", ") if p.split("=")[0] in (*names, "*"))
+        return _function(
+            op, [f"def call({parameters.removesuffix(', *')}):"], f"\n    return write(op, ({packed},))", form=form
+        )
+    a, b = names[:2]
+    given = f"{b}, {a}" if form.kind == "reflected" else f"{a}, {b}"
+    lines = [f"def call({given}):", "    if state.unusual:", f"        return form.general({given})"]
+    return _function(op, lines, _body(op, f"form.general({given})", at_defaults=True), form=form)
+
+
+Op.compile = staticmethod(compile_call)
+Form.compile = staticmethod(compile_form)

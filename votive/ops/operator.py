@@ -1,0 +1,481 @@
+"""What an operator is: one object that declares it and is called by users, as a function and as a method.
+
+Knows how arguments are bound, not how anything runs: the dispatcher fills in `run`, `write` and kin.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from types import MethodType
+from typing import Any, ClassVar, Protocol, Union
+
+from ..backends.base import MUTATES
+from ..backends.cpu.native.loader import module as native
+from ..core.layout import Shape, Spec
+from ..core.mode import mode
+from ..formula import Expr, Formula, var
+from .autocast_policy import Policies
+from .schema import REQUIRED, Arg, Schema, parse
+
+Rule = Callable[..., Any]
+
+# NumPy's names that torch accepts too.
+_SPELLINGS = {"axis": "dim", "keepdims": "keepdim"}
+
+
+class PlainOperator:
+    """What the native module's class of operators offers, in Python: all there is when nothing was compiled."""
+
+    function: Callable[..., Any] | None = None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        function = self.function
+        if function is None:
+            function = self.function = self.compiled()
+        return function(*args, **kwargs)
+
+    def compiled(self) -> Callable[..., Any]:
+        """The function that calls lead to; made when first called."""
+        return lambda *args, **kwargs: self.general(*args, **kwargs)  # type: ignore[attr-defined]
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def as_method(self, owner: type, name: str) -> Callable[..., Any]:
+        """The method of a class: a function that puts the compiled one in its place when it is first called. Python
+        binds functions faster than objects.
+        """
+
+        def first(*args: Any, **kwargs: Any) -> Any:
+            if self.function is None:
+                self.function = self.compiled()
+            if getattr(owner, name) is first:
+                setattr(owner, name, self.function)
+            return self.function(*args, **kwargs)
+
+        first.__wrapped__ = self  # type: ignore[attr-defined]
+        return first
+
+    def apply(self, args: tuple[Any, ...]) -> Any:
+        """Run on arguments in schema order."""
+        return self.apply_general(args)  # type: ignore[attr-defined]
+
+
+_Base: Any = PlainOperator if native is None else native.Operator
+
+
+class Context(Protocol):
+    """What a gradient rule is given: the recorded call, with its arguments and results as attributes.
+
+    `c.input` and `c.dim` are arguments by their names in the schema, `c.out` is the result, or `c.out0`, `c.out1`.
+    """
+
+    def __getattr__(self, name: str) -> Any: ...
+
+    def spec(self, name: str) -> Spec:
+        """Shape and dtype of an argument, whether or not its value was kept."""
+
+    def shape(self, name: str) -> Shape:
+        """The shape of an argument."""
+
+    def needs(self, name: str) -> bool:
+        """Whether this argument's gradient is wanted."""
+
+
+# What a call with plain arguments comes down to: an operator and its arguments, where the operator may be None for
+# "the tensor itself"; None when the function has to run. Calls are known by the spec of a tensor, so no answer may
+# depend on its values.
+Resolved = Union["tuple[Op | None, tuple[Any, ...]]", None]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Declaration:
+    """Everything that a declaration may say of an operator beside its schema and rules: the keyword options of
+    `pointwise`, `structured`, `view` and `composite`. No other table speaks of operators by name.
+    """
+
+    # Where it appears. Given as `hidden=True`, and for names that begin with an underscore: nowhere.
+    namespaces: tuple[str, ...] = ("",)  # as a function: "" is votive itself, "linalg", "nn.functional"
+    method: bool = True  # as a method of Tensor
+    aliases: tuple[str, ...] = ()  # other names, in the same places
+    also: tuple[str, ...] = ()  # other places, as paths: "special.expit"
+    operator: str = ""  # Python's operator: "add" makes `+`, where it has them also reflected and in place
+
+    # Its in-place form, and `out=`.
+    inplace: bool = False  # has one, named with an underscore
+    inplace_function: bool = False  # that is a function too, not only a method
+    inplace_casts: bool = False  # there, a result of any dtype is cast to the tensor's
+    out: bool = True
+    out_exact_dtype: bool = False  # `out` must have just the dtype of the result
+    out_no_overlap: bool = False  # `out` must not share memory with an input: it is read at places given by data
+
+    # Its results.
+    n_out: int = 1
+    result: str | None = None  # the named tuple that holds them
+    returns_view: bool = False  # the result is, or may be, a view: which plan its arguments led to is remembered
+    indexes: bool = False  # it is x[index]
+
+    # How it is called.
+    autocast: Policies | None = None
+    mutates: tuple[str, ...] = ()  # arguments that the kernel writes into
+    across: bool = False  # its tensors may be on different devices
+    rounds_numbers: bool = False  # a number beside a half tensor is rounded first, as in torch, not taken in float32
+    shortcut: Callable[..., Resolved] | None = None  # a composite: what it comes down to
+
+    typical: tuple[tuple[Any, ...], ...] = ()  # static arguments that are common in programs, for kernels made ahead
+
+    # How elements of its arguments get into its results, for those who follow values.
+    elementwise: bool = False  # each element counts for one element, as in every formula
+    moves: tuple[int, ...] = ()  # elements are only moved: those of the arguments at these positions
+    skips_elements: bool = False  # some elements of an argument may count for nothing
+    rowwise: bool = False  # computes row by row, along the dimension that is its second argument
+    overwrites: bool = False  # of its first argument only shape and dtype count
+    gate: bool = False  # an activation whose units are off where its first argument is not positive
+
+    # Its gradient.
+    differentiable: bool = True
+    partial: bool = False  # its gradient rule takes None for results that nobody used
+
+
+def _places(name: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The options of a declaration, in which what is hidden appears nowhere."""
+    if options.pop("hidden", name.startswith("_")):
+        options.update(namespaces=(), method=False, inplace=False, out=False)
+    return options
+
+
+class Operator(Declaration, _Base):  # type: ignore[misc]
+    """A public function: its name, where it appears, and the general way of a call.
+
+    Calls with a plan, or that came down to one, pass the native class this derives from. Everything else
+    (the first call with given layouts, observers, autocast, `out=`, wrong arguments) comes to `general`.
+    """
+
+    name: str
+    defined_at: tuple[str, int]
+    _doc: str
+    # Set by the dispatcher.
+    blame_for: ClassVar[Callable[[Operator, Exception], None]]
+
+    def general(self, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError
+
+    def blame(self, error: Exception) -> None:
+        """Raise another error when an argument of a wrong type was the cause of this one."""
+        Operator.blame_for(self, error)
+
+    @property
+    def doc(self) -> str:
+        """The docstring without its indentation; cleaned only when somebody reads it."""
+        return inspect.cleandoc(self._doc)
+
+    __doc__ = property(lambda self: self.doc)
+
+    def _called(self, name: str) -> None:
+        """Take a name, and look like the function of that name."""
+        self.name = self.__name__ = self.__qualname__ = name
+        space = self.namespaces[0] if self.namespaces else ""
+        self.__module__ = f"votive.{space}" if space else "votive"
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.Signature(list(self.parameters()))
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        raise NotImplementedError
+
+    @property
+    def spellings(self) -> dict[str, str]:
+        raise NotImplementedError
+
+    def _extra_parameters(self) -> Iterator[inspect.Parameter]:
+        for name in (("out",) if self.out else ()) + tuple(self.spellings):
+            yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
+
+    def respell(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Let `axis` and `keepdims` be what they are in torch."""
+        for other, name in self.spellings.items():
+            value = kwargs.pop(other, None)
+            if value is not None:
+                if kwargs.get(name) is not None:
+                    raise TypeError(f"{self.name}() got both {name!r} and {other!r}; they mean the same.")
+                kwargs[name] = value
+
+    @cached_property
+    def inplace_form(self) -> Form:
+        """The operator that writes its result over the first argument."""
+        return Form(self, "in place")
+
+    def __reduce__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<votive operator {self.name}{self.__signature__}>"
+
+
+def spellings(names: list[tuple[str, bool]]) -> dict[str, str]:
+    """Which of NumPy's names serve parameters given as (name, required)."""
+    found = {}
+    for other, name in _SPELLINGS.items():
+        at = next((i for i, (n, _) in enumerate(names) if n == name), None)
+        # A name that may be absent needs a default, which what follows it must then have too.
+        if at is not None and not any(required for _, required in names[at + 1 :]):
+            found[other] = name
+    return found
+
+
+class Op(Operator):
+    """An operator with kernels: schema, shape and dtype rule, gradient."""
+
+    # Set by the dispatcher, which lies above this layer.
+    run: ClassVar[Callable[[Op, tuple[Any, ...]], Any]]
+    write_out: ClassVar[Callable[[Op, tuple[Any, ...], Any], Any]]
+    compile: ClassVar[Callable[[Op], Callable[..., Any]]]
+    key: Callable[[tuple[Any, ...]], Any]
+    values: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+
+    def __init__(
+        self,
+        schema: str,
+        *,
+        kind: str,
+        infer: Rule | None = None,
+        canon: Rule | None = None,
+        grad: dict[str, Rule] | Rule | None = None,
+        doc: str = "",
+        **options: Any,
+    ) -> None:
+        name = schema[: schema.index("(")].strip()
+        super().__init__(**_places(name, options))
+        self._called(name)
+        self._text = schema
+        self.kind = kind
+        self.infer = infer
+        self.canon = canon
+        self.grad = grad
+        self._doc = doc
+        if self.mutates:
+            MUTATES[self.name] = lambda: frozenset(self.schema.names.index(n) for n in self.mutates)
+        self.plans: dict[Any, Any] = {}
+        self.defined_at = caller()
+        self.builder: Callable[..., Expr] | None = None
+        self.grad_builders: dict[str, Callable[..., Expr]] = {}
+        self.dtype_rule: Any = "promote"
+        self.allow = "bifc"
+        self._formulas: dict[tuple[Any, ...], Formula] = {}
+
+    @cached_property
+    def schema(self) -> Schema:
+        """Name, arguments and defaults; read from the text when first needed, to keep imports short."""
+        return parse(self._text)
+
+    @cached_property
+    def positional(self) -> int:
+        """How many arguments may be given by position; all of an operator that only other operators call."""
+        public = not self.name.startswith("_")
+        return sum(not (public and a.keyword_only) for a in self.schema.args)
+
+    @cached_property
+    def spellings(self) -> dict[str, str]:
+        return spellings([(a.name, a.default is REQUIRED) for a in self.schema.args])
+
+    def defaults(self, start: int) -> tuple[Any, ...]:
+        """Default values of the arguments from position `start` on."""
+        return tuple(a.default for a in self.schema.args[start:])
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        respelt = self.spellings.values()
+        for a in self.schema.args:
+            kind = inspect.Parameter.KEYWORD_ONLY if a.keyword_only else inspect.Parameter.POSITIONAL_OR_KEYWORD
+            default = a.default if a.default is not REQUIRED else None if a.name in respelt else inspect.Parameter.empty
+            yield inspect.Parameter(a.name, kind, default=default)
+        yield from self._extra_parameters()
+
+    def compiled(self) -> Callable[..., Any]:
+        return Op.compile(self)
+
+    def general(self, *args: Any, **kwargs: Any) -> Any:
+        out = kwargs.pop("out", None) if self.out else None
+        values = self.bind(args, kwargs)
+        return Op.run(self, values) if out is None else Op.write_out(self, values, out)
+
+    def apply_general(self, args: tuple[Any, ...]) -> Any:
+        return Op.run(self, args)
+
+    def write(self, args: tuple[Any, ...]) -> Any:
+        """Run on arguments in schema order, and write the result over the first."""
+        return self.inplace_form.apply(args)
+
+    def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """Arguments in schema order with defaults filled in, or the TypeError that a function would raise."""
+        if kwargs:
+            self.respell(args, kwargs)
+        wanted = self.schema.args
+        if len(args) > self.positional:
+            plural = "" if self.positional == 1 else "s"
+            raise TypeError(
+                f"{self.name}() takes {self.positional} positional argument{plural} but {len(args)} were given"
+            )
+        values = list(args)
+        missing: list[Arg] = []
+        for a in wanted[len(values) :]:
+            value = kwargs.pop(a.name, a.default)
+            if value is REQUIRED:
+                missing.append(a)
+            values.append(value)
+        if kwargs:
+            name = next(iter(kwargs))
+            known = any(a.name == name for a in wanted)
+            what = "multiple values for argument" if known else "an unexpected keyword argument"
+            raise TypeError(f"{self.name}() got {what} {name!r}")
+        if missing:
+            names = " and ".join(repr(a.name) for a in missing)
+            plural = "" if len(missing) == 1 else "s"
+            raise TypeError(f"{self.name}() missing {len(missing)} required positional argument{plural}: {names}")
+        return tuple(values)
+
+    def forget(self) -> None:
+        """Drop every plan."""
+        self.plans.clear()
+        if self.builder is not None:
+            self._formulas.clear()  # one per value of the static arguments
+
+    def formula(self, static: tuple[Any, ...]) -> Formula:
+        """The formula for given static arguments (in schema order, runtime ones left out)."""
+        key = tuple((type(s), s) for s in static)
+        found = self._formulas.get(key)
+        if found is None:
+            assert self.builder is not None
+            given = iter(static)
+            operands = [var(a.name) if a.is_runtime else next(given) for a in self.schema.args]
+            body = self.builder(*operands)
+            names = self.schema.runtime_names
+            found = Formula(self.name, names, body)
+            for by, build in self.grad_builders.items():
+                found.grads[by] = build(var(found.incoming), *operands, var(found.result))
+            self._formulas[key] = found
+        return found
+
+
+class Composite(Operator):
+    """A public function written with other operators."""
+
+    # Set by the dispatcher.
+    run_cast: ClassVar[Callable[..., Any]]
+    run_out: ClassVar[Callable[..., Any]]
+    memory: ClassVar[Callable[[], dict[Any, Any]]]
+
+    def __init__(self, fn: Callable[..., Any], name: str, *, out: bool = False, **options: Any) -> None:
+        super().__init__(**_places(name, {"out": out, **options}))
+        self._called(name)
+        self.fn = fn
+        self._doc = fn.__doc__ or ""
+        inner = inspect.unwrap(fn)
+        self.defined_at = (inner.__code__.co_filename, inner.__code__.co_firstlineno)
+
+    def _tell_native(self) -> None:
+        """Let the native class run the function, and remember what its calls came down to."""
+        special = tuple(sys.intern(n) for n in (*self.spellings, *(("out",) if self.out else ())))
+        remembers = self.returns_view or self.indexes or self.shortcut is not None
+        self._compose(self.fn, special, Composite.memory() if remembers else None, self.shortcut, self.indexes)
+        self._composed = True
+
+    @cached_property
+    def signature(self) -> inspect.Signature:
+        return inspect.signature(self.fn)
+
+    @cached_property
+    def spellings(self) -> dict[str, str]:
+        ps = self.signature.parameters.values()
+        if any(p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL) for p in ps) or "axis" in self.signature.parameters:
+            return {}
+        return spellings([(p.name, p.default is p.empty and p.kind is not p.KEYWORD_ONLY) for p in ps])
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        last = []
+        for p in self.signature.parameters.values():
+            if p.kind is p.VAR_KEYWORD:
+                last.append(p)
+            else:
+                yield p.replace(default=None) if p.default is p.empty and p.name in self.spellings.values() else p
+        yield from self._extra_parameters()
+        yield from last
+
+    def compiled(self) -> Callable[..., Any]:
+        fn = self.fn
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if kwargs or self.autocast is not None:
+                return self.general(*args, **kwargs)
+            try:
+                return fn(*args)
+            except (AttributeError, TypeError) as error:
+                self.blame(error)
+                raise
+
+        return call
+
+    def general(self, *args: Any, **kwargs: Any) -> Any:
+        if native is not None and not self._composed:
+            self._tell_native()
+        if kwargs:
+            self.respell(args, kwargs)
+        out = kwargs.pop("out", None) if self.out else None
+        if out is not None:
+            return Composite.run_out(self, args, kwargs, out)
+        try:
+            if self.autocast is not None and mode.autocast:
+                return Composite.run_cast(self.autocast, self.fn, args, kwargs)
+            return self.fn(*args, **kwargs)
+        except (AttributeError, TypeError) as error:
+            self.blame(error)
+            raise
+
+    _composed = False
+
+
+class Form(Operator):
+    """Another way to call an operator: in place, or as Python's `+`, whose other side may be anything."""
+
+    # Set by the dispatcher.
+    run: ClassVar[Callable[[Form, tuple[Any, ...], dict[str, Any]], Any]]
+    write: ClassVar[Callable[[Op, tuple[Any, ...]], Any]]
+    compile: ClassVar[Callable[[Form], Callable[..., Any]]]
+    configured = False
+
+    def __init__(self, of: Operator, kind: str) -> None:
+        super().__init__(namespaces=of.namespaces, aliases=of.aliases, out=False, autocast=of.autocast)
+        self.of = of
+        self.kind = kind  # "in place", "operator", "reflected" or "operator in place"
+        self._called(of.name + "_" if "in place" in kind else of.name)
+        self._doc = f"In-place form of `{of.name}`."
+        self.defined_at = of.defined_at
+
+    @property
+    def spellings(self) -> dict[str, str]:
+        return {}
+
+    def parameters(self) -> Iterator[inspect.Parameter]:
+        return (p for p in self.of.parameters() if p.name not in ("out", *self.of.spellings))
+
+    def compiled(self) -> Callable[..., Any]:
+        return Form.compile(self)
+
+    def general(self, *args: Any, **kwargs: Any) -> Any:
+        return Form.run(self, args, kwargs)
+
+    def apply_general(self, args: tuple[Any, ...]) -> Any:
+        assert isinstance(self.of, Op)
+        return Form.write(self.of, args)
+
+
+def caller() -> tuple[str, int]:
+    """Where an operator is declared: the first frame outside the files that declare."""
+    frame = inspect.currentframe()
+    while frame is not None and frame.f_globals.get("__name__") in (__name__, __package__ + ".registry"):
+        frame = frame.f_back
+    return (frame.f_code.co_filename, frame.f_lineno) if frame else ("?", 0)
