@@ -122,7 +122,7 @@ KNOWN = {
     "ops.rounding.real_of_complex: x": "a rule of types",
     "ops.copy.pin_memory: device": "one kind of pinned memory; deprecated in torch",
     "core.storage.Storage.is_pinned: device": "one kind of pinned memory; deprecated in torch",
-    "tensor.Tensor.is_pinned: device": "one kind of pinned memory; deprecated in torch",
+    "surface.facts.Facts.is_pinned: device": "one kind of pinned memory; deprecated in torch",
     # Safe whatever is asked for.
     "io.torch_file.load: weights_only": "nothing in a file is ever run",
     "serialization.__init__.load: weights_only": "nothing in a file is ever run",
@@ -139,7 +139,9 @@ KNOWN = {
     "nn.parameter.UninitializedParameter.__init__: ": "read by __new__",
     "data.collate.collate_": "one signature for all collate functions",
     "models.bert.BertModel.positions: input_ids": "RoBERTa reads it",
+    "models.fused_decoder.MLP.step: ": "one signature for all blocks",
     "models.llama.LlamaDecoderLayer.feed_forward: layer_idx": "mixtures of experts read it",
+    "models.pretrained.DecoderLM.predictions: attention_mask": "mixtures of experts read it",
     "models.trocr.TrOCRPositions.forward: input_ids": "TrOCRSinusoids reads it",
     "nn.layers.rope_scaling.": "one signature for all rules",
     "nn.utils.spectral_norm.SpectralNorm.__call__: inputs": "a hook's signature",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from votive import printing
-from votive.printing import PrintOptions, format_tensor, tensor_suffixes
+from votive.surface.printing import PrintOptions, format_tensor, tensor_suffixes
 
 nan, inf = math.nan, math.inf
 F32, F64 = np.float32, np.float64

@@ -49,7 +49,7 @@ from .core.memory_format import (
 )
 from .core.promotion import can_cast, promote_types
 from .tensor import Tensor
-from .interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
+from .surface.interchange import as_tensor, asarray, from_dlpack, from_numpy, frombuffer
 from . import autograd, config, cpu, cuda, fft, linalg, random, signal, special, utils
 from .autograd import (
     enable_grad,
@@ -79,11 +79,11 @@ from .config import (
     set_num_interop_threads,
     set_num_threads,
 )
-from .printing import get_printoptions, printoptions, set_printoptions
-from . import operators as _operators, surface as _surface
-from .custom import custom_op, register_kernel
-from .explain import explain, explanation
-from .fuse import fuse
+from .surface.printing import get_printoptions, printoptions, set_printoptions
+from .surface import namespaces as _namespaces, operators as _operators
+from .surface.custom import custom_op, register_kernel
+from .surface.explain import explain, explanation
+from .surface.fuse import fuse
 from ._version import __version__
 
 _float = float
@@ -101,7 +101,7 @@ inf = _float("inf")
 nan = _float("nan")
 newaxis = None
 
-_surface.install(_sys.modules[__name__], Tensor)
+_namespaces.install(_sys.modules[__name__], Tensor)
 _operators.install(Tensor)
 
 # Parts that a program which only computes does not need, imported when first asked for.

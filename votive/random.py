@@ -13,7 +13,7 @@ from .core import dtype as dt
 from .core import rng
 from .core.device import DeviceLike, device
 from .core.rng import fork_rng, initial_seed, manual_seed, seed
-from .interchange import from_numpy
+from .surface.interchange import from_numpy
 from .tensor import Tensor
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 import votive
-from votive.operators import declared_operators
 from votive.ops.operator import Composite, Op, Operator
 from votive.ops.registry import COMPOSITES, OPS
 from votive.ops.schema import REQUIRED
 from votive.ops.shape import PROPERTIES
+from votive.surface.operators import declared_operators
 
 PACKAGE = Path(votive.__file__).parent
 

@@ -137,7 +137,7 @@ def test_clip_compares_with_texts(run: Run, run_json: RunJson, clip: Path, pictu
 
 
 @pytest.mark.parametrize(
-    "wrong,code,told",
+    "wrong,code,printed",
     [
         ([], 2, "--model"),
         (["--model", "{vit}", "-k", "0"], 2, "--top-k"),
@@ -149,12 +149,12 @@ def test_clip_compares_with_texts(run: Run, run_json: RunJson, clip: Path, pictu
     ],
 )
 def test_what_is_wrong_is_told(
-    run: Run, vit: Path, pictures: list[Path], wrong: list[str], code: int, told: str
+    run: Run, vit: Path, pictures: list[Path], wrong: list[str], code: int, printed: str
 ) -> None:
     (vit / "two.txt").write_text("a\nb\n")
     got, out, err = run("classify", pictures[0], *[w.format(vit=vit) for w in wrong])
     assert got == code
-    assert told in err
+    assert printed in err
     assert out == ""
 
 

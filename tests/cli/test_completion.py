@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from votive.cli import COMMANDS, parser
-from votive.cli.completion import bash, described, fish, zsh
+from votive.cli.completion import bash, commands_of, fish, zsh
 
 Run = Callable[..., tuple[int, str, str]]
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash
 def completed(tmp_path: Path, *words: str) -> list[str]:
     """What bash offers for the last of the words."""
     script = tmp_path / "votive.sh"
-    script.write_text(bash(list(described(parser()))))
+    script.write_text(bash(list(commands_of(parser()))))
     quoted = " ".join(f"'{w}'" for w in words)
     lines = (
         f"source '{script}'; COMP_WORDS=(votive {quoted}); COMP_CWORD={len(words)}; "
@@ -71,7 +71,7 @@ def test_the_command_prints_each_script(run: Run) -> None:
 
 @pytest.mark.parametrize("make", [zsh, fish])
 def test_quotes_in_help_do_not_end_the_strings_of_a_script(make: Callable[..., str]) -> None:
-    text = make(list(described(parser())))
+    text = make(list(commands_of(parser())))
     for line in text.splitlines():
         if not line.startswith("#"):
             plain = line.replace("'\\''", "").replace("\\'", "").replace("\\\\", "")

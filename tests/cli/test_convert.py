@@ -67,9 +67,9 @@ def test_quantized_files_hold_blocks_near_the_weights(
     assert stored["blk.0.ffn_up.weight"] == kind.upper()
     assert stored["output_norm.weight"] == "F32"
     near = {"q8_0": 0.999, "q4_0": 0.98, "Q5_1": 0.99}[kind]
-    code, told, _ = run("diff", model, out, "--model", "--json")
+    code, printed, _ = run("diff", model, out, "--model", "--json")
     assert code == 1
-    for row in json.loads(told)["tensors"]:
+    for row in json.loads(printed)["tensors"]:
         assert row["cosine"] > near
 
 
@@ -200,7 +200,7 @@ def test_what_is_there_is_replaced_only_when_asked(run: Run, weights: Path, mode
     ("out", "options", "says"),
     [
         ("w.safetensors", ["--quantize", "q8_0"], "--quantize is for GGUF"),
-        ("w.xyz", [], "means no format"),
+        ("w.xyz", [], "is not a known format"),
         ("w.npz", ["--rename", "oops"], "--rename takes"),
         ("w.npz", ["--rename", "(=x"], "--rename"),
         ("w.bin", [], "needs a Llama"),

@@ -54,9 +54,9 @@ def test_texts_come_from_files_and_pipes_and_go_to_npy(
 ) -> None:
     lines, out = tmp_path / "lines.txt", tmp_path / "v.npy"
     lines.write_text("\n".join([*TEXTS, "", ""]))
-    code, told, err = run("embed", "--file", lines, "--model", encoder, "--out", out)
+    code, printed, err = run("embed", "--file", lines, "--model", encoder, "--out", out)
     assert (code, err) == (0, "")
-    assert "3 vectors of 16" in told
+    assert "3 vectors of 16" in printed
     first = np.load(out)
     assert (first.shape, first.dtype) == ((3, 16), np.float32)
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines.read_text()))

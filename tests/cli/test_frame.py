@@ -25,9 +25,9 @@ def python(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
 def test_help_lists_every_command(run: Run) -> None:
     code, out, _ = run("--help")
     assert code == 0
-    for name, told in COMMANDS.items():
+    for name, printed in COMMANDS.items():
         assert name in out
-        assert told.split()[0] in out
+        assert printed.split()[0] in out
 
 
 @pytest.mark.parametrize("name", list(COMMANDS))
@@ -197,7 +197,7 @@ def test_a_closed_pipe_ends_a_command_without_noise() -> None:
     ],
 )
 def test_errors_are_told_as_users_read_them(error: Exception, says: str) -> None:
-    assert cli.told(error) == says
+    assert cli.error_message(error) == says
 
 
 def test_colours_are_for_terminals_that_want_them(monkeypatch: pytest.MonkeyPatch) -> None:

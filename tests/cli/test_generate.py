@@ -58,10 +58,10 @@ def test_json_tells_log_probabilities_times_and_the_reason(run_json: RunJson, mo
     ids = [*found["prompt_tokens"], *ids_of(found)]
     with votive.no_grad():
         logits = AutoModelForCausalLM.from_pretrained(model)(votive.tensor([ids])).logits[0]
-    told = votive.nn.functional.log_softmax(logits, -1)
+    printed = votive.nn.functional.log_softmax(logits, -1)
     for i, token in enumerate(result["tokens"]):
         at = len(found["prompt_tokens"]) + i - 1
-        assert token["logprob"] == pytest.approx(told[at, token["id"]].item(), abs=1e-4)
+        assert token["logprob"] == pytest.approx(printed[at, token["id"]].item(), abs=1e-4)
     assert found["timing"]["new_tokens"] == len(result["tokens"])
     assert found["timing"]["seconds"] >= found["timing"]["first_token_seconds"] > 0
 
@@ -268,4 +268,4 @@ def test_a_file_that_is_no_text_is_named(run: Run, model: Path, tmp_path: Path) 
     file.write_bytes(b"once\xff")
     code, _, err = run("generate", "--model", model, "--file", file)
     assert code == 1
-    assert "prompt.txt: this is no UTF-8 text, at byte 4" in err
+    assert "prompt.txt: this is not UTF-8 text, at byte 4" in err

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import votive
-from votive.cli.measuring import Difference, Statistics
+from votive.cli.tensor_stats import Difference, Statistics
 
 Run = Callable[..., tuple[int, str, str]]
 RunJson = Callable[..., Any]
@@ -196,8 +196,8 @@ def test_four_gigabytes_are_inspected_in_less_than_300_megabytes(tmp_path: Path)
         "assert main(['inspect', sys.argv[1], '--json', '--stats', '--tensor', 'layers.1.*'])"
         " == 0\n"
         # Not ru_maxrss, which a process inherits from the one that started it.
-        "told = open('/proc/self/status').read()\n"
-        "print(re.search('VmHWM:[^0-9]+([0-9]+)', told)[1], file=sys.stderr)"
+        "printed = open('/proc/self/status').read()\n"
+        "print(re.search('VmHWM:[^0-9]+([0-9]+)', printed)[1], file=sys.stderr)"
     )
     found = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=300)
     assert found.returncode == 0, found.stderr

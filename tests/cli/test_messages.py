@@ -343,7 +343,7 @@ def test_a_script_that_is_no_python_is_told(run: Run, file: Path) -> None:
 def test_an_option_before_the_command_is_told_where_to_stand(run: Run) -> None:
     code, _, err = run("--json", "env")
     assert code == 2
-    assert "put --json behind the command: votive env … --json …" in err
+    assert "put --json after the command: votive env … --json …" in err
 
 
 def test_the_studio_tells_a_folder_that_cannot_be_made(run: Run, file: Path) -> None:
@@ -392,7 +392,7 @@ def test_input_that_is_no_text_is_told(model: Path) -> None:
         env={**os.environ, "PYTHONUTF8": "1"},
     )
     assert found.returncode == 1
-    assert b"what is piped in is no UTF-8 text" in found.stderr
+    assert b"what is piped in is not UTF-8 text" in found.stderr
 
 
 def test_arguments_that_are_no_text_are_told(model: Path) -> None:
@@ -403,7 +403,7 @@ def test_arguments_that_are_no_text_are_told(model: Path) -> None:
             timeout=120,
         )
         assert found.returncode == 1
-        assert b"the prompt is no UTF-8 text, at character 4" in found.stderr
+        assert b"the prompt is not UTF-8 text, at character 4" in found.stderr
 
 
 def test_ctrl_c_while_it_writes_keeps_what_was_written() -> None:

@@ -61,12 +61,12 @@ def test_training_makes_a_folder_that_generate_runs(run: Run, run_json: RunJson,
 
 def test_progress_is_on_stderr_and_the_result_on_stdout(run: Run, text: Path, tmp_path: Path) -> None:
     out = tmp_path / "made"
-    code, told, err = run("train", text, "--out", out, "--no-samples", *SMALL)
+    code, printed, err = run("train", text, "--out", out, "--no-samples", *SMALL)
     assert code == 0
     assert "step 6" in err
-    assert "step 6" not in told
-    assert "held-out loss" in told
-    assert "--- sample" not in told
+    assert "step 6" not in printed
+    assert "held-out loss" in printed
+    assert "--- sample" not in printed
     assert run("train", text, "--out", tmp_path / "quiet", "-q", "--no-samples", *SMALL)[2] == ""
 
 

@@ -43,8 +43,8 @@ def test_what_is_printed_is_what_the_library_hears(run: Run, model: Path, talk: 
 
 def test_files_of_all_formats_are_written(run: Run, model: Path, talk: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    code, told, err = run("transcribe", talk, "--model", model, *HOW, "--format", "all", "--output-dir", out)
-    assert (code, told) == (0, "")
+    code, printed, err = run("transcribe", talk, "--model", model, *HOW, "--format", "all", "--output-dir", out)
+    assert (code, printed) == (0, "")
     assert sorted(p.name for p in out.iterdir()) == ["talk.json", "talk.srt", "talk.tsv", "talk.txt", "talk.vtt"]
     assert err.count("talk.") == 5
     assert json.loads((out / "talk.json").read_text())["language"] == "en"
@@ -80,16 +80,16 @@ def test_one_bad_file_does_not_stop_the_others(run: Run, model: Path, talk: Path
 
 
 def test_wrong_usage_is_told(run: Run, model: Path, talk: Path, tmp_path: Path) -> None:
-    def fails(code: int, told: str, *args: Any) -> None:
+    def fails(code: int, printed: str, *args: Any) -> None:
         found, out, err = run("transcribe", *args)
         assert (found, out) == (code, "")
-        assert told in err, err
+        assert printed in err, err
 
     fails(2, "--model", talk)
     fails(2, "not known", talk, "--model", model, "--language", "klingon")
     fails(2, "--output-dir", talk, "--model", model, "--format", "srt", "--format", "vtt")
     fails(2, "neither", talk, "--model", model, "--json", "--format", "srt")
-    fails(2, "one name", talk, talk, "--model", model, "--output-dir", tmp_path)
+    fails(2, "the same name", talk, talk, "--model", model, "--output-dir", tmp_path)
     fails(1, "no such file", tmp_path / "none.wav", "--model", model)
     fails(1, "is a text generator; transcribe needs a speech recogniser", talk, "--model", "tales")
     fails(1, "no file or folder", talk, "--model", tmp_path / "nope")

@@ -71,12 +71,12 @@ def cpu_fallbacks() -> Iterator[set[str]]:
     from votive.backends.cuda import cpu_fallback
 
     found: set[str] = set()
-    tell: Callable[..., None] = cpu_fallback.tell
-    cpu_fallback.tell = lambda op, why="": found.add(op)  # type: ignore[assignment]
+    tell: Callable[..., None] = cpu_fallback.warn_once
+    cpu_fallback.warn_once = lambda op, why="": found.add(op)  # type: ignore[assignment]
     try:
         yield found
     finally:
-        cpu_fallback.tell = tell  # type: ignore[assignment]
+        cpu_fallback.warn_once = tell  # type: ignore[assignment]
 
 
 def agree(ours: Any, theirs: Any, what: str, rtol: float | None = None, scale: float = 0.0) -> None:

@@ -27,7 +27,7 @@ def test_the_list_of_operators_without_kernels_is_exact() -> None:
 def test_leaving_the_gpu_is_told_once_and_names_the_operator(monkeypatch: pytest.MonkeyPatch) -> None:
     from votive.backends.cuda import cpu_fallback
 
-    monkeypatch.setattr(cpu_fallback, "_told", set())
+    monkeypatch.setattr(cpu_fallback, "_warned", set())
     x = votive.ones(3, 3, device="cuda") + votive.eye(3, device="cuda")
     with pytest.warns(cpu_fallback.CpuFallbackWarning, match="eig"):
         first = votive.linalg.eigvals(x)

@@ -178,7 +178,7 @@ class Product(module.DeviceProduct if module is not None else object):  # type: 
         self.long.append((args, how))
 
     def _failed(self, code: int) -> None:
-        raise RuntimeError(f"answered {code}")
+        raise RuntimeError(f"returned error {code}")
 
 
 @native
@@ -224,7 +224,7 @@ def test_products_reach_the_library_with_their_places(launches: Any) -> None:
         assert product.long[-1] == ((16, 32, 48), unusual)
     product(16, 33, 48)
     assert product.long[-1] == ((16, 33, 48), {})
-    with pytest.raises(RuntimeError, match="answered 13"):
+    with pytest.raises(RuntimeError, match="returned error 13"):
         product(16, 32, 0xBAD0)
     module.set_current(0, 78, ())
     product(16, 32, 48)

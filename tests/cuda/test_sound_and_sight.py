@@ -28,7 +28,7 @@ def _noticed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Leaving the GPU is an error."""
     from votive.backends.cuda import cpu_fallback
 
-    monkeypatch.setattr(cpu_fallback, "_told", set())
+    monkeypatch.setattr(cpu_fallback, "_warned", set())
     with solvers(), transforms(), warnings.catch_warnings():
         warnings.simplefilter("error", cpu_fallback.CpuFallbackWarning)
         yield

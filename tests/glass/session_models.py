@@ -14,6 +14,7 @@ from votive.models import GPT2Config, GPT2LMHeadModel
 from ..generation.tiny import VOCABULARY
 from ..generation.tiny import model as tiny_model
 
+PROMPT = [5, 17, 3, 42]
 KINDS = ("qwen3", "llama", "gpt2", "mistral")
 
 
@@ -65,3 +66,8 @@ def fresh(node: Any, block: int) -> Any:
             logits = the_model(ids, **given).logits
     assert logits is not None
     return logits[0, -1].float()
+
+
+def start(**given: Any) -> glass.Session:
+    """A session that draws, the same in every test."""
+    return glass.Session(model("llama"), None, PROMPT, **{"do_sample": True, "seed": 1, **given})

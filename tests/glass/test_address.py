@@ -73,7 +73,7 @@ def test_a_selector_names_an_input_or_a_part_of_the_result() -> None:
 
 
 def test_what_is_no_address_is_refused() -> None:
-    with pytest.raises(ValueError, match="is no address"):
+    with pytest.raises(ValueError, match="is not an address"):
         Address.parse("a/b/c")
 
 

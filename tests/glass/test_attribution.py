@@ -8,8 +8,8 @@ import pytest
 
 import votive
 from votive import glass, nn
-from votive.glass.frozen import freeze
-from votive.glass.stream import logits_of
+from votive.glass.frozen_norm import freeze
+from votive.glass.residual_stream import logits_of
 
 from .decoders import ALL, CAUSAL, decoder
 from .test_models import made
@@ -112,7 +112,7 @@ def test_a_gemma_norm_scales_by_one_and_its_weight() -> None:
 
 
 def test_what_is_no_norm_is_refused() -> None:
-    with pytest.raises(ValueError, match="held fast"):
+    with pytest.raises(ValueError, match="cannot be frozen"):
         freeze(nn.Tanh(), votive.tensor([[0.1, 1.0, 3.0]]))
 
 
@@ -183,7 +183,7 @@ def test_targets_and_positions_are_checked() -> None:
     likeliest = glass.logit_attribution(model, ids)
     with votive.no_grad():
         assert votive.equal(likeliest.target, model(ids).logits[:, -1].argmax(-1))
-    with pytest.raises(KeyError, match="no component"):
+    with pytest.raises(KeyError, match="is not a component"):
         likeliest["model.layers.7"]
 
 
@@ -191,8 +191,8 @@ def test_a_wrong_norm_is_noticed() -> None:
     model, ids = decoder("llama")
     with pytest.raises(ValueError, match="name the last norm"):
         glass.logit_attribution(model, ids, target=3, parts={"norm": "layers.0.input_layernorm"})
-    told = glass.logit_attribution(model, ids, target=3).to_dict()
-    assert len(told["names"]) == len(told["values"])
+    result = glass.logit_attribution(model, ids, target=3).to_dict()
+    assert len(result["names"]) == len(result["values"])
 
 
 class Held(nn.Module):

@@ -1,4 +1,4 @@
-"""Capture: which values are kept, how, and what is told when nothing is."""
+"""Capture: which values are kept, how, and what is result when nothing is."""
 
 from __future__ import annotations
 
@@ -208,13 +208,13 @@ def test_the_bytes_of_a_capture_are_known_before_it_runs(policy: str) -> None:
     model = nn.Sequential(nn.Linear(64, 256), nn.BatchNorm1d(256), nn.Dropout(0.5)).train()
     data, at = votive.randn(100, 64), ["*", "2:in"]
     mean, state = model[1].running_mean.clone(), votive.get_rng_state()
-    told = glass.predict(model, at, data, policy=policy)
+    result = glass.predict(model, at, data, policy=policy)
     assert votive.equal(model[1].running_mean, mean)
     assert bytes(votive.get_rng_state()) == bytes(state)
     with glass.capture(model, at, policy=policy) as found:
         model(data)
-    assert told.bytes == found.bytes
-    assert list(told.sites) == list(found)
+    assert result.bytes == found.bytes
+    assert list(result.sites) == list(found)
     assert clean(model)
 
 

@@ -61,9 +61,9 @@ EDITS = {
 @pytest.mark.parametrize("reentrant", [False, True])
 @pytest.mark.parametrize("edits", EDITS.values(), ids=EDITS)
 def test_backward_repeats_edits(edits: Any, reentrant: bool) -> None:
-    want, told = grads(Net(kept=True), edits)
+    want, result = grads(Net(kept=True), edits)
     found, told_here = grads(Net(reentrant), edits)
-    assert told == told_here
+    assert result == told_here
     for a, b in zip(want, found, strict=True):
         assert votive.allclose(a, b, rtol=1e-5, atol=1e-6)
 
@@ -72,9 +72,9 @@ def test_backward_repeats_edits(edits: Any, reentrant: bool) -> None:
 @pytest.mark.parametrize("run", [1, 2])
 def test_backward_repeats_the_edits_of_a_run(run: int, reentrant: bool) -> None:
     edits = [Edit("a.0", "scale", 3.0, runs=[run])]
-    want, told = grads(Net(kept=True), edits, runs=2)
+    want, result = grads(Net(kept=True), edits, runs=2)
     found, told_here = grads(Net(reentrant), edits, runs=2)
-    assert told == told_here
+    assert result == told_here
     for a, b in zip(want, found, strict=True):
         assert votive.allclose(a, b, rtol=1e-5, atol=1e-6)
 
@@ -134,9 +134,9 @@ def test_regions_in_regions(outer: bool, inner: bool) -> None:
             return checkpoint(self.net, x, use_reentrant=outer)
 
     edits = [Edit("net.a.0#1", "scale", 3.0)]
-    want, told = grads(Outer(True), edits)
+    want, result = grads(Outer(True), edits)
     found, told_here = grads(Outer(False), edits)
-    assert told == told_here
+    assert result == told_here
     for a, b in zip(want, found, strict=True):
         assert votive.allclose(a, b, rtol=1e-5, atol=1e-6)
 

@@ -87,8 +87,8 @@ def test_mistakes_are_told_and_the_session_goes_on() -> None:
     console, shown = session("dance", "p 1/0", "set", "u", "back 0", "del 9", "skip", "n", "skip")
     assert shown[0].startswith("There is no command 'dance'")
     assert "division by zero" in shown[1]
-    told = ("an expression is missing", "until what?", "of at least 1, not '0'", "no breakpoint '9'")
-    assert all(mark in text for mark, text in zip(told, shown[2:6], strict=True))
+    result = ("an expression is missing", "until what?", "of at least 1, not '0'", "no breakpoint '9'")
+    assert all(mark in text for mark, text in zip(result, shown[2:6], strict=True))
     assert shown[7].startswith("the run has ended") or shown[7].startswith("← ")
     assert "has run already" in shown[8] or "has ended" in shown[8]
     console.d.close()

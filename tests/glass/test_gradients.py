@@ -12,7 +12,7 @@ from votive import glass, nn
 from .decoders import ALL, decoder
 
 
-class Stream(nn.Module):
+class ResidualStream(nn.Module):
     """A stream with several readers, all of them linear."""
 
     def __init__(self) -> None:
@@ -28,9 +28,9 @@ class Stream(nn.Module):
         return self.head(x + self.two(x))
 
 
-def stream() -> tuple[Stream, Any]:
+def stream() -> tuple[ResidualStream, Any]:
     votive.manual_seed(0)
-    return Stream(), votive.randn(2, 5, 3)
+    return ResidualStream(), votive.randn(2, 5, 3)
 
 
 def test_the_gradient_at_an_input_is_that_of_its_reader() -> None:

@@ -12,7 +12,7 @@ import votive
 from tests import tiny_sizes
 from votive import glass, nn
 from votive.glass import lens as lens_file
-from votive.glass.stream import Tail, logits_of, run_stream
+from votive.glass.residual_stream import Unembed, logits_of, run_stream
 from votive.nn import functional as F
 
 from .decoders import ALL, decoder
@@ -86,15 +86,15 @@ def test_scores_of_the_whole_vocabulary_exist_for_a_few_rows_only(monkeypatch: p
     whole = glass.logit_lens(model, ids, target=3)
     monkeypatch.setattr(lens_file, "CHUNK", 61 * 3)
     largest = 0
-    plain = Tail.__call__
+    plain = Unembed.__call__
 
-    def measured(self: Tail, state: Any) -> Any:
+    def measured(self: Unembed, state: Any) -> Any:
         nonlocal largest
         out = plain(self, state)
         largest = max(largest, out.numel())
         return out
 
-    monkeypatch.setattr(Tail, "__call__", measured)
+    monkeypatch.setattr(Unembed, "__call__", measured)
     pieces = glass.logit_lens(model, ids, target=3)
     assert 0 < largest <= 61 * 3
     assert votive.equal(whole.ids, pieces.ids)
@@ -104,13 +104,13 @@ def test_scores_of_the_whole_vocabulary_exist_for_a_few_rows_only(monkeypatch: p
 def test_the_last_row_is_not_computed_a_second_time(monkeypatch: pytest.MonkeyPatch) -> None:
     model, ids = decoder("llama")
     calls = []
-    plain = Tail.__call__
+    plain = Unembed.__call__
 
-    def counted(self: Tail, state: Any) -> Any:
+    def counted(self: Unembed, state: Any) -> Any:
         calls.append(tuple(state.shape))
         return plain(self, state)
 
-    monkeypatch.setattr(Tail, "__call__", counted)
+    monkeypatch.setattr(Unembed, "__call__", counted)
     glass.logit_lens(model, ids, layers=-1)
     assert calls == [(1, 1, 16)]  # the check that the end is understood
 
@@ -220,9 +220,9 @@ def test_a_table_shows_tokens_and_a_dict_plain_numbers() -> None:
     assert lines[0].split() == ["·w5", "·w6", "·w7", "·w8", "·w9"]
     assert lines[-1].split()[0] == "model.layers.1"
     assert lines[-1].split()[1] == f"·w{int(found.ids[-1, 0, 0, 0])}"
-    told = found.to_dict()
-    assert told["rank"] == found.rank.tolist()
-    assert math.isclose(told["kl"][0][0][0], float(found.kl[0, 0, 0]))
+    result = found.to_dict()
+    assert result["rank"] == found.rank.tolist()
+    assert math.isclose(result["kl"][0][0][0], float(found.kl[0, 0, 0]))
 
 
 def test_nothing_stays_attached_and_no_graph_is_kept() -> None:

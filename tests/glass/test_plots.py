@@ -15,8 +15,8 @@ import pytest
 
 import votive
 from votive import glass
+from votive.glass.canvas import Canvas
 from votive.glass.heatmap import RISING, SIGNED, Heatmap, colour_of
-from votive.glass.page import Page
 
 from .decoders import decoder
 from .test_saliency import Convs
@@ -76,19 +76,19 @@ def test_signed_colours_are_centred_at_zero() -> None:
 def test_a_png_has_the_colours_of_the_svg_at_the_same_places() -> None:
     picture = glass.Heatmap([[0.0, 1.0]], ["a"], ["x", "y"])
     root = ElementTree.fromstring(picture.svg())
-    page = pixels(picture.png())
-    assert page.shape[:2] == (float(root.get("height")), float(root.get("width")))  # type: ignore[arg-type]
+    canvas = pixels(picture.png())
+    assert canvas.shape[:2] == (float(root.get("height")), float(root.get("width")))  # type: ignore[arg-type]
     for r in root.iter(f"{SVG}rect"):
         if r.find(f"{SVG}title") is None:
             continue
         x = float(r.get("x")) + float(r.get("width")) / 2  # type: ignore[arg-type]
         y = float(r.get("y")) + 3  # type: ignore[arg-type]
-        colour = "#" + "".join(f"{v:02x}" for v in page[int(y), int(x)])
+        colour = "#" + "".join(f"{v:02x}" for v in canvas[int(y), int(x)])
         assert colour == r.get("fill")
 
 
 def test_letters_that_stand_upright_are_drawn_upwards() -> None:
-    flat, turned = Page(60, 60), Page(60, 60)
+    flat, turned = Canvas(60, 60), Canvas(60, 60)
     flat.text(30, 30, "L", "middle")
     turned.text(30, 30, "L", "middle", upright=True)
     dark = [(pixels(p.png()) < 128).all(-1) for p in (flat, turned)]
@@ -181,8 +181,8 @@ def test_every_result_is_drawn_and_told(name: str, tmp_path: Path) -> None:
 def test_every_result_has_its_data_as_plain_values(name: str) -> None:
     import json
 
-    told = RESULTS[name][0].to_dict()
-    assert json.loads(json.dumps(told))
+    result = RESULTS[name][0].to_dict()
+    assert json.loads(json.dumps(result))
 
 
 @pytest.mark.parametrize(

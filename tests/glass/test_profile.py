@@ -152,9 +152,9 @@ def test_the_trace_has_the_form_that_viewers_read(tmp_path: Path) -> None:
     ids = votive.tensor([[5, 17, 3, 42]])
     found = glass.profile(made, ids, labels=ids, loss=lambda out: out.loss, repeat=1)
     found.trace(tmp_path / "run.json")
-    told = json.loads((tmp_path / "run.json").read_text())
-    assert told["displayTimeUnit"] in ("ms", "ns")
-    events = told["traceEvents"]
+    result = json.loads((tmp_path / "run.json").read_text())
+    assert result["displayTimeUnit"] in ("ms", "ns")
+    events = result["traceEvents"]
     names = {e["args"]["name"] for e in events if e["ph"] == "M"}
     assert {"votive", "forward", "backward"} <= names
     timed = [e for e in events if e["ph"] == "X"]

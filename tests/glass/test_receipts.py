@@ -124,12 +124,12 @@ def test_a_receipt_says_what_happened_at_every_kind_of_site(family: str) -> None
                     continue
                 edit = edit_of(KINDS[turn % len(KINDS)], at, kind, model, real)
                 try:
-                    told = check(model, given, edit, plain)
+                    result = check(model, given, edit, plain)
                 except AssertionError as e:
                     raise AssertionError(f"{edit.do} at {at}: {e}") from e
                 # Whole numbers may hide a change, and a skip cannot be followed.
                 if real and edit.do != "skip":
-                    counts[told] = counts.get(told, 0) + 1
+                    counts[result] = counts.get(result, 0) + 1
                     edits += 1
     assert counts["changed"] > 0.8 * edits, counts
 
@@ -138,12 +138,12 @@ def test_a_receipt_says_what_happened_at_every_kind_of_site(family: str) -> None
 def test_a_receipt_says_what_happened_for_every_kind_of_edit(do: str) -> None:
     votive.manual_seed(0)
     model, given = Net().eval(), {"x": votive.randn(2, 5, 4)}
-    told = set()
+    result = set()
     with votive.no_grad():
         plain = tensors(model(**given))
         for kind, address in sites(model, given):
             for side in ("", ":in"):
                 at = f"^{address}{side}"
                 if is_real(model, given, at):
-                    told.add(check(model, given, edit_of(do, at, kind, model, True), plain))
-    assert "changed" in told or (do == "skip" and "told" in told)
+                    result.add(check(model, given, edit_of(do, at, kind, model, True), plain))
+    assert "changed" in result or (do == "skip" and "told" in result)

@@ -8,7 +8,7 @@ import pytest
 
 import votive
 from votive import glass, nn
-from votive.glass.stream import logits_of
+from votive.glass.residual_stream import logits_of
 from votive.nn import functional as F
 
 from .decoders import ALL, CAUSAL, decoder

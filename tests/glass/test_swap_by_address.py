@@ -11,10 +11,9 @@ import pytest
 
 import votive
 from votive import glass
-from votive.glass import stand_in
+from votive.glass import module_swap
 
-from .session_models import model
-from .test_session import PROMPT, start
+from .session_models import PROMPT, model, start
 
 MODEL = model("llama")
 
@@ -109,7 +108,7 @@ def test_a_module_of_ones_own_is_refused_with_what_to_do(tmp_path: Path) -> None
 
 def test_stand_ins_share_what_the_other_holds_and_hold_no_model() -> None:
     net = votive.nn.Sequential(votive.nn.Linear(2, 2), votive.nn.Linear(2, 2))
-    made = stand_in.instead_of(net, "0", "1")
+    made = module_swap.replacement_for(net, "0", "1")
     net[1].weight = votive.nn.Parameter(votive.zeros(2, 2))
     assert made.weight is net[1].weight
     gone = weakref.ref(net)

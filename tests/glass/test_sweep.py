@@ -9,7 +9,7 @@ import pytest
 import votive
 from votive import glass, nn
 from votive.glass import values
-from votive.glass.stream import logits_of
+from votive.glass.residual_stream import logits_of
 
 from .decoders import ALL, decoder
 from .test_models import made
@@ -272,10 +272,10 @@ def test_what_cannot_be_compared_is_refused() -> None:
 def test_a_sweep_tells_its_numbers() -> None:
     model, ids = decoder("llama")
     found = glass.sweep(model, *texts(ids), metric=metric, estimate=True)
-    told = found.to_dict()
-    assert told["values"] == found.values.tolist()
-    assert told["estimate"] == found.estimate.tolist()
-    assert told["sites"] == ["model.layers.0", "model.layers.1"]
+    result = found.to_dict()
+    assert result["values"] == found.values.tolist()
+    assert result["estimate"] == found.estimate.tolist()
+    assert result["sites"] == ["model.layers.0", "model.layers.1"]
 
 
 @pytest.mark.parametrize("positions", [None, [1, 4]])

@@ -77,8 +77,8 @@ class Window:
         end = time.monotonic() + seconds
         while not self.page.evaluate(f"() => Boolean({expression})"):
             if time.monotonic() > end:
-                told = self.page.evaluate("document.body.innerText.slice(0, 1500)")
-                raise AssertionError(f"after {seconds} s still not: {expression}; {self.faults}; it says\n{told}")
+                reply = self.page.evaluate("document.body.innerText.slice(0, 1500)")
+                raise AssertionError(f"after {seconds} s still not: {expression}; {self.faults}; it says\n{reply}")
             self.page.wait_for_timeout(30)
 
     def click(self, selector: str) -> None:

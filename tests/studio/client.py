@@ -15,7 +15,7 @@ from websockets.sync.client import connect
 from votive.studio import demo
 from votive.studio.models import Loaded
 from votive.studio.protocol import unpack
-from votive.studio.serving import Studio
+from votive.studio.server import Studio
 
 
 def loaded(**sizes: Any) -> Loaded:
@@ -46,7 +46,7 @@ AWAKE = Awake()
 
 
 class Refused(Exception):
-    """An error that the server told."""
+    """An error that the server reply."""
 
     def __init__(self, error: dict[str, Any]) -> None:
         super().__init__(f"{error['type']}: {error['message']}")
@@ -60,7 +60,7 @@ class Cancelled(Exception):
 class Page:
     """One connection; replies are matched with requests, events are kept."""
 
-    def __init__(self, studio: Studio, *, room: str | None = None, **options: Any) -> None:
+    def __init__(self, studio: Studio, *, workspace: str | None = None, **options: Any) -> None:
         origin = f"http://127.0.0.1:{studio.port}"
         cookie = f"votive_studio_{studio.port}={studio.token}"
         options.setdefault("additional_headers", {"cookie": cookie})
@@ -79,9 +79,9 @@ class Page:
         self.replies: dict[Any, tuple[dict[str, Any], dict[str, Any]]] = {}
         self.bytes = 0
         self._next = 0
-        self.socket.send(json.dumps({"room": room}))
+        self.socket.send(json.dumps({"workspace": workspace}))
         self.hello = self.event("hello")
-        self.room = self.hello["room"]
+        self.workspace = self.hello["workspace"]
 
     def send(self, do: str, args: dict[str, Any] | None = None, slot: str | None = None) -> int:
         """Ask without waiting; gives the id."""
@@ -169,8 +169,8 @@ def studio(folder: Any, model: Any = None, **options: Any) -> Iterator[Studio]:
 
 
 def rooms_at_work() -> set[threading.Thread]:
-    """The threads of rooms."""
-    return {t for t in threading.enumerate() if t.name.startswith("room ")}
+    """The threads of workspaces."""
+    return {t for t in threading.enumerate() if t.name.startswith("workspace ")}
 
 
 __all__ = ["Cancelled", "ConnectionClosed", "Page", "Refused", "loaded", "rooms_at_work", "studio"]

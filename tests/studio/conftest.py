@@ -31,7 +31,7 @@ def whisper(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def hears(whisper: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def speech_studio(whisper: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A studio on it."""
     from .client import studio
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from votive.studio.serving import Studio
+from votive.studio.server import Studio
 
 from .browser import NARROW, WIDE, Window, chromium
 
@@ -219,7 +219,7 @@ def recover(window: Window) -> None:
     if window.page.locator("#tour-skip").is_visible():
         window.click("#tour-skip")
     window.page.evaluate("""async () => (await import('/static/js/page.js'))
-      .model.trigger('event:hello', { room: sessionStorage.getItem('votive-room'), kept: [{
+      .model.trigger('event:hello', { workspace: sessionStorage.getItem('votive-workspace'), kept: [{
         name: '20000101-000000-00000000', bytes: 21_400, tokens: 84, model: '',
         modified: new Date(Date.now() - 300_000).toISOString(),
         text: 'Once upon a time there was a king who had three sons, and the youngest' }] })""")
@@ -236,41 +236,41 @@ def away(window: Window) -> None:
       .model.set('link', { status: 'refused', detail: {} })""")
 
 
-def hears(window: Window) -> None:
+def speech_loaded(window: Window) -> None:
     """A sound that was transcribed."""
-    window.page.locator(".hearing-name").wait_for()
+    window.page.locator(".speech-name").wait_for()
     window.rest()
-    window.page.set_input_files("#hearing-file", str(SPEECH))
-    window.until(f"document.querySelector('.hearing-name').textContent === '{SPEECH.name}'")
+    window.page.set_input_files("#speech-file", str(SPEECH))
+    window.until(f"document.querySelector('.speech-name').textContent === '{SPEECH.name}'")
     window.rest()
-    window.click("#hearing-go")
-    window.until("document.querySelectorAll('.hearing-word').length > 0")
+    window.click("#speech-go")
+    window.until("document.querySelectorAll('.speech-word').length > 0")
     window.rest()
 
 
-def hearing(window: Window) -> None:
+def speech(window: Window) -> None:
     """A word with several tokens, as the alignment heads heard it."""
-    window.page.uncheck("#hearing-aloud")
-    window.page.locator(".hearing-word").nth(4).click()
+    window.page.uncheck("#speech-aloud")
+    window.page.locator(".speech-word").nth(4).click()
     window.rest()
 
 
-def hearing_head(window: Window) -> None:
+def speech_head(window: Window) -> None:
     """The same word in one head, and nearer."""
-    window.page.select_option("#hearing-layer", "4")
+    window.page.select_option("#speech-layer", "4")
     window.rest()
-    window.page.select_option("#hearing-head", "2")
+    window.page.select_option("#speech-head", "2")
     window.rest()
-    window.page.locator("#hearing-mel").focus()
+    window.page.locator("#speech-mel").focus()
     for _ in range(3):
         window.page.keyboard.press("+")
-    window.page.locator("#hearing-mel").blur()
+    window.page.locator("#speech-mel").blur()
     if window.page.viewport_size == NARROW:
-        window.page.locator(".hearing-map-panel").evaluate("e => e.scrollIntoView()")
+        window.page.locator(".speech-map-panel").evaluate("e => e.scrollIntoView()")
     window.rest()
 
 
-HEARING: dict[str, Callable[[Window], None]] = {"hearing": hearing, "hearing-head": hearing_head}
+SPEECH: dict[str, Callable[[Window], None]] = {"speech": speech, "speech-head": speech_head}
 
 
 # In the order in which they are made; a dialog is closed after its picture.
@@ -298,7 +298,7 @@ SCENES: dict[str, Callable[[Window], None]] = {
     "recover": recover,
     "away": away,
 }
-DARK = ("text", "debugger", "lens", "edits", "hearing")
+DARK = ("text", "debugger", "lens", "edits", "speech")
 # The same at 1280 pixels, where these stand beside each other.
 ONLY_NARROW, ONLY_WIDE = ("next",), ("attention-large",)
 
@@ -353,14 +353,14 @@ def shoot(
 def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", nargs="?", type=Path, default=FOLDER)
-    parser.add_argument("--only", nargs="*", default=[], choices=[*SCENES, *HEARING])
+    parser.add_argument("--only", nargs="*", default=[], choices=[*SCENES, *SPEECH])
     parser.add_argument("--width", nargs="*", default=[*WIDTHS], choices=[*WIDTHS])
     parser.add_argument("--theme", nargs="*", default=["light", "dark"])
     parser.add_argument("--whisper", metavar="MODEL", help="show what this model hears instead")
     parser.add_argument("--png", action="store_true", help="png instead of webp")
     given = parser.parse_args(argv)
     given.folder.mkdir(parents=True, exist_ok=True)
-    what = {"first": hears, "scenes": HEARING} if given.whisper else {}
+    what = {"first": speech_loaded, "scenes": SPEECH} if given.whisper else {}
     with (
         tempfile.TemporaryDirectory() as sessions,
         Studio(given.whisper, folder=sessions) as studio,

@@ -19,8 +19,8 @@ from typing import Any
 import pytest
 
 from votive.glass.session import Session
-from votive.studio import demo, keeping
-from votive.studio.keeping import Keeper, Shelter
+from votive.studio import autosave, demo
+from votive.studio.autosave import AutosaveFolder, Autosaver
 
 from .client import Page, Refused, studio
 
@@ -28,8 +28,8 @@ from .client import Page, Refused, studio
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every change is written at once."""
-    monkeypatch.setattr(keeping, "EVERY", 0.01)
-    monkeypatch.setattr(keeping, "SHARE", 0.0)
+    monkeypatch.setattr(autosave, "EVERY", 0.01)
+    monkeypatch.setattr(autosave, "SHARE", 0.0)
 
 
 def until(what: Any, seconds: float = 30.0) -> bool:
@@ -52,22 +52,22 @@ def written(page: Page, steps: int = 4) -> str:
 
 def test_a_session_is_found_again_after_its_server(tmp_path: Path) -> None:
     with studio(tmp_path) as one, Page(one) as page:
-        assert page.hello["kept"] == []
+        assert page.hello["autosaved"] == []
         text = written(page)
         assert until(lambda: files(tmp_path))
-        assert page.ask("session.kept") == {"on": True, "kept": []}  # it is this tab's own
+        assert page.ask("session.autosaved") == {"on": True, "autosaved": []}  # it is this tab's own
     with studio(tmp_path) as two, Page(two) as page:
-        (kept,) = page.hello["kept"]
+        (kept,) = page.hello["autosaved"]
         assert kept["model"] == "demo"
         assert text.startswith(kept["text"][:20])
         assert kept["tokens"] > 5
         assert page.ask("session.recover", name=kept["name"])["text"] == text
-        assert page.ask("session.kept")["kept"] == []
+        assert page.ask("session.autosaved")["autosaved"] == []
         assert len(files(tmp_path)) == 1
         # It goes on being kept from its first change.
         longer = page.ask("session.step", n=1)["text"]
     with studio(tmp_path) as three, Page(three) as page:
-        (kept,) = page.hello["kept"]
+        (kept,) = page.hello["autosaved"]
         assert page.ask("session.recover", name=kept["name"])["text"] == longer
 
 
@@ -108,8 +108,8 @@ def test_a_long_job_is_kept_while_it_runs(tmp_path: Path) -> None:
 def test_it_can_be_switched_off(tmp_path: Path) -> None:
     with studio(tmp_path, autosave=False) as one, Page(one) as page:
         written(page)
-        assert page.hello["kept"] == []
-        assert page.ask("session.kept") == {"on": False, "kept": []}
+        assert page.hello["autosaved"] == []
+        assert page.ask("session.autosaved") == {"on": False, "autosaved": []}
     assert not (tmp_path / "autosave").exists()
 
 
@@ -117,8 +117,8 @@ def test_what_was_kept_can_be_discarded(tmp_path: Path) -> None:
     with studio(tmp_path) as one, Page(one) as page:
         written(page)
     with studio(tmp_path) as one, Page(one) as page:
-        (kept,) = page.hello["kept"]
-        assert page.ask("session.discard", name=kept["name"])["kept"] == []
+        (kept,) = page.hello["autosaved"]
+        assert page.ask("session.discard", name=kept["name"])["autosaved"] == []
         assert files(tmp_path) == files(tmp_path, ".json") == []
         with pytest.raises(Refused, match="no longer there"):
             page.ask("session.recover", name=kept["name"])
@@ -132,7 +132,7 @@ def test_a_session_of_another_tab_is_left_alone(tmp_path: Path) -> None:
         for do in ("session.recover", "session.discard"):
             with pytest.raises(Refused, match="open in another tab"):
                 other.ask(do, name=name)
-        assert other.ask("session.kept")["kept"] == []
+        assert other.ask("session.autosaved")["autosaved"] == []
 
 
 @pytest.mark.parametrize("name", ["../mine", "x", "a" * 40, "20000101-000000-0000000g", "."])
@@ -164,7 +164,7 @@ def test_damaged_files_are_told_and_stay(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:200])
     path.with_suffix(".json").write_text('{"text": ["x"], "tokens": "many"')
     with studio(tmp_path) as one, Page(one) as page:
-        (kept,) = page.hello["kept"]
+        (kept,) = page.hello["autosaved"]
         assert (kept["text"], kept["tokens"]) == ("", 0)
         page.ask("session.new", prompt="Once")
         with pytest.raises(Refused):
@@ -184,9 +184,9 @@ def test_a_full_disk_is_told_once_and_the_work_goes_on(tmp_path: Path, monkeypat
     monkeypatch.setattr(Session, "save", failing)
     with studio(tmp_path) as one, Page(one) as page:
         written(page)
-        told = page.event("autosave")["text"]
-        assert "No space left on device" in told
-        assert "Save it under Sessions" in told
+        reply = page.event("autosave")["text"]
+        assert "No space left on device" in reply
+        assert "Save it under Sessions" in reply
         assert len(page.ask("session.step", n=1)["nodes"]) == 7
         page.events.clear()
         page.ask("session.step", n=1)
@@ -208,52 +208,52 @@ def session() -> Session:
 def test_files_are_bounded_in_number_and_size(
     tmp_path: Path, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keeping, "MOST", 3)
-    shelter = Shelter(tmp_path)
+    monkeypatch.setattr(autosave, "MOST", 3)
+    autosaves = AutosaveFolder(tmp_path)
     for i in range(6):
-        keeper = Keeper(shelter)
-        assert keeper.write(session, "demo")
-        os.utime(shelter.path(keeper.name or ""), (i, i))
-        keeper.close(session, "demo")
-    assert len(shelter.list()) == 3
+        autosaver = Autosaver(autosaves)
+        assert autosaver.write(session, "demo")
+        os.utime(autosaves.path(autosaver.name or ""), (i, i))
+        autosaver.close(session, "demo")
+    assert len(autosaves.orphans()) == 3
     # The oldest were removed; a file that is being written is none of them.
-    living = Keeper(shelter)
+    living = Autosaver(autosaves)
     living.write(session, "demo")
-    os.utime(shelter.path(living.name or ""), (0, 0))
-    monkeypatch.setattr(keeping, "TOTAL", 1)
-    shelter.prune()
-    assert [one.name for one in shelter._all()] == [living.name]
+    os.utime(autosaves.path(living.name or ""), (0, 0))
+    monkeypatch.setattr(autosave, "TOTAL", 1)
+    autosaves.prune()
+    assert [one.name for one in autosaves._all()] == [living.name]
 
 
 def test_one_that_is_too_large_does_not_replace_the_last_good_one(
     tmp_path: Path, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     said: list[str] = []
-    keeper = Keeper(Shelter(tmp_path), said.append)
-    assert keeper.write(session, "demo")
+    autosaver = Autosaver(AutosaveFolder(tmp_path), said.append)
+    assert autosaver.write(session, "demo")
     (path,) = files(tmp_path)
     before = path.read_bytes()
     session.step(3)
-    monkeypatch.setattr(keeping, "LARGEST", 100)
-    assert not keeper.write(session, "demo")
+    monkeypatch.setattr(autosave, "LARGEST", 100)
+    assert not autosaver.write(session, "demo")
     assert path.read_bytes() == before
-    assert "only 100 are kept" in said[0]
+    assert "keeps up to 100" in said[0]
     assert files(tmp_path) == [path]
     assert not files(tmp_path, ".new")
 
 
 def test_a_slow_disk_is_written_to_less_often(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keeping, "SHARE", 20.0)
-    monkeypatch.setattr(keeping, "EVERY", 2.0)
-    keeper = Keeper(Shelter(tmp_path))
-    monkeypatch.setattr(keeper, "_write", lambda *_: time.sleep(0.3))
-    for _ in range(keeping.BEGUN + 1):
-        keeper.changed()
-    assert keeper.due == 0.0
-    keeper.look(None, "")
-    assert keeper.due is None  # nothing has changed since
-    keeper.changed()
-    assert 5.0 < (keeper.due or 0.0) <= 7.0
+    monkeypatch.setattr(autosave, "SHARE", 20.0)
+    monkeypatch.setattr(autosave, "EVERY", 2.0)
+    autosaver = Autosaver(AutosaveFolder(tmp_path))
+    monkeypatch.setattr(autosaver, "_write", lambda *_: time.sleep(0.3))
+    for _ in range(autosave.BEGUN + 1):
+        autosaver.changed()
+    assert autosaver.due == 0.0
+    autosaver.look(None, "")
+    assert autosaver.due is None  # nothing has changed since
+    autosaver.changed()
+    assert 5.0 < (autosaver.due or 0.0) <= 7.0
 
 
 def test_what_a_writer_that_was_killed_has_left_is_cleared(tmp_path: Path) -> None:
@@ -261,11 +261,11 @@ def test_what_a_writer_that_was_killed_has_left_is_cleared(tmp_path: Path) -> No
     folder.mkdir()
     for name in (".x.session.abc.tmp", "20000101-000000-00000000.new"):
         (folder / name).write_bytes(b"half")
-    Shelter(tmp_path)
+    AutosaveFolder(tmp_path)
     assert len(list(folder.iterdir())) == 2  # another studio may be writing them now
     for path in folder.iterdir():
         os.utime(path, (0, 0))
-    Shelter(tmp_path)
+    AutosaveFolder(tmp_path)
     assert list(folder.iterdir()) == []
 
 
@@ -300,7 +300,7 @@ def test_a_studio_that_was_killed_loses_nothing_that_is_older_than_a_few_seconds
         one.process.send_signal(signal.SIGKILL)
         one.process.wait()
     with program(tmp_path) as two, Page(two) as page:
-        (kept,) = page.hello["kept"]
+        (kept,) = page.hello["autosaved"]
         assert json.loads(files(tmp_path, ".json")[0].read_bytes())["model"] == "demo"
         page.ask("session.new", prompt="x")
         assert page.ask("session.recover", name=kept["name"])["text"] == text

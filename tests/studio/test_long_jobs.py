@@ -110,8 +110,8 @@ def test_a_long_run_tells_in_which_layer_it_is(held: Page, slow: Slow, monkeypat
     until(lambda: False, 0.2)
     slow.go.set()
     held.wait(id)
-    told = [d["text"] for name, d in held.events if name == "busy"]
-    assert "running the logit lens: layer 4 of 4" in told
+    reply = [d["text"] for name, d in held.events if name == "busy"]
+    assert "running the logit lens: layer 4 of 4" in reply
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_model_that_only_a_closed_tab_used_is_freed(tmp_path: Path) -> None:
             page.ask("model.load", name="other")
             page.ask("session.new", prompt=PROMPT)
             page.ask("lens.grid")
-            model = weakref.ref(one.rooms._rooms[page.room].loaded.model)
+            model = weakref.ref(one.workspaces._workspaces[page.workspace].loaded.model)
             assert model() is not None
         assert until(lambda: (gc.collect(), model() is None)[1])
         with Page(one) as page:
@@ -183,11 +183,11 @@ def test_tabs_that_come_and_go_leave_no_memory_behind(tmp_path: Path) -> None:
     with studio(tmp_path, grace=0.1) as one:
         for _ in range(4):
             visit()
-        assert until(lambda: len(one.rooms) == 0)
+        assert until(lambda: len(one.workspaces) == 0)
         before = resident()
         for _ in range(12):
             visit()
-        assert until(lambda: len(one.rooms) == 0 and len(GLOBAL) == hooks)
+        assert until(lambda: len(one.workspaces) == 0 and len(GLOBAL) == hooks)
         gc.collect()
         # Each visit keeps some megabytes while it lasts.
         assert resident() < before + (16 << 20)
@@ -206,9 +206,9 @@ def test_a_page_that_is_slow_to_say_who_it_is_keeps_its_session(the_studio: Any)
         proxy=None,
     ) as ws:
         time.sleep(0.8)
-        ws.send(f'{{"room": "{page.room}"}}')
+        ws.send(f'{{"workspace": "{page.workspace}"}}')
         assert b'"fresh":false' in ws.recv(20)
-    with Page(the_studio, room=page.room) as again:
+    with Page(the_studio, workspace=page.workspace) as again:
         assert again.ask("session.state")["text"] == text
 
 

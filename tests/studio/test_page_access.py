@@ -71,7 +71,7 @@ def test_everything_that_can_be_used_has_a_name(window: Window) -> None:
 
 def test_the_tree_of_names_tells_the_regions_and_their_controls(window: Window) -> None:
     window.rest()
-    told = window.page.locator("body").aria_snapshot()
+    reply = window.page.locator("body").aria_snapshot()
     for part in (
         'region "Text"',
         'region "Model"',
@@ -85,7 +85,7 @@ def test_the_tree_of_names_tells_the_regions_and_their_controls(window: Window) 
         'tab "Logit lens"',
         'group "Most probable next tokens"',
     ):
-        assert part in told, part
+        assert part in reply, part
 
 
 def test_the_focus_follows_the_reading_order_and_can_be_seen(window: Window) -> None:

@@ -45,9 +45,9 @@ def test_the_server_says_what_it_is_doing(page: Page) -> None:
     page.ask("session.new", prompt=PROMPT)
     page.events.clear()
     id = page.send("lens.grid")
-    told = page.event("busy")
+    reply = page.event("busy")
     page.wait(id)
-    assert told == {"job": "lens.grid", "id": id, "text": "running the logit lens"}
+    assert reply == {"job": "lens.grid", "id": id, "text": "running the logit lens"}
 
 
 def test_who_waits_for_another_tab_is_told_so(the_studio: Any, page: Page) -> None:
@@ -78,7 +78,9 @@ def test_a_tree_is_written_again_with_all_its_branches(page: Page) -> None:
         {"text": n["text"]} if n["parent"] is None else {"parent": numbers[n["parent"]], "token": n["token"]}
         for n in was["nodes"]
     ]
-    now = page.ask("session.again", nodes=nodes, current=numbers[was["current"]], seed=4, settings={"temperature": 0.5})
+    now = page.ask(
+        "session.rebuild", nodes=nodes, current=numbers[was["current"]], seed=4, settings={"temperature": 0.5}
+    )
     assert [(n["parent"], n["token"], n["text"]) for n in now["nodes"]] == [
         (n["parent"], n["token"], n["text"]) for n in was["nodes"]
     ]
@@ -90,10 +92,10 @@ def test_a_tree_is_written_again_with_all_its_branches(page: Page) -> None:
 @pytest.mark.parametrize("bad", [{"token": 3}, {"parent": 5, "token": 3}, {"parent": 0}, {}])
 def test_a_tree_that_is_none_is_refused_and_the_session_stays(page: Page, bad: Any) -> None:
     page.ask("session.new", prompt=PROMPT)
-    with pytest.raises(Refused, match=r"session\.again: node 1"):
-        page.ask("session.again", nodes=[{"text": "The"}, bad], current=0)
+    with pytest.raises(Refused, match=r"session\.rebuild: node 1"):
+        page.ask("session.rebuild", nodes=[{"text": "The"}, bad], current=0)
     with pytest.raises(Refused, match="there is no token 9999"):
-        page.ask("session.again", nodes=[{"text": "The"}, {"parent": 0, "token": 9999}], current=0)
+        page.ask("session.rebuild", nodes=[{"text": "The"}, {"parent": 0, "token": 9999}], current=0)
     assert page.ask("session.state")["text"] == PROMPT
 
 
@@ -134,18 +136,18 @@ def short(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 def test_writing_ends_where_the_context_of_the_model_does(short: Any) -> None:
     with Page(short) as page:
         begun = page.ask("session.new", prompt="Once upon a time")
-        told = page.ask("session.auto", max_new_tokens=2)
-        assert (told["made"], told["ended"]) == (2, "count")
-        told = page.ask("session.auto", max_new_tokens=500)
-        assert told["ended"] == "context"
-        assert len(begun["prompt"]) + len(told["nodes"]) - 1 == 16
+        reply = page.ask("session.auto", max_new_tokens=2)
+        assert (reply["made"], reply["ended"]) == (2, "count")
+        reply = page.ask("session.auto", max_new_tokens=500)
+        assert reply["ended"] == "context"
+        assert len(begun["prompt"]) + len(reply["nodes"]) - 1 == 16
         for do, args in (
             ("session.step", {}),
             ("session.auto", {}),
             ("session.choose", {"token": 1}),
             ("session.choose", {"text": " fox"}),
         ):
-            with pytest.raises(Refused, match=r"16 in all \(its context length\); take tokens"):
+            with pytest.raises(Refused, match=r"context length is 16\. Undo"):
                 page.ask(do, **args)
         page.ask("session.undo")
-        assert page.ask("session.step")["text"] == told["text"]
+        assert page.ask("session.step")["text"] == reply["text"]

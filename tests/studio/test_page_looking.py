@@ -13,8 +13,8 @@ def where(window: Window) -> str:
 
 
 def stands(window: Window, text: str) -> None:
-    told = "(document.querySelector('#debug-where').innerText + ' ').replace(/\\s+/g, ' ')"
-    window.until(f"{told}.includes({text!r})")
+    reply = "(document.querySelector('#debug-where').innerText + ' ').replace(/\\s+/g, ' ')"
+    window.until(f"{reply}.includes({text!r})")
 
 
 def test_a_run_stops_at_a_breakpoint_and_is_walked_through(window: Window) -> None:

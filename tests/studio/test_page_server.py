@@ -12,7 +12,7 @@ import pytest
 
 from votive.studio import demo
 from votive.studio.models import DEFAULT, Loaded
-from votive.studio.serving import Studio
+from votive.studio.server import Studio
 
 from .browser import Window
 from .client import loaded
@@ -89,7 +89,7 @@ def test_a_server_with_another_token_is_told_and_joined_with_its_address(browser
             assert "another token" in window.text("#offline-text")
             window.page.fill("#offline-address", "http://example.org/?token=" + OTHER)
             window.click("#offline-go")
-            assert "no address of a studio" in window.text("#offline-fault")
+            assert "not the address of a studio" in window.text("#offline-fault")
             window.page.fill("#offline-address", second.url.replace(OTHER, TOKEN))
             window.click("#offline-go")
             window.until("document.querySelector('#offline-fault').innerText.includes('not take')")
@@ -117,7 +117,7 @@ def test_the_text_goes_along_to_a_server_at_another_address(browser: Any, tmp_pa
             window.page.wait_for_url(f"http://127.0.0.1:{second.port}/**")
             window.grow(6)
             assert (window.tokens(), tree(window)) == written
-            assert "again=" not in window.page.url
+            assert "rebuild=" not in window.page.url
             window.close()
 
 
@@ -128,11 +128,11 @@ def test_the_end_of_the_context_is_told_and_the_page_goes_on(browser: Any, tmp_p
     with opened(browser, studio) as window:
         window.click("#generate")
         window.grow(12)
-        window.until("document.querySelector('#notices').innerText.includes('as the model reads')")
+        window.until("document.querySelector('#notices').innerText.includes('context length of 12')")
         assert "12 of 12 tokens" in window.text("#session-line")
         window.click("#step-token")
         window.page.locator(".notice.error").wait_for()
-        assert "its context length" in window.text(".notice.error")
+        assert "context length" in window.text(".notice.error")
         window.click("#undo")
         window.grow(11)
         assert window.faults == []
@@ -204,7 +204,7 @@ def test_a_model_call_that_fails_is_a_message(browser: Any, tmp_path: Any) -> No
 def test_what_was_not_saved_is_offered_and_recovered(
     browser: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("votive.studio.keeping.EVERY", 0.05)
+    monkeypatch.setattr("votive.studio.autosave.EVERY", 0.05)
     with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
         assert window.page.locator("#recover").is_hidden()
         written = branched(window)
@@ -216,7 +216,7 @@ def test_what_was_not_saved_is_offered_and_recovered(
         assert window.page.locator("#recover").is_hidden()
         # Under Sessions it stays, and goes on from there.
         window.click("#files-button")
-        window.click("#kept .file")
+        window.click("#autosaved .file")
         window.until("!document.querySelector('#sessions').open")
         assert (window.tokens(), tree(window)) == written
         assert "Recovered" in window.text("#notices")
@@ -236,7 +236,7 @@ def test_what_was_not_saved_is_offered_and_recovered(
 def test_what_was_kept_can_be_discarded_on_the_page(
     browser: Any, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("votive.studio.keeping.EVERY", 0.05)
+    monkeypatch.setattr("votive.studio.autosave.EVERY", 0.05)
     with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
         branched(window)
     with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
@@ -254,9 +254,9 @@ def test_a_disk_that_is_full_is_a_message_on_the_page(
     def full(self: Any, path: Any) -> None:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("votive.studio.keeping.EVERY", 0.05)
+    monkeypatch.setattr("votive.studio.autosave.EVERY", 0.05)
     monkeypatch.setattr(Session, "save", full)
     with opened(browser, Studio(loaded(), folder=tmp_path).start()) as window:
         window.click("#step-token")
         window.page.locator(".notice.error").wait_for()
-        assert "not being kept automatically: No space left" in window.text(".notice.error")
+        assert "Autosave failed: No space left" in window.text(".notice.error")

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from votive.studio.arguments import BadArgument, Within, signature_of
+from votive.studio.arguments import BadArgument, Bounds, signature_of
 from votive.studio.protocol import LARGEST, BadFrame, Cancel, Enter, Request, read, unpack, write
 
 
@@ -20,12 +20,12 @@ def test_a_request_is_read_with_its_arguments_and_slot() -> None:
     assert said == Request(7, "lens.grid", {"node": 3}, "lens")
     assert read('{"id": 0, "do": "session.undo"}') == Request(0, "session.undo")
     assert read('{"cancel": 7}') == Cancel(7)
-    assert read('{"room": null}') == Enter(None, None)
-    assert read('{"token": "t", "room": "r"}') == Enter("t", "r")
+    assert read('{"workspace": null}') == Enter(None, None)
+    assert read('{"token": "t", "workspace": "r"}') == Enter("t", "r")
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "reply"),
     [
         ("", "no JSON"),
         ("{", "no JSON"),
@@ -56,8 +56,8 @@ def test_a_request_is_read_with_its_arguments_and_slot() -> None:
         (b"\x00\x01", "binary"),
     ],
 )
-def test_a_frame_that_is_no_request_is_refused_with_the_reason(frame: Any, told: str) -> None:
-    with pytest.raises(BadFrame, match=told):
+def test_a_frame_that_is_no_request_is_refused_with_the_reason(frame: Any, reply: str) -> None:
+    with pytest.raises(BadFrame, match=reply):
         read(frame)
 
 
@@ -72,7 +72,7 @@ def test_a_frame_that_is_no_request_is_refused_with_the_reason(frame: Any, told:
         lambda inner: (
             st.lists(inner, max_size=4)
             | st.dictionaries(
-                st.sampled_from(["id", "do", "args", "slot", "cancel", "room", "token", "x"]), inner, max_size=5
+                st.sampled_from(["id", "do", "args", "slot", "cancel", "workspace", "token", "x"]), inner, max_size=5
             )
         ),
         max_leaves=12,
@@ -119,10 +119,10 @@ def test_numbers_that_json_lacks_become_null_and_text_of_models_stays_data() -> 
 
 def example(
     job: Any,
-    n: Annotated[int, Within(1, 9)],
+    n: Annotated[int, Bounds(1, 9)],
     x: float = 0.0,
     kind: Literal["a", "b"] = "a",
-    some: Annotated[list[int], Within(0, 2)] | None = None,
+    some: Annotated[list[int], Bounds(0, 2)] | None = None,
     on: bool = False,
     with_: str = "",
 ) -> None:
@@ -130,7 +130,7 @@ def example(
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "reply"),
     [
         ({}, "'n' is missing"),
         ({"n": 0}, "1 to 9"),
@@ -153,8 +153,8 @@ def example(
         ({"n": 1, "with": "\ud800"}, "surrogate"),
     ],
 )
-def test_arguments_of_a_wrong_kind_are_refused(given: dict[str, Any], told: str) -> None:
-    with pytest.raises(BadArgument, match=told):
+def test_arguments_of_a_wrong_kind_are_refused(given: dict[str, Any], reply: str) -> None:
+    with pytest.raises(BadArgument, match=reply):
         signature_of("test.example", example).check(given)
 
 

@@ -20,9 +20,9 @@ import pytest
 import votive
 from votive import glass, studio
 from votive.glass import pictures
+from votive.glass.display import Displayable, live
 from votive.glass.heatmap import Heatmap
-from votive.glass.shown import Shown, live
-from votive.studio import results as told
+from votive.studio import results as results_json
 
 from .results import EVIL, RESULTS, captured, ids, session
 
@@ -63,7 +63,7 @@ def forgetting() -> Iterator[None]:
 
 def test_every_result_of_the_glass_engine_has_pictures() -> None:
     classes = {n for n in glass.__all__ if inspect.isclass(getattr(glass, n))}
-    shown = {n for n in classes if issubclass(getattr(glass, n), Shown)}
+    shown = {n for n in classes if issubclass(getattr(glass, n), Displayable)}
     assert classes - shown == NO_RESULTS
     assert shown <= set(RESULTS)
     assert all(type(result(n)).__name__ == n for n in shown)
@@ -116,7 +116,7 @@ def test_what_a_notebook_keeps_runs_nothing_and_needs_nothing(name: str) -> None
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_a_result_is_told_in_plain_values(name: str) -> None:
-    said = told.told(result(name), whole=True)
+    said = results_json.result_json(result(name), whole=True)
     json.dumps(said, allow_nan=False)
     assert list(said["pictures"]) == said["names"]
     assert all(figures for figures in said["pictures"].values())
@@ -181,9 +181,9 @@ def test_of_a_large_value_less_is_shown_and_that_is_said() -> None:
     figures = seen.figures("(model)")
     assert "the first 93 of 3,000 rows" in figures[0].note
     assert max(len(r) for r in figures[0].values) == 700
-    page = figures[0].page()
-    assert any("each cell: the largest in size of" in str(s) for s in page.shapes)
-    assert sum(s[0] == "rectangle" for s in page.shapes) <= 10_100
+    canvas = figures[0].canvas()
+    assert any("each cell: the largest in size of" in str(s) for s in canvas.shapes)
+    assert sum(s[0] == "rectangle" for s in canvas.shapes) <= 10_100
     small = figures[0].within(96, 128)
     assert np.min(small.values) == -9.0
     assert figures[1].rows[4] == ["max", 5.0]  # statistics are those of all
@@ -197,8 +197,8 @@ def test_a_large_capture_is_told_without_reading_all_of_it(monkeypatch: pytest.M
 
 
 def test_a_long_list_of_pictures_fits_a_page_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(told, "PAGE", 20_000)
-    said = told.told(result("Capture"), whole=True)
+    monkeypatch.setattr(results_json, "PAGE", 20_000)
+    said = results_json.result_json(result("Capture"), whole=True)
     assert 1 <= len(said["names"]) < len(result("Capture").pictures())
     assert re.fullmatch(r"\d+ of \d+ pictures are not in this page: it would be too large", said["missing"])
 
@@ -206,7 +206,7 @@ def test_a_long_list_of_pictures_fits_a_page_and_the_rest_is_counted(monkeypatch
 def test_a_heat_map_of_one_row_and_of_none_is_drawn() -> None:
     assert "<svg" in Heatmap([[1.0]], ["a"], ["b"]).svg()
     assert "<svg" in Heatmap([], [], []).svg()
-    assert told.figure_told(Heatmap([], [], []))["rows"] == []
+    assert results_json.figure_json(Heatmap([], [], []))["rows"] == []
 
 
 def test_a_name_that_is_no_picture_is_an_error() -> None:
@@ -271,7 +271,7 @@ def test_without_anywidget_there_is_the_static_form(notebook: Any, monkeypatch: 
 
 def test_the_widget_of_a_result_gives_pictures_that_are_asked_for(notebook: Any) -> None:
     widget = captured().widget()
-    assert list(widget.told["pictures"]) == ["all values"]
+    assert list(widget.result["pictures"]) == ["all values"]
     sent: list[Any] = []
     widget.send = lambda content, buffers=None: sent.append(content)
     widget._asked(widget, {"id": 1, "do": "picture", "args": {"name": "model.layers.0.mlp"}}, [])
@@ -289,14 +289,14 @@ def test_the_widget_of_a_debugger_moves_it_and_follows_what_cells_do(notebook: A
         widget = d.widget()
         sent: list[Any] = []
         widget.send = lambda content, buffers=None: sent.append(content)
-        assert widget.told["moves"] == ["run", "over", "step", "out", "back"]
+        assert widget.result["moves"] == ["run", "over", "step", "out", "back"]
         widget._asked(widget, {"id": 1, "do": "move", "args": {"name": "step"}}, [])
         assert str(d.address) == "0"
-        assert "enter 0" in sent[-1]["data"]["told"]["pictures"]["where it stands"][0]["title"]
+        assert "enter 0" in sent[-1]["data"]["result"]["pictures"]["where it stands"][0]["title"]
         d.over()
         (ran,) = notebook["post_run_cell"]
         ran(None)
-        assert "leave 0" in widget.told["pictures"]["where it stands"][0]["title"]
+        assert "leave 0" in widget.result["pictures"]["where it stands"][0]["title"]
         d.finish()
         for wrong in ("close", "run", "__class__"):
             widget._asked(widget, {"id": 2, "do": "move", "args": {"name": wrong}}, [])

@@ -1,4 +1,4 @@
-"""Tabs have rooms of their own; work can be cancelled; no error ends a connection."""
+"""Tabs have workspaces of their own; work can be cancelled; no error ends a connection."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from votive.studio.jobs import Cancelled as Stopped
-from votive.studio.jobs import Job, Turns
-from votive.studio.models import DEFAULT, Loaded, Shelf
+from votive.studio.jobs import FairLock, Job
+from votive.studio.models import DEFAULT, Loaded, ModelLibrary
 
 from .client import Cancelled, ConnectionClosed, Page, Refused, loaded, rooms_at_work, studio
 
@@ -122,9 +122,9 @@ def test_more_than_fifty_requests_a_second_are_told_to_slow_down(page: Page) -> 
     ids = [page.send("console.log") for _ in range(120)]
     while len(page.replies) < len(ids):
         page.take()
-    told = [page.replies.pop(id)[0].get("error", {}).get("type") for id in ids]
-    assert set(told) == {None, "SlowDown"}
-    assert told[:50] == [None] * 50
+    reply = [page.replies.pop(id)[0].get("error", {}).get("type") for id in ids]
+    assert set(reply) == {None, "SlowDown"}
+    assert reply[:50] == [None] * 50
     time.sleep(1.1)
     assert page.ask("console.log")["lines"] == []
 
@@ -161,9 +161,9 @@ def test_a_lost_connection_finds_its_session_again(the_studio: Any) -> None:
     page.send("session.auto", {"max_new_tokens": 1500})
     page.event("token")
     page.socket.socket.close()  # no farewell
-    with Page(the_studio, room=page.room) as again:
+    with Page(the_studio, workspace=page.workspace) as again:
         assert again.hello["fresh"] is False
-        assert again.room == page.room
+        assert again.workspace == page.workspace
         state = again.ask("session.state")
         assert state["text"].startswith(text)
         assert len(state["nodes"]) < 1400  # what nobody waited for has ended
@@ -171,15 +171,15 @@ def test_a_lost_connection_finds_its_session_again(the_studio: Any) -> None:
 
 
 def test_a_room_that_is_not_known_is_a_new_one(the_studio: Any) -> None:
-    with Page(the_studio, room="../../etc/passwd") as page:
+    with Page(the_studio, workspace="../../etc/passwd") as page:
         assert page.hello["fresh"] is True
-        assert page.room != "../../etc/passwd"
+        assert page.workspace != "../../etc/passwd"
 
 
 def test_a_room_opened_twice_belongs_to_the_newer_tab(the_studio: Any) -> None:
     with Page(the_studio) as old:
         old.ask("session.new", prompt=PROMPT)
-        with Page(the_studio, room=old.room) as new:
+        with Page(the_studio, workspace=old.workspace) as new:
             assert "another window" in old.event("bye")["text"]
             with pytest.raises(ConnectionClosed):
                 old.take()
@@ -193,10 +193,10 @@ def test_a_closed_tab_frees_its_session_after_a_while(tmp_path: Path) -> None:
             page.ask("session.new", prompt=PROMPT)
             page.ask("debug.start")
             page.ask("lens.grid")
-            room = one.rooms._rooms[page.room]
-            session, runs = weakref.ref(room.session), room.runs
-        del room
-        assert until(lambda: len(one.rooms) == 0)
+            workspace = one.workspaces._workspaces[page.workspace]
+            session, runs = weakref.ref(workspace.session), workspace.cache
+        del workspace
+        assert until(lambda: len(one.workspaces) == 0)
         assert until(lambda: (gc.collect(), session() is None)[1])
         assert not runs
         assert until(lambda: rooms_at_work() <= before)
@@ -206,7 +206,7 @@ def test_work_of_the_model_is_cancelled_at_the_next_layer() -> None:
     one = loaded()
     job = Job(None, "test")
     ids = one.tokenizer("Once upon a time", return_tensors="vt").input_ids
-    with job.stoppable(one.parts):
+    with job.cancellable(one.parts):
         one.model(ids)
         job.cancel()
         with pytest.raises(Stopped):
@@ -215,7 +215,7 @@ def test_work_of_the_model_is_cancelled_at_the_next_layer() -> None:
 
 
 def test_turns_are_given_in_the_order_they_were_asked_for() -> None:
-    turns, order = Turns(), []
+    turns, order = FairLock(), []
     turns.acquire()
 
     def wait(i: int) -> None:
@@ -250,8 +250,8 @@ def test_a_model_is_loaded_with_progress_after_the_page_is_there(tmp_path: Path)
         names = [m["name"] for m in page.ask("model.list")["models"]]
         assert {"small", "other"} <= set(names)
         assert page.ask("model.load", name="other")["name"] == "other"
-        told = [d for name, d in page.events if name == "progress"]
-        assert all(0 <= d["done"] <= d["total"] for d in told)
+        reply = [d for name, d in page.events if name == "progress"]
+        assert all(0 <= d["done"] <= d["total"] for d in reply)
         assert page.ask("session.state")["nodes"] == []
         page.ask("session.new", prompt=PROMPT)
         for name in ("../small", "/etc", str(place), "nobody/nothing"):
@@ -265,11 +265,11 @@ def test_loading_tells_how_many_bytes_were_read(tmp_path: Path) -> None:
 
     demo.model().save_pretrained(tmp_path / "m")
     demo.tokenizer().save_pretrained(tmp_path / "m")
-    shelf = Shelf(tmp_path, tmp_path / "m")
-    loading = shelf.want()
+    library = ModelLibrary(tmp_path, tmp_path / "m")
+    loading = library.request()
     found = loading.wait()
     assert loading.done == loading.total >= 4 * found.model.num_parameters()
-    assert shelf.want() is loading
+    assert library.request() is loading
 
 
 def test_a_model_that_is_missing_is_told_and_asked_for_again(tmp_path: Path) -> None:
@@ -287,7 +287,7 @@ def test_without_a_model_the_bundled_one_is_taken_or_its_absence_told(
     from votive.models.checkpoint import bundled
 
     monkeypatch.delenv("VOTIVE_STUDIO_DEMO", raising=False)
-    loading = Shelf(tmp_path).want()
+    loading = ModelLibrary(tmp_path).request()
     assert loading.name == DEFAULT
     if DEFAULT in bundled():
         assert isinstance(loading.wait(), Loaded)
@@ -300,14 +300,14 @@ def test_a_token_of_ones_own_and_a_fixed_port_let_a_restarted_server_be_found(tm
     with studio(tmp_path, token="t" * 32) as one:
         port = one.port
         with Page(one) as page:
-            room = page.room
-    with studio(tmp_path, token="t" * 32, port=port) as two, Page(two, room=room) as page:
+            workspace = page.workspace
+    with studio(tmp_path, token="t" * 32, port=port) as two, Page(two, workspace=workspace) as page:
         assert page.hello["fresh"] is True
-        assert page.room != room
+        assert page.workspace != workspace
 
 
 def test_a_port_that_is_taken_is_told(the_studio: Any, tmp_path: Path) -> None:
-    from votive.studio.serving import Studio
+    from votive.studio.server import Studio
 
     with pytest.raises(OSError, match="--port"):
         Studio(loaded(), port=the_studio.port, folder=tmp_path)
@@ -340,9 +340,9 @@ def test_the_command_serves_a_page_and_ends_on_ctrl_c(tmp_path: Path) -> None:
         assert until(up, 60)
         program.send_signal(signal.SIGINT)
         assert program.wait(30) == 0
-        told = program.stderr.read()
-        assert told.endswith("\nStopped by Ctrl-C.\n")
-        assert "Traceback" not in told
+        reply = program.stderr.read()
+        assert reply.endswith("\nStopped by Ctrl-C.\n")
+        assert "Traceback" not in reply
     finally:
         program.kill()
         program.wait()

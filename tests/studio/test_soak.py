@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from votive.glass.session import Session
-from votive.studio.room import Room
+from votive.studio.workspace import Workspace
 
 from .client import AWAKE, Page, Refused, studio
 
@@ -54,20 +54,20 @@ class Client(threading.Thread):
                 chance = self.random.random()
                 if chance < 0.01:
                     page.close()
-                    page = self.begin(page.room if self.random.random() < 0.5 else None)
+                    page = self.begin(page.workspace if self.random.random() < 0.5 else None)
                 elif chance < 0.02:
                     self.same_as_ever(page)
                 self.act(page)
                 page.events.clear()
         except Exception as e:
-            doing = [j.doing for r in self.one.rooms._rooms.values() if (j := r.working)]
+            doing = [j.doing for r in self.one.workspaces._workspaces.values() if (j := r.working)]
             self.trouble.append(f"{type(e).__name__}: {e}\n{doing}\n{all_stacks()}")
         finally:
             if page is not None:
                 page.close()
 
-    def begin(self, room: str | None) -> Page:
-        page = Page(self.one, room=room)
+    def begin(self, workspace: str | None) -> Page:
+        page = Page(self.one, workspace=workspace)
         if page.hello["fresh"]:
             page.ask("session.new", prompt="Once upon a time " * self.random.randint(1, 4))
             self.forget()
@@ -122,7 +122,7 @@ class Client(threading.Thread):
         at = self.where
         standing = at["active"] and not at["ended"]
         rules = [
-            (do in RUN and not at["active"], "Missing", r"nothing is being debugged; begin with debug\.start\."),
+            (do in RUN and not at["active"], "Missing", r"Nothing is being debugged; start the debugger first\."),
             (
                 do in ("debug.value", "debug.replace") and at["active"],
                 "LookupError",
@@ -255,7 +255,7 @@ def alive(*kinds: type) -> int:
 def test_four_pages_that_do_anything_leave_neither_errors_nor_memory_behind(tmp_path: Path) -> None:
     from votive.nn.global_hooks import GLOBAL
 
-    hooks, objects, open_files = len(GLOBAL), alive(Room, Session), files()
+    hooks, objects, open_files = len(GLOBAL), alive(Workspace, Session), files()
     with studio(tmp_path, grace=0.5) as one:
         with Page(one) as page:
             one.reference = reference(page)
@@ -275,9 +275,9 @@ def test_four_pages_that_do_anything_leave_neither_errors_nor_memory_behind(tmp_
         assert not trouble, trouble
         assert min(sum(c.done.values()) for c in clients) > 3
         late = AWAKE.now + 20
-        while len(one.rooms) and AWAKE.now < late:
+        while len(one.workspaces) and AWAKE.now < late:
             time.sleep(0.05)
-        assert len(one.rooms) == 0
+        assert len(one.workspaces) == 0
         with Page(one) as page:
             assert reference(page) == one.reference
         third = max(1, len(marks) // 3)
@@ -292,5 +292,5 @@ def test_four_pages_that_do_anything_leave_neither_errors_nor_memory_behind(tmp_
         if SECONDS >= 60:
             assert last < early * 1.15, f"memory grows: {early:,} to {last:,}"
     assert len(GLOBAL) == hooks
-    assert alive(Room, Session) <= objects
+    assert alive(Workspace, Session) <= objects
     assert files() <= open_files + 2

@@ -12,7 +12,7 @@ import pytest
 from votive import glass, studio
 from votive.studio import demo
 from votive.studio.bundle import bundle
-from votive.studio.saved import VIEWS
+from votive.studio.html_export import VIEWS
 
 
 def session() -> Any:

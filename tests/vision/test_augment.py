@@ -92,7 +92,7 @@ def test_automatic_augmentations_have_torchvisions_operations_and_strengths(whic
         np.testing.assert_allclose(mine, expected.numpy(), rtol=1e-6)
         for strength in (float(mine[2]), -float(mine[-1]) if signed else float(mine[-1])):
             for a, b in images:
-                got = ours.apply_steps(a, [(op, strength)])
+                got = ours.apply(a, [(op, strength)])
                 want = theirs._apply_image_or_video_transform(b, op, strength, theirs.interpolation, theirs._fill)
                 if got.dtype is votive.uint8 and which == "augmix":
                     # Bilinear samples that fall between two bytes: sums are in another order.

@@ -14,11 +14,11 @@ import re
 import sys
 import warnings
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias
 
 from ..core.similar import did_you_mean, similar
 
-__all__ = ["main"]
+__all__ = ["Commands", "main"]
 
 # Every command and what `votive --help` says of it; the file of a command bears its name.
 COMMANDS = {
@@ -56,6 +56,10 @@ exit codes: 0 done, 1 error, 2 wrong usage, 130 interrupted.
 """
 
 
+# What the `add` of a command is given: where its parser goes.
+Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
+
+
 class UsageError(Exception):
     """Arguments that do not go together; ends like a wrong option, with exit code 2."""
 
@@ -74,11 +78,11 @@ class Parser(argparse.ArgumentParser):
     """A parser whose errors begin like all others of the program, in plain words."""
 
     def error(self, message: str) -> NoReturn:
-        for told, meant in _PLAIN:
-            message = re.sub(told, meant, message)
+        for argparse_text, plain in _PLAIN:
+            message = re.sub(argparse_text, plain, message)
         self.exit(USAGE, f"votive: {message}\nTry '{self.prog} --help'.\n")
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         """What argparse calls to see that a value is one of an argument's choices."""
         if action.choices is not None and value not in action.choices:
             known = [str(c) for c in action.choices]
@@ -93,7 +97,7 @@ class Parser(argparse.ArgumentParser):
             # Without their dashes, which all have in common.
             known = {o.lstrip("-"): o for a in self._actions for o in a.option_strings}
             if options[0] in known.values():
-                self.error(f"put {options[0]} behind the command: {self.prog} … {options[0]} …")
+                self.error(f"put {options[0]} after the command: {self.prog} … {options[0]} …")
             near = [known[n] for n in similar(options[0].lstrip("-"), known, 3)]
             hint = f" Did you mean {' or '.join(near)}?" if near else ""
             self.error(f"{name} has no option {options[0]}.{hint}")
@@ -110,16 +114,16 @@ class Help(argparse.RawDescriptionHelpFormatter):
         super().__init__(prog, **{**options, "max_help_position": 28})
 
 
-def common() -> argparse.ArgumentParser:
+def common() -> Parser:
     """Options that every command takes, before or after its name."""
-    shared = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
+    shared = Parser(add_help=False, argument_default=argparse.SUPPRESS)
     group = shared.add_argument_group("general options")
     group.add_argument("--debug", action="store_true", help="show tracebacks of errors")
     group.add_argument("-q", "--quiet", action="store_true", help="no progress, no notes")
     return shared
 
 
-def command(commands: Any, name: str, *, description: str, examples: str = "") -> argparse.ArgumentParser:
+def command(commands: Commands, name: str, *, description: str, examples: str = "") -> argparse.ArgumentParser:
     """The parser of one command, for its `add`."""
     return commands.add_parser(
         name,
@@ -147,11 +151,11 @@ def parser(only: str | None = None) -> Parser:
     )
     top.add_argument("--version", action="version", version=f"votive {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND", title="commands", parser_class=Parser)
-    for name, told in COMMANDS.items():
+    for name, summary in COMMANDS.items():
         if only is None or name == only:
             import_module(f".{name}", __package__).add(commands)
         else:
-            commands.add_parser(name, help=told)
+            commands.add_parser(name, help=summary)
     return top
 
 
@@ -200,7 +204,7 @@ def main(argv: list[str] | None = None) -> int:
     except Exception as e:
         if args.debug:
             raise
-        print(f"votive: {told(e)}", file=sys.stderr)
+        print(f"votive: {error_message(e)}", file=sys.stderr)
         if isinstance(e, OSError) and e.filename is None:
             _write_no_more()  # it may have been stdout that failed
         return trouble
@@ -253,13 +257,13 @@ _NEXT = {
 }
 
 
-def told(error: BaseException) -> str:
+def error_message(error: BaseException) -> str:
     """An error as a user reads it.
 
-    >>> from votive.cli import told
-    >>> told(KeyError("no tensor 'w'")), told(FileNotFoundError(2, "No such file", "x.txt"))
+    >>> from votive.cli import error_message
+    >>> error_message(KeyError("no tensor 'w'")), error_message(FileNotFoundError(2, "No such file", "x.txt"))
     ("no tensor 'w'", 'x.txt: No such file')
-    >>> told(ValueError("SentenceEncoder: unknown similarity 'near'."))
+    >>> error_message(ValueError("SentenceEncoder: unknown similarity 'near'."))
     "unknown similarity 'near'."
     """
     if isinstance(error, OSError) and error.strerror:
@@ -279,5 +283,5 @@ def told(error: BaseException) -> str:
     return "\n".join([first, *(f"  {line}" for line in more)])
 
 
-def _warn(message: Any, category: Any, *_: Any, **__: Any) -> None:
+def _warn(message: object, category: object, *_: object, **__: object) -> None:
     print(f"votive: warning: {message}", file=sys.stderr)

@@ -6,20 +6,24 @@ numbers from elsewhere. Knows operators and models by their public names.
 
 from __future__ import annotations
 
+import argparse
 import os
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .numbers import number, whole
 from .terminal import note, print_json
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def add(commands: Any) -> None:
+
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -58,7 +62,7 @@ class Case:
         return seconds / self.amount * self.scale
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Measure and print."""
     import votive
 
@@ -119,7 +123,7 @@ def measured(case: Case, seconds: float) -> dict[str, Any]:
 def _cases() -> list[Case]:
     import votive as vt
 
-    def product(n: int, dtype: Any) -> Case:
+    def product(n: int, dtype: vt.dtype) -> Case:
         def make() -> Callable[[], Any]:
             a, b = vt.randn(n, n).to(dtype), vt.randn(n, n).to(dtype)
             return lambda: a @ b
@@ -139,7 +143,7 @@ def _cases() -> list[Case]:
         a = vt.ones(16, requires_grad=grad)
         return lambda: fn(a)
 
-    def backward(a: Any) -> Any:
+    def backward(a: Tensor) -> Any:
         (a * a).sum().backward()
 
     size = 4 * (1 << 24)
@@ -157,7 +161,7 @@ def _cases() -> list[Case]:
     ]
 
 
-def _decoding(args: Any) -> list[Case]:
+def _decoding(args: argparse.Namespace) -> list[Case]:
     """Reading a prompt and writing tokens with a model, where there is one."""
     from ..models import bundled
 
@@ -165,9 +169,9 @@ def _decoding(args: Any) -> list[Case]:
     if name is None:
         note(args, "no bundled model here: generation is not measured (pass --model)")
         return []
-    from .model_options import found_model, load_model
+    from .model_options import find_model, load_model
 
-    found_model(args, name)  # what is wrong with it is told before anything is measured
+    find_model(args, name)  # report what is wrong with it before anything is measured
     prompt, new = 64, 32
     kept: list[Any] = []
 
@@ -204,7 +208,7 @@ def _decoding(args: Any) -> list[Case]:
     ]
 
 
-def _compare(args: Any) -> int:
+def _compare(args: argparse.Namespace) -> int:
     """Run the repository's paired comparison in a process of its own."""
     import subprocess
     from importlib.util import find_spec

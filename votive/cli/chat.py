@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..core.similar import did_you_mean
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .conversation import Conversation
+from .inputs import checked_text
 from .model_options import add_model_options, load_model, one_model
-from .opening import checked_text
 from .sampling_options import add_sampling_options, settings
 from .terminal import is_terminal, json_line, note, paint
 
@@ -33,7 +35,7 @@ End a line with \\ to go on in the next, or put several between lines of \"\"\".
 Ctrl-C stops an answer; what has come so far is kept."""
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -61,7 +63,7 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write a JSON object for each answer")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Read, answer, until there is nothing more to read."""
     variables = dict(_assigned(text, "--template-var") for text in args.template_var)
     options = settings(args)
@@ -82,7 +84,7 @@ def run(args: Any) -> int:
 class Session:
     """One run of the program: lines in, answers out."""
 
-    def __init__(self, args: Any, talk: Conversation, interactive: bool) -> None:
+    def __init__(self, args: argparse.Namespace, talk: Conversation, interactive: bool) -> None:
         self.args, self.talk, self.interactive = args, talk, interactive
         self.failed = False
 
@@ -107,13 +109,13 @@ class Session:
                     self.obey(text)
                 else:
                     checked_text(text, "what you wrote")
-                    self.show(lambda text=text: self.talk.say(text))
+                    self.show(partial(self.talk.say, text))
             except (ValueError, OSError, KeyError, UsageError) as e:
                 if self.args.debug:
                     raise
-                from . import told
+                from . import error_message
 
-                print(f"votive: {told(e)}", file=sys.stderr)
+                print(f"votive: {error_message(e)}", file=sys.stderr)
                 self.failed = True
         # Somebody at a terminal has seen what went wrong; a script sees the code.
         return 1 if self.failed and not self.interactive else 0

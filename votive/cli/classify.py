@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
+from .inputs import check_files, read_text
 from .model_kinds import require_model
-from .model_options import add_model_options, found_model, place_of, use_threads
+from .model_options import add_model_options, find_model, model_path, use_threads
 from .numbers import whole
-from .opening import text_of
 from .terminal import note, print_json, progress
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -37,14 +38,12 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Classify and show."""
     from .. import no_grad
 
     require_model("classify", args.model)
-    missing = [p for p in args.images if not Path(p).is_file()]
-    if missing:
-        raise FileNotFoundError(f"{missing[0]}: there is no such file.")
+    check_files(args.images)
     use_threads(args)
     classify, names = _classifier(args)
     rows: list[Any] = []
@@ -75,9 +74,9 @@ def run(args: Any) -> int:
     return 0
 
 
-def _classifier(args: Any) -> tuple[Any, Any]:
+def _classifier(args: argparse.Namespace) -> tuple[Any, Any]:
     """From paths to scores, and from a class to its name."""
-    path = place_of(args, args.model)
+    path = model_path(args, args.model)
     if path.is_file() and not (path.parent / "config.json").is_file():
         if args.text:
             raise UsageError("--text is for CLIP, which is a folder")
@@ -86,7 +85,7 @@ def _classifier(args: Any) -> tuple[Any, Any]:
         raise UsageError("--net is for a file of weights; a folder tells its model itself")
     from ..models import AutoConfig
 
-    config = AutoConfig.from_dict(found_model(args, args.model).config)
+    config = AutoConfig.from_dict(find_model(args, args.model).config)
     if config.model_type == "clip" and "CLIPForImageClassification" not in (config.architectures or []):
         return _from_texts(args, path)
     if args.text:
@@ -94,26 +93,27 @@ def _classifier(args: Any) -> tuple[Any, Any]:
     return _from_folder(args, path)
 
 
-def _loaded(args: Any, path: Path, auto: Any) -> Any:
+def _loaded(args: argparse.Namespace, path: Path, auto: Any) -> Any:
     return auto.from_pretrained(path, dtype=args.dtype, device=args.device)
 
 
-def _from_folder(args: Any, path: Path) -> tuple[Any, Any]:
+def _from_folder(args: argparse.Namespace, path: Path) -> tuple[Any, Any]:
     from ..models import AutoImageProcessor, AutoModelForImageClassification
 
     model = _loaded(args, path, AutoModelForImageClassification)
-    prepare = AutoImageProcessor.from_pretrained(path)
-    told = _names(args, model.config.num_labels) or model.config.id2label or {}
-    told = {str(k): v for k, v in told.items()}
+    processor: Any = AutoImageProcessor
+    prepare = processor.from_pretrained(path)
+    names = _names(args, model.config.num_labels) or model.config.id2label or {}
+    by_text = {str(k): v for k, v in names.items()}
 
     def classify(paths: list[str]) -> Any:
         x = prepare(paths, return_tensors="vt").pixel_values
         return model(x.to(model.device, model.dtype)).logits
 
-    return classify, lambda i: told.get(str(i), f"class {i}")
+    return classify, lambda i: by_text.get(str(i), f"class {i}")
 
 
-def _from_texts(args: Any, path: Path) -> tuple[Any, Any]:
+def _from_texts(args: argparse.Namespace, path: Path) -> tuple[Any, Any]:
     from ..models import AutoModelForZeroShotImageClassification, CLIPProcessor
     from ..text import Tokenizer
 
@@ -122,7 +122,8 @@ def _from_texts(args: Any, path: Path) -> tuple[Any, Any]:
     if args.labels:
         raise UsageError("--labels names classes; CLIP's are the texts of --text")
     model = _loaded(args, path, AutoModelForZeroShotImageClassification)
-    processor = CLIPProcessor.from_pretrained(path)
+    processor_class: Any = CLIPProcessor
+    processor = processor_class.from_pretrained(path)
     if args.tokenizer is not None:
         processor.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
     texts = processor(text=args.text, return_tensors="vt", padding=True)
@@ -138,7 +139,7 @@ def _from_texts(args: Any, path: Path) -> tuple[Any, Any]:
     return classify, lambda i: args.text[i]
 
 
-def _from_weights(args: Any, path: Path) -> tuple[Any, Any]:
+def _from_weights(args: argparse.Namespace, path: Path) -> tuple[Any, Any]:
     from .. import stack
     from ..io.source import as_dtype
     from ..vision import models
@@ -156,22 +157,22 @@ def _from_weights(args: Any, path: Path) -> tuple[Any, Any]:
     classes = next(p for n, p in model.named_parameters() if n.endswith("weight") and p.dim() == 2)
     count = classes.shape[0]
     note(args, f"{path.name}: {name} with {count} classes")
-    told = _names(args, count)
-    if told is None and count == 1000:
-        told = dict(enumerate(models.imagenet_classes()))
+    labels = _names(args, count)
+    if labels is None and count == 1000:
+        labels = dict(enumerate(models.imagenet_classes()))
     first = next(model.parameters())
 
     def classify(paths: list[str]) -> Any:
         return model(stack([prepare(p) for p in paths]).to(first.device, first.dtype))
 
-    return classify, lambda i: (told or {}).get(i, f"class {i}")
+    return classify, lambda i: (labels or {}).get(i, f"class {i}")
 
 
-def _names(args: Any, classes: int) -> dict[int, str] | None:
+def _names(args: argparse.Namespace, classes: int) -> dict[int, str] | None:
     """The names of --labels: lines, or JSON as a list or an object from numbers to names."""
     if args.labels is None:
         return None
-    text = text_of(args.labels)
+    text = read_text(args.labels)
     if text.lstrip().startswith(("[", "{")):
         try:
             found = json.loads(text)
@@ -180,11 +181,11 @@ def _names(args: Any, classes: int) -> dict[int, str] | None:
         items = found.items() if isinstance(found, dict) else enumerate(found)
         try:
             # ImageNet's well-known file has pairs of a synset and a name.
-            told = {int(k): str(v[-1] if isinstance(v, list) else v) for k, v in items}
+            labels = {int(k): str(v[-1] if isinstance(v, list) else v) for k, v in items}
         except (ValueError, IndexError):
             raise ValueError(f"{args.labels} must map numbers of classes to names.") from None
     else:
-        told = dict(enumerate(text.splitlines()))
-    if len(told) != classes:
-        raise ValueError(f"{args.labels} names {len(told)} classes, the model has {classes}.")
-    return told
+        labels = dict(enumerate(text.splitlines()))
+    if len(labels) != classes:
+        raise ValueError(f"{args.labels} names {len(labels)} classes, the model has {classes}.")
+    return labels

@@ -6,17 +6,16 @@ Knows parsers by what argparse keeps of them; knows no command.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
-from . import COMMANDS, command
+from . import COMMANDS, Commands, command
 
 # Arguments that are called so are completed with the names of files.
 _PATHS = {"FILE", "FOLDER", "PATH", "MODEL", "IN", "OUT", "A", "B"}
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -29,11 +28,11 @@ def add(commands: Any) -> None:
     p.add_argument("shell", choices=sorted(_SHELLS), help="the shell you use")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print the script of a shell."""
     from . import parser
 
-    print(_SHELLS[args.shell](list(described(parser()))), end="")
+    print(_SHELLS[args.shell](list(commands_of(parser()))), end="")
     return 0
 
 
@@ -65,7 +64,7 @@ class Command:
         return [a for a in self.arguments if not a.flags]
 
 
-def described(top: argparse.ArgumentParser) -> Iterator[Command]:
+def commands_of(top: argparse.ArgumentParser) -> Iterator[Command]:
     """The program and its commands."""
     subs = next(a for a in top._actions if isinstance(a, argparse._SubParsersAction))
     own = tuple(_argument(a) for a in top._actions if a is not subs)
@@ -117,7 +116,7 @@ complete -o filenames -F _votive votive
 """
 
 
-def _bash_words(words: Any) -> str:
+def _bash_words(words: Iterable[str]) -> str:
     return f"COMPREPLY=($(compgen -W '{' '.join(words)}' -- \"$cur\"))"
 
 

@@ -84,7 +84,7 @@ class Conversation:
             shared = min(common_length(self._cache.ids, ids), len(ids) - 1)
             answer.reused_tokens = min(shared, len(self._cache))
         began = time.perf_counter()
-        events = stream(self.loaded.model, self.loaded.tokenizer, ids, **options)
+        events = stream(self.loaded.model, self.loaded.tokenizer, [ids], **options)
         try:
             for event in events:
                 answer.text += event.text
@@ -110,7 +110,7 @@ class Conversation:
             )
         ids = list(tokenizer.encode("".join(m["content"] for m in self.messages)))
         if not ids:
-            raise ValueError("there is no text to continue yet.")
+            raise ValueError("there is nothing to continue yet; write something first.")
         return ids
 
     def all_messages(self) -> list[Message]:
@@ -158,7 +158,7 @@ class Conversation:
             self.messages.pop()
         return bool(self.messages)
 
-    def change(self, name: str, value: Any) -> None:
+    def change(self, name: str, value: object) -> None:
         """Change a setting of generation; None makes it the model's own again."""
         from ..generation import GenerationConfig
 
@@ -178,16 +178,17 @@ class Conversation:
         """What a file keeps of it."""
         return {"model": self.loaded.name, "system": self.system, "settings": self.settings, "messages": self.messages}
 
-    def restore(self, kept: Any) -> None:
+    def restore(self, kept: object) -> None:
         """Become what a file kept; the model stays."""
-        good = isinstance(kept, dict) and isinstance(kept.get("messages"), list)
-        if not good or not all(
-            isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str)
-            for m in kept["messages"]
-        ):
+        messages = kept.get("messages") if isinstance(kept, dict) else None
+        if not isinstance(kept, dict) or not isinstance(messages, list) or not all(map(_is_message, messages)):
             raise ValueError("the file holds no conversation.")
-        self.messages = [{"role": m["role"], "content": m["content"]} for m in kept["messages"]]
+        self.messages = [{"role": m["role"], "content": m["content"]} for m in messages]
         if self.templated and isinstance(kept.get("system"), str | None):
             self.system = kept.get("system")
         for name, value in (kept.get("settings") or {}).items():
             self.change(name, value)
+
+
+def _is_message(m: object) -> bool:
+    return isinstance(m, dict) and isinstance(m.get("role"), str) and isinstance(m.get("content"), str)

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .terminal import note, print_json, progress, size
+
+if TYPE_CHECKING:
+    from ..io import WeightSource
+
 
 FORMATS = ("safetensors", "folder", "gguf", "npz", "npy", "llama2c", "torch")
 _DTYPES = ("float32", "float16", "bfloat16", "float64")
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -50,15 +55,15 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Convert and tell what was written."""
-    from .converting import Request, format_of, opened, write
+    from .conversion import Request, format_of, open_input, write
 
     kind = format_of(args.out, args.to)
     out = Path(args.out)
     _check_free(out, kind, args.force)
     began = time.perf_counter()
-    made = opened(args.source, args.keep_names, lambda text: note(args, text))
+    made = open_input(args.source, args.keep_names, lambda text: note(args, text))
     if args.tokenizer is not None:
         if kind not in ("folder", "gguf") or made.config is None:
             raise UsageError("--tokenizer is for models written as a folder or as GGUF")
@@ -99,15 +104,15 @@ def run(args: Any) -> int:
     return 0
 
 
-def selected(args: Any, source: Any) -> Any:
+def selected(args: argparse.Namespace, source: WeightSource) -> Any:
     """The source with tensors picked, dropped and renamed as asked."""
-    from .opening import chosen
+    from .inputs import matching_names
 
     if not (args.tensor or args.drop or args.rename):
         return source
-    names = set(chosen(source.names(), args.tensor))
+    names = set(matching_names(source.names(), args.tensor))
     if args.drop:
-        names -= set(chosen(source.names(), args.drop))
+        names -= set(matching_names(source.names(), args.drop))
     rules = []
     for text in args.rename:
         old, sign, new = text.rpartition("=")

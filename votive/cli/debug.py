@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
 import sys
 from pathlib import Path
 from typing import Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
+from .inputs import check_files, checked_text
 from .model_options import add_model_options, load_model
-from .opening import checked_text
 from .terminal import is_terminal
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -34,7 +35,7 @@ def add(commands: Any) -> None:
     add_model_options(p)
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Load, open the debugger, read commands."""
     import votive
     from votive import glass
@@ -54,7 +55,7 @@ def run(args: Any) -> int:
     return 0
 
 
-def _case(args: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+def _case(args: argparse.Namespace) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     """The model and what it is called with."""
     import votive
 
@@ -72,8 +73,7 @@ def _case(args: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
 
 
 def _scripted(path: Path) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path}: there is no such file.")
+    check_files([str(path)])
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None or spec.loader is None:
         raise UsageError(f"--script takes a Python file, whose name ends in .py; got {path}")

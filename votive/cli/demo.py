@@ -4,17 +4,17 @@ operator.
 
 from __future__ import annotations
 
+import argparse
 import math
 from itertools import pairwise
-from typing import Any
 
 import votive as vt
 
-from . import command
+from . import Commands, command
 from .numbers import whole
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -26,7 +26,7 @@ def add(commands: Any) -> None:
     p.add_argument("--seed", type=whole(0, 2**64 - 1), default=0, help="random seed (default 0)")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Show the tour."""
     tour(args.steps, args.seed)
     return 0

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+from typing import TYPE_CHECKING, Any
 
-from . import command
+from . import Commands, command
 from .numbers import number as real
 from .terminal import number, paint, print_json, progress, table
+
+if TYPE_CHECKING:
+    from ..io import WeightSource
+
 
 TROUBLE = 2  # 1 says that they differ
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -48,7 +53,7 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Compare; 0 if nothing differs, else 1."""
     with opened(args.a, args.model) as a, opened(args.b, args.model) as b:
         report = compared(args, a, b)
@@ -61,25 +66,25 @@ def run(args: Any) -> int:
 
 def opened(path: str, as_model: bool) -> Any:
     """The weights at a path; as those of a model if asked."""
-    from .opening import find
+    from .inputs import open_path
 
     if as_model:
         from ..models.checkpoint import Checkpoint
 
         return Checkpoint.find(path, local_files_only=True).weights()
-    found = find(path)
+    found = open_path(path)
     if found.source is None:
         raise ValueError(f"{path}: {found.kind} holds no tensors to compare.")
     return found.source
 
 
-def compared(args: Any, a: Any, b: Any) -> dict[str, Any]:
+def compared(args: argparse.Namespace, a: WeightSource, b: WeightSource) -> dict[str, Any]:
     """What differs, as JSON has it."""
-    from .measuring import difference
-    from .opening import chosen
+    from .inputs import matching_names
+    from .tensor_stats import difference
 
     every = list(dict.fromkeys([*a.names(), *b.names()]))
-    names = chosen(every, args.tensor)
+    names = matching_names(every, args.tensor)
     common = [n for n in names if n in a and n in b]
     only_a = [n for n in names if n not in b]
     only_b = [n for n in names if n not in a]
@@ -103,7 +108,7 @@ def compared(args: Any, a: Any, b: Any) -> dict[str, Any]:
     }
 
 
-def _row(args: Any, name: str, a: Any, b: Any, difference: Any) -> dict[str, Any]:
+def _row(args: argparse.Namespace, name: str, a: WeightSource, b: WeightSource, difference: Any) -> dict[str, Any]:
     x, y = a.info(name), b.info(name)
     types = [str(i.dtype).removeprefix("votive.") for i in (x, y)]
     row: dict[str, Any] = {
@@ -132,7 +137,7 @@ def _row(args: Any, name: str, a: Any, b: Any, difference: Any) -> dict[str, Any
     return row
 
 
-def _page(args: Any, report: dict[str, Any]) -> list[str]:
+def _page(args: argparse.Namespace, report: dict[str, Any]) -> list[str]:
     lines: list[str] = []
     for side, style in (("a", "red"), ("b", "green")):
         names = report[f"only_{side}"]

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 from typing import Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
+from .inputs import checked_text, read_stdin, read_text
 from .model_kinds import check_kind, require_model
-from .model_options import add_model_options, place_of, use_threads
+from .model_options import add_model_options, model_path, use_threads
 from .numbers import whole
-from .opening import checked_text, standard_input, text_of
 from .terminal import is_terminal, print_json, table, width
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -32,14 +33,14 @@ def add(commands: Any) -> None:
     p.add_argument("--batch-size", metavar="N", type=whole(1), default=32, help="at a time (32)")
     p.add_argument("--max-length", metavar="N", type=whole(1), help="cut after N tokens (the model's)")
     p.add_argument("--prompt", metavar="TEXT", help="put before each sentence")
-    for flag, told in (("--normalize", "scale to length one"), ("--no-normalize", "do not")):
-        p.add_argument(flag, dest="normalize", action="store_const", const=flag == "--normalize", help=told)
+    for flag, text in (("--normalize", "scale to length one"), ("--no-normalize", "do not")):
+        p.add_argument(flag, dest="normalize", action="store_const", const=flag == "--normalize", help=text)
     p.add_argument("--similarity", action="store_true", help="compare all with all")
     p.add_argument("--out", metavar="FILE", help="write the vectors as .npy")
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Encode and show."""
     from ..models import SentenceEncoder
     from ..text import Tokenizer
@@ -49,14 +50,15 @@ def run(args: Any) -> int:
         raise UsageError(f"--out must end in .npy, got {args.out}")
     if args.out is not None and not Path(args.out).absolute().parent.is_dir():
         raise FileNotFoundError(f"{Path(args.out).parent}: there is no such folder to write to.")
-    texts = texts_of(args)
+    texts = read_texts(args)
     use_threads(args)
-    place = place_of(args, args.model)
+    place = model_path(args, args.model)
     if place.is_file():
         encoder = _from_file(args, place)
     else:
         _check_folder(args, place)
-        encoder = SentenceEncoder.from_pretrained(place, dtype=args.dtype, device=args.device)
+        encoder_class: Any = SentenceEncoder
+        encoder = encoder_class.from_pretrained(place, dtype=args.dtype, device=args.device)
     if args.tokenizer is not None:
         encoder.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
     bar = not args.quiet and is_terminal(sys.stderr) and len(texts) > 256
@@ -95,14 +97,14 @@ def run(args: Any) -> int:
 _POOLING = {1: "mean_tokens", 2: "cls_token", 3: "lasttoken"}
 
 
-def _check_folder(args: Any, folder: Path) -> None:
+def _check_folder(args: argparse.Namespace, folder: Path) -> None:
     from ..models.config import NAME, read_json
 
     if (folder / NAME).is_file():
         check_kind("embed", args.model, read_json(folder / NAME), folder)
 
 
-def _from_file(args: Any, place: Path) -> Any:
+def _from_file(args: argparse.Namespace, place: Path) -> Any:
     """A sentence encoder from a GGUF file."""
     from ..io import open_weights
     from ..models import AutoModelForTextEncoding, SentenceEncoder
@@ -110,26 +112,27 @@ def _from_file(args: Any, place: Path) -> Any:
     from ..text import Tokenizer
 
     with open_weights(place) as source:
-        told = dict(source.metadata)
-    kind = told.get("general.architecture")
-    pooled = told.get(f"{kind}.pooling_type")
+        metadata = dict(source.metadata)
+    kind = metadata.get("general.architecture")
+    pooled = metadata.get(f"{kind}.pooling_type")
     pooling = _POOLING.get(1 if pooled is None else pooled)
     if kind is None or pooling is None:
-        raise ValueError(f"{args.model} is no sentence encoder; give a folder or a GGUF file.")
+        raise ValueError(f"{args.model} is not a sentence encoder; give a folder or a GGUF file.")
     if pooled is None:  # else the file itself says how it makes vectors
         check_kind("embed", args.model, Checkpoint.find(place).config)
     model = AutoModelForTextEncoding.from_pretrained(place, dtype=args.dtype, device=args.device)
-    limit = told.get(f"{kind}.context_length")
-    return SentenceEncoder(model, Tokenizer.from_pretrained(place), pooling=pooling, normalize=True, max_length=limit)
+    limit = metadata.get(f"{kind}.context_length")
+    encoder_class: Any = SentenceEncoder
+    return encoder_class(model, Tokenizer.from_pretrained(place), pooling=pooling, normalize=True, max_length=limit)
 
 
-def texts_of(args: Any) -> list[str]:
+def read_texts(args: argparse.Namespace) -> list[str]:
     """The sentences, from wherever they come."""
     lines: list[str] = []
     if args.file is not None and args.file != "-":
-        lines = text_of(args.file).splitlines()
+        lines = read_text(args.file).splitlines()
     elif args.file == "-" or (not args.texts and not is_terminal(sys.stdin)):
-        lines = standard_input().splitlines()
+        lines = read_stdin().splitlines()
     given = [checked_text(text, "the sentence") for text in args.texts]
     texts = [*given, *(line for line in lines if line.strip())]
     if not texts:

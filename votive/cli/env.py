@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import argparse
 from typing import Any
 
-from . import command
+from . import Commands, command
 from .terminal import print_json
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -19,7 +20,7 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print what `gathered` found."""
     from .. import config
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
 
-from . import command
+from . import Commands, command
 from .terminal import print_json
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Print the explanation."""
     from .. import explanation
     from . import UsageError

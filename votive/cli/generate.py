@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
+from .inputs import checked_text, read_stdin, read_text
 from .model_options import Loaded, add_model_options, load_model
 from .numbers import number, whole
-from .opening import checked_text, standard_input, text_of
 from .sampling_options import add_sampling_options, seeded, settings
 from .terminal import is_terminal, json_line, note, paint, print_json
 
+if TYPE_CHECKING:
+    from ..nn import Module
 
-def add(commands: Any) -> None:
+
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -40,13 +44,13 @@ def add(commands: Any) -> None:
     p.add_argument("--draft-model", metavar="MODEL", help="a small model that writes ahead")
     p.add_argument("--cache", choices=("dynamic", "static", "sliding"), help="kind of KV cache")
     p.add_argument("--prefill-chunk-size", metavar="N", type=whole(1), help="read N tokens at a time")
-    for flag, told in (("--stream", "show tokens as they come"), ("--no-stream", "all at once")):
-        p.add_argument(flag, dest="stream", action="store_const", const=flag == "--stream", help=told)
+    for flag, text in (("--stream", "show tokens as they come"), ("--no-stream", "all at once")):
+        p.add_argument(flag, dest="stream", action="store_const", const=flag == "--stream", help=text)
     p.add_argument("--stats", action="store_true", help="tokens per second, on stderr")
     p.add_argument("--json", action="store_true", help="write tokens, log probabilities and times")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Load, write, report."""
     options = settings(args)
     for name in ("num_beams", "length_penalty", "num_return_sequences", "prefill_chunk_size"):
@@ -75,9 +79,9 @@ def run(args: Any) -> int:
         "timing": {"load_seconds": time.perf_counter() - began},
     }
     if many:
-        _together(args, loaded, ids, options, draft, facts)
+        _generate_several(args, loaded, ids, options, draft, facts)
     else:
-        _streamed(args, loaded, ids, options, draft, facts)
+        _generate_one(args, loaded, ids, options, draft, facts)
     if args.json:
         print(json_line(facts)) if args.stream else print_json(facts)
     if args.stats:
@@ -85,27 +89,27 @@ def run(args: Any) -> int:
     return 0
 
 
-def _warn_of_length(args: Any, loaded: Loaded, length: int) -> None:
+def _warn_of_length(args: argparse.Namespace, loaded: Loaded, length: int) -> None:
     """Say that a text that was asked for is longer than the model was made for."""
     context = getattr(loaded.model.config, "max_position_embeddings", None)
     if args.max_new_tokens is not None and not loaded.seq2seq and context and length > context:
         note(args, f"{loaded.name} was made for {context:,} tokens in all; what is written beyond them gets worse.")
 
 
-def prompt_of(args: Any) -> str:
+def prompt_of(args: argparse.Namespace) -> str:
     """The text to continue, from wherever it comes."""
     if args.prompt is not None and args.file is not None:
         raise UsageError("give the prompt as an argument or as --file, not both")
     if args.file is not None and args.file != "-":
-        return text_of(args.file)
+        return read_text(args.file)
     piped = args.prompt is None and not is_terminal(sys.stdin)
     if args.file == "-" or args.prompt == "-" or piped:
         # The line's end is the shell's, not the text's.
-        return standard_input().removesuffix("\n")
+        return read_stdin().removesuffix("\n")
     return checked_text(args.prompt or "", "the prompt")
 
 
-def encoded(args: Any, loaded: Loaded, prompt: str) -> list[int]:
+def encoded(args: argparse.Namespace, loaded: Loaded, prompt: str) -> list[int]:
     """The ids that the model goes on from."""
     tokenizer = loaded.tokenizer
     if args.chat:
@@ -126,15 +130,22 @@ def encoded(args: Any, loaded: Loaded, prompt: str) -> list[int]:
     return ids
 
 
-def _streamed(args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any) -> None:
+def _generate_one(
+    args: argparse.Namespace,
+    loaded: Loaded,
+    ids: list[int],
+    options: dict[str, Any],
+    draft: Module | None,
+    facts: dict[str, Any],
+) -> None:
     from ..generation import stream
 
     shown = not args.json
     live = shown and args.stream is not False
     echo = not (args.no_echo or args.chat or loaded.seq2seq)
-    extra = {} if draft is None else {"assistant_model": draft}
+    extra: dict[str, Any] = {} if draft is None else {"assistant_model": draft}
     began = time.perf_counter()
-    events = stream(loaded.model, loaded.tokenizer, ids, **extra, **options)
+    events = stream(loaded.model, loaded.tokenizer, [ids], **extra, **options)
     if live and echo:
         print(paint(facts["prompt"], "bold"), end="", flush=True)
     first, texts, tokens, event = 0.0, [], [], None
@@ -156,11 +167,18 @@ def _streamed(args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any]
     facts["timing"].update(_times(len(tokens), first, seconds))
 
 
-def _together(args: Any, loaded: Loaded, ids: list[int], options: dict[str, Any], draft: Any, facts: Any) -> None:
+def _generate_several(
+    args: argparse.Namespace,
+    loaded: Loaded,
+    ids: list[int],
+    options: dict[str, Any],
+    draft: Module | None,
+    facts: dict[str, Any],
+) -> None:
     from .. import tensor
     from ..generation import generate
 
-    extra = {} if draft is None else {"assistant_model": draft}
+    extra: dict[str, Any] = {} if draft is None else {"assistant_model": draft}
     began = time.perf_counter()
     found = generate(
         loaded.model,

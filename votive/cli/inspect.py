@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+import argparse
+from typing import TYPE_CHECKING, Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .model_options import one_model
 from .numbers import whole
 from .terminal import number, paint, print_json, progress, size, table, width
 
+if TYPE_CHECKING:
+    from ..data.tokens import TokenFile
+    from ..io import WeightSource
+    from .inputs import Found
+
+
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -56,16 +63,16 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Describe what is there."""
-    from .opening import find
+    from .inputs import open_path
 
     if args.bins is not None and not args.histogram:
         raise UsageError("--bins goes with --histogram")
     args.path = one_model(args.path, args.model)
     if args.path is None:
         raise UsageError("PATH is missing: name a file, a folder or a bundled model")
-    found = find(args.path)
+    found = open_path(args.path)
     try:
         if found.source is None and (args.tensor or args.histogram or args.tree is not None):
             raise UsageError(f"{args.path} holds no tensors")
@@ -82,7 +89,7 @@ def run(args: Any) -> int:
     return 0
 
 
-def gathered(args: Any, found: Any) -> dict[str, Any]:
+def gathered(args: argparse.Namespace, found: Found) -> dict[str, Any]:
     """All facts, as JSON has them."""
     report: dict[str, Any] = {
         "path": str(found.path),
@@ -101,16 +108,16 @@ def gathered(args: Any, found: Any) -> dict[str, Any]:
     return report
 
 
-def _weights(args: Any, source: Any) -> dict[str, Any]:
-    from .opening import chosen
+def _weights(args: argparse.Namespace, source: WeightSource) -> dict[str, Any]:
+    from .inputs import matching_names
 
-    names = chosen(source.names(), args.tensor)
+    names = matching_names(source.names(), args.tensor)
     infos = [source.info(n) for n in names]
     if args.sort == "name":
         infos.sort(key=lambda i: i.name)
     elif args.sort == "size":
         infos.sort(key=lambda i: -i.nbytes)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": i.name,
             "shape": list(i.shape),
@@ -130,8 +137,8 @@ def _weights(args: Any, source: Any) -> dict[str, Any]:
     return out
 
 
-def _measure(args: Any, source: Any, rows: list[dict[str, Any]]) -> None:
-    from .measuring import histogram, statistics
+def _measure(args: argparse.Namespace, source: WeightSource, rows: list[dict[str, Any]]) -> None:
+    from .tensor_stats import histogram, statistics
 
     total = sum(r["nbytes"] for r in rows)
     with progress(args, "reading", total, nbytes=True) as bar:
@@ -170,7 +177,7 @@ def tree(rows: list[dict[str, Any]], depth: int) -> list[dict[str, Any]]:
     ]
 
 
-def _tokens(tokens: Any, stats: bool) -> dict[str, Any]:
+def _tokens(tokens: TokenFile, stats: bool) -> dict[str, Any]:
     out: dict[str, Any] = {"count": len(tokens), "dtype": str(tokens.dtype)}
     if stats and len(tokens):
         import numpy as np
@@ -196,7 +203,7 @@ def _tokens(tokens: Any, stats: bool) -> dict[str, Any]:
 # --- as text ----------------------------------------------------------------------------------
 
 
-def _page(args: Any, report: dict[str, Any]) -> list[str]:
+def _page(args: argparse.Namespace, report: dict[str, Any]) -> list[str]:
     many = f", {len(report['files'])} files" if len(report["files"]) > 1 else ""
     facts = [f"{report['format']}{many}", size(report["nbytes"])]
     if "tensors" in report:
@@ -235,7 +242,7 @@ def _values(title: str, values: dict[str, Any], full: bool) -> list[str]:
     return lines
 
 
-def _short(value: Any, full: bool) -> str:
+def _short(value: object, full: bool) -> str:
     if isinstance(value, (list, tuple)) and len(value) > 8 and not full:
         inner = ", ".join(repr(v) for v in value[:4])
         return f"[{inner}, …] ({len(value)} values)"
@@ -266,7 +273,7 @@ def _tree_lines(rows: list[dict[str, Any]]) -> list[str]:
     return list(table(cells, ["prefix", "tensors", "parameters", "size"], right="lrrr"))
 
 
-def _tensor_lines(args: Any, rows: list[dict[str, Any]]) -> list[str]:
+def _tensor_lines(args: argparse.Namespace, rows: list[dict[str, Any]]) -> list[str]:
     headers, right = ["name", "stored", "shape", "size"], "lllr"
     cells = [[r["name"], r["stored"], "×".join(map(str, r["shape"])) or "scalar", size(r["nbytes"])] for r in rows]
     if args.stats:

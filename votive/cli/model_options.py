@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import argparse
+import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import UsageError
 from .model_kinds import check_kind
 from .numbers import whole
 from .terminal import note
 
+if TYPE_CHECKING:
+    from ..models.checkpoint import Checkpoint
+
+
 DEFAULT = "tales"
 DTYPES = ("float32", "bfloat16", "float16", "float64")
 
 
-def add_model_options(p: Any, *, default: str | None = DEFAULT) -> None:
+def add_model_options(p: argparse.ArgumentParser, *, default: str | None = DEFAULT) -> None:
     """Declare --model, --dtype, --device, --threads and --offline."""
-    told = f"the bundled {default}" if default else "required"
+    fallback = f"the bundled {default}" if default else "required"
     group = p.add_argument_group("model")
     group.add_argument(
-        "--model", metavar="MODEL", help=f"a folder, a GGUF file, a bundled name or a repository id ({told})"
+        "--model", metavar="MODEL", help=f"a folder, a GGUF file, a bundled name or a repository id ({fallback})"
     )
     group.add_argument("--tokenizer", metavar="PATH", help="a tokenizer from elsewhere")
     group.add_argument("--dtype", metavar="NAME", choices=DTYPES, help=f"compute in {', '.join(DTYPES)} (file's)")
@@ -51,7 +57,7 @@ class Loaded:
     seq2seq: bool = False
 
 
-def place_of(args: Any, name: str) -> Path:
+def model_path(args: argparse.Namespace, name: str) -> Path:
     """Where a model lies; a repository is downloaded first, which is said."""
     from ..models.checkpoint import bundled, is_repo_id
     from ..models.missing import located
@@ -63,7 +69,7 @@ def place_of(args: Any, name: str) -> Path:
     return located(name, offline=offline)
 
 
-def found_model(args: Any, name: str | None) -> Any:
+def find_model(args: argparse.Namespace, name: str | None) -> Checkpoint:
     """A model that a command can use, with its configuration read and its weights not."""
     from ..models.checkpoint import Checkpoint, bundled
 
@@ -73,14 +79,14 @@ def found_model(args: Any, name: str | None) -> Any:
                 f"the bundled model {DEFAULT!r} is not part of this installation; name a model with --model FOLDER."
             )
         name = DEFAULT
-    found = Checkpoint.find(place_of(args, name))
+    found = Checkpoint.find(model_path(args, name))
     found.name = name
     folder = found.path if found.path.is_dir() else None
     check_kind(getattr(args, "command", "generate"), name, found.config, folder)
     return found
 
 
-def use_threads(args: Any) -> None:
+def use_threads(args: argparse.Namespace) -> None:
     """Compute with as many threads as --threads says."""
     from .. import set_num_threads
 
@@ -88,7 +94,7 @@ def use_threads(args: Any) -> None:
         set_num_threads(args.threads)
 
 
-def load_model(args: Any, name: str | None, *, auto: str | None = "AutoModelForCausalLM") -> Loaded:
+def load_model(args: argparse.Namespace, name: str | None, *, auto: str | None = "AutoModelForCausalLM") -> Loaded:
     """The model of a name, ready to run, and its tokenizer.
 
     Without `auto`, one that writes: a decoder, or an encoder and a decoder.
@@ -96,7 +102,7 @@ def load_model(args: Any, name: str | None, *, auto: str | None = "AutoModelForC
     from .. import models
 
     use_threads(args)
-    found = found_model(args, name)
+    found = find_model(args, name)
     kind = found.config.get("model_type")
     if auto is None:
         uses = models.auto._family(kind)[1]
@@ -109,7 +115,7 @@ def load_model(args: Any, name: str | None, *, auto: str | None = "AutoModelForC
     return Loaded(found.name, model, _tokenizer(args, found), auto == "AutoModelForSeq2SeqLM")
 
 
-def read_tokenizer(place: Any, vocab_size: int | None = None) -> Any:
+def read_tokenizer(place: str | os.PathLike[str], vocab_size: int | None = None) -> Any:
     """The tokenizer at a place: a folder, one of its files, a GGUF, or one of llama2.c (.bin).
 
     In a folder without any other, that of llama2.c has the name tokenizer.bin or, for a small
@@ -130,7 +136,7 @@ def read_tokenizer(place: Any, vocab_size: int | None = None) -> Any:
         raise
 
 
-def _tokenizer(args: Any, found: Any) -> Any:
+def _tokenizer(args: argparse.Namespace, found: Checkpoint) -> Any:
     from ..models.missing import not_here
 
     given = getattr(args, "tokenizer", None)

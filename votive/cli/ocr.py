@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import argparse
 from typing import Any
 
-from . import command
+from . import Commands, command
+from .inputs import check_files
 from .model_kinds import require_model
-from .model_options import add_model_options, found_model, use_threads
+from .model_options import add_model_options, find_model, use_threads
 from .numbers import whole
 from .terminal import print_json, progress
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -32,19 +33,18 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Read and print."""
     from ..models import AutoModelForVision2Seq, TrOCRProcessor
     from ..text import Tokenizer
 
     require_model("ocr", args.model)
-    missing = [p for p in args.images if not Path(p).is_file()]
-    if missing:
-        raise FileNotFoundError(f"{missing[0]}: there is no such file.")
+    check_files(args.images)
     use_threads(args)
-    place = found_model(args, args.model).path
+    place = find_model(args, args.model).path
     model = AutoModelForVision2Seq.from_pretrained(place, dtype=args.dtype, device=args.device)
-    processor = TrOCRProcessor.from_pretrained(place)
+    processor_class: Any = TrOCRProcessor
+    processor = processor_class.from_pretrained(place)
     if args.tokenizer is not None:
         processor.tokenizer = Tokenizer.from_pretrained(args.tokenizer)
     asked: dict[str, Any] = {"output_scores": True, "return_dict_in_generate": True}

@@ -30,18 +30,18 @@ _NUMBERS: list[tuple[str, str, Any, str]] = [
 _DRAWS = ("temperature", "top_k", "top_p", "min_p", "typical_p")
 
 
-def add_sampling_options(p: Any, *, max_new_tokens: int) -> None:
+def add_sampling_options(p: argparse.ArgumentParser, *, max_new_tokens: int) -> None:
     """Declare how tokens are chosen and when to stop."""
     group = p.add_argument_group("how to write (what is not given is the model's own)")
-    for option, meta, kind, told in _NUMBERS:
-        group.add_argument(option, metavar=meta, type=kind, help=told.format(max_new_tokens))
+    for option, meta, kind, text in _NUMBERS:
+        group.add_argument(option, metavar=meta, type=kind, help=text.format(max_new_tokens))
     group.add_argument("--sample", action=argparse.BooleanOptionalAction, help="draw tokens, or take the likeliest")
     group.add_argument("--greedy", action="store_true", help="the same as --no-sample")
     group.add_argument("--stop", metavar="TEXT", action="append", help="end before TEXT; may be repeated")
     p.set_defaults(_max_new_tokens=max_new_tokens)
 
 
-def settings(args: Any) -> dict[str, Any]:
+def settings(args: argparse.Namespace) -> dict[str, Any]:
     """The settings that the options ask for."""
     out: dict[str, Any] = {}
     for option, *_ in _NUMBERS:

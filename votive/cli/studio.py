@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import ipaddress
-from typing import Any
 
-from . import command
+from . import Commands, command
 from .model_options import one_model
 from .numbers import whole
 from .terminal import note
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -41,13 +41,13 @@ def add(commands: Any) -> None:
     )
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Serve until Ctrl-C."""
     if not _is_loopback(args.host):
         note(
             args,
-            f"votive: others can reach {args.host}; whoever has the address below can use "
-            "this session, and what is sent is not encrypted",
+            f"votive: other machines can reach {args.host}; anyone with the address below can use "
+            "this studio, and the traffic is not encrypted",
         )
     from ..studio import serve
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import os
@@ -9,12 +10,12 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TextIO
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
 
-def coloured(stream: Any = None) -> bool:
+def coloured(stream: TextIO | None = None) -> bool:
     """Whether a stream is a terminal that wants colours."""
     stream = sys.stdout if stream is None else stream
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
@@ -22,7 +23,7 @@ def coloured(stream: Any = None) -> bool:
     return is_terminal(stream)
 
 
-def is_terminal(stream: Any) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
     """Whether a stream is a terminal; one that was closed is None, and is none.
 
     >>> from votive.cli.terminal import is_terminal
@@ -32,7 +33,7 @@ def is_terminal(stream: Any) -> bool:
     return stream is not None and not getattr(stream, "closed", False) and stream.isatty()
 
 
-def paint(text: str, style: str, stream: Any = None) -> str:
+def paint(text: str, style: str, stream: TextIO | None = None) -> str:
     """The text in a style, or as it is where colours are not wanted.
 
     >>> from votive.cli.terminal import paint
@@ -95,12 +96,12 @@ def table(rows: Iterable[Sequence[Any]], headers: Sequence[str], *, right: str =
         yield line(row)
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """One JSON document on stdout; numbers that JSON lacks become "nan", "inf" and "-inf"."""
     print(json.dumps(plain(value), ensure_ascii=False, indent=2, allow_nan=False))
 
 
-def json_line(value: Any) -> str:
+def json_line(value: object) -> str:
     """One JSON document in a line.
 
     >>> from votive.cli.terminal import json_line
@@ -110,7 +111,7 @@ def json_line(value: Any) -> str:
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The value in what JSON knows."""
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
@@ -125,7 +126,7 @@ def plain(value: Any) -> Any:
     return str(value)
 
 
-def note(args: Any, text: str) -> None:
+def note(args: argparse.Namespace, text: str) -> None:
     """Something to know that is no result."""
     if not args.quiet:
         print(text, file=sys.stderr, flush=True)
@@ -151,7 +152,7 @@ class _Bar:
 
 
 @contextmanager
-def progress(args: Any, title: str, total: float | None, *, nbytes: bool = False) -> Iterator[Any]:
+def progress(args: argparse.Namespace, title: str, total: float | None, *, nbytes: bool = False) -> Iterator[Any]:
     """A bar on stderr, if that is a terminal, with `advance(amount)` and `label(text)`."""
     if args.quiet or not is_terminal(sys.stderr):
         yield _Silent()

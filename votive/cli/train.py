@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
 from .numbers import number, whole
 from .sampling_options import unescaped
 from .terminal import is_terminal, note, print_json, size
+
+if TYPE_CHECKING:
+    from ..train import Recipe
+
 
 # Option, setting of the recipe, metavar, type, help.
 _SETTINGS: list[tuple[str, str, str, Any, str]] = [
@@ -35,7 +40,7 @@ _SETTINGS: list[tuple[str, str, str, Any, str]] = [
 ]
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -53,8 +58,8 @@ def add(commands: Any) -> None:
     p.add_argument("--config", metavar="FILE", help="settings as JSON or TOML")
     p.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
     settings = p.add_argument_group("settings (defaults in brackets)")
-    for option, setting, meta, kind, told in _SETTINGS:
-        settings.add_argument(option, dest=setting, metavar=meta, type=kind, help=told)
+    for option, setting, meta, kind, text in _SETTINGS:
+        settings.add_argument(option, dest=setting, metavar=meta, type=kind, help=text)
     settings.add_argument(
         "--set",
         metavar="NAME=VALUE",
@@ -75,7 +80,7 @@ def add(commands: Any) -> None:
     p.add_argument("--json", action="store_true", help="write the result as JSON")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Train and report."""
     from .. import set_num_threads
     from ..train import train_language_model
@@ -97,7 +102,7 @@ def run(args: Any) -> int:
         )
     except KeyboardInterrupt:
         if any((out / "training").glob("step-*.safetensors")):
-            note(args, f"stopped; go on with: votive train {text} --out {out} --resume")
+            note(args, f"Stopped; continue with: votive train {text} --out {out} --resume")
         raise
     if args.curve:
         made.history.plot(args.curve, title=text.name)
@@ -105,7 +110,7 @@ def run(args: Any) -> int:
     return 0
 
 
-def recipe_of(args: Any, out: Path) -> Any:
+def recipe_of(args: argparse.Namespace, out: Path) -> Recipe:
     """The recipe of a resumed run or of the file, with what the options change."""
     from ..train import Recipe
 
@@ -167,7 +172,7 @@ def _beginning(path: Path) -> str:
     return ""
 
 
-def _display(args: Any) -> Any:
+def _display(args: argparse.Namespace) -> Any:
     """Where training shows itself: on stderr, since stdout is for the result."""
     from ..train.progress import Lines, Live
 
@@ -185,7 +190,7 @@ def _display(args: Any) -> Any:
     return Stderr()
 
 
-def report(args: Any, made: Any, recipe: Any, seconds: float) -> None:
+def report(args: argparse.Namespace, made: Any, recipe: Recipe, seconds: float) -> None:
     """Tell what was made."""
     import math
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import UsageError, command
+from . import Commands, UsageError, command
+from .inputs import check_files
 from .model_kinds import require_model
-from .model_options import add_model_options, found_model, use_threads
+from .model_options import add_model_options, find_model, use_threads
 from .numbers import number, whole
 from .terminal import note, print_json, progress
+
+if TYPE_CHECKING:
+    from ..speech import Segment, Transcriber, Transcript
+
 
 FORMATS = ("txt", "srt", "vtt", "tsv", "json")
 
 
-def add(commands: Any) -> None:
+def add(commands: Commands) -> None:
     """Declare the arguments."""
     p = command(
         commands,
@@ -43,7 +49,7 @@ def add(commands: Any) -> None:
     )
     what.add_argument("--output-dir", metavar="DIR", help="write a file for each sound and format")
     what.add_argument("--json", action="store_true", help="print one JSON document of all files")
-    how = p.add_argument_group("how it is heard")
+    how = p.add_argument_group("how it is transcribed")
     how.add_argument("--beam-size", metavar="N", type=whole(1, 1000), help="search with N beams (greedy)")
     how.add_argument("--best-of", metavar="N", type=whole(1, 1000), help="draw N texts where drawing is needed")
     how.add_argument(
@@ -51,20 +57,25 @@ def add(commands: Any) -> None:
         metavar="X",
         type=number(0),
         nargs="+",
-        help="tried one after the other while a text is bad (0 0.2 0.4 0.6 0.8 1)",
+        help="tried in turn while a transcript is poor (0 0.2 0.4 0.6 0.8 1)",
     )
     how.add_argument("--prompt", metavar="TEXT", help="names and words to expect")
     how.add_argument(
-        "--no-condition-on-previous-text", dest="condition", action="store_false", help="let each window begin anew"
+        "--no-condition-on-previous-text",
+        dest="condition",
+        action="store_false",
+        help="start each window without the text before it",
     )
-    how.add_argument("--clip", metavar="SECONDS", type=number(0), nargs="+", help="starts and ends to hear (all)")
+    how.add_argument(
+        "--clip", metavar="SECONDS", type=number(0), nargs="+", help="start and end times to transcribe (all)"
+    )
     how.add_argument("--no-speech-threshold", metavar="P", type=number(0, 1), help="(0.6)")
     how.add_argument("--logprob-threshold", metavar="X", type=number(), help="(-1)")
     how.add_argument("--compression-ratio-threshold", metavar="X", type=number(0), help="(2.4)")
     how.add_argument("--seed", metavar="N", type=whole(), help="the same seed draws the same text")
 
 
-def run(args: Any) -> int:
+def run(args: argparse.Namespace) -> int:
     """Hear each file and write what was said; files that cannot be read are told at the end."""
     from ..speech import Transcriber, language_code
 
@@ -77,19 +88,17 @@ def run(args: Any) -> int:
             language_code(args.language)
         except ValueError as error:
             raise UsageError(str(error)) from None
-    missing = [name for name in args.files if not Path(name).is_file()]
-    if missing:
-        raise FileNotFoundError(f"{missing[0]}: there is no such file.")
+    check_files(args.files)
     targets = _targets(args, formats)
     use_threads(args)
-    hearer = Transcriber.from_pretrained(
-        found_model(args, args.model).path, tokenizer=args.tokenizer, dtype=args.dtype, device=args.device
+    transcriber = Transcriber.from_pretrained(
+        find_model(args, args.model).path, tokenizer=args.tokenizer, dtype=args.dtype, device=args.device
     )
     options = _options(args)
     documents, failed = [], 0
     for name in args.files:
         try:
-            found = _heard(args, hearer, name, options)
+            found = _transcribe(args, transcriber, name, options)
         except (OSError, RuntimeError) as error:
             # One file that is no sound should not undo the work on the others.
             if len(args.files) == 1:
@@ -113,12 +122,12 @@ def run(args: Any) -> int:
     return 1 if failed else 0
 
 
-def _formats(args: Any) -> list[str]:
+def _formats(args: argparse.Namespace) -> list[str]:
     asked = args.format or ["txt"]
     return list(FORMATS) if "all" in asked else list(dict.fromkeys(asked))
 
 
-def _targets(args: Any, formats: list[str]) -> dict[tuple[str, str], Path]:
+def _targets(args: argparse.Namespace, formats: list[str]) -> dict[tuple[str, str], Path]:
     """Where each result goes; two that would be one file are an error before any work is done."""
     if args.output_dir is None:
         if len(formats) > 1:
@@ -128,11 +137,11 @@ def _targets(args: Any, formats: list[str]) -> dict[tuple[str, str], Path]:
     folder.mkdir(parents=True, exist_ok=True)
     found = {(n, f): folder / f"{Path(n).stem}.{f}" for n in args.files for f in formats}
     if len(set(found.values())) < len(args.files) * len(formats):
-        raise UsageError("several files bear one name; write them to different --output-dir")
+        raise UsageError("several files have the same name; write them to different --output-dir")
     return found
 
 
-def _options(args: Any) -> dict[str, Any]:
+def _options(args: argparse.Namespace) -> dict[str, Any]:
     """The arguments of `transcribe` that were given."""
     given = {
         "language": args.language,
@@ -154,7 +163,7 @@ def _options(args: Any) -> dict[str, Any]:
     }
 
 
-def _heard(args: Any, hearer: Any, name: str, options: dict[str, Any]) -> Any:
+def _transcribe(args: argparse.Namespace, transcriber: Transcriber, name: str, options: dict[str, Any]) -> Transcript:
     """The transcript of a file, with a bar of its seconds."""
     from ..speech import load_audio
 
@@ -163,15 +172,15 @@ def _heard(args: Any, hearer: Any, name: str, options: dict[str, Any]) -> Any:
     with progress(args, Path(name).name, round(total)) as bar:
         done = 0.0
 
-        def told(seconds: float, _: float) -> None:
+        def advance(seconds: float, _: float) -> None:
             nonlocal done
             bar.advance(seconds - done)
             done = seconds
 
-        def seen(segment: Any) -> None:
+        def seen(segment: Segment) -> None:
             bar.label(_short(segment.text))
 
-        return hearer(sound, progress=told, on_segment=seen, **options)
+        return transcriber(sound, progress=advance, on_segment=seen, **options)
 
 
 def _short(text: str) -> str:
@@ -179,13 +188,13 @@ def _short(text: str) -> str:
     return text if len(text) <= 40 else f"{text[:39]}…"
 
 
-def _spoken(found: Any) -> str:
+def _spoken(found: Transcript) -> str:
     from ..speech import LANGUAGES
 
     return f"{LANGUAGES[found.language].title()}, {found.language_probability:.0%} sure"
 
 
-def _print(args: Any, name: str, found: Any, formats: list[str]) -> None:
+def _print(args: argparse.Namespace, name: str, found: Transcript, formats: list[str]) -> None:
     if len(args.files) > 1:
         print(f"# {name}")
     if formats != ["txt"]:

@@ -30,9 +30,9 @@ class Mode(threading.local):
     # While something is computed only to be shown: the operator that computes with such values.
     shown: str = ""
     # While what looks at a run computes for itself: no probe sees it.
-    unheard: int = 0
+    unobserved: int = 0
     # While a checkpointed function runs again: whose edits were made in its first run, else None.
-    repeating: tuple[Any, ...] | None = None
+    recomputing: tuple[Any, ...] | None = None
 
     def renew(self) -> None:
         """Recompute `noted` after one of its causes changed."""

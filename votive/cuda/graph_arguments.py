@@ -53,7 +53,7 @@ def checked(op: str, args: object, captured: object) -> list[Tensor]:
         raise TypeError(f"{op}: takes {len(wanted)} tensors, got {len(given)}.")
     if not _alike(args, captured):
         raise ValueError(
-            f"{op}: arguments that are no tensors became part of the graph and must be what they "
+            f"{op}: arguments other than tensors became part of the graph and must stay as they "
             "were, in the same containers; pass tensors for what changes, or graph it again."
         )
     return given

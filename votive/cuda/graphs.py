@@ -48,7 +48,7 @@ class CUDAGraph:
         """
         here = _here()
         if self._graph:
-            raise RuntimeError("capture_begin: the graph was captured already; call reset() first.")
+            raise RuntimeError("capture_begin: the graph has already been captured; call reset() first.")
         if here.stream == 0:
             raise RuntimeError("capture_begin: the default stream cannot be captured; use another.")
         if capture_error_mode != "relaxed":
@@ -57,7 +57,7 @@ class CUDAGraph:
                 "leave it out, or write 'relaxed'."
             )
         if here.capturing:
-            raise RuntimeError("capture_begin: this thread captures a graph already.")
+            raise RuntimeError("capture_begin: this thread is already capturing a graph.")
         self.reset()  # what a capture that failed has left
         self._pool = _shared_pool(pool, here)
         self._device = here.device
@@ -88,7 +88,7 @@ class CUDAGraph:
     def _end(self) -> None:
         here = _here()
         if not here.capturing:
-            raise RuntimeError("capture_end: this thread captures no graph.")
+            raise RuntimeError("capture_end: this thread is not capturing a graph.")
         try:
             self._graph = rt.runtime.driver.end_capture(here.stream)
         finally:
@@ -100,7 +100,7 @@ class CUDAGraph:
     def instantiate(self) -> None:
         """Make the graph ready to run; `replay` does it where nobody did."""
         if not self._graph:
-            raise RuntimeError("instantiate: nothing was captured yet.")
+            raise RuntimeError("instantiate: nothing has been captured yet.")
         with rt.runtime.driver.on(self._device):
             before, self._exec = self._exec, rt.runtime.driver.instantiate(self._graph)
             if before:
@@ -110,7 +110,7 @@ class CUDAGraph:
     def replay(self) -> None:
         """Run what was recorded, on the current stream."""
         if not self._graph:
-            raise RuntimeError("replay: nothing was captured yet.")
+            raise RuntimeError("replay: nothing has been captured yet.")
         if not self._exec:
             self.instantiate()
         if _gone:
@@ -126,13 +126,13 @@ class CUDAGraph:
     def nodes(self) -> int:
         """How many launches and copies the graph holds."""
         if not self._graph:
-            raise RuntimeError("nodes: nothing was captured yet.")
+            raise RuntimeError("nodes: nothing has been captured yet.")
         return int(rt.runtime.driver.graph_size(self._graph))
 
     def raw_cuda_graph(self) -> int:
         """The driver's handle of the graph; of one that was made with `keep_graph`."""
         if not (self._keeps and self._graph):
-            raise RuntimeError("raw_cuda_graph: captured with CUDAGraph(keep_graph=True) only, and not reset.")
+            raise RuntimeError("raw_cuda_graph: needs a graph captured with CUDAGraph(keep_graph=True), and not reset.")
         return int(self._graph)
 
     def raw_cuda_graph_exec(self) -> int:
@@ -147,7 +147,7 @@ class CUDAGraph:
     def debug_dump(self, debug_path: str) -> None:
         """Write the graph as a DOT file, for Graphviz."""
         if not self._graph:
-            raise RuntimeError("debug_dump: nothing was captured yet.")
+            raise RuntimeError("debug_dump: nothing has been captured yet.")
         rt.runtime.driver.draw_graph(self._graph, str(debug_path))
 
     def reset(self) -> None:

@@ -24,14 +24,14 @@ def _library() -> Any:
     try:
         lib = c.CDLL("libnvidia-ml.so.1")
     except OSError:
-        raise CudaError("cuda: libnvidia-ml.so.1, which measures, cannot be loaded.") from None
+        raise CudaError("cuda: libnvidia-ml.so.1, which measurements need, cannot be loaded.") from None
     _check(lib.nvmlInit_v2(), "nvmlInit")
     return lib
 
 
 def _check(code: int, what: str) -> None:
     if code:
-        raise CudaError(f"{what}: NVIDIA's management library answered {code}.")
+        raise CudaError(f"{what}: NVIDIA's management library returned error {code}.")
 
 
 def _ask(device: DeviceLike, what: str, out: Any, *more: Any) -> Any:

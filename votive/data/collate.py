@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..core import dtype as dt
-from ..interchange import as_tensor
 from ..ops.registry import F
+from ..surface.interchange import as_tensor
 from ..tensor import Tensor
 
 CollateMap = dict[type | tuple[type, ...], Callable[..., Any]]

@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 
 from ..core import dtype as dt
 from ..core import rng
-from ..interchange import as_tensor
 from ..ops.registry import F
 from ..random import Generator
+from ..surface.interchange import as_tensor
 from .randomness import draw_seed
 
 T_co = TypeVar("T_co", covariant=True)

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ..interchange import from_numpy
 from ..serialization.atomic import replacing
 from ..serialization.container import FileFormatError
+from ..surface.interchange import from_numpy
 from .dataset import Dataset
 
 # Header: magic, version, bytes per token, two reserved, number of tokens; all little-endian.

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..core import dtype as dt
-from ..interchange import _share
 from ..ops.registry import F
+from ..surface.interchange import _share
 from ..tensor import Tensor
 
 if TYPE_CHECKING:

@@ -107,7 +107,7 @@ def _blame(operator: Operator, error: Exception) -> None:
         return
     assert isinstance(error, AttributeError)
     name = error.name or ""
-    known = hasattr(state.tensor, name) or name in state.tensor.__annotations__
+    known = hasattr(state.tensor, name) or any(name in getattr(c, "__annotations__", ()) for c in state.tensor.__mro__)
     if known and not isinstance(error.obj, state.tensor):
         raise TypeError(f"{public}: expected a Tensor, got {received(error.obj)}.") from None
 

@@ -1,7 +1,7 @@
 """The glass engine: see, pause, change and re-run every step of a model. Knows no model by name."""
 
 from ..core.mode import only_shown
-from . import repeat as repeat
+from . import recompute as recompute
 from .address import Address, Pattern
 from .attention_maps import AttentionMap, AttentionMaps, attention_maps
 from .attribution import Attribution, logit_attribution
@@ -14,28 +14,29 @@ from .feature_maps import FeatureMaps, feature_maps
 from .grad_cam import GradCam, grad_cam
 from .gradients import Gradients, gradient_times_activation
 from .health import Health, Reading
-from .hearing import Alignment, Mels, alignment, mels
 from .heatmap import Heatmap
 from .layer_statistics import LayerStatistics, layer_statistics
 from .lens import Lens, logit_lens
 from .lockstep import Lockstep, lockstep
 from .means import means
 from .parts import Parts, find_parts
-from .patch import Patch, Receipt, ablate, patch, skip, swap
+from .patch import Patch, ablate, patch, skip, swap
 from .patch_attention import PatchAttention, patch_attention
 from .pixels import Pixels
 from .plots import Bars, Lines
 from .predict import Prediction, predict
 from .probe import Frame, Probe
 from .profile import Cost, Profile, Span, profile
-from .reach import Unread
+from .receipt import Receipt
 from .saliency import Saliency, saliency
 from .session import Session
 from .session_diff import SessionDiff
 from .session_file import Replay, SessionMismatch, model_hash
 from .session_tree import Outlook, SessionNode
+from .speech import Alignment, Mels, alignment, mels
 from .statistics import Statistics, statistics
 from .sweep import Sweep, sweep
+from .taint import Unread
 from .targets import NoMatch
 from .tree import Node, tree
 from .tuned_lens import TunedLens, train_tuned_lens

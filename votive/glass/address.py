@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 
 class Address(NamedTuple):
@@ -22,7 +22,7 @@ class Address(NamedTuple):
     module: str
     call: int = 0
     op: str | None = None
-    index: int = 0
+    index: int = 0  # type: ignore[assignment]  # hides the method of tuples, which an address has no use for
 
     def __str__(self) -> str:
         text = f"{self.module}#{self.call}" if self.call else self.module
@@ -37,13 +37,12 @@ class Address(NamedTuple):
         """
         found = re.fullmatch(r"([^/#]*)(?:#(\d+))?(?:/([^/#]+)(?:#(\d+))?)?", text)
         if found is None:
-            raise ValueError(f"{text!r} is no address such as 'layers.3.mlp' or 'layers.3/add#0'.")
+            raise ValueError(f"{text!r} is not an address such as 'layers.3.mlp' or 'layers.3/add#0'.")
         module, call, op, index = found.groups()
         return cls(module, int(call or 0), op, int(index or 0))
 
 
-Predicate = Callable[[Any], Any]
-PatternLike = "str | re.Pattern[str] | Predicate | Pattern"
+Predicate = Callable[[Any], object]
 _REMEMBERED = 4096
 # The number of a call in a glob, which may have braces and classes.
 _NUMBERED = re.compile(r"#(?:\{[^{}]*\}|\[[^\]]*\]|[^{}\[\],/])*")
@@ -67,17 +66,18 @@ class Pattern:
     False
     """
 
-    def __init__(self, given: Any) -> None:
+    def __init__(self, given: PatternLike) -> None:
         if isinstance(given, Pattern):
             self.__dict__.update(given.__dict__)
             return
-        self.side, self.path = "out", ()
+        self.side = "out"
+        self.path: tuple[str, ...] = ()
         self.compiled = isinstance(given, re.Pattern)
         self._known: dict[Address, bool] = {}
         self.predicate: Predicate | None = None
         self.regex: re.Pattern[str] | None = None
         self.text = str(given)
-        if self.compiled:
+        if isinstance(given, re.Pattern):
             self.regex, self.text = given, given.pattern
             # Whether operators are meant cannot be seen; both are asked.
             self.wants_ops = self.wants_modules = True
@@ -92,7 +92,7 @@ class Pattern:
             self.wants_ops = "/" in text
             self.wants_modules = not self.wants_ops
 
-    def matches(self, address: Address, event: Any = None) -> bool:
+    def matches(self, address: Address, event: object = None) -> bool:
         """Whether a call at this address is meant; functions are given `event`."""
         if address.op is None and not self.wants_modules:
             return False
@@ -111,6 +111,10 @@ class Pattern:
 
     def __repr__(self) -> str:
         return f"Pattern({self.text!r})"
+
+
+PatternLike: TypeAlias = str | re.Pattern[str] | Predicate | Address | Pattern
+Patterns: TypeAlias = PatternLike | Collection[PatternLike]
 
 
 def _full(address: Address) -> str:

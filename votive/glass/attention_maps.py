@@ -8,19 +8,22 @@ weights out with softmax, they are taken as they are.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import votive
 
-from .address import Address
+from ..core.dtype import bool_
+from ..nn import Module
+from ..tensor import Tensor
+from .address import Address, PatternLike, Patterns
 from .attention_scores import Scores
 from .heatmap import Heatmap
-from .labels import token_labels
-from .plots import Drawn
+from .labels import TokenNames, token_labels
+from .plots import Plottable
 from .probe import Frame, Probe
-from .stream import ids_of
+from .residual_stream import ids_of
 from .targets import modules_for, no_match, patterns
 
 # How many weights are held at once when all of them are only averaged.
@@ -28,7 +31,7 @@ CHUNK = 1 << 22
 
 
 @dataclass(frozen=True)
-class AttentionMap(Drawn):
+class AttentionMap(Plottable):
     """The attention of one call, of which any part can be rebuilt.
 
     `first_query` and `first_key` are the positions of its first query and key in the text: a cache
@@ -53,10 +56,15 @@ class AttentionMap(Drawn):
     def shape(self) -> tuple[int, int, int, int]:
         """(batch, heads, queries, keys)."""
         if self.made is not None:
-            return tuple(self.made.shape)  # type: ignore[return-value]
+            return tuple(self.made.shape)
         return (*self.query.shape[:3], self.key.shape[2])
 
-    def weights(self, heads: Any = None, queries: Any = None, samples: Any = None) -> Any:
+    def weights(
+        self,
+        heads: int | Iterable[int] | None = None,
+        queries: int | Iterable[int] | None = None,
+        samples: int | Iterable[int] | None = None,
+    ) -> Tensor:
         """The weights (samples, heads, queries, keys) of what is chosen; None means all.
 
         A number chooses one and a list several; dimensions are kept either way. Rows that see
@@ -70,7 +78,7 @@ class AttentionMap(Drawn):
                 return self.made[b][:, h][:, :, t].nan_to_num(0.0)
             return self._rebuilt(b, h, t)
 
-    def _rebuilt(self, b: list[int], h: list[int], t: list[int]) -> Any:
+    def _rebuilt(self, b: list[int], h: list[int], t: list[int]) -> Tensor:
         wide = votive.float64 if self.query.dtype == votive.float64 else votive.float32
         group = self.query.shape[1] // self.key.shape[1]
         q = self.query[b][:, h][:, :, t].to(wide)
@@ -78,17 +86,17 @@ class AttentionMap(Drawn):
         scores = (q @ k.transpose(-2, -1)) * self.scale
         if self.mask is not None:
             mask = self.mask.expand(self.shape)[b][:, h][:, :, t]
-            hides = mask.dtype == votive.bool
+            hides = mask.dtype == bool_
             scores = scores.masked_fill(~mask, -math.inf) if hides else scores + mask
         if self.is_causal:
             at = votive.tensor(t, device=q.device).unsqueeze(1) + self.offset
             seen = votive.arange(k.shape[2], device=q.device) <= at
             scores = scores.masked_fill(~seen, -math.inf)
         lse = self.lse[b][:, h][:, :, t].unsqueeze(-1).to(wide)
-        blind = lse == -math.inf
-        found = (scores - lse.masked_fill(blind, 0.0)).exp().masked_fill(blind, 0.0)
+        inactive = lse == -math.inf
+        found = (scores - lse.masked_fill(inactive, 0.0)).exp().masked_fill(inactive, 0.0)
         # The log-sum-exp is rounded to its type: a large one leaves sums a little beside 1.
-        return found / found.sum(-1, keepdim=True).masked_fill(blind, 1.0)
+        return found / found.sum(-1, keepdim=True).masked_fill(inactive, 1.0)
 
     def pieces(self) -> Iterator[tuple[int, int, list[int], Any]]:
         """All weights, a few rows of one sample and head at a time, for what only sums them."""
@@ -100,7 +108,9 @@ class AttentionMap(Drawn):
                     rows = list(range(start, min(start + size, T)))
                     yield b, h, rows, self.weights(h, rows, b)[0, 0]
 
-    def figure(self, head: int = 0, sample: int = 0, tokenizer: Any = None, tokens: Any = None) -> Heatmap:
+    def figure(
+        self, head: int = 0, sample: int = 0, tokenizer: TokenNames | None = None, tokens: Tensor | None = None
+    ) -> Heatmap:
         """The matrix of one head, queries down and keys across."""
         found = self.weights(head, None, sample)[0, 0]
         tokens = self.tokens if tokens is None else tokens
@@ -128,18 +138,18 @@ class AttentionMap(Drawn):
         return f"<attention at {self.address}: (batch, heads, queries, keys) = {self.shape}>"
 
 
-def _chosen(what: str, given: Any, size: int) -> list[int]:
+def _chosen(what: str, given: int | Iterable[int] | None, size: int) -> list[int]:
     if given is None:
         return list(range(size))
     given = [given] if isinstance(given, int) else [int(i) for i in given]
     bad = [i for i in given if not -size <= i < size]
     if bad:
-        raise IndexError(f"weights: {what} {bad} are outside of 0..{size - 1}.")
+        raise IndexError(f"weights: {what} {bad} are outside 0..{size - 1}.")
     return [i % size for i in given]
 
 
 @dataclass(frozen=True)
-class AttentionMaps(Scores, Drawn):
+class AttentionMaps(Scores, Plottable):
     """The attention of each call that matched, in the order of the calls; by number or address."""
 
     maps: list[AttentionMap] = field(default_factory=list)
@@ -152,7 +162,7 @@ class AttentionMaps(Scores, Drawn):
     def __iter__(self) -> Iterator[AttentionMap]:
         return iter(self.maps)
 
-    def __getitem__(self, at: Any) -> AttentionMap:
+    def __getitem__(self, at: int | PatternLike) -> AttentionMap:
         if isinstance(at, int):
             return self.maps[at]
         (wanted,) = patterns(at)
@@ -176,7 +186,7 @@ class AttentionMaps(Scores, Drawn):
 
 
 class _Seen(Probe):
-    def __init__(self, model: Any, at: Any) -> None:
+    def __init__(self, model: Module, at: Patterns | None) -> None:
         self.wanted = None if at is None else patterns(at)
         if self.wanted is not None:
             modules_for(model, self.wanted)
@@ -222,7 +232,12 @@ class _Seen(Probe):
 
 
 def attention_maps(
-    model: Any, *args: Any, at: Any = None, tokens: Any = None, tokenizer: Any = None, **kwargs: Any
+    model: Module,
+    *args: object,
+    at: Patterns | None = None,
+    tokens: object = None,
+    tokenizer: TokenNames | None = None,
+    **kwargs: object,
 ) -> AttentionMaps:
     """Run a model and give its attention, of which weights are rebuilt when they are asked for.
 
@@ -253,6 +268,6 @@ def attention_maps(
     return AttentionMaps(named, tokens, tokenizer)
 
 
-def _with_tokens(found: AttentionMap, tokens: Any, tokenizer: Any) -> AttentionMap:
+def _with_tokens(found: AttentionMap, tokens: Tensor | None, tokenizer: TokenNames | None) -> AttentionMap:
     fits = tokens is not None and tokens.shape == (found.shape[0], found.first_key + found.shape[3])
     return replace(found, tokens=tokens if fits else None, tokenizer=tokenizer)

@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import votive
 
+from ..tensor import Tensor
 from .heatmap import Heatmap
 
+if TYPE_CHECKING:
+    from .attention_maps import AttentionMap
+
+
+# Of a map, a sample, some queries and their weights (queries, keys): a number for each query.
+Rows: TypeAlias = Callable[["AttentionMap", int, list[int], Tensor], Tensor]
 PATTERNS = ("previous", "duplicate", "induction", "first")
 
 
@@ -18,25 +26,25 @@ class Scores:
     maps: list[Any]
     tokens: Any
 
-    def entropy(self) -> Any:
+    def entropy(self) -> Tensor:
         """How widely each head looks, in nats, averaged over samples and queries."""
 
-        def rows(m: Any, b: int, queries: list[int], w: Any) -> Any:
+        def rows(m: AttentionMap, b: int, queries: list[int], w: Tensor) -> Tensor:
             return -(w * w.log()).nan_to_num(0.0).sum(-1)
 
         return self._averaged(rows)
 
-    def distance(self) -> Any:
+    def distance(self) -> Tensor:
         """How many positions back each head looks on average."""
 
-        def rows(m: Any, b: int, queries: list[int], w: Any) -> Any:
+        def rows(m: AttentionMap, b: int, queries: list[int], w: Tensor) -> Tensor:
             at = votive.tensor(queries).unsqueeze(1) + m.first_query
             keys = votive.arange(m.first_key, m.first_key + w.shape[1])
             return (w * (at - keys).abs().to(w.dtype)).sum(-1)
 
         return self._averaged(rows)
 
-    def score(self, pattern: str) -> Any:
+    def score(self, pattern: str) -> Tensor:
         """The share of attention on what a pattern names, over the queries that have it.
 
         "previous" is the position before the query, "first" the beginning of the text,
@@ -54,14 +62,14 @@ class Scores:
         if pattern not in PATTERNS:
             raise ValueError(f"score: pattern must be one of {PATTERNS}, got {pattern!r}.")
 
-        def rows(m: Any, b: int, queries: list[int], w: Any) -> Any:
+        def rows(m: AttentionMap, b: int, queries: list[int], w: Tensor) -> Tensor:
             wanted = self._wanted(pattern, m, b, queries)
             share = (w * wanted.to(w.dtype)).sum(-1)
             return share.masked_fill(~wanted.any(-1), math.nan)
 
         return self._averaged(rows)
 
-    def _wanted(self, pattern: str, m: Any, b: int, queries: list[int]) -> Any:
+    def _wanted(self, pattern: str, m: AttentionMap, b: int, queries: list[int]) -> Tensor:
         """Which keys each query should look at, (queries, keys)."""
         at = votive.tensor(queries).unsqueeze(1) + m.first_query
         keys = votive.arange(m.first_key, m.first_key + m.shape[3]).unsqueeze(0)
@@ -81,8 +89,8 @@ class Scores:
         before = text[(keys - 1).clamp(min=0)]
         return (before == own) & (keys - 1 >= 0) & (keys <= at)
 
-    def _averaged(self, rows: Any) -> Any:
-        """The mean of a number per row, by call and head, but for NaN and blind rows."""
+    def _averaged(self, rows: Rows) -> Tensor:
+        """The mean of a number per row, by call and head, but for NaN and fully masked rows."""
         most = max(m.shape[1] for m in self.maps)
         out = votive.full((len(self.maps), most), math.nan)
         for i, m in enumerate(self.maps):
@@ -98,7 +106,7 @@ class Scores:
                 out[i, h] = total[h] / count[h] if count[h] else math.nan
         return out
 
-    def rollout(self, residual: float = 0.5) -> Any:
+    def rollout(self, residual: float = 0.5) -> Tensor:
         """How much of each position is in each last one, (batch, positions, positions).
 
         The heads' mean with `residual` of the identity, multiplied from layer to layer: Abnar and

@@ -7,21 +7,24 @@ al. 2021, "A mathematical framework for transformer circuits".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import votive
 
-from .frozen import freeze
+from ..nn import Module
+from ..tensor import Tensor
+from .frozen_norm import freeze
 from .heatmap import Heatmap
 from .parts import Parts, parts_of
-from .plots import Bars, Drawn
-from .stream import logits_of, place_of
-from .writes import Call, Layer, Recorder, Write, writes_of
+from .plots import Bars, Plottable
+from .residual_stream import index_in_run, logits_of
+from .residual_writes import Call, Layer, Write, WriteRecorder, writes_of
 
 
 @dataclass(frozen=True)
-class Attribution(Drawn):
+class Attribution(Plottable):
     """What each component adds to the logit of the target, or to its difference from another one's.
 
     `values` are (components, samples) and sum to `logit`, which is the head's result at `position`:
@@ -36,11 +39,11 @@ class Attribution(Drawn):
     position: int
     heads: dict[str, list[str]]  # attention: the names of its heads
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Tensor:
         """The values (samples,) of a component, or the sum of those whose names begin with it."""
         rows = [i for i, n in enumerate(self.names) if n == name or n.startswith(name + ".")]
         if not rows:
-            raise KeyError(f"{name!r} is no component; there are {', '.join(self.names[:8])}, ….")
+            raise KeyError(f"{name!r} is not a component; there are {', '.join(self.names[:8])}, ….")
         return self.values[rows].sum(0)
 
     def to_dict(self) -> dict[str, Any]:
@@ -89,14 +92,14 @@ class Attribution(Drawn):
 
 
 def logit_attribution(
-    model: Any,
-    *args: Any,
-    target: Any = None,
-    against: Any = None,
+    model: Module,
+    *args: object,
+    target: object = None,
+    against: object = None,
     position: int = -1,
     heads: bool = True,
-    parts: Any = None,
-    **kwargs: Any,
+    parts: Parts | Mapping[str, Any] | None = None,
+    **kwargs: object,
 ) -> Attribution:
     """Split the logit of `target` at a position into what each part of the model adds to it.
 
@@ -116,16 +119,18 @@ def logit_attribution(
     >>> votive.allclose(found.values.sum(0), found.logit, atol=1e-6)
     True
     """
-    here = place_of(position, args, kwargs, "logit_attribution")
+    here = index_in_run(position, args, kwargs, "logit_attribution")
     found = _attributed(parts_of(model, parts), args, kwargs, (here, target, against), heads)
     return replace(found, position=position)
 
 
-def _attributed(found: Parts, args: Any, kwargs: Any, asked: tuple[int, Any, Any], heads: bool) -> Attribution:
+def _attributed(
+    found: Parts, args: tuple[Any, ...], kwargs: dict[str, Any], asked: tuple[int, Any, Any], heads: bool
+) -> Attribution:
     model, position = found.model, asked[0]
     with votive.no_grad():
         written = _Written(position, heads)
-        recorder = Recorder(found, written.add)
+        recorder = WriteRecorder(found, written.add)
         with recorder:
             result = model(*args, **kwargs)
         inner = found.inner() if recorder.last is None else None
@@ -140,7 +145,9 @@ def _attributed(found: Parts, args: Any, kwargs: Any, asked: tuple[int, Any, Any
 class _Reader:
     """The linear function that the last norm and the head are, at one position."""
 
-    def __init__(self, parts: Parts, recorder: Recorder, result: Any, position: int, target: Any, against: Any) -> None:
+    def __init__(
+        self, parts: Parts, recorder: WriteRecorder, result: object, position: int, target: object, against: object
+    ) -> None:
         self.position = position
         assert recorder.last is not None
         if recorder.between:
@@ -171,7 +178,7 @@ class _Reader:
             # T5 scales between norm and head.
             self.direction = self.direction * _factor(recorder.normed, recorder.scored, position)
 
-    def read(self, part: Any) -> Any:
+    def read(self, part: Tensor) -> Tensor:
         """What a part (samples, features) of the stream adds, (samples,)."""
         part = part.double()
         if self.norm is not None:
@@ -206,7 +213,7 @@ class _Reader:
         )
 
 
-def _factor(before: Any, after: Any, position: int) -> Any:
+def _factor(before: Tensor, after: Tensor, position: int) -> Any:
     """By what number (samples, 1) vectors were multiplied between two places; 1 if otherwise."""
     if before is after or before.shape != after.shape:
         return 1.0
@@ -215,17 +222,17 @@ def _factor(before: Any, after: Any, position: int) -> Any:
     return factor if _close(a * factor, b, after.dtype) else 1.0
 
 
-def _tokens(what: str, given: Any, batch: int, scores: Any) -> Any:
+def _tokens(what: str, given: object, batch: int, scores: Tensor) -> Tensor:
     found = votive.as_tensor(given).long().reshape(-1)
     if found.numel() not in (1, batch):
         raise ValueError(f"logit_attribution: {what} must be 1 or {batch} tokens, got {given!r}.")
     found = found.expand(batch)
     if not bool(((found >= 0) & (found < scores.shape[-1])).all()):
-        raise IndexError(f"logit_attribution: {what} {found.tolist()} is outside of 0..{scores.shape[-1] - 1}.")
+        raise IndexError(f"logit_attribution: {what} {found.tolist()} is outside 0..{scores.shape[-1] - 1}.")
     return found
 
 
-def _of(scores: Any, token: Any) -> Any:
+def _of(scores: Tensor, token: Tensor) -> Tensor:
     return scores.gather(-1, token.unsqueeze(-1)).squeeze(-1)
 
 
@@ -275,13 +282,13 @@ class _Written:
             for name, vector in own:
                 self._put(name, vector)
 
-    def _put(self, name: str, vector: Any) -> None:
+    def _put(self, name: str, vector: Tensor) -> None:
         self.names.append(name)
         # A copy: a view would hold all positions.
         self.vectors.append(vector.clone())
 
 
-def _at(x: Any, position: int) -> Any:
+def _at(x: Tensor, position: int) -> Tensor:
     """The vectors (samples, features) at a position."""
     if x.dim() != 3 or not -x.shape[1] <= position < x.shape[1]:
         raise IndexError(f"logit_attribution: there is no position {position} in {tuple(x.shape)}.")
@@ -335,6 +342,6 @@ def _last_product(call: Call) -> Call | None:
     return found
 
 
-def _close(a: Any, b: Any, dtype: Any) -> bool:
+def _close(a: Tensor, b: Tensor, dtype: votive.dtype) -> bool:
     slack = max(1e-4, 8 * votive.finfo(dtype).eps)
     return float((a - b).abs().max()) <= slack * max(float(b.abs().max()), 1e-30)

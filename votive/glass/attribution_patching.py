@@ -7,23 +7,25 @@ patching"; Syed et al. 2023, arXiv:2310.10348.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
 from .gradients import gradients
-from .prefix import Site
+from .resumed_run import Site
 
 
 def estimated(
-    model: Any,
+    model: Module,
     sites: Sequence[Site],
-    corrupt: Any,
+    corrupt: tuple[Sequence[object], Mapping[str, object]],
     clean: dict[str, Any],
     metric: Callable[[Any], Any],
     columns: Sequence[Sequence[Any]],
-) -> Any:
+) -> Tensor:
     """The metric (sites, columns) that patching would give, averaged over samples."""
     found = gradients(model, [s.pattern for s in sites], corrupt, metric)
     rows = []
@@ -36,7 +38,7 @@ def estimated(
     return votive.stack(rows)
 
 
-def correlation(a: Any, b: Any) -> float:
+def correlation(a: Tensor, b: Tensor) -> float:
     """Pearson's correlation of two tables; NaN where one of them is constant.
 
     >>> from votive.glass.attribution_patching import correlation

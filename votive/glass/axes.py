@@ -13,11 +13,12 @@ from typing import Any
 
 import votive
 
+from ..tensor import Tensor
 from . import values
 from .address import Pattern
 from .capture import by_number, input_at
 from .probe import Frame
-from .sequences import Layout, layout_of
+from .sequence_layout import Layout, layout_of
 
 _CHANNELS_FIRST = tuple(
     getattr(votive.nn, kind + size)
@@ -65,16 +66,16 @@ class Place:
     past: int = 0
     met: set[int] = field(default_factory=set)  # positions of an edit that were found there
 
-    def axes(self, x: Any) -> Axes:
+    def axes(self, x: Tensor) -> Axes:
         """What the dimensions of the value there are."""
         shape = tuple(x.shape)
         if any(name in self.frame.address.module for name in _OTHERS):
             return Axes(shape, None, None, len(shape) - 1 if shape else None)
         layout = layout_of(self._chain(), self.model)
         if layout is not None:
-            told = self._of_sequences(layout, shape)
-            if told is not None:
-                return told
+            axes = self._of_sequences(layout, shape)
+            if axes is not None:
+                return axes
         found = self._of_op(shape) if self.frame.address.op else self._of_module(x, shape)
         if found is None:
             found = self._by_sizes(x, shape)
@@ -144,7 +145,7 @@ class Place:
         path = by_number(self.frame, self.pattern.path) if self.pattern.path else ()
         return self.pattern.side == side and str(next(iter(path), "")) in numbers
 
-    def _of_module(self, x: Any, shape: tuple[int, ...]) -> Axes | None:
+    def _of_module(self, x: Tensor, shape: tuple[int, ...]) -> Axes | None:
         module, dims = self.frame.subject, len(shape)
         if isinstance(module, _CHANNELS_FIRST):
             return _of_maps(shape)
@@ -184,7 +185,7 @@ class Place:
 
     # --- by sizes -----------------------------------------------------------------------------
 
-    def _by_sizes(self, x: Any, shape: tuple[int, ...]) -> Axes:
+    def _by_sizes(self, x: Tensor, shape: tuple[int, ...]) -> Axes:
         dims, text, run = len(shape), self._text(), self._run()
         maps = dims > 2 and self._among_maps(shape[-1])
         plain = Axes(shape, None, None, dims - 1 if dims and not maps else None)
@@ -263,7 +264,7 @@ class Place:
         given = [f for f in chain if f.cache is not None and f.cache is chain[0].cache]
         return (given or chain)[-1]
 
-    def _text_in(self, frame: Frame, x: Any) -> Text | None:
+    def _text_in(self, frame: Frame, x: Tensor) -> Text | None:
         """Samples and positions of ids, or of features, that a call is given."""
         if not isinstance(x, votive.Tensor):
             return None

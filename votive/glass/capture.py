@@ -8,10 +8,12 @@ from typing import Any
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
 from . import values
-from .address import Address, Pattern
+from .address import Address, Pattern, PatternLike, Patterns
+from .display import Displayable
 from .probe import Frame, Probe
-from .shown import Shown
 from .statistics import Statistics, statistics
 from .targets import modules_for, no_match, patterns
 
@@ -19,7 +21,7 @@ POLICIES = ("keep", "copy", "cpu", "half", "stats")
 
 
 @dataclass
-class Kept:
+class Captured:
     """One value that was captured."""
 
     address: Address
@@ -38,7 +40,7 @@ class Kept:
         return self.value
 
 
-class Capture(Probe, Shown):
+class Capture(Probe, Displayable):
     """Values at the addresses that match; read them by address or pattern when the run is over.
 
     `policy` says what is kept: "keep" the tensors themselves, with their graph; "copy", "cpu" and
@@ -55,14 +57,14 @@ class Capture(Probe, Shown):
 
     for_runs = True
 
-    def __init__(self, model: Any, at: Any = "**", *, policy: str = "keep", limit: int | None = None) -> None:
+    def __init__(self, model: Module, at: Patterns = "**", *, policy: str = "keep", limit: int | None = None) -> None:
         if policy not in POLICIES:
             raise ValueError(f"capture: policy must be one of {POLICIES}, got {policy!r}.")
         self.patterns = patterns(at)
         only = modules_for(model, self.patterns)
         super().__init__(model, ops=any(p.wants_ops for p in self.patterns), only=only)
         self.policy, self.limit = policy, limit
-        self.kept: dict[str, list[Kept]] = {}
+        self.kept: dict[str, list[Captured]] = {}
         self.bytes = 0
         self._fired = [0] * len(self.patterns)
 
@@ -76,7 +78,7 @@ class Capture(Probe, Shown):
             if pattern.side == "out" and pattern.matches(frame.address, frame):
                 self._take(i, frame, pattern, frame.output, "")
 
-    def _take(self, i: int, frame: Frame, pattern: Pattern, value: Any, suffix: str) -> None:
+    def _take(self, i: int, frame: Frame, pattern: Pattern, value: object, suffix: str) -> None:
         self._fired[i] += 1
         if pattern.side == "in":
             value = input_at(frame, pattern.path)
@@ -97,23 +99,23 @@ class Capture(Probe, Shown):
             )
         self.kept.setdefault(f"{frame.address}{suffix}", []).append(kept)
 
-    def _kept(self, address: Address, value: Any) -> Kept:
+    def _kept(self, address: Address, value: object) -> Captured:
         if self.policy == "keep":
             versions = tuple((t, t._writes) for _, t in values.tensors(value))
-            return Kept(address, self.runs, value, values.nbytes(value), versions)
+            return Captured(address, self.runs, value, values.nbytes(value), versions)
         if self.policy == "stats":
             value = values.mapped(value, statistics)
-            return Kept(address, self.runs, value, 0)
+            return Captured(address, self.runs, value, 0)
         value = values.mapped(value, self._copied)
-        return Kept(address, self.runs, value, values.nbytes(value))
+        return Captured(address, self.runs, value, values.nbytes(value))
 
-    def _copied(self, t: Any) -> Any:
+    def _copied(self, t: Tensor) -> Tensor:
         t = t.detach()
         if self.policy == "half" and t.is_floating_point() and t.element_size() > 2:
             return _halved(t)
         return t.clone() if self.policy == "copy" else t.to(device="cpu", copy=True)
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(self, *exc: object) -> None:
         super().__exit__(*exc)
         if exc[0] is None and self.runs:
             for pattern, fired in zip(self.patterns, self._fired, strict=True):
@@ -141,20 +143,20 @@ class Capture(Probe, Shown):
     def __contains__(self, address: object) -> bool:
         return str(address) in self.kept
 
-    def find(self, pattern: Any) -> dict[str, Any]:
+    def find(self, pattern: PatternLike) -> dict[str, Any]:
         """The latest value at each captured address that matches."""
         (wanted,) = patterns(pattern)
         return {a: k[-1].read() for a, k in self.kept.items() if wanted.matches(k[-1].address)}
 
-    def all(self, address: Any) -> list[Any]:
+    def all(self, address: PatternLike) -> list[Any]:
         """The values of all runs at one address, oldest first."""
         return [k.read() for k in self._at(address)]
 
-    def __getitem__(self, address: Any) -> Any:
+    def __getitem__(self, address: PatternLike) -> Any:
         """The latest value at an address, or at the only one that a pattern matches."""
         return self._at(address)[-1].read()
 
-    def _at(self, address: Any) -> list[Kept]:
+    def _at(self, address: PatternLike) -> list[Captured]:
         text = str(address)
         if text in self.kept:
             return self.kept[text]
@@ -170,12 +172,12 @@ class Capture(Probe, Shown):
         return f"<capture of {len(self)} addresses, {self.runs} runs, {self.bytes:,} bytes>"
 
 
-def _halved(t: Any) -> Any:
+def _halved(t: Tensor) -> Tensor:
     """A copy in two bytes a number; float16 would lose what is beyond 65,504 or below 6e-8."""
     half = t.to(device="cpu", dtype=votive.bfloat16, copy=True)
     if bool((half.isinf() & t.isfinite().to("cpu")).any()):
         raise OverflowError(
-            f"capture: a value of {float(t.abs().max()):.4g} has no place in bfloat16; use "
+            f"capture: a value of {float(t.abs().max()):.4g} does not fit into bfloat16; use "
             "policy='cpu' in place of 'half'."
         )
     return half
@@ -223,7 +225,7 @@ def input_at(frame: Frame, path: tuple[Any, ...]) -> Any:
         raise LookupError(f"{e} {frame.address} has these inputs: {known}.") from None
 
 
-def put_input(frame: Frame, path: tuple[Any, ...] | None, new: Any) -> None:
+def put_input(frame: Frame, path: tuple[Any, ...] | None, new: object) -> None:
     """Give a call another input: the one at `path`, or the first tensor."""
     way = path or first_input(frame)
     if way is None:
@@ -242,7 +244,7 @@ def by_number(frame: Frame, path: tuple[Any, ...]) -> tuple[Any, ...]:
     return path
 
 
-def capture(model: Any, at: Any = "**", *, policy: str = "keep", limit: int | None = None) -> Capture:
+def capture(model: Module, at: Patterns = "**", *, policy: str = "keep", limit: int | None = None) -> Capture:
     """See `Capture`; to be used in a `with` block.
 
     >>> net = votive.nn.Linear(2, 2)
@@ -254,4 +256,4 @@ def capture(model: Any, at: Any = "**", *, policy: str = "keep", limit: int | No
     return Capture(model, at, policy=policy, limit=limit)
 
 
-__all__ = ["Capture", "Kept", "Statistics", "capture"]
+__all__ = ["Capture", "Captured", "Statistics", "capture"]

@@ -78,7 +78,7 @@ class Console:
             hint = did_you_mean(name, [n for n in self.actions if len(n) > 1])
             return f"There is no command {name!r}.{hint} h shows all."
         self.stopped = False
-        at = Standing(self.d)
+        at = SavedPosition(self.d)
         try:
             shown = action(rest.strip())
             text = self.place() if shown is None else shown
@@ -237,7 +237,7 @@ def until(debugger: Debugger, pattern: str) -> None:
     """
     goal = Pattern(pattern)
     modules = modules_for(debugger.model, [goal])
-    at = Standing(debugger)
+    at = SavedPosition(debugger)
     seen: dict[str, None] = {}
 
     def see(d: Debugger) -> bool:
@@ -261,7 +261,7 @@ def until(debugger: Debugger, pattern: str) -> None:
     raise NoMatch(f"no further call matches {pattern!r}; reset starts again, back N goes back.")
 
 
-class Standing:
+class SavedPosition:
     """Where a debugger stands, to be found again after its run has gone on or was lost."""
 
     def __init__(self, debugger: Debugger) -> None:

@@ -10,15 +10,16 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
+from ..nn import Module
 from . import values
-from .address import Address, Pattern
+from .address import Address, Pattern, PatternLike
 from .capture import put_input
+from .display import Displayable
+from .module_swap import check_name, replacement_for
 from .probe import Frame
-from .rewind import Beginning
 from .run import Change, Run, Stop
-from .shown import Shown
-from .skipping import passed_on
-from .stand_in import check_name, instead_of
+from .skipping import skipped_output
+from .snapshot import Snapshot
 
 Condition = Callable[["Debugger"], Any]
 
@@ -26,7 +27,7 @@ Condition = Callable[["Debugger"], Any]
 class Breakpoint:
     """A place to stop at: where, in which phase, and under which condition."""
 
-    def __init__(self, at: Any, phase: str | None, when: Condition | None) -> None:
+    def __init__(self, at: PatternLike, phase: str | None, when: Condition | None) -> None:
         self.pattern, self.when = Pattern(at), when
         self.phase = phase or ("leave" if when is not None else "enter")
         self.hits = 0
@@ -36,7 +37,7 @@ class Breakpoint:
         return f"<breakpoint {self.pattern.text} on {self.phase}{condition}, hit {self.hits} times>"
 
 
-class Debugger(Shown):
+class Debugger(Displayable):
     """A run of a model that stops where it is told; use it in a `with` block.
 
     It begins before the model's first call. `step`, `over`, `out`, `run` and `back` move it and
@@ -53,11 +54,11 @@ class Debugger(Shown):
     """
 
     def __init__(
-        self, model: Any, *args: Any, ops: bool = True, loss: Callable[[Any], Any] | None = None, **kwargs: Any
+        self, model: Module, *args: object, ops: bool = True, loss: Callable[[Any], Any] | None = None, **kwargs: object
     ) -> None:
         self.breakpoints: list[Breakpoint] = []
         self._what = (model, args, kwargs, loss, ops)
-        self._beginning = Beginning(model, args, kwargs)
+        self._beginning = Snapshot(model, args, kwargs)
         self._changes: list[tuple[int, Change]] = []
         self._run: Run | None = Run(*self._what, self._changes)
         self._go(lambda frame, phase: True)
@@ -65,7 +66,7 @@ class Debugger(Shown):
     # --- where it stands ----------------------------------------------------------------------
 
     @property
-    def model(self) -> Any:
+    def model(self) -> Module:
         """The model that runs."""
         return self._what[0]
 
@@ -137,7 +138,7 @@ class Debugger(Shown):
         return values.first((frame.args, frame.kwargs))
 
     @value.setter
-    def value(self, new: Any) -> None:
+    def value(self, new: object) -> None:
         self.replace(new)
 
     # --- moving -------------------------------------------------------------------------------
@@ -163,7 +164,9 @@ class Debugger(Shown):
             return self._go(lambda frame, p: False)
         return self._go(lambda frame, p: frame is parent and p != "enter")
 
-    def run(self, until: Any = None, *, when: Condition | None = None, phase: str | None = None) -> Address | None:
+    def run(
+        self, until: PatternLike | None = None, *, when: Condition | None = None, phase: str | None = None
+    ) -> Address | None:
         """To the next event that matches, or to a breakpoint, or to the end.
 
         `until` is an address or pattern; `when(debugger)` is asked at each match. Without `phase`,
@@ -221,7 +224,7 @@ class Debugger(Shown):
         run.pause = True
         return True
 
-    def break_at(self, at: Any, *, when: Condition | None = None, phase: str | None = None) -> Breakpoint:
+    def break_at(self, at: PatternLike, *, when: Condition | None = None, phase: str | None = None) -> Breakpoint:
         """Let `run` stop at a pattern, now and after `back`."""
         self.breakpoints.append(Breakpoint(at, phase, when))
         return self.breakpoints[-1]
@@ -233,7 +236,7 @@ class Debugger(Shown):
 
     # --- changing -----------------------------------------------------------------------------
 
-    def replace(self, new: Any, path: tuple[Any, ...] = ()) -> None:
+    def replace(self, new: object, path: tuple[Any, ...] = ()) -> None:
         """Give on another value: of the output after a call, of the inputs before it."""
         phase = self.phase
 
@@ -246,16 +249,16 @@ class Debugger(Shown):
 
         self._change(change)
 
-    def skip(self, value: Any = None) -> None:
+    def skip(self, value: object = None) -> None:
         """Before a call: let it not run, and give `value`; of a module, by default its input."""
         self._before("skip")
 
         def change(frame: Frame) -> None:
-            frame.skip(passed_on(frame) if value is None else value)
+            frame.skip(skipped_output(frame) if value is None else value)
 
         self._change(change)
 
-    def swap(self, module: Any) -> None:
+    def swap(self, module: object) -> None:
         """Before a call: let another module run in its place, this once.
 
         A text is the address of another module of the model, or "identity". In an operator's place
@@ -269,7 +272,7 @@ class Debugger(Shown):
             if not frame.is_module:
                 raise ValueError(f"swap: {self.address} is an operator; give a function.")
             check_name(self._what[0], module)
-            module = instead_of(self._what[0], frame.address.module, module)
+            module = replacement_for(self._what[0], frame.address.module, module)
             if module is None:
                 return self.skip()
         return self._change(lambda frame: frame.swap(module))
@@ -309,7 +312,7 @@ class Debugger(Shown):
         if b.when is None:
             return True
         assert self._run is not None
-        with self._run.eye.muted():
+        with self._run.probe.muted():
             return bool(b.when(self))
 
     def close(self) -> None:
@@ -337,7 +340,7 @@ class Debugger(Shown):
 
 
 def debug(
-    model: Any, *args: Any, ops: bool = True, loss: Callable[[Any], Any] | None = None, **kwargs: Any
+    model: Module, *args: object, ops: bool = True, loss: Callable[[Any], Any] | None = None, **kwargs: object
 ) -> Debugger:
     """Run `model(*args, **kwargs)` under a debugger; see `votive.glass.Debugger`.
 
@@ -361,20 +364,20 @@ class Event:
         return self._debugger.value
 
     @value.setter
-    def value(self, new: Any) -> None:
+    def value(self, new: object) -> None:
         self._debugger.replace(new)
 
     @property
     def inputs(self) -> tuple[Any, ...]:
         return self._debugger.inputs
 
-    def replace(self, new: Any) -> None:
+    def replace(self, new: object) -> None:
         self._debugger.replace(new)
 
-    def skip(self, value: Any = None) -> None:
+    def skip(self, value: object = None) -> None:
         self._debugger.skip(value)
 
-    def swap(self, module: Any) -> None:
+    def swap(self, module: object) -> None:
         self._debugger.swap(module)
 
     def __repr__(self) -> str:
@@ -383,7 +386,12 @@ class Event:
 
 
 def steps(
-    model: Any, *args: Any, at: Any = None, ops: bool = False, loss: Callable[[Any], Any] | None = None, **kwargs: Any
+    model: Module,
+    *args: object,
+    at: PatternLike | None = None,
+    ops: bool = False,
+    loss: Callable[[Any], Any] | None = None,
+    **kwargs: object,
 ) -> Iterator[Event]:
     """The events of a run, one by one; the run waits while the loop's body looks at one.
 

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import votive
 
+from ..tensor import Tensor
 from . import values
-from .shown import Shown
+from .display import Displayable
 
 METRICS = ("relative", "max", "cosine")
 
 
 @dataclass(frozen=True)
-class Difference(Shown):
+class Difference(Displayable):
     """How far apart two values at one address are.
 
     `relative` is the norm of the difference over the norm of the first value, `max` the largest
@@ -36,13 +38,15 @@ class Difference(Shown):
     note: str = ""
 
 
-class Judge:
+class Comparison:
     """Says how far apart two values are."""
 
-    def __init__(self, rtol: float, atol: float, measure: Any, limit: float | None) -> None:
+    def __init__(
+        self, rtol: float, atol: float, measure: str | Callable[[Tensor, Tensor], float], limit: float | None
+    ) -> None:
         self.rtol, self.atol, self.measure, self.limit = rtol, atol, measure, limit
 
-    def __call__(self, address: str, other: str, a: Any, b: Any) -> Difference:
+    def __call__(self, address: str, other: str, a: object, b: object) -> Difference:
         pairs = _pairs(a, b)
         if pairs is None:
             nan = math.nan
@@ -54,7 +58,7 @@ class Judge:
         worst = max(found, key=lambda f: f[0])
         return Difference(address, other, *worst[:4], all(f[4] for f in found))
 
-    def _one(self, a: Any, b: Any) -> tuple[float, float, float, float, bool]:
+    def _one(self, a: Tensor, b: Tensor) -> tuple[float, float, float, float, bool]:
         numbers = {"relative": _relative(a, b), "max": _largest(a, b), "cosine": _cosine(a, b)}
         error = numbers[self.measure] if isinstance(self.measure, str) else self.measure(a, b)
         if self.limit is not None:
@@ -64,7 +68,7 @@ class Judge:
         return float(error), numbers["relative"], numbers["max"], numbers["cosine"], within
 
 
-def _pairs(a: Any, b: Any) -> list[tuple[Any, Any]] | None:
+def _pairs(a: object, b: object) -> list[tuple[Any, Any]] | None:
     """Tensors that belong together, in a type that holds both; None if they do not fit."""
     ours, theirs = dict(values.tensors(a)), dict(values.tensors(b))
     if len(ours) == 1 and len(theirs) == 1:  # a bare tensor and the same inside a record
@@ -81,7 +85,7 @@ def _pairs(a: Any, b: Any) -> list[tuple[Any, Any]] | None:
     return out
 
 
-def _difference(a: Any, b: Any) -> Any:
+def _difference(a: Tensor, b: Tensor) -> Tensor:
     """a - b, where equal infinities and two NaN are equal."""
     same = (a == b) | (a.isnan() & b.isnan())
     return votive.where(same, votive.zeros_like(a), a - b)
@@ -91,18 +95,18 @@ def _bad(x: float) -> float:
     return math.inf if math.isnan(x) else x
 
 
-def _largest(a: Any, b: Any) -> float:
+def _largest(a: Tensor, b: Tensor) -> float:
     return _bad(float(_difference(a, b).abs().max())) if a.numel() else 0.0
 
 
-def _relative(a: Any, b: Any) -> float:
+def _relative(a: Tensor, b: Tensor) -> float:
     off, whole = float(_difference(a, b).norm()), float(a.nan_to_num(0.0, 0.0, 0.0).norm())
     if off == 0:
         return 0.0
     return _bad(off / whole if whole else math.inf)
 
 
-def _cosine(a: Any, b: Any) -> float:
+def _cosine(a: Tensor, b: Tensor) -> float:
     product = float((a * b).sum())
     norms = float(a.norm()) * float(b.norm())
     if norms == 0:

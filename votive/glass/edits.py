@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import votive
 
 from .address import Pattern
-from .shown import Shown
+from .display import Displayable
 
 # What an edit may do to a value; "swap" and "skip" are about the call itself.
 KINDS = ("replace", "add", "scale", "zero", "mean", "resample", "call", "swap", "skip")
@@ -17,7 +17,7 @@ _VALUED = ("replace", "add", "scale", "call", "swap")
 
 
 @dataclass(frozen=True)
-class Edit(Shown):
+class Edit(Displayable):
     """One change: where, what, and to which part of the value.
 
     `positions` are those of the text, counted from its beginning even if a cache holds its first
@@ -60,7 +60,7 @@ class Edit(Shown):
         """Plain values and tensors, which `votive.save` takes; functions cannot be saved."""
         if callable(self.value) and not isinstance(self.value, votive.Tensor):
             raise TypeError(self._unsaved())
-        told = {
+        fields = {
             "at": self.at,
             "do": self.do,
             "value": self.value,
@@ -70,7 +70,7 @@ class Edit(Shown):
             "runs": self.runs,
             "seed": self.seed,
         }
-        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in told.items()}
+        plain = {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
         return {k: v for k, v in plain.items() if v is not None and (k != "seed" or v)}
 
     def _unsaved(self) -> str:
@@ -84,21 +84,25 @@ class Edit(Shown):
         )
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> Edit:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Edit:
         """What `to_dict` gave."""
-        return cls(**told)
+        return cls(**fields)
 
 
-def _indices(name: str, given: Any) -> tuple[int, ...] | None:
+# One edit, several, or a mapping from addresses to values, functions, modules or None.
+Edits: TypeAlias = Edit | Mapping[str, Any] | Sequence[Any]
+
+
+def _indices(name: str, given: object) -> tuple[int, ...] | None:
     if given is None:
         return None
     found = _listed(name, given)
     if not found:
-        raise ValueError(f"Edit: {name} is empty, so that nothing would be changed; use None for all.")
+        raise ValueError(f"Edit: {name} is empty, so nothing would be changed; use None for all.")
     return found
 
 
-def _listed(name: str, given: Any) -> tuple[int, ...]:
+def _listed(name: str, given: object) -> tuple[int, ...]:
     if isinstance(given, range):
         return tuple(given)
     if isinstance(given, slice):
@@ -107,12 +111,14 @@ def _listed(name: str, given: Any) -> tuple[int, ...]:
         return tuple(range(*given.indices(given.stop)))
     if isinstance(given, int):
         return (given,)
-    if isinstance(given, Sequence) or hasattr(given, "tolist"):
-        return tuple(int(i) for i in (given.tolist() if hasattr(given, "tolist") else given))
+    if hasattr(given, "tolist"):
+        return tuple(int(i) for i in given.tolist())
+    if isinstance(given, Sequence):
+        return tuple(int(i) for i in given)
     raise TypeError(f"Edit: {name} must be an int, a range or a list, got {type(given).__name__}.")
 
 
-def edits_of(given: Any) -> list[Edit]:
+def edits_of(given: Edits) -> list[Edit]:
     """Edits from one, a list, or a mapping from addresses to values, functions or edits.
 
     >>> from votive.glass.edits import edits_of
@@ -130,7 +136,7 @@ def edits_of(given: Any) -> list[Edit]:
     )
 
 
-def _edit(at: str, what: Any) -> Edit:
+def _edit(at: str, what: object) -> Edit:
     if isinstance(what, Edit):
         return what
     if what is None:

@@ -5,7 +5,7 @@ Knows modules that give maps, no model class.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +13,11 @@ import numpy as np
 
 import votive
 
+from ..nn import Module
 from . import values
+from .address import Patterns
 from .pixels import LEAST, Pixels, coloured, grown, tiled
-from .plots import Drawn
+from .plots import Plottable
 from .probe import Frame, Probe
 from .targets import modules_for, no_match, patterns
 
@@ -24,7 +26,7 @@ SHOWN = 36
 
 
 @dataclass(frozen=True)
-class FeatureMaps(Drawn):
+class FeatureMaps(Plottable):
     """Maps (samples, channels, height, width) by address, in the order of the calls."""
 
     maps: dict[str, Any]
@@ -35,10 +37,10 @@ class FeatureMaps(Drawn):
     def __iter__(self) -> Iterator[str]:
         return iter(self.maps)
 
-    def __getitem__(self, at: Any) -> Any:
+    def __getitem__(self, at: int | str) -> Any:
         return self.maps[self.named(at)]
 
-    def named(self, at: Any) -> str:
+    def named(self, at: int | str) -> str:
         """An address, from itself or its number."""
         if isinstance(at, int):
             return list(self.maps)[at]
@@ -46,7 +48,7 @@ class FeatureMaps(Drawn):
             raise KeyError(f"FeatureMaps: {at!r} is none of {list(self.maps)[:8]}.")
         return str(at)
 
-    def strongest(self, at: Any = -1, sample: int = 0, count: int = SHOWN) -> list[int]:
+    def strongest(self, at: int | str = -1, sample: int = 0, count: int = SHOWN) -> list[int]:
         """The channels with the largest mean size, the largest first."""
         x = self[at][sample].abs().mean((1, 2))
         return [int(i) for i in x.topk(min(count, x.shape[0])).indices.tolist()]
@@ -55,7 +57,9 @@ class FeatureMaps(Drawn):
         """All maps as lists: for small nets."""
         return {name: x.tolist() for name, x in self.maps.items()}
 
-    def figure(self, at: Any = 0, sample: int = 0, channels: Any = None, each: bool = True) -> Pixels:
+    def figure(
+        self, at: int | str = 0, sample: int = 0, channels: str | Iterable[int] | None = None, each: bool = True
+    ) -> Pixels:
         """A grid of channels, by default the first ones; `each` scales them one by one.
 
         `channels` are numbers, or "strongest".
@@ -81,10 +85,10 @@ class FeatureMaps(Drawn):
         colours = grown(coloured(shares), shares.shape[0] * scale, shares.shape[1] * scale)
         size = f"{self.maps[name].shape[2]} x {self.maps[name].shape[3]}"
         note = f"channels {_listed(chosen)} of {self.maps[name].shape[1]}, {size}"
-        told = (
+        legend = (
             "each from its least to its most" if each else (f"from {float(low.min()):.3g} to {float(high.max()):.3g}")
         )
-        return Pixels(colours, name, note=note, legend=told)
+        return Pixels(colours, name, note=note, legend=legend)
 
     def __repr__(self) -> str:
         return f"<feature maps of {len(self)} calls>"
@@ -100,7 +104,7 @@ def _listed(numbers: list[int]) -> str:
 class _Maps(Probe):
     """Keeps what convolutions give, or the calls that patterns mean."""
 
-    def __init__(self, model: Any, at: Any) -> None:
+    def __init__(self, model: Module, at: Patterns | None) -> None:
         self.wanted = None if at is None else patterns(at)
         if self.wanted is not None:
             modules_for(model, self.wanted)
@@ -124,7 +128,7 @@ class _Maps(Probe):
         self.kept[str(frame.address)] = y.detach().clone()
 
 
-def feature_maps(model: Any, *args: Any, at: Any = None, **kwargs: Any) -> FeatureMaps:
+def feature_maps(model: Module, *args: object, at: Patterns | None = None, **kwargs: object) -> FeatureMaps:
     """Run a model and give what its convolutions make, or the modules that `at` means.
 
     >>> _ = votive.manual_seed(0)

@@ -12,19 +12,21 @@ from typing import Any
 
 import votive
 
+from ..nn import Module
 from ..nn import functional as F
+from ..tensor import Tensor
 from . import values
 from .gradients import gradients
 from .heatmap import Heatmap
 from .patches import Patches, PatchGrid, patches_of
 from .pixels import Pixels, as_picture, over
-from .plots import Drawn
-from .stream import logits_of
+from .plots import Plottable
+from .residual_stream import logits_of
 from .targets import patterns
 
 
 @dataclass(frozen=True)
-class GradCam(Drawn):
+class GradCam(Plottable):
     """`maps` (samples, height, width) as large as the picture, from 0 to 1; `raw` as they came."""
 
     address: str
@@ -48,10 +50,11 @@ class GradCam(Drawn):
         """The map of one sample."""
         rows, columns = self.maps.shape[1:]
         # Names at every eighth pixel are enough.
-        names = [[str(i) if i % 8 == 0 else "" for i in range(n)] for n in (rows, columns)]
+        down, across = ([str(i) if i % 8 == 0 else "" for i in range(n)] for n in (rows, columns))
         return Heatmap(
             self.maps[sample].tolist(),
-            *names,
+            down,
+            across,
             title=f"Grad-CAM at {self.address}",
             x_name="x",
             y_name="y",
@@ -65,10 +68,10 @@ class GradCam(Drawn):
         if self.picture is None:
             raise ValueError("GradCam: the maps are not as large as the picture; leave out size=.")
         heat = self.maps[sample].float().cpu().numpy()
-        told = f"Grad-CAM at {self.address}"
+        title = f"Grad-CAM at {self.address}"
         if int(self.target[sample]) >= 0:
-            told += f", class {int(self.target[sample])}"
-        return Pixels(over(as_picture(self.picture[sample]), heat), told, legend="from 0 to 1")
+            title += f", class {int(self.target[sample])}"
+        return Pixels(over(as_picture(self.picture[sample]), heat), title, legend="from 0 to 1")
 
 
 def _where(seen: Patches) -> str:
@@ -83,7 +86,7 @@ def _where(seen: Patches) -> str:
     return "^" + seen.last_maps
 
 
-def _maps(name: str, x: Any, grid: PatchGrid | None) -> Any:
+def _maps(name: str, x: Tensor, grid: PatchGrid | None) -> Tensor:
     """Values as maps (samples, features, height, width)."""
     if x.dim() == 4:
         return x
@@ -93,13 +96,13 @@ def _maps(name: str, x: Any, grid: PatchGrid | None) -> Any:
 
 
 def grad_cam(
-    model: Any,
-    *args: Any,
+    model: Module,
+    *args: object,
     at: str | None = None,
-    target: Any = None,
+    target: object = None,
     metric: Callable[[Any], Any] | None = None,
-    size: Any = None,
-    **kwargs: Any,
+    size: tuple[int, int] | None = None,
+    **kwargs: object,
 ) -> GradCam:
     """Where a model that reads pictures (samples, channels, height, width) sees a class.
 
@@ -121,7 +124,7 @@ def grad_cam(
     at = _where(seen) if at is None else at
     chosen: list[Any] = []
 
-    def scored(result: Any) -> Any:
+    def scored(result: object) -> Any:
         scores = logits_of(result)
         goal = scores.detach().argmax(-1) if target is None else votive.as_tensor(target)
         chosen.append(goal.long().reshape(-1).expand(scores.shape[0]))
@@ -133,8 +136,9 @@ def grad_cam(
     ((name, value),) = found.values.items()
     picture = next((t for _, t in values.tensors((args, kwargs)) if t.dim() == 4), None)
     if size is None:
-        shape = values.first((args, kwargs)).shape if picture is None else picture.shape
-        size = tuple(shape[-2:])
+        given = values.first((args, kwargs)) if picture is None else picture
+        assert given is not None
+        size = given.shape[-2], given.shape[-1]
     with votive.no_grad():
         grid = seen.grid()
         y, g = _maps(name, value, grid), _maps(name, found.grads[name], grid)
@@ -145,4 +149,4 @@ def grad_cam(
         large = large / votive.where(top > 0, top, votive.ones_like(top))
     target = chosen[0] if chosen else votive.full((y.shape[0],), -1, dtype=votive.int64)
     fits = picture is not None and tuple(picture.shape[-2:]) == tuple(large.shape[-2:])
-    return GradCam(name, large, raw, target, found.metric, picture.detach() if fits else None)
+    return GradCam(name, large, raw, target, found.metric, picture.detach() if fits and picture is not None else None)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import votive
 
-from .address import Pattern
-from .plots import Bars, Drawn
-from .prefix import Site, put_value, value_at
+from ..nn import Module
+from .address import Pattern, Patterns
+from .plots import Bars, Plottable
 from .probe import Frame, Probe
-from .stage import CHANGES
+from .probe_hub import CHANGES
+from .resumed_run import Site, put_value, value_at
 from .targets import modules_for, no_match, patterns
 
 
@@ -26,7 +27,7 @@ class _Leaves(Probe):
 
     order = CHANGES
 
-    def __init__(self, model: Any, wanted: list[Pattern]) -> None:
+    def __init__(self, model: Module, wanted: list[Pattern]) -> None:
         for p in wanted:
             if p.wants_ops and not p.wants_modules:
                 raise ValueError(
@@ -60,7 +61,7 @@ class _Leaves(Probe):
 
 
 @dataclass(frozen=True)
-class Gradients(Drawn):
+class Gradients(Plottable):
     """Values at addresses and the gradients of a metric by them, summed over samples."""
 
     values: dict[str, Any]
@@ -83,13 +84,18 @@ class Gradients(Drawn):
 
     def figure(self, what: str = "totals") -> Bars:
         """Bars of "totals", "norms" or "gradient_norms" by address."""
-        told = self.to_dict()
-        if what not in told:
-            raise ValueError(f"Gradients: {what!r} is none of {', '.join(told)}.")
-        return Bars(list(told[what].values()), list(told[what]), title="gradient × activation", x_name=what)
+        series = self.to_dict()
+        if what not in series:
+            raise ValueError(f"Gradients: {what!r} is none of {', '.join(series)}.")
+        return Bars(list(series[what].values()), list(series[what]), title="gradient × activation", x_name=what)
 
 
-def gradients(model: Any, wanted: list[Pattern], given: Any, metric: Callable[[Any], Any]) -> Gradients:
+def gradients(
+    model: Module,
+    wanted: list[Pattern],
+    given: tuple[Sequence[object], Mapping[str, object]],
+    metric: Callable[[Any], Any],
+) -> Gradients:
     """Values at the calls that patterns mean, and the gradients of the summed metric by them."""
     leaves = _Leaves(model, wanted)
     with votive.enable_grad():
@@ -111,7 +117,7 @@ def gradients(model: Any, wanted: list[Pattern], given: Any, metric: Callable[[A
 
 
 def gradient_times_activation(
-    model: Any, *args: Any, at: Any, metric: Callable[[Any], Any], **kwargs: Any
+    model: Module, *args: object, at: Patterns, metric: Callable[[Any], Any], **kwargs: object
 ) -> Gradients:
     """Run a model and give values and gradients at addresses; `metric` turns its output to numbers.
 

@@ -6,8 +6,7 @@ product behind it reads: at first those of head 0, then those of head 1.
 
 from __future__ import annotations
 
-from typing import Any
-
+from ..nn import Module
 from .probe import Frame, Probe
 
 Splits = set[tuple[int, int]]  # heads and features of queries, keys, values and results
@@ -16,7 +15,7 @@ Splits = set[tuple[int, int]]  # heads and features of queries, keys, values and
 class HeadSites(Probe):
     """Sees where attention is, and which modules were called before and behind it."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Module) -> None:
         super().__init__(model, ops=True)
         self.attention: dict[str, Splits] = {}  # by the address of the module that attends
         self.before: dict[str, str] = {}  # by address: the module in which it was called

@@ -9,14 +9,16 @@ from typing import Any, Self
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
 from ..train.callbacks import Callback
 from ..train.chart import Curve, build
 from ..train.svg import draw
-from .address import Address
+from .address import Address, Patterns
+from .display import Displayable
 from .probe import Frame, Probe
-from .rendering import table
-from .shown import Shown
 from .targets import no_match, patterns
+from .text_table import table
 
 METRICS = ("update_ratio", "grad_norm", "weight_norm", "dead")
 
@@ -44,7 +46,7 @@ class Reading:
 class _Units(Probe):
     """Notes which units of activations were ever on."""
 
-    def __init__(self, model: Any, alive: dict[str, Any]) -> None:
+    def __init__(self, model: Module, alive: dict[str, Any]) -> None:
         super().__init__(model, ops=True)
         self.alive = alive
 
@@ -63,7 +65,7 @@ class _Units(Probe):
             self.alive[key] = on if seen is None or seen.shape != on.shape else seen | on
 
 
-class Health(Callback, Shown):
+class Health(Callback, Displayable):
     """Readings of each module every so many steps, as a Trainer's callback or by hand.
 
     By hand: `start()` once, `step()` after each step of the optimizer, while the gradients are
@@ -80,7 +82,7 @@ class Health(Callback, Shown):
     ['0', '1/relu#0', '2']
     """
 
-    def __init__(self, model: Any, *, every: int = 1, dead: bool = True) -> None:
+    def __init__(self, model: Module, *, every: int = 1, dead: bool = True) -> None:
         if every < 1:
             raise ValueError(f"Health: every must be positive, got {every}.")
         self.model, self.every, self.dead = model, every, dead
@@ -200,7 +202,14 @@ class Health(Callback, Shown):
         rows = [(a or "(model)", r.step, *(_shown(getattr(r, m)) for m in METRICS)) for a, r in latest.items()]
         return table("", ["address", ">step", *(f">{m}" for m in METRICS)], rows)
 
-    def svg(self, metric: str = "update_ratio", path: Any = None, *, at: Any = None, log: bool = True) -> str:
+    def svg(
+        self,
+        metric: str = "update_ratio",
+        path: str | os.PathLike[str] | None = None,
+        *,
+        at: Patterns | None = None,
+        log: bool = True,
+    ) -> str:
         """A line for each address, or for those that match `at`; also written to `path`."""
         _check(metric)
         wanted = None if at is None else patterns(at)
@@ -228,7 +237,7 @@ def _check(metric: str) -> None:
         raise ValueError(f"Health: metric must be one of {', '.join(METRICS)}, got {metric!r}.")
 
 
-def _square(t: Any) -> float:
+def _square(t: Tensor) -> float:
     """The sum of squares, in a type that does not overflow."""
     flat = t.detach().reshape(-1).float()
     return float(votive.dot(flat, flat))

@@ -6,11 +6,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 
-from .page import LETTER, Page
+from .canvas import LETTER, Canvas
 from .plots import Figure, short
 
 # From dark to light, equal steps looking equal: points of the viridis scale of van der Walt and
@@ -104,7 +103,7 @@ class Heatmap(Figure):
         for axis, starts in enumerate(cuts):
             found = _largest(found, starts, axis)
         size = " x ".join(str(math.ceil(n / len(c))) for n, c in zip(shape, cuts, strict=True))
-        told = f"{shape[0]:,} x {shape[1]:,} numbers; each cell: the largest in size of {size}"
+        summary = f"{shape[0]:,} x {shape[1]:,} numbers; each cell: the largest in size of {size}"
         return replace(
             self,
             values=found.tolist(),
@@ -114,10 +113,10 @@ class Heatmap(Figure):
             tips=None,
             row_marks=_first(self.row_marks, cuts[0]),
             column_marks=_first(self.column_marks, cuts[1]),
-            note="; ".join(filter(None, (self.note, told))),
+            note="; ".join(filter(None, (self.note, summary))),
         )
 
-    def page(self) -> Page:
+    def canvas(self) -> Canvas:
         rows, columns = len(self.rows), len(self.columns)
         down, across = min(rows, DOWN), min(columns, ACROSS)
         if down * across > MOST:
@@ -125,9 +124,9 @@ class Heatmap(Figure):
             down = max(min(down, 40), min(down, round((MOST * down / across) ** 0.5)))
             across = min(across, MOST // down)
         small = self.within(down, across)
-        return self._page() if small is self else small._page()
+        return self._canvas() if small is self else small._canvas()
 
-    def _page(self) -> Page:
+    def _canvas(self) -> Canvas:
         low, high = self.bounds()
         scale = SIGNED if self.signed else RISING
         rows = [short(r) for r in self.row_marks or self.rows]
@@ -145,11 +144,11 @@ class Heatmap(Figure):
         right, bottom = left + wide * len(columns), top + tall * len(rows)
         title_room = LETTER * len(self.title) + 16
         title_room = max(title_room, LETTER * len(self.note) + 16)
-        page = Page(max(right + 126, title_room), bottom + under + (44 if self.note else 26))
-        page.text(8, page.height - 8, self.note)
-        page.text(page.width / 2, 16, self.title, "middle")
+        canvas = Canvas(max(right + 126, title_room), bottom + under + (44 if self.note else 26))
+        canvas.text(8, canvas.height - 8, self.note)
+        canvas.text(canvas.width / 2, 16, self.title, "middle")
         for r, row in enumerate(self.values):
-            page.text(left - 6, top + tall * (r + 0.5), rows[r], "end")
+            canvas.text(left - 6, top + tall * (r + 0.5), rows[r], "end")
             for c, value in enumerate(row):
                 x, y = left + wide * c, top + tall * r
                 share = (value - low) / (high - low) if math.isfinite(value) else math.nan
@@ -157,25 +156,25 @@ class Heatmap(Figure):
                 tip = f"{self.rows[r]}, {self.columns[c]}: {value:.6g}"
                 if self.tips:
                     tip = f"{tip}\n{self.tips[r][c]}"
-                page.rectangle(x, y, wide, tall, colour, tip)
+                canvas.rectangle(x, y, wide, tall, colour, tip)
                 if inside and self.cells:
-                    told = self.cells[r][c]
-                    told = told if len(told) <= 10 else told[:9] + "…"
-                    page.text(x + wide / 2, y + tall / 2, told, "middle", colour=_over(colour))
+                    label = self.cells[r][c]
+                    label = label if len(label) <= 10 else label[:9] + "…"
+                    canvas.text(x + wide / 2, y + tall / 2, label, "middle", colour=_over(colour))
         free = -math.inf
         for c in places:
-            x = left + wide * (c + 0.5)
-            if upright and x < free:
+            middle = left + wide * (c + 0.5)
+            if upright and middle < free:
                 continue
-            free = x + 14
+            free = middle + 14
             if upright:
-                page.text(x, bottom + 6, columns[c], "end", upright=True)
+                canvas.text(middle, bottom + 6, columns[c], "end", upright=True)
             else:
-                page.text(x, bottom + 12, columns[c], "middle")
-        page.text((left + right) / 2, bottom + under + 16, self.x_name, "middle")
-        page.text(12, (top + bottom) / 2, self.y_name, "middle", upright=True)
-        _scale(page, right + 18, top, max(bottom - top, 60), low, high, scale, self.legend)
-        return page
+                canvas.text(middle, bottom + 12, columns[c], "middle")
+        canvas.text((left + right) / 2, bottom + under + 16, self.x_name, "middle")
+        canvas.text(12, (top + bottom) / 2, self.y_name, "middle", upright=True)
+        _scale(canvas, right + 18, top, max(bottom - top, 60), low, high, scale, self.legend)
+        return canvas
 
 
 def _cuts(size: int, most: int) -> list[int]:
@@ -183,7 +182,7 @@ def _cuts(size: int, most: int) -> list[int]:
     return [size * i // min(size, most) for i in range(min(size, most))]
 
 
-def _largest(x: Any, starts: list[int], axis: int) -> Any:
+def _largest(x: np.ndarray, starts: list[int], axis: int) -> np.ndarray:
     """The number of the largest size in each stretch; one that is not a number is."""
     if len(starts) == x.shape[axis]:
         return x
@@ -205,16 +204,16 @@ def _first(marks: Sequence[str] | None, starts: list[int]) -> list[str] | None:
 
 
 def _scale(
-    page: Page, x: float, top: float, height: float, low: float, high: float, colours: Sequence[str], name: str
+    canvas: Canvas, x: float, top: float, height: float, low: float, high: float, colours: Sequence[str], name: str
 ) -> None:
     steps = 40
     for i in range(steps):
         y = top + height * (1 - (i + 1) / steps)
-        page.rectangle(x, y, 12, height / steps + 0.5, colour_of((i + 0.5) / steps, colours))
+        canvas.rectangle(x, y, 12, height / steps + 0.5, colour_of((i + 0.5) / steps, colours))
     for share in (0.0, 0.5, 1.0):
         value = low + (high - low) * share
-        page.text(x + 17, top + height * (1 - share), f"{value:.3g}")
-    page.text(x + 98, top + height / 2, name, "middle", upright=True)
+        canvas.text(x + 17, top + height * (1 - share), f"{value:.3g}")
+    canvas.text(x + 98, top + height / 2, name, "middle", upright=True)
 
 
 def _over(colour: str) -> str:

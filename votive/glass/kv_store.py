@@ -15,18 +15,23 @@ from typing import Any
 import votive
 from votive.nn import KVCache
 
-from .session_plan import Live
+from ..nn.layers.kv_cache import Pair
+from ..tensor import Tensor
+from .edit_plan import TimedEdit
+from .values import nbytes
 
 
 class Prefix:
     """A part of a text behind all parts before it."""
 
-    __slots__ = ("__weakref__", "live", "logits", "packed", "parent", "serial", "start", "stop", "tokens", "used")
+    __slots__ = ("__weakref__", "edits", "logits", "packed", "parent", "serial", "start", "stop", "tokens", "used")
 
-    def __init__(self, serial: int, parent: Prefix | None, tokens: tuple[int, ...], live: tuple[Live, ...]) -> None:
-        self.serial, self.parent, self.tokens, self.live = serial, parent, tokens, live
-        self.start = 0 if parent is None else parent.stop
-        self.stop = self.start + len(tokens)
+    def __init__(
+        self, serial: int, parent: Prefix | None, tokens: tuple[int, ...], edits: tuple[TimedEdit, ...]
+    ) -> None:
+        self.serial, self.parent, self.tokens, self.edits = serial, parent, tokens, edits
+        self.start: int = 0 if parent is None else parent.stop
+        self.stop: int = self.start + len(tokens)
         self.packed: tuple[Any, ...] | None = None  # keys and values of its own positions
         self.logits: Any = None  # (vocabulary,) of the token after it
         self.used = 0
@@ -41,26 +46,27 @@ class Prefix:
         return out[::-1]
 
 
-class PathCache(KVCache):
+class SessionCache(KVCache):
     """A cache over the text where a session stands.
 
     How much memory it takes depends on the number of positions alone, so that kernels find the
     same layout however the cache came to be.
     """
 
-    def _start(self, new: Any) -> Any:
+    def _start(self, new: Pair) -> Pair:
         return new[0][:, :, :0], new[1][:, :, :0]
 
-    def _join(self, kept: Any, new: Any, layer_idx: int) -> tuple[Any, Any]:
-        start, count = self._seen[layer_idx], new[0].shape[2]
-        kept = tuple(_with_room(k, n, start, start + count) for k, n in zip(kept, new, strict=True))
-        for k, n in zip(kept, new, strict=True):
-            k[:, :, start : start + count] = n
-        return tuple(k[:, :, : start + count] for k in kept), kept
+    def _append(self, kept: Pair, new: Pair, layer_idx: int) -> tuple[Pair, Pair]:
+        start, stop = self._seen[layer_idx], self._seen[layer_idx] + new[0].shape[2]
+        key, value = (_with_room(k, n, start, stop) for k, n in zip(kept, new, strict=True))
+        key[:, :, start:stop], value[:, :, start:stop] = new
+        return (key[:, :, :stop], value[:, :, :stop]), (key, value)
 
     def _crop_layer(self, layer_idx: int, length: int) -> None:
-        kept: Any = self._kept[layer_idx]
-        self._kept[layer_idx] = tuple(_with_room(k, k, length, length) for k in kept)  # type: ignore[assignment]
+        kept = self._kept[layer_idx]
+        if kept is not None:
+            key, value = (_with_room(k, k, length, length) for k in kept)
+            self._kept[layer_idx] = key, value
         self._seen[layer_idx] = length
 
     def packed(self, start: int, stop: int) -> tuple[Any, ...]:
@@ -77,7 +83,7 @@ class PathCache(KVCache):
         return nbytes([k for pair in self._kept if pair for k in pair])
 
 
-def _with_room(k: Any, like: Any, have: int, need: int) -> Any:
+def _with_room(k: Tensor, like: Tensor, have: int, need: int) -> Tensor:
     """Memory for `need` positions that begins with the first `have` of `k`."""
     room = max(64, 1 << (need - 1).bit_length()) if need else 0
     if k.shape[2] == room:
@@ -89,7 +95,7 @@ def _with_room(k: Any, like: Any, have: int, need: int) -> Any:
     return out
 
 
-class Store:
+class PrefixStore:
     """All prefixes of a session; those used least recently lose their values first.
 
     `limit` bounds the bytes of keys and values; what was dropped is computed again when it is
@@ -105,13 +111,13 @@ class Store:
         self._with_logits: list[Prefix] = []
         self._most_logits = logits
 
-    def prefix(self, parent: Prefix | None, tokens: tuple[int, ...], live: tuple[Live, ...]) -> Prefix:
+    def prefix(self, parent: Prefix | None, tokens: tuple[int, ...], edits: tuple[TimedEdit, ...]) -> Prefix:
         """The prefix with these tokens and edits behind another one; always the same object."""
         at = 0 if parent is None else parent.serial
-        key = (at, tokens, tuple(one.key for one in live))
+        key = (at, tokens, tuple(one.key for one in edits))
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = Prefix(next(self._serials), parent, tokens, live)
+            found = self._known[key] = Prefix(next(self._serials), parent, tokens, edits)
         return found
 
     def keep(self, prefix: Prefix, packed: tuple[Any, ...]) -> None:
@@ -122,7 +128,7 @@ class Store:
         self.touch(prefix)
         self._evict()
 
-    def keep_logits(self, prefix: Prefix, logits: Any) -> None:
+    def keep_logits(self, prefix: Prefix, logits: Tensor) -> None:
         """Hold a prefix's logits for a while."""
         prefix.logits = logits
         self._with_logits = [p for p in self._with_logits if p is not prefix] + [prefix]
@@ -153,8 +159,3 @@ class Store:
 
     def logit_bytes(self) -> int:
         return sum(p.logits.numel() * 4 for p in self._with_logits if p.logits is not None)
-
-
-def nbytes(packed: Sequence[Any]) -> int:
-    """Bytes of tensors."""
-    return sum(t.numel() * t.element_size() for t in packed)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 
-def token_labels(ids: Sequence[int], tokenizer: Any = None) -> list[str]:
+class Decodes(Protocol):
+    """A tokenizer, as far as it is needed here."""
+
+    def decode(self, ids: Any) -> str:
+        """Ids as text."""
+        ...
+
+
+TokenNames: TypeAlias = Decodes | Callable[[int], object] | Sequence[object]
+
+
+def token_labels(ids: Sequence[int], tokenizer: TokenNames | None = None) -> list[str]:
     """Each id as a text: what a tokenizer's `decode` gives, or a function, a list, or the number.
 
     >>> from votive.glass.labels import token_labels
@@ -15,13 +26,11 @@ def token_labels(ids: Sequence[int], tokenizer: Any = None) -> list[str]:
     """
     if tokenizer is None:
         return [str(i) for i in ids]
+    if isinstance(tokenizer, Sequence):
+        return [_visible(str(tokenizer[i])) for i in ids]
     if hasattr(tokenizer, "decode"):
-        found = [tokenizer.decode([i]) for i in ids]
-    elif callable(tokenizer):
-        found = [tokenizer(i) for i in ids]
-    else:
-        found = [tokenizer[i] for i in ids]
-    return [_visible(str(text)) for text in found]
+        return [_visible(tokenizer.decode([i])) for i in ids]
+    return [_visible(str(tokenizer(i))) for i in ids]
 
 
 def _visible(text: str) -> str:

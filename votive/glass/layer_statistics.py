@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import votive
 
+from ..nn import Module
 from . import values
+from .address import Patterns
 from .capture import capture
 from .heatmap import Heatmap
-from .parts import parts_of
-from .plots import Drawn, Lines
+from .parts import Parts, parts_of
+from .plots import Lines, Plottable
+from .residual_stream import run_stream
 from .statistics import BINS, Statistics, statistics
-from .stream import run_stream
 
 
 @dataclass(frozen=True)
-class LayerStatistics(Drawn):
+class LayerStatistics(Plottable):
     """Statistics by address, in the order of the calls.
 
     `growth` has, for the embedding and each layer, the norm of the stream at a position, averaged;
@@ -80,7 +83,12 @@ class LayerStatistics(Drawn):
 
 
 def layer_statistics(
-    model: Any, *args: Any, at: Any = None, bins: int = BINS, parts: Any = None, **kwargs: Any
+    model: Module,
+    *args: object,
+    at: Patterns | None = None,
+    bins: int = BINS,
+    parts: Parts | Mapping[str, Any] | None = None,
+    **kwargs: object,
 ) -> LayerStatistics:
     """Run a model and describe the values at addresses; by default those of its layers.
 
@@ -123,7 +131,7 @@ def layer_statistics(
     return LayerStatistics(rows, growth)
 
 
-def _stream(parts: Any, args: Any, kwargs: Any) -> Any:
+def _stream(parts: Parts, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The stream, where the layers that were found are what runs."""
     try:
         return run_stream(parts, args, kwargs)

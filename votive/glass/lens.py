@@ -7,25 +7,27 @@ time only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import votive
 
+from ..nn import Module
 from ..nn import functional as F
+from ..tensor import Tensor
 from .heatmap import Heatmap
-from .labels import token_labels
-from .parts import parts_of
-from .plots import Drawn
-from .stream import Stream, Tail, ids_of, logits_of, run_stream
+from .labels import TokenNames, token_labels
+from .parts import Parts, parts_of
+from .plots import Plottable
+from .residual_stream import ResidualStream, Unembed, ids_of, logits_of, run_stream
 
 # How many scores are held at once.
 CHUNK = 1 << 22
 
 
 @dataclass(frozen=True)
-class Lens(Drawn):
+class Lens(Plottable):
     """What each row of a lens says: rows are the embedding and the layers that were asked for.
 
     `ids` and `probabilities` are (rows, samples, positions, k); `entropy`, in nats, `kl`, the
@@ -47,11 +49,11 @@ class Lens(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers."""
-        told = {
+        tensors = {
             k: getattr(self, k)
             for k in ("tokens", "ids", "probabilities", "entropy", "kl", "target", "rank", "probability")
         }
-        plain = {k: v.tolist() for k, v in told.items() if v is not None}
+        plain = {k: v.tolist() for k, v in tensors.items() if v is not None}
         return {"names": list(self.names), "positions": list(self.positions), **plain}
 
     def table(self, sample: int = 0, width: int = 10) -> str:
@@ -104,16 +106,16 @@ def _cut(text: str, width: int) -> str:
 
 
 def logit_lens(
-    model: Any,
-    *args: Any,
+    model: Module,
+    *args: object,
     top_k: int = 5,
-    target: Any = None,
-    layers: Any = None,
-    positions: Any = None,
-    translator: Any = None,
-    tokenizer: Any = None,
-    parts: Any = None,
-    **kwargs: Any,
+    target: object = None,
+    layers: int | str | Iterable[int | str] | None = None,
+    positions: int | Iterable[int] | None = None,
+    translator: Callable[[Tensor, int], Tensor] | None = None,
+    tokenizer: TokenNames | None = None,
+    parts: Parts | Mapping[str, Any] | None = None,
+    **kwargs: object,
 ) -> Lens:
     """Read the stream behind each layer with the model's own last norm and head.
 
@@ -137,7 +139,7 @@ def logit_lens(
         raise ValueError(f"logit_lens: top_k must be positive, got {top_k}.")
     with votive.no_grad():
         stream = run_stream(parts_of(model, parts), args, kwargs)
-        tail = Tail(stream, args, kwargs)
+        tail = Unembed(stream, args, kwargs)
         final = logits_of(stream.result)
         _check_three(final)
         chosen = _rows(layers, len(stream.states))
@@ -162,7 +164,12 @@ def logit_lens(
 
 
 def lens_rows(
-    stream: Stream, tail: Tail, chosen: Sequence[int], where: Sequence[int], final: Any, translator: Any = None
+    stream: ResidualStream,
+    tail: Unembed,
+    chosen: Sequence[int],
+    where: Sequence[int],
+    final: Tensor,
+    translator: Callable[[Tensor, int], Tensor] | None = None,
 ) -> Iterator[Iterator[tuple[slice, Any]]]:
     """For each row, pieces of (samples * positions) and their logits; the last row's are `final`.
 
@@ -186,7 +193,7 @@ def lens_rows(
         yield row(index)
 
 
-def _read(final: Any, row: Iterator[tuple[slice, Any]], k: int, goal: Any) -> dict[str, Any]:
+def _read(final: Tensor, row: Iterator[tuple[slice, Any]], k: int, goal: Tensor | None) -> dict[str, Any]:
     """The numbers of one row from its logits, piece by piece."""
     shape = final.shape[:2]
     flat = final.reshape(-1, final.shape[-1])
@@ -198,7 +205,7 @@ def _read(final: Any, row: Iterator[tuple[slice, Any]], k: int, goal: Any) -> di
         chances = logs.exp()
         last = F.log_softmax(flat[piece].float(), -1)
         top, ids = chances.topk(min(k, scores.shape[-1]), -1)
-        told = {
+        numbers = {
             "ids": ids,
             "probabilities": top,
             "entropy": _sum_plogp(chances, logs),
@@ -206,24 +213,24 @@ def _read(final: Any, row: Iterator[tuple[slice, Any]], k: int, goal: Any) -> di
         }
         if wanted is not None:
             own = scores.gather(-1, wanted[piece].unsqueeze(-1))
-            told["rank"] = (scores > own).sum(-1)
-            told["probability"] = chances.gather(-1, wanted[piece].unsqueeze(-1)).squeeze(-1)
-        for name, value in told.items():
+            numbers["rank"] = (scores > own).sum(-1)
+            numbers["probability"] = chances.gather(-1, wanted[piece].unsqueeze(-1)).squeeze(-1)
+        for name, value in numbers.items():
             found.setdefault(name, []).append(value)
     return {n: votive.cat(v).reshape(*shape, *v[0].shape[1:]) for n, v in found.items()}
 
 
-def _sum_plogp(chances: Any, logs: Any) -> Any:
+def _sum_plogp(chances: Tensor, logs: Tensor) -> Tensor:
     # A token that cannot come has the logarithm minus infinity, and adds nothing.
     return -(chances * logs).nan_to_num(0.0).sum(-1)
 
 
-def _check_three(final: Any) -> None:
+def _check_three(final: Tensor) -> None:
     if final.dim() != 3:
         raise ValueError(f"logit_lens: the logits must be (samples, positions, tokens), got {tuple(final.shape)}.")
 
 
-def _rows(layers: Any, count: int) -> list[int]:
+def _rows(layers: int | str | Iterable[int | str] | None, count: int) -> list[int]:
     """Row numbers: 0 is the embedding."""
     if layers is None:
         return list(range(count))
@@ -238,7 +245,7 @@ def _rows(layers: Any, count: int) -> list[int]:
     return out
 
 
-def _positions(given: Any, length: int, past: int) -> list[int]:
+def _positions(given: int | Iterable[int] | None, length: int, past: int) -> list[int]:
     if given is None:
         return list(range(length))
     given = [given] if isinstance(given, int) else [int(p) for p in given]
@@ -248,7 +255,7 @@ def _positions(given: Any, length: int, past: int) -> list[int]:
     return [p - past if p >= 0 else p + length for p in given]
 
 
-def _goal(target: Any, shape: Any, device: Any) -> Any:
+def _goal(target: object, shape: Sequence[int], device: votive.device) -> Tensor | None:
     if target is None:
         return None
     goal = votive.as_tensor(target, device=device).long()

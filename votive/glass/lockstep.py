@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Self
 
+from ..nn import Module
+from ..tensor import Tensor
 from . import values
-from .address import Pattern
+from .address import Pattern, PatternLike
 from .capture import Capture
 from .debugger import Debugger
-from .difference import METRICS, Difference, Judge
-from .rendering import table
-from .shown import Shown
+from .difference import METRICS, Comparison, Difference
+from .display import Displayable
+from .probe import cache_of
+from .text_table import table
 
 
-class Lockstep(Shown):
+class Lockstep(Displayable):
     """What two runs have in common and where they part; see `lockstep`.
 
     It is a context manager: inside, `a` and `b` are the debuggers that wait at the divergence.
@@ -30,7 +34,7 @@ class Lockstep(Shown):
     (<lockstep: 1 values agree>, [('0', 0.0)])
     """
 
-    def __init__(self, rows: list[Difference], a: Any, b: Any, unmatched: list[str]) -> None:
+    def __init__(self, rows: list[Difference], a: Debugger, b: Debugger | None, unmatched: list[str]) -> None:
         self.rows, self.a, self.b, self.unmatched = rows, a, b, unmatched
 
     @property
@@ -86,7 +90,7 @@ class Lockstep(Shown):
 class _Side:
     """One of the two runs: gives the value after each call that matches."""
 
-    def __init__(self, debugger: Debugger, places: Any) -> None:
+    def __init__(self, debugger: Debugger, places: PatternLike) -> None:
         self.debugger, self.places = debugger, places
 
     def next(self) -> tuple[str, Any] | None:
@@ -101,12 +105,12 @@ class _Side:
 
 
 def lockstep(
-    model_a: Any,
-    model_b: Any,
-    *inputs: Any,
+    model_a: Module,
+    model_b: Module | Capture | Mapping[str, Any],
+    *inputs: object,
     inputs_b: tuple[Any, ...] | None = None,
     map_b: Mapping[str, str] | Callable[[str], str] | None = None,
-    at: Any = None,
+    at: PatternLike | None = None,
     ops: bool = False,
     rtol: float = 1e-3,
     atol: float = 1e-5,
@@ -132,18 +136,19 @@ def lockstep(
     measure = _measure(metric)
     places = _places(at, ops)
     mapped = _mapping(map_b)
-    judge = Judge(rtol, atol, measure, limit)
+    judge = Comparison(rtol, atol, measure, limit)
     ops = ops or (at is not None and Pattern(at).wants_ops)
     with contextlib.ExitStack() as opened:
         left = opened.enter_context(Debugger(model_a, *inputs, ops=ops, **kwargs))
-        stored = _stored(model_b)
-        if stored is not None:
-            found = _against(left, places, stored, mapped, judge, stop)
+        if not isinstance(model_b, Module):
+            found = _against(left, places, _stored(model_b), mapped, judge, stop)
         else:
             if inputs_b is None:
-                _refuse_caches(inputs, kwargs)
-                inputs_b = tuple(values.mapped(x, lambda t: _fitting(t, model_b)) for x in inputs)
-                kwargs = {k: values.mapped(v, lambda t: _fitting(t, model_b)) for k, v in kwargs.items()}
+                if cache_of(inputs, kwargs) is not None:
+                    raise ValueError(
+                        "lockstep: both models would write into the same cache; give a second one with inputs_b."
+                    )
+                inputs_b, kwargs = values.mapped((inputs, kwargs), partial(_fitting, model_b))
             right = opened.enter_context(Debugger(model_b, *inputs_b, ops=ops, **kwargs))
             # By other names, a pattern of the first says nothing about the second.
             others = places if map_b is None else lambda frame: True
@@ -153,7 +158,7 @@ def lockstep(
     return found
 
 
-def _together(a: _Side, b: _Side, mapped: Any, judge: Judge, stop: bool) -> Lockstep:
+def _together(a: _Side, b: _Side, mapped: Callable[[str], str], judge: Comparison, stop: bool) -> Lockstep:
     rows: list[Difference] = []
     early: dict[str, Any] = {}  # what b has made and a has not yet
     skipped: list[str] = []
@@ -177,7 +182,12 @@ def _together(a: _Side, b: _Side, mapped: Any, judge: Judge, stop: bool) -> Lock
 
 
 def _against(
-    left: Debugger, places: Any, stored: Callable[[str], Any], mapped: Any, judge: Judge, stop: bool
+    left: Debugger,
+    places: PatternLike,
+    stored: Callable[[str], Any],
+    mapped: Callable[[str], str],
+    judge: Comparison,
+    stop: bool,
 ) -> Lockstep:
     a = _Side(left, places)
     rows: list[Difference] = []
@@ -198,19 +208,19 @@ def _checked(found: Lockstep) -> Lockstep:
     if not found.rows:
         found.close()
         raise LookupError(
-            "lockstep: the two have no address in common; tell with map_b how those of the first "
-            f"are called in the second. Unmatched: {', '.join(found.unmatched[:6]) or 'none'}."
+            "lockstep: the two have no address in common; use map_b to map the names of the first "
+            f"to those of the second. Unmatched: {', '.join(found.unmatched[:6]) or 'none'}."
         )
     return found
 
 
-def _measure(metric: Any) -> Any:
+def _measure(metric: str | Callable[[Any, Any], float]) -> Any:
     if callable(metric) or metric in METRICS:
         return metric
     raise ValueError(f"lockstep: metric must be one of {METRICS} or a function, got {metric!r}.")
 
 
-def _places(at: Any, ops: bool) -> Any:
+def _places(at: PatternLike | None, ops: bool) -> Any:
     """What to compare: the model's parts, and operators if asked for; not the whole."""
     if at is not None:
         return at
@@ -219,11 +229,11 @@ def _places(at: Any, ops: bool) -> Any:
     return lambda frame: frame.is_module and bool(frame.address.module)
 
 
-def _mapping(given: Any) -> Callable[[str], str]:
+def _mapping(given: Mapping[str, str] | Callable[[str], str] | None) -> Callable[[str], str]:
     if given is None:
         return lambda address: address
     if callable(given):
-        return given  # type: ignore[no-any-return]
+        return given
     table = dict(given)
 
     def mapped(address: str) -> str:
@@ -237,27 +247,14 @@ def _mapping(given: Any) -> Callable[[str], str]:
     return mapped
 
 
-def _stored(model: Any) -> Callable[[str], Any] | None:
-    """How to look values up, if a run is stored."""
-    if not isinstance(model, (Capture, Mapping)):
-        return None
-
-    def look_up(address: str) -> Any:
-        known = address in model
-        return model[address] if known else None
-
-    return look_up
+def _stored(run: Capture | Mapping[str, Any]) -> Callable[[str], Any]:
+    """How to look values up in a stored run."""
+    return lambda address: run[address] if address in run else None  # noqa: SIM401 - a capture has no `get`
 
 
-def _fitting(t: Any, model: Any) -> Any:
+def _fitting(model: Module, t: Tensor) -> Tensor:
     """An input as a model takes it: decimals in the type of its parameters."""
     like = next((p for p in model.parameters() if p.is_floating_point()), None)
     if like is None:
         return t
     return t.to(device=like.device, dtype=like.dtype if t.is_floating_point() else None)
-
-
-def _refuse_caches(inputs: Any, kwargs: Any) -> None:
-    for value in (*inputs, *kwargs.values()):
-        if hasattr(value, "get_seq_length"):
-            raise ValueError("lockstep: both models would write into the same cache; give a second one with inputs_b.")

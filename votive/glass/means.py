@@ -7,11 +7,13 @@ from typing import Any
 
 import votive
 
-from .address import Address, Pattern
+from ..nn import Module
+from ..tensor import Tensor
+from .address import Address, Pattern, Patterns
 from .axes import Place
 from .edits import Edit
-from .prefix import value_at
 from .probe import Frame, Probe
+from .resumed_run import value_at
 from .sweep_runs import inputs_of
 from .targets import modules_for, no_match, patterns
 
@@ -28,7 +30,7 @@ class _Total:
         self.dim: int | None = None  # of positions
         self.dtype: Any = None
 
-    def add(self, x: Any, count: Any, dim: int | None) -> None:
+    def add(self, x: Tensor, count: Tensor, dim: int | None) -> None:
         """Sums (1, ...) of some samples, of which there were `count` at each position."""
         if self.sum is not None and dim is not None:
             # Texts of several lengths: what is behind the end of one counts nothing there.
@@ -43,7 +45,7 @@ class _Total:
         self.count = count if self.count is None else self.count + count
         self.dim = dim
 
-    def mean(self, over: str) -> Any:
+    def mean(self, over: str) -> Tensor:
         total, count = self.sum, self.count
         if over == "positions" and self.dim is not None:
             total = total.sum(self.dim, keepdim=True)
@@ -56,7 +58,7 @@ class _Total:
         return (total / count).to(self.dtype)
 
 
-def _longer(t: Any, dim: int, length: int) -> Any:
+def _longer(t: Tensor, dim: int, length: int) -> Tensor:
     if t.shape[dim] == length:
         return t
     more = list(t.shape)
@@ -65,7 +67,7 @@ def _longer(t: Any, dim: int, length: int) -> Any:
 
 
 class _Means(Probe):
-    def __init__(self, model: Any, wanted: list[Pattern], over: str) -> None:
+    def __init__(self, model: Module, wanted: list[Pattern], over: str) -> None:
         only = modules_for(model, wanted)
         super().__init__(model, ops=any(p.wants_ops for p in wanted), only=only)
         self.wanted, self.over = wanted, over
@@ -129,7 +131,7 @@ class _Means(Probe):
         return out
 
 
-def means(model: Any, at: Any, batches: Iterable[Any], *, over: str = "samples") -> list[Edit]:
+def means(model: Module, at: Patterns, batches: Iterable[Any], *, over: str = "samples") -> list[Edit]:
     """Edits that put the mean over a data set in place of the values at addresses.
 
     `batches` are inputs of the model: tensors, tuples of arguments or dicts of named ones; where
@@ -156,13 +158,13 @@ def means(model: Any, at: Any, batches: Iterable[Any], *, over: str = "samples")
             probe.mask = _mask(kwargs)
             model(*args, **kwargs)
     if not probe.runs:
-        raise ValueError("means: no batch was given, so that there is nothing to average.")
+        raise ValueError("means: no batch was given, so there is nothing to average.")
     for i, pattern in enumerate(wanted):
         if i not in probe.fired:
             raise no_match(pattern, [n for n, _ in model.named_modules()])
     return probe.edits()
 
 
-def _mask(kwargs: dict[str, Any]) -> Any:
+def _mask(kwargs: dict[str, Any]) -> Tensor | None:
     mask = kwargs.get("attention_mask")
     return mask if isinstance(mask, votive.Tensor) and mask.dim() == 2 else None

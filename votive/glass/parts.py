@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..nn import Module, ModuleList, Sequential
+from ..tensor import Tensor
 from .address import Address, Pattern
 from .targets import NoMatch, no_match
 
@@ -52,7 +53,14 @@ class Parts:
         return {"layers": self.names, **rest}
 
 
-def find_parts(model: Any, *, layers: Any = None, norm: Any = None, head: Any = None, embedding: Any = None) -> Parts:
+def find_parts(
+    model: Module,
+    *,
+    layers: object = None,
+    norm: Module | str | None = None,
+    head: Module | str | None = None,
+    embedding: Module | str | None = None,
+) -> Parts:
     """Find the parts of a decoder; each may be named, layers by a pattern such as "blocks.*".
 
     >>> config = votive.models.GPT2Config(vocab_size=9, n_positions=4, n_embd=4, n_layer=2,
@@ -60,12 +68,12 @@ def find_parts(model: Any, *, layers: Any = None, norm: Any = None, head: Any = 
     >>> votive.glass.find_parts(votive.models.GPT2LMHeadModel(config)).named()["norm"]
     'transformer.ln_f'
     """
-    given = {"layers": layers, "norm": norm, "head": head, "embedding": embedding}
-    told = model.glass_parts() if hasattr(model, "glass_parts") else {}
-    unknown = sorted(set(told) - set(_NAMES))
+    given: dict[str, Any] = {"layers": layers, "norm": norm, "head": head, "embedding": embedding}
+    declared = model.glass_parts() if hasattr(model, "glass_parts") else {}
+    unknown = sorted(set(declared) - set(_NAMES))
     if unknown:
         raise ValueError(f"{type(model).__name__}.glass_parts: unknown parts {unknown}; known: {_NAMES}.")
-    given = {k: told.get(k) if v is None else v for k, v in given.items()}
+    given = {k: declared.get(k) if v is None else v for k, v in given.items()}
     found, names = _layers(model, given["layers"])
     inside = {id(m) for layer in found for m in layer.modules()}
     outside = [(n, m) for n, m in model.named_modules() if id(m) not in inside]
@@ -75,7 +83,7 @@ def find_parts(model: Any, *, layers: Any = None, norm: Any = None, head: Any = 
     return Parts(model, found, names, last, scores, table)
 
 
-def _named(model: Any, given: Any) -> Any:
+def _named(model: Module, given: Module | str | None) -> Module | None:
     if given is None or isinstance(given, Module):
         return given
     hits = _matching(model, given)
@@ -84,7 +92,7 @@ def _named(model: Any, given: Any) -> Any:
     return hits[0][1]
 
 
-def _matching(model: Any, given: str) -> list[tuple[str, Any]]:
+def _matching(model: Module, given: str) -> list[tuple[str, Any]]:
     pattern = Pattern(given)
     known = [(n, m) for n, m in model.named_modules() if n]
     # The very name first: "norm" is not also every norm inside the layers.
@@ -95,7 +103,7 @@ def _matching(model: Any, given: str) -> list[tuple[str, Any]]:
     return hits
 
 
-def _layers(model: Any, given: Any) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+def _layers(model: Module, given: object) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     by_id = {id(m): n for n, m in model.named_modules()}
     if isinstance(given, str):
         hits = _matching(model, given)
@@ -113,12 +121,15 @@ def _layers(model: Any, given: Any) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     return chosen, tuple(by_id.get(id(m), type(m).__name__) for m in chosen)
 
 
-def _largest_list(model: Any) -> list[Any]:
+def _largest_list(model: Module) -> list[Any]:
     """The list of modules that holds most parameters; of nested ones the outer."""
     best, most = None, -1
     for _, m in model.named_modules():
-        alike = isinstance(m, Sequential) and len(m) > 1 and len({type(c) for c in m}) == 1
-        if not (isinstance(m, ModuleList) or (alike and any(True for _ in m[0].children()))):
+        if isinstance(m, Sequential):
+            alike = len(m) > 1 and len({type(c) for c in m}) == 1
+            if not alike or not any(True for _ in m[0].children()):
+                continue
+        elif not isinstance(m, ModuleList):
             continue
         size = sum(p.numel() for p in m.parameters())
         if len(m) and size > most:
@@ -131,16 +142,16 @@ def _largest_list(model: Any) -> list[Any]:
     return list(best)
 
 
-def _weight(module: Any, dims: int) -> Any:
+def _weight(module: Module, dims: int) -> Tensor | None:
     found = getattr(module, "weight", None)
     return found if getattr(found, "ndim", None) == dims else None
 
 
-def _is_table(module: Any) -> bool:
+def _is_table(module: Module) -> bool:
     return hasattr(module, "num_embeddings") and _weight(module, 2) is not None
 
 
-def _embedding(model: Any, outside: list[tuple[str, Any]]) -> Any:
+def _embedding(model: Module, outside: list[tuple[str, Any]]) -> Module | None:
     if hasattr(model, "get_input_embeddings"):
         table = model.get_input_embeddings()
         # What makes vectors of patches is no table of tokens.
@@ -148,7 +159,7 @@ def _embedding(model: Any, outside: list[tuple[str, Any]]) -> Any:
     return next((m for _, m in outside if _is_table(m)), None)
 
 
-def _head(model: Any, outside: list[tuple[str, Any]], table: Any) -> Any:
+def _head(model: Module, outside: list[tuple[str, Any]], table: Module | None) -> Module | None:
     """What turns features into scores: the last matrix with a row for each token."""
     tokens = table.weight.shape[0] if table is not None else None
     fits = [
@@ -159,7 +170,7 @@ def _head(model: Any, outside: list[tuple[str, Any]], table: Any) -> Any:
     return fits[-1] if fits else None
 
 
-def _norm(outside: list[tuple[str, Any]], layers: tuple[Any, ...], names: Any) -> Any:
+def _norm(outside: list[tuple[str, Any]], layers: tuple[Any, ...], names: tuple[str, ...]) -> Module | None:
     """The last module with a vector of weights, beside the layers and after them."""
     holder = names[-1].rpartition(".")[0].rpartition(".")[0] if names else ""
     fits = [
@@ -170,7 +181,7 @@ def _norm(outside: list[tuple[str, Any]], layers: tuple[Any, ...], names: Any) -
     return chosen[-1] if chosen else None
 
 
-def parts_of(model: Any, given: Any) -> Parts:
+def parts_of(model: Module, given: Parts | Mapping[str, Any] | None) -> Parts:
     """Parts that are given as such, as a dict of names, or to be found."""
     if isinstance(given, Parts):
         return given

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -10,23 +11,25 @@ import numpy as np
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
 from . import values
-from .applying import applied
+from .apply_edit import apply_edit
 from .axes import Place, caches
 from .capture import first_input, input_at, put_input
-from .edits import Edit, edits_of
+from .display import Displayable
+from .edits import Edit, Edits, edits_of
 from .means import means
+from .module_swap import IDENTITY, check_name, replacement_for
 from .probe import Frame, Probe
-from .reach import Fate, Reach, Unread
+from .probe_hub import EDITS, HUB, storages
 from .receipt import Fired, Receipt, size_of_change
-from .shown import Shown
-from .skipping import passed_on
-from .stage import EDITS, STAGE, storages
-from .stand_in import IDENTITY, check_name, instead_of
+from .skipping import skipped_output
+from .taint import Outcome, TaintTracker, Unread
 from .targets import modules_for, no_match
 
 
-class Patch(Probe, Shown):
+class Patch(Probe, Displayable):
     """Edits that hold inside a `with` block; gives their receipt.
 
     At the end of the block an edit that met no call raises `NoMatch`, and one of whose values
@@ -37,7 +40,7 @@ class Patch(Probe, Shown):
     order = EDITS
     for_runs = True
 
-    def __init__(self, model: Any, edits: Any, *, measure: bool = True, follow: bool | None = None) -> None:
+    def __init__(self, model: Module, edits: Edits, *, measure: bool = True, follow: bool | None = None) -> None:
         self.edits = edits_of(edits)
         if not self.edits:
             raise ValueError("patch: no edit was given.")
@@ -49,7 +52,7 @@ class Patch(Probe, Shown):
         self.measure = measure
         self.receipt = Receipt(edits=[{} for _ in self.edits])
         self._met: dict[int, set[int]] = {}  # by edit: its positions that were found
-        self.reach = Reach(self) if (measure if follow is None else follow) else None
+        self.tracker = TaintTracker(self) if (measure if follow is None else follow) else None
 
     def swapped_in(self) -> list[tuple[Edit, Any]]:
         """The modules that are swapped in, with the edits that say where."""
@@ -59,7 +62,7 @@ class Patch(Probe, Shown):
         super().__enter__()
         return self.receipt
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(self, *exc: object) -> None:
         self.close()
         if exc[0] is None and self.runs:
             for i, (edit, fired) in enumerate(zip(self.edits, self.receipt.edits, strict=True)):
@@ -70,7 +73,7 @@ class Patch(Probe, Shown):
 
     def _check_positions(self, i: int, edit: Edit) -> None:
         """Raise if an edit names positions that no run had."""
-        missing = [p for p in edit.positions or () if p not in self._met.get(i, edit.positions)]
+        missing = [p for p in edit.positions or () if p not in self._met.get(i, edit.positions or ())]
         if missing:
             raise IndexError(
                 f"patch: the positions {missing} of the edit at {edit.at!r} were in no run; "
@@ -89,27 +92,27 @@ class Patch(Probe, Shown):
     def close(self) -> None:
         """Detach it; nothing is raised."""
         super().__exit__(None, None, None)
-        if self.reach is not None:
-            self.reach.end()
+        if self.tracker is not None:
+            self.tracker.end()
 
     def check_read(self) -> None:
         """Raise for an edit that has changed only what the model has no use for."""
-        if self.reach is None:
+        if self.tracker is None:
             return
         for i, edit in enumerate(self.edits):
-            fates = {a: f for (n, a), f in self.reach.fates.items() if n == i}
-            if fates and all(f.wrong for f in fates.values()):
-                raise _unread(edit, *next(iter(fates.items())))
+            outcomes = {a: f for (n, a), f in self.tracker.outcomes.items() if n == i}
+            if outcomes and all(f.wrong for f in outcomes.values()):
+                raise _unread(edit, *next(iter(outcomes.items())))
 
     def finished(self, frame: Frame) -> None:
-        if self.reach is None:
+        if self.tracker is None:
             return
         if frame.error is None:
-            self.reach.ended(frame.output)
+            self.tracker.ended(frame.output)
         for address, site in self.receipt.sites.items():
-            fates = [f for (_, a), f in self.reach.fates.items() if a == address]
+            outcomes = [f for (_, a), f in self.tracker.outcomes.items() if a == address]
             # Of several edits at one place, the one that got furthest speaks.
-            best = max(fates, key=lambda f: (bool(f.reached), f.reached is None), default=None)
+            best = max(outcomes, key=lambda f: (bool(f.reached), f.reached is None), default=None)
             if best is not None:
                 site.reached, site.why = best.reached, best.why
 
@@ -135,7 +138,7 @@ class Patch(Probe, Shown):
             self._check_cache(frame)
         for i, edit in self._due(frame):
             if edit.do in ("skip", "swap"):
-                self._follow_call(i, edit, frame)
+                self._track_call(i, edit, frame)
             elif edit.pattern.side == "out":
                 path = edit.pattern.path or values.first_path(frame.output)
                 if path is None:
@@ -160,17 +163,17 @@ class Patch(Probe, Shown):
 
     def _change_call(self, edit: Edit, frame: Frame) -> None:
         with self.muted():
-            instead = edit.value
+            replacement = edit.value
             if edit.do == "skip" and frame.is_module and caches(frame):
-                instead = IDENTITY  # its part of the cache is filled all the same
-            if isinstance(instead, str):
+                replacement = IDENTITY  # its part of the cache is filled all the same
+            if isinstance(replacement, str):
                 if not frame.is_module:
                     raise ValueError(f"swap: {frame.address} is an operator, not a module.")
-                instead = instead_of(self.model, frame.address.module, instead)
-            if instead is None:
-                frame.skip(passed_on(frame))
+                replacement = replacement_for(self.model, frame.address.module, replacement)
+            if replacement is None:
+                frame.skip(skipped_output(frame))
             else:
-                frame.swap(instead)
+                frame.swap(replacement)
 
     def _change_input(self, i: int, edit: Edit, frame: Frame) -> None:
         path = edit.pattern.path or first_input(frame)
@@ -182,7 +185,7 @@ class Patch(Probe, Shown):
             put_input(frame, path, new)
             self._note(i, frame, old, new, where)
 
-    def _edited(self, i: int, frame: Frame, old: Any) -> tuple[Any, Any]:
+    def _edited(self, i: int, frame: Frame, old: Tensor) -> tuple[Any, Any]:
         """The new value, which shares no memory with others; None where nothing is to be done.
 
         With it comes which elements were edited; None for all.
@@ -192,7 +195,7 @@ class Patch(Probe, Shown):
         with self.muted():
             # A function may write into what it is given, and others may hold the same tensor.
             given = old.clone() if edit.do == "call" else old
-            new, where = applied(edit, given, place)
+            new, where = apply_edit(edit, given, place)
             self._met.setdefault(i, set()).update(place.met)
             if new is given and edit.positions is not None:
                 return None, None  # they are not in this run
@@ -204,61 +207,63 @@ class Patch(Probe, Shown):
             )
             return new.clone() if mine or new._spec.layout.overlaps else new, where
 
-    def _note(self, i: int, frame: Frame, old: Any, new: Any, where: Any = None) -> None:
+    def _note(
+        self, i: int, frame: Frame, old: Tensor | None, new: Tensor | None, where: np.ndarray | None = None
+    ) -> None:
         text = str(frame.address)
         self.receipt.edits[i][text] = self.receipt.edits[i].get(text, 0) + 1
         site = self.receipt.sites.setdefault(text, Fired())
         site.times += 1
-        if old is None:
+        if old is None or new is None:
             return
         reads = _reads(self.edits[i])
-        for reach in STAGE.following():
-            had = reach.keys_of(old)
+        for tracker in HUB.active_trackers():
+            had = tracker.keys_of(old)
             if not had:
                 continue
             if self.edits[i].do in ("add", "scale"):
-                reach.spread(old, new, np.ones(tuple(old.shape), bool))
+                tracker.spread(old, new, np.ones(tuple(old.shape), bool))
             elif reads:
-                reach.spread(old, new)
+                tracker.spread(old, new)
             elif where is not None:
-                reach.spread(old, new, ~where)  # the rest is as it was
+                tracker.spread(old, new, ~where)  # the rest is as it was
             # Another edit of the same patch may have been made here before.
-            reach.cut(had - reach.keys_of(new), text)
-        self._follow_value(i, frame, new, where)
+            tracker.cut(had - tracker.keys_of(new), text)
+        self._track_value(i, frame, new, where)
         if not self.measure:
             return
         with self.muted(), votive.no_grad():
             site.add(*size_of_change(old.detach(), new.detach()))
 
-    def _follow_value(self, i: int, frame: Frame, new: Any, where: Any = None) -> None:
-        if self.reach is None:
+    def _track_value(self, i: int, frame: Frame, new: object, where: np.ndarray | None = None) -> None:
+        if self.tracker is None:
             return
         key = i, str(frame.address)
         if frame.shown:
             counts = str(frame.address._replace(op=frame.shown, index=0))
             why = f"it is computed only to be shown; the model computes with {counts}"
-            self.reach.settle(key, Fate(False, why, True, counts))
+            self.tracker.settle(key, Outcome(False, why, True, counts))
         else:
-            self.reach.begin(key, new, where)
+            self.tracker.begin(key, new, where)
 
-    def _follow_call(self, i: int, edit: Edit, frame: Frame) -> None:
+    def _track_call(self, i: int, edit: Edit, frame: Frame) -> None:
         """Follow what a skip or swap gave, where that can be told from what went in."""
-        if self.reach is None:
+        if self.tracker is None:
             return
         key = i, str(frame.address)
         given, got = storages((frame.args, frame.kwargs)), storages(frame.output)
         if given & got or not got:
             why = "what was given on is its input, which others may read too" if got else "it gives no tensor"
-            self.reach.settle(key, Fate(None, why))
+            self.tracker.settle(key, Outcome(None, why))
         else:
-            self._follow_value(i, frame, frame.output)
+            self._track_value(i, frame, frame.output)
 
 
 def _inside_of(edit: Edit, frame: Frame) -> bool:
     """Whether a call is made by what the swap has put in: '1' means '1.1' too."""
     around = frame.parent
     while around is not None:
-        if around.instead is not None and edit.pattern.matches(around.address, around):
+        if around.replacement is not None and edit.pattern.matches(around.address, around):
             return True
         around = around.parent
     return False
@@ -271,7 +276,7 @@ def _reads(edit: Edit) -> bool:
     return edit.do not in ("replace", "zero")
 
 
-def _check_swap(model: Any, edit: Edit) -> None:
+def _check_swap(model: Module, edit: Edit) -> None:
     """Raise unless what a swap would put in can run there."""
     if edit.do != "swap":
         return
@@ -285,17 +290,17 @@ def _check_swap(model: Any, edit: Edit) -> None:
         )
 
 
-def _unread(edit: Edit, address: str, fate: Fate) -> Unread:
-    said = f"{edit.at!r} changed {address or '(model)'}, but {fate.why}."
-    if fate.instead:
-        return Unread(f"{said} Edit {fate.instead.removesuffix('#0')!r} instead.")
+def _unread(edit: Edit, address: str, outcome: Outcome) -> Unread:
+    said = f"{edit.at!r} changed {address or '(model)'}, but {outcome.why}."
+    if outcome.counts:
+        return Unread(f"{said} Edit {outcome.counts.removesuffix('#0')!r} instead.")
     module = address.partition("/")[0]
     if module != address and module:
         said += f" What goes on from there is the result of {module!r}."
     return Unread(said)
 
 
-def patch(model: Any, edits: Any, *, measure: bool = True) -> Patch:
+def patch(model: Module, edits: Edits, *, measure: bool = True) -> Patch:
     """Change values at addresses while the block runs; `with ... as receipt` tells what happened.
 
     `edits` maps patterns to values, to functions of the value, to modules that run instead, or to
@@ -315,17 +320,17 @@ def patch(model: Any, edits: Any, *, measure: bool = True) -> Patch:
 
 
 def ablate(
-    model: Any,
-    at: Any,
+    model: Module,
+    at: str | Collection[str],
     kind: str = "zero",
     *,
-    value: Any = None,
+    value: object = None,
     positions: Any = None,
     features: Any = None,
     samples: Any = None,
     seed: int = 0,
     measure: bool = True,
-    data: Any = None,
+    data: Iterable[object] | None = None,
     over: str = "samples",
 ) -> Patch:
     """Take away what a part says: zeros, its mean, or what it says about another sample.
@@ -346,15 +351,17 @@ def ablate(
     if data is not None:
         if kind != "mean" or value is not None:
             raise ValueError("ablate: data= is for kind 'mean', in place of value=.")
-        parts = {"positions": positions, "features": features, "samples": samples}
-        found = [replace(e, **parts) for e in means(model, at, data, over=over)]
+        found = [
+            replace(e, positions=positions, features=features, samples=samples)
+            for e in means(model, at, data, over=over)
+        ]
         return Patch(model, found, measure=measure)
     at = [at] if isinstance(at, str) else list(at)
     made = [Edit(a, kind, value, positions=positions, features=features, samples=samples, seed=seed) for a in at]
     return Patch(model, made, measure=measure)
 
 
-def swap(model: Any, at: str, module: Any) -> Patch:
+def swap(model: Module, at: str, module: object) -> Patch:
     """Let another module run at an address while the block runs.
 
     A text is the address of another module of the model, which runs in this place with its own
@@ -372,13 +379,13 @@ def swap(model: Any, at: str, module: Any) -> Patch:
     return Patch(model, [Edit(at, "swap", module)])
 
 
-def skip(model: Any, at: Any) -> Patch:
+def skip(model: Module, at: str | Iterable[str]) -> Patch:
     """Let modules give on their first input while the block runs, in the form of their result.
 
-    To find out that form, a module is run unheard, with nothing left of it: once, or each time if
+    To find out that form, a module is run unobserved, with nothing left of it: once, or each time if
     it gives more than one tensor. An input that does not fit into the place of the first tensor of
     the result is refused; swap in a function then.
-    Where a key-value cache is filled, attention runs unheard, so that the cache is filled too.
+    Where a key-value cache is filled, attention runs unobserved, so that the cache is filled too.
 
     >>> net = votive.nn.Sequential(votive.nn.Tanh())
     >>> with votive.glass.skip(net, "0"):

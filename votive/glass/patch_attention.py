@@ -12,17 +12,20 @@ from typing import Any
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
 from . import values
+from .address import Patterns
 from .attention_maps import AttentionMap, attention_maps
 from .patches import PatchGrid, patches_of
 from .pixels import Pixels, as_picture, grown, over
-from .plots import Drawn
+from .plots import Plottable
 
 FUSIONS = ("mean", "max", "min")
 
 
 @dataclass(frozen=True)
-class PatchAttention(Drawn):
+class PatchAttention(Plottable):
     """The attention of each layer over the patches of pictures.
 
     `layers` are those of the encoder, `cross` those of a decoder that looks at the patches.
@@ -38,7 +41,7 @@ class PatchAttention(Drawn):
 
     def map(
         self, layer: int = -1, head: int | None = None, query: int = 0, sample: int = 0, cross: bool = False
-    ) -> Any:
+    ) -> Tensor:
         """How much a token looks at each patch, (height, width); all heads' mean without a head.
 
         Token 0 is the class token where there is one; `cross` means a token of the decoder.
@@ -50,7 +53,7 @@ class PatchAttention(Drawn):
         weights = found[layer].weights(head, query, sample)[0, :, 0].mean(0)
         return self.grid.maps(weights)
 
-    def rollout(self, sample: int = 0, fusion: str = "mean", discard: float = 0.0) -> Any:
+    def rollout(self, sample: int = 0, fusion: str = "mean", discard: float = 0.0) -> Tensor:
         """How much each patch reached the first token through all layers, (height, width).
 
         `fusion` joins the heads: "mean", "max" or "min". `discard` leaves out that share of the
@@ -101,8 +104,8 @@ class PatchAttention(Drawn):
         else:
             found = self.map(layer, head, query, sample, cross=what == "cross")
             of = self.cross if what == "cross" else self.layers
-            told = "mean of heads" if head is None else f"head {head}"
-            title = f"{of[layer].address.partition('/')[0]}, {told}, token {query}"
+            which = "mean of heads" if head is None else f"head {head}"
+            title = f"{of[layer].address.partition('/')[0]}, {which}, token {query}"
         return shown_over(self.picture[sample], found, title)
 
     def __repr__(self) -> str:
@@ -111,7 +114,7 @@ class PatchAttention(Drawn):
         return f"<attention of {len(self)} layers over {grid} patches{more}>"
 
 
-def shown_over(picture: Any, found: Any, title: str) -> Pixels:
+def shown_over(picture: Tensor, found: Tensor, title: str) -> Pixels:
     """A map over a picture, from its least to its most."""
     low, high = float(found.min()), float(found.max())
     heat = ((found - low) / ((high - low) or 1.0)).float().cpu().numpy()
@@ -120,7 +123,7 @@ def shown_over(picture: Any, found: Any, title: str) -> Pixels:
     return Pixels(over(ground, heat), title, legend=f"from {low:.3g} to {high:.3g}")
 
 
-def patch_attention(model: Any, *args: Any, at: Any = None, **kwargs: Any) -> PatchAttention:
+def patch_attention(model: Module, *args: object, at: Patterns | None = None, **kwargs: Any) -> PatchAttention:
     """Run a model that reads patches, and give its attention over them.
 
     The picture is the first argument with four dimensions; `at` are patterns of calls, such as

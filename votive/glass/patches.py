@@ -12,6 +12,8 @@ from typing import Any
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
 from . import values
 from .probe import Frame, Probe
 
@@ -37,7 +39,7 @@ class PatchGrid:
         """How many tokens there are in all."""
         return self.first + self.height * self.width
 
-    def maps(self, x: Any, dim: int = -1) -> Any:
+    def maps(self, x: Tensor, dim: int = -1) -> Tensor:
         """Numbers (…, tokens, …) of the patches as (…, height, width, …)."""
         dim = dim % x.dim()
         x = x.narrow(dim, self.first, self.height * self.width)
@@ -47,7 +49,7 @@ class PatchGrid:
 class Patches(Probe):
     """Sees the convolution that makes patches, and which attention is among them."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Module) -> None:
         super().__init__(model, ops=True)
         self.grids: list[tuple[int, int]] = []
         self.attention: list[tuple[str, int, int]] = []  # address of the module, queries, keys
@@ -79,7 +81,7 @@ class Patches(Probe):
         return None
 
 
-def patches_of(model: Any, args: Any, kwargs: Any) -> Patches:
+def patches_of(model: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Patches:
     """Run a model and see its patches."""
     with votive.no_grad(), Patches(model) as seen:
         model(*args, **kwargs)

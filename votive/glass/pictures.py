@@ -13,21 +13,25 @@ from typing import Any, TypeVar
 
 import votive
 
+from ..tensor import Tensor
 from . import values
 from .capture import Capture
+from .display import Pictures
 from .gradients import Gradients
 from .heatmap import Heatmap
 from .layer_statistics import LayerStatistics
-from .plots import Drawn, Lines
+from .plots import Lines, Plottable
 from .predict import Prediction
-from .rendering import size
-from .shown import Pictures
 from .statistics import Statistics, statistics
 from .table import Table
+from .text_table import size
 
 # Addresses of a capture with a picture of their own, numbers of a value that are looked at, and
 # bytes of a capture whose statistics are made at once.
 MOST_VALUES, MOST_NUMBERS, MOST_BYTES = 500, 1 << 16, 1 << 28
+
+# Samples, and maps or heads in all, with a picture of their own.
+SAMPLES, MAPS = 16, 500
 
 _KNOWN: dict[type, Callable[[Any], Pictures]] = {}
 F = TypeVar("F", bound=Callable[[Any], Pictures])
@@ -43,19 +47,24 @@ def shows(*kinds: type) -> Callable[[F], F]:
     return declared
 
 
-def pictures_of(thing: Any) -> Pictures:
+def pictures_of(thing: object) -> Pictures:
     """The pictures of an object, by name."""
-    from . import run_pictures, sound_pictures, text_pictures, vision_pictures  # noqa: F401 - declare more
+    from . import media_pictures, run_pictures, text_pictures  # noqa: F401 - declare more
 
     for kind in type(thing).__mro__:
         if kind in _KNOWN:
             return _KNOWN[kind](thing)
-    if isinstance(thing, Drawn):
+    if isinstance(thing, Plottable):
         return {type(thing).__name__.lower(): lambda: [thing.figure()]}
     raise TypeError(f"pictures: there are none of a {type(thing).__name__}.")
 
 
-def chosen(drawn: Any, names: Sequence[str]) -> Pictures:
+def sample_names(count: int) -> list[tuple[int, str]]:
+    """The samples that have pictures, and what follows the names of these."""
+    return [(s, "" if count == 1 else f", sample {s}") for s in range(min(count, SAMPLES))]
+
+
+def chosen(drawn: Plottable, names: Sequence[str]) -> Pictures:
     """The figures of these names."""
     return {n: partial(lambda n: [drawn.figure(n)], n) for n in names}
 
@@ -65,9 +74,9 @@ def chosen(drawn: Any, names: Sequence[str]) -> Pictures:
 
 def table_of(found: Statistics, title: str = "") -> Table:
     """Statistics as a table."""
-    told = asdict(found)
-    rows = [[k, told[k]] for k in ("count", "mean", "std", "min", "max", "norm", "zeros")]
-    rows += [[k, told[k]] for k in ("nan", "inf") if told[k]]
+    fields = asdict(found)
+    rows = [[k, fields[k]] for k in ("count", "mean", "std", "min", "max", "norm", "zeros")]
+    rows += [[k, fields[k]] for k in ("nan", "inf") if fields[k]]
     return Table(["", ">value"], rows, title or f"{found.dtype} {tuple(found.shape)}")
 
 
@@ -86,7 +95,7 @@ def histogram_of(found: Statistics) -> Lines | None:
     )
 
 
-def figures_of(value: Any, title: str = "") -> list[Any]:
+def figures_of(value: Tensor | Statistics, title: str = "") -> list[Any]:
     """A tensor, or statistics of one, in figures; of a large one a part is drawn, and told."""
     if isinstance(value, Statistics):
         return [f for f in (table_of(value, title), histogram_of(value)) if f is not None]
@@ -96,7 +105,7 @@ def figures_of(value: Any, title: str = "") -> list[Any]:
         return [matrix_of(value, title), *figures] if value.numel() else figures
 
 
-def matrix_of(value: Any, title: str = "") -> Heatmap:
+def matrix_of(value: Tensor, title: str = "") -> Heatmap:
     """A tensor as a heat map: its last dimension across, all others down."""
     x = value.detach()
     x = x.abs() if x.is_complex() else x
@@ -130,7 +139,7 @@ def _place(row: int, shape: tuple[int, ...]) -> str:
     return ", ".join(map(str, at)) or "0"
 
 
-def summary(address: str, value: Any, heavy: bool = False) -> list[Any]:
+def summary(address: str, value: object, heavy: bool = False) -> list[Any]:
     """A row of a table about a value; of `heavy` ones without reading them."""
     first = value if isinstance(value, Statistics) else values.first(value)
     if first is None:
@@ -141,13 +150,13 @@ def summary(address: str, value: Any, heavy: bool = False) -> list[Any]:
     if heavy and not isinstance(first, Statistics):
         dtype = str(first.dtype).removeprefix("votive.")
         return [address, " x ".join(map(str, first.shape)), dtype, *[None] * 5]
-    told = first if isinstance(first, Statistics) else statistics(first, 0)
-    bad = told.nan + told.inf
-    shape = " x ".join(map(str, told.shape)) or "scalar"
-    return [address, shape, told.dtype, told.mean, told.std, told.min, told.max, bad or None]
+    stats = first if isinstance(first, Statistics) else statistics(first, 0)
+    bad = stats.nan + stats.inf
+    shape = " x ".join(map(str, stats.shape)) or "scalar"
+    return [address, shape, stats.dtype, stats.mean, stats.std, stats.min, stats.max, bad or None]
 
 
-def _leaves(value: Any) -> list[Any]:
+def _leaves(value: object) -> list[Any]:
     if isinstance(value, Statistics):
         return [value]
     return [leaf for _, part in values.children(value) for leaf in _leaves(part)]

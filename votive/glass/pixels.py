@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from ..tensor import Tensor
 from ..train.png import encode, rgb
+from .canvas import LETTER, Canvas
 from .heatmap import RISING, SIGNED, colour_of
-from .page import LETTER, Page
 from .plots import Figure
 
 # A picture is drawn at least so large, in whole pixels; of larger ones, every n-th is shown.
@@ -41,7 +42,7 @@ class Pixels(Figure):
         if x.ndim != 3 or x.shape[2] != 3 or x.dtype != np.uint8 or 0 in x.shape:
             raise ValueError(f"Pixels: takes an array (height, width, 3) of bytes, got {x.shape} of {x.dtype}.")
 
-    def small(self) -> Any:
+    def small(self) -> np.ndarray:
         """The pixels, fewer where they are many."""
         x = np.asarray(self.colours)
         step = math.ceil(max(x.shape[:2]) / MOST)
@@ -59,26 +60,26 @@ class Pixels(Figure):
             "legend": self.legend,
         }
 
-    def page(self) -> Page:
+    def canvas(self) -> Canvas:
         x = self.small()
         height, width = x.shape[:2]
         scale = max(1, LEAST // max(height, width))
         room = max(LETTER * len(t) + 16 for t in (self.title, self.note, self.legend))
-        page = Page(max(width * scale + 16, room), height * scale + (60 if self.note else 44))
-        page.text(8, 14, self.title)
-        page.image(8, 26, width * scale, height * scale, x)
-        page.text(8, height * scale + 36, self.legend)
-        page.text(8, height * scale + 52, self.note)
-        return page
+        canvas = Canvas(max(width * scale + 16, room), height * scale + (60 if self.note else 44))
+        canvas.text(8, 14, self.title)
+        canvas.image(8, 26, width * scale, height * scale, x)
+        canvas.text(8, height * scale + 36, self.legend)
+        canvas.text(8, height * scale + 52, self.note)
+        return canvas
 
 
-def scale_of(signed: bool = False) -> Any:
+def scale_of(signed: bool = False) -> np.ndarray:
     """256 colours (256, 3) from the least to the most."""
     scale = SIGNED if signed else RISING
     return np.array([rgb(colour_of(i / 255, scale)) for i in range(256)], np.uint8)
 
 
-def coloured(values: Any, low: float = 0.0, high: float = 1.0, signed: bool = False) -> Any:
+def coloured(values: np.ndarray, low: float = 0.0, high: float = 1.0, signed: bool = False) -> np.ndarray:
     """Numbers (height, width) as colours (height, width, 3); what is no number is grey.
 
     >>> from votive.glass.pixels import coloured
@@ -92,21 +93,22 @@ def coloured(values: Any, low: float = 0.0, high: float = 1.0, signed: bool = Fa
     return np.where(known[..., None], scale_of(signed)[at], np.uint8(154))
 
 
-def as_picture(x: Any) -> Any:
+def as_picture(x: Tensor) -> np.ndarray:
     """What a model was given, (channels, height, width), as bytes from its least to its most.
 
     >>> from votive.glass.pixels import as_picture
     >>> as_picture(votive.tensor([[[0.0, 2.0]]])).tolist()
     [[[0, 0, 0], [255, 255, 255]]]
     """
-    x = np.asarray(x.detach().float().cpu().numpy(), np.float64)
-    x = x if x.shape[0] == 3 else np.repeat(x.mean(0, keepdims=True), 3, 0)
-    low, high = x.min(), x.max()
-    share = (x - low) / ((high - low) or 1.0)
+    pixels = np.asarray(x.detach().float().cpu().numpy(), np.float64)
+    if pixels.shape[0] != 3:
+        pixels = np.repeat(pixels.mean(0, keepdims=True), 3, 0)
+    low, high = pixels.min(), pixels.max()
+    share = (pixels - low) / ((high - low) or 1.0)
     return np.ascontiguousarray(np.moveaxis(np.rint(share * 255).astype(np.uint8), 0, -1))
 
 
-def over(picture: Any, heat: Any, strength: float = 0.7) -> Any:
+def over(picture: np.ndarray, heat: np.ndarray, strength: float = 0.7) -> np.ndarray:
     """A picture (height, width, 3) with colours where a map (height, width) from 0 to 1 is high.
 
     >>> from votive.glass.pixels import over
@@ -119,7 +121,7 @@ def over(picture: Any, heat: Any, strength: float = 0.7) -> Any:
     return np.rint(mixed).astype(np.uint8)
 
 
-def grown(values: Any, height: int, width: int) -> Any:
+def grown(values: np.ndarray, height: int, width: int) -> np.ndarray:
     """A map in a larger size, each number a block of pixels.
 
     >>> from votive.glass.pixels import grown
@@ -132,7 +134,7 @@ def grown(values: Any, height: int, width: int) -> Any:
     return x[rows][:, columns]
 
 
-def tiled(maps: Any, across: int | None = None, gap: int = 1) -> Any:
+def tiled(maps: np.ndarray, across: int | None = None, gap: int = 1) -> np.ndarray:
     """Maps (count, height, width) beside each other with gaps that are no numbers.
 
     >>> from votive.glass.pixels import tiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import Any
 
 from ..serialization.atomic import replacing
 from ..train.chart import COLOURS, Axis, Curve, axis, build
-from .page import INK, LETTER, Page
-from .shown import Shown
+from .canvas import INK, LETTER, Canvas
+from .display import Displayable
 
 
-class Drawn(Shown):
+class Plottable(Displayable):
     """What can be drawn: `figure(...)` says how, `svg`, `png` and `save` pass its arguments on."""
 
     def figure(self, *args: Any, **kwargs: Any) -> Any:
@@ -25,11 +25,11 @@ class Drawn(Shown):
 
     def svg(self, *args: Any, **kwargs: Any) -> str:
         """The figure as an SVG document."""
-        return self.figure(*args, **kwargs).page().svg()  # type: ignore[no-any-return]
+        return self.figure(*args, **kwargs).canvas().svg()
 
     def png(self, *args: Any, **kwargs: Any) -> bytes:
         """The figure as a PNG file."""
-        return self.figure(*args, **kwargs).page().png()  # type: ignore[no-any-return]
+        return self.figure(*args, **kwargs).canvas().png()
 
     def save(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
         """Write the figure into a file whose name ends in .svg or .png."""
@@ -50,19 +50,19 @@ class Drawn(Shown):
         return text if len(text) <= 1 << 16 else None
 
 
-class Figure(Drawn):
+class Figure(Plottable):
     """Numbers with names, that can be drawn as they are."""
 
     def figure(self) -> Any:
         return self
 
-    def page(self) -> Page:
+    def canvas(self) -> Canvas:
         """The shapes of this figure."""
         raise NotImplementedError
 
     def to_dict(self) -> dict[str, Any]:
         """The numbers and names as plain values."""
-        return asdict(self)  # type: ignore[call-overload,no-any-return]
+        return asdict(self)  # type: ignore[call-overload]  # all figures are dataclasses
 
 
 def short(text: str, limit: int = 24) -> str:
@@ -85,7 +85,7 @@ class Lines(Figure):
     ('<svg', {'norm': [1.0, 2.0, 4.0]})
     """
 
-    curves: dict[str, Sequence[float]]
+    curves: Mapping[str, Sequence[float]]
     points: Sequence[str] | None = None
     title: str = ""
     x_name: str = ""
@@ -93,50 +93,50 @@ class Lines(Figure):
     log: bool = False
     note: str = ""
 
-    def page(self) -> Page:
+    def canvas(self) -> Canvas:
         curves = [Curve(n, list(range(len(ys))), ys, True) for n, ys in self.curves.items()]
         chart = build(curves, title=self.title, log=self.log, x_name=self.x_name)
         names = [short(p, 16) for p in self.points or ()]
         room = LETTER * max(map(len, names), default=4)
         height = chart.height + room
-        page = Page(chart.width, height + (18 if self.note else 0))
-        page.text(8, height + 6, self.note)
+        canvas = Canvas(chart.width, height + (18 if self.note else 0))
+        canvas.text(8, height + 6, self.note)
         x = Axis(chart.x.low, chart.x.high, 88, chart.width - 16, False, chart.x.ticks)
         count = max((len(c.xs) for c in curves), default=1)
         if names:
             # Named points need no room beside the first and the last.
             x = Axis(-0.5, max(count, 1) - 0.5, 88, chart.width - 16)
         y = chart.y
-        _frame(page, chart.title, x, y, self.y_name)
+        _frame(canvas, chart.title, x, y, self.y_name)
         ticks = list(enumerate(names)) if names else x.ticks
         step = max(1, -(-len(ticks) // 48))
         for value, label in ticks[::step]:
             at = x.place(value)
-            page.line(at, y.start, at, y.start + 4)
+            canvas.line(at, y.start, at, y.start + 4)
             if names:
-                page.text(at, y.start + 8, label, "end", upright=True)
+                canvas.text(at, y.start + 8, label, "end", upright=True)
             else:
-                page.text(at, y.start + 14, label, "middle")
-        page.text((x.start + x.end) / 2, height - 10, self.x_name, "middle")
+                canvas.text(at, y.start + 14, label, "middle")
+        canvas.text((x.start + x.end) / 2, height - 10, self.x_name, "middle")
         for i, (curve, colour) in enumerate(chart.curves):
             spots = [(x.place(a), y.place(b)) for a, b in zip(curve.xs, curve.ys, strict=True)]
             for (a, b), (c, d) in pairwise(spots):
-                page.line(a, b, c, d, colour, 2)
+                canvas.line(a, b, c, d, colour, 2)
             for a, b in spots:
-                page.rectangle(a - 2.5, b - 2.5, 5, 5, colour, curve.name)
+                canvas.rectangle(a - 2.5, b - 2.5, 5, 5, colour, curve.name)
             if len(chart.curves) > 1:
-                page.text(x.end, y.end + 8 + 16 * i, curve.name, "end", colour=colour)
-        return page
+                canvas.text(x.end, y.end + 8 + 16 * i, curve.name, "end", colour=colour)
+        return canvas
 
 
-def _frame(page: Page, title: str, x: Axis, y: Axis, y_name: str) -> None:
-    page.text((x.start + x.end) / 2, 16, title, "middle")
+def _frame(canvas: Canvas, title: str, x: Axis, y: Axis, y_name: str) -> None:
+    canvas.text((x.start + x.end) / 2, 16, title, "middle")
     for value, label in y.ticks:
         at = y.place(value)
-        page.line(x.start, at, x.end, at, "#bbbbbb", 0.5)
-        page.text(x.start - 6, at, label, "end")
-    page.line(x.start, y.start, x.end, y.start)
-    page.text(12, (y.start + y.end) / 2, y_name, "middle", upright=True)
+        canvas.line(x.start, at, x.end, at, "#bbbbbb", 0.5)
+        canvas.text(x.start - 6, at, label, "end")
+    canvas.line(x.start, y.start, x.end, y.start)
+    canvas.text(12, (y.start + y.end) / 2, y_name, "middle", upright=True)
 
 
 @dataclass(frozen=True)
@@ -154,20 +154,20 @@ class Bars(Figure):
     x_name: str = ""
     note: str = ""
 
-    def page(self) -> Page:
+    def canvas(self) -> Canvas:
         names = [short(n, 32) for n in self.names]
         left = 16 + LETTER * max(map(len, names), default=0)
         row, top = 18, 40
         width = left + 460
         height = top + row * len(names) + 52
-        page = Page(max(width, LETTER * len(self.note) + 16), height + (18 if self.note else 0))
-        page.text(8, height + 6, self.note)
-        page.text(width / 2, 16, self.title, "middle")
+        canvas = Canvas(max(width, LETTER * len(self.note) + 16), height + (18 if self.note else 0))
+        canvas.text(8, height + 6, self.note)
+        canvas.text(width / 2, 16, self.title, "middle")
         x = axis([0.0, *filter(math.isfinite, self.values)], left, width - 72, count=5)
         bottom = top + row * len(names)
         for value, label in x.ticks:
-            page.line(x.place(value), top, x.place(value), bottom, "#bbbbbb", 0.5)
-            page.text(x.place(value), bottom + 14, label, "middle")
+            canvas.line(x.place(value), top, x.place(value), bottom, "#bbbbbb", 0.5)
+            canvas.text(x.place(value), bottom + 14, label, "middle")
         for i, (name, value) in enumerate(zip(names, self.values, strict=True)):
             y = top + row * i
             # What is infinite goes to the edge.
@@ -175,9 +175,9 @@ class Bars(Figure):
             zero, end = x.place(0), x.place(inside)
             colour = COLOURS[0] if value >= 0 else COLOURS[1]
             tip = f"{self.names[i]}: {value:.6g}"
-            page.rectangle(min(zero, end), y + 3, abs(end - zero), row - 6, colour, tip)
-            page.text(left - 8, y + row / 2, name, "end")
-            page.text(max(zero, end) + 4, y + row / 2, f"{value:.3g}")
-        page.line(x.place(0), top, x.place(0), bottom, INK)
-        page.text((x.start + x.end) / 2, height - 12, self.x_name, "middle")
-        return page
+            canvas.rectangle(min(zero, end), y + 3, abs(end - zero), row - 6, colour, tip)
+            canvas.text(left - 8, y + row / 2, name, "end")
+            canvas.text(max(zero, end) + 4, y + row / 2, f"{value:.3g}")
+        canvas.line(x.place(0), top, x.place(0), bottom, INK)
+        canvas.text((x.start + x.end) / 2, height - 12, self.x_name, "middle")
+        return canvas

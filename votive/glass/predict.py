@@ -11,12 +11,16 @@ from typing import Any
 
 import votive
 
+from ..core.layout import Spec
 from ..dispatch import make
-from ..dispatch.observe import Observer, attach, detach
+from ..dispatch.observe import Call, Observer, attach, detach
+from ..nn import Module
+from ..tensor import Tensor
 from . import values
+from .address import Patterns
+from .display import Displayable
 from .probe import Frame, Probe
-from .rewind import Beginning
-from .shown import Shown
+from .snapshot import Snapshot
 from .targets import modules_for, no_match, patterns
 
 # Masks, positions and scales decide which way a model's code takes; they are small.
@@ -24,7 +28,7 @@ _COMPUTED = 1 << 12
 
 
 @dataclass
-class Prediction(Shown):
+class Prediction(Displayable):
     """Addresses that would be captured, with the bytes each would take."""
 
     sites: dict[str, int] = field(default_factory=dict)
@@ -40,7 +44,7 @@ class Prediction(Shown):
 class _Dry(Observer):
     """Answers large operators with memory that was not written."""
 
-    def before(self, call: Any) -> Any:
+    def before(self, call: Call) -> Any:
         plan = call.plan
         outs = plan.outs if plan.out is None else (plan.out,)
         if call.op.kind == "view" or call.op.mutates or call.op.name == "_empty" or outs is None:
@@ -51,14 +55,14 @@ class _Dry(Observer):
         return made[0] if plan.out is not None else made
 
 
-def _untouched(spec: Any) -> Any:
+def _untouched(spec: Spec) -> Any:
     with votive.no_grad():
         found = votive.empty_strided(spec.shape, spec.layout.strides, dtype=spec.dtype, device=spec.device)
     return make(found._storage, found._data, spec)
 
 
 class _Sizes(Probe):
-    def __init__(self, model: Any, at: Any, policy: str) -> None:
+    def __init__(self, model: Module, at: Patterns, policy: str) -> None:
         self.patterns, self.policy = patterns(at), policy
         only = modules_for(model, self.patterns)
         super().__init__(model, ops=any(p.wants_ops for p in self.patterns), only=only)
@@ -77,32 +81,32 @@ class _Sizes(Probe):
                 suffix = ":in" if side == "in" else ""
                 self.found.sites[f"{frame.address}{suffix}"] = sum(self._bytes(t) for _, t in values.tensors(value))
 
-    def _bytes(self, t: Any) -> int:
+    def _bytes(self, t: Tensor) -> int:
         if self.policy == "stats":
             return 0
         half = self.policy == "half" and t.is_floating_point() and t.element_size() > 2
         return int(t.numel() * (2 if half else t.element_size()))
 
 
-def predict(model: Any, at: Any, *args: Any, policy: str = "keep", **kwargs: Any) -> Prediction:
+def predict(model: Module, at: Patterns, *args: object, policy: str = "keep", **kwargs: object) -> Prediction:
     """The bytes that `capture(model, at, policy=...)` would keep of `model(*args, **kwargs)`.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(64, 256), votive.nn.ReLU())
     >>> print(votive.glass.predict(net, "*", votive.ones(100, 64)))
     2 values, 204,800 bytes
     """
-    beginning = Beginning(model, args, kwargs)
-    eye = _Dry()
+    snapshot = Snapshot(model, args, kwargs)
+    dry_run = _Dry()
     try:
         with _Sizes(model, at, policy) as probe, votive.no_grad():
-            attach(eye)
+            attach(dry_run)
             try:
                 model(*args, **kwargs)
             finally:
-                detach(eye)
+                detach(dry_run)
     finally:
         # Caches and statistics must not remember values that were never computed.
-        beginning.restore()
+        snapshot.restore()
     for pattern in probe.patterns:
         if not probe.found.sites:
             raise no_match(pattern, [n for n, _ in model.named_modules()])

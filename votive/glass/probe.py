@@ -14,15 +14,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Self
 
 from ..core.mode import mode
+from ..nn import Module
 from ..nn.hooks import register_around
+from ..ops.registry import Op
 from . import values
 from .address import Address
-from .stage import LOOKS, STAGE, UNSET, Turn, conduct
+from .probe_hub import HUB, LOOKS, UNSET, CallState, around_module
 
 
 def _shared(name: str) -> Any:
     """A part of a frame that all probes at the call share."""
-    return property(lambda frame: getattr(frame.turn, name), lambda frame, value: setattr(frame.turn, name, value))
+    return property(lambda frame: getattr(frame.state, name), lambda frame, value: setattr(frame.state, name, value))
 
 
 class Frame:
@@ -34,7 +36,7 @@ class Frame:
     only to show its result.
     """
 
-    __slots__ = ("address", "cache", "depth", "kind", "ops", "parent", "past", "subject", "turn")
+    __slots__ = ("address", "cache", "depth", "kind", "ops", "parent", "past", "state", "subject")
 
     args = _shared("args")
     kwargs = _shared("kwargs")
@@ -42,17 +44,18 @@ class Frame:
     error = _shared("error")
     seconds = _shared("seconds")
     skipped = _shared("skipped")
-    instead = _shared("instead")
+    replacement = _shared("replacement")
     shown = _shared("shown")
 
     def __init__(
-        self, address: Address, kind: str, subject: Any, parent: Frame | None, turn: Turn | None = None
+        self, address: Address, kind: str, subject: Any, parent: Frame | None, state: CallState | None = None
     ) -> None:
         self.address, self.kind, self.subject, self.parent = address, kind, subject, parent
-        self.depth = 0 if parent is None else parent.depth + 1
-        self.turn = Turn() if turn is None else turn
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.state = CallState() if state is None else state
         self.ops: Counter[str] = Counter()
-        self.cache, self.past = (None, 0) if parent is None else (parent.cache, parent.past)
+        self.cache: Any = None if parent is None else parent.cache
+        self.past: int = 0 if parent is None else parent.past
         if kind == "module":
             self._meet_cache()
 
@@ -76,20 +79,20 @@ class Frame:
         """The class of the module that runs, or the operator's name."""
         if not self.is_module:
             return str(self.subject.name)
-        return type(self.subject if self.instead is None else self.instead).__name__
+        return type(self.subject if self.replacement is None else self.replacement).__name__
 
-    def skip(self, value: Any) -> None:
+    def skip(self, value: object) -> None:
         """Let the call not run and give `value`."""
-        self.skipped, self.instead = value, None
+        self.skipped, self.replacement = value, None
 
-    def swap(self, module: Any) -> None:
+    def swap(self, module: object) -> None:
         """Let another module run in place of this one."""
-        self.instead, self.skipped = module, UNSET
+        self.replacement, self.skipped = module, UNSET
 
-    def answer(self, value: Any) -> None:
+    def answer(self, value: object) -> None:
         """Let the call not run, nor any edit of it, and give `value`."""
         self.skip(value)
-        self.turn.answered = True
+        self.state.answered = True
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.address} ({self.name})>"
@@ -100,14 +103,14 @@ class Probe:
 
     Override `entered`, `left` and `failed`. With `ops`, operators are seen too. `only` is the
     modules to look at, for probes that know them: all others then run as fast as ever. `order` says
-    when it has its turn among the probes at one call: see `votive.glass.stage`.
+    when it has its turn among the probes at one call: see `votive.glass.probe_hub`.
     """
 
     order = LOOKS
     # Whether it is for runs of the block's own: it then says that all were in another thread.
     for_runs = False
 
-    def __init__(self, model: Any, *, ops: bool = False, only: Iterable[Any] | None = None) -> None:
+    def __init__(self, model: Module, *, ops: bool = False, only: Iterable[Any] | None = None) -> None:
         self.model = model
         self.runs = 0  # outermost calls so far
         self.stack: list[Frame] = []
@@ -119,8 +122,8 @@ class Probe:
         self._elsewhere = False  # whether the model ran in another thread
         self._strip: tuple[str, str] = ("", "")
         self._closing = contextlib.ExitStack()
-        self._guest: Any = None  # what was swapped in and is about to be called
-        self._hosting = 0  # how many of those run
+        self._replacement: Any = None  # what was swapped in and is about to be called
+        self._replacements = 0  # how many of those run
 
     @property
     def past(self) -> int:
@@ -152,17 +155,17 @@ class Probe:
         self._thread = threading.get_ident()
         with contextlib.ExitStack() as stack:
             for module in [None] if self._only is None else self._only.values():
-                stack.enter_context(register_around(module, conduct))
-            STAGE.join(self)
-            stack.callback(STAGE.leave, self)
+                stack.enter_context(register_around(module, around_module))
+            HUB.add(self)
+            stack.callback(HUB.remove, self)
             if self._ops:
-                STAGE.hear()
-                stack.callback(STAGE.unhear)
+                HUB.watch_operators()
+                stack.callback(HUB.unwatch_operators)
             # Nothing stays attached if something above failed.
             self._closing = stack.pop_all()
         return self
 
-    def __exit__(self, *exc: Any) -> None:
+    def __exit__(self, *exc: object) -> None:
         self._thread = 0
         self.stack.clear()
         self._closing.close()
@@ -187,32 +190,32 @@ class Probe:
     @contextlib.contextmanager
     def muted(self) -> Iterator[None]:
         """Inside, nothing is seen by any probe: for what one computes itself."""
-        with unheard():
+        with unobserved():
             yield
 
     @property
-    def blind(self) -> bool:
+    def inactive(self) -> bool:
         return threading.get_ident() != self._thread
 
     # --- modules ------------------------------------------------------------------------------
 
-    def takes(self, module: Any) -> bool:
+    def takes(self, module: Module) -> bool:
         """Whether it sees the call of a module that is about to be made."""
-        if self.blind:
+        if self.inactive:
             self._elsewhere = self._elsewhere or module is self.model
             return False
-        if self._guest is module:
-            self._guest = None  # its call is the one in whose place it runs
+        if self._replacement is module:
+            self._replacement = None  # its call is the one in whose place it runs
             return False
-        if self._only is not None and id(module) not in self._only and not self._hosting:
+        if self._only is not None and id(module) not in self._only and not self._replacements:
             return False
         return bool(self.stack) or self._begins(module)
 
-    def _frame(self, module: Any, turn: Turn) -> Frame:
+    def _frame(self, module: Module, state: CallState) -> Frame:
         if not self.stack:
             self.runs += 1
             self._calls.clear()
-        return self._push(module, turn)
+        return self._push(module, state)
 
     def _close(self, frame: Frame) -> None:
         # After an abandoned debugger the stack may be empty already.
@@ -221,7 +224,7 @@ class Probe:
         if frame.parent is None:
             self.finished(frame)
 
-    def _begins(self, module: Any) -> bool:
+    def _begins(self, module: Module) -> bool:
         """Whether an outermost call of this module belongs to the model, and its name in it."""
         if module is self.model:
             self._strip = (str(mode.module_path), "")
@@ -232,7 +235,7 @@ class Probe:
                 return True
         return False
 
-    def _push(self, module: Any, turn: Turn) -> Frame:
+    def _push(self, module: Module, state: CallState) -> Frame:
         parent = self.stack[-1] if self.stack else None
         path = self._path(str(mode.module_path))
         if parent is not None and path == parent.address.module and module is not parent.subject:
@@ -240,7 +243,7 @@ class Probe:
             path = f"{path}.{type(module).__name__}" if path else type(module).__name__
         call = self._calls[path]
         self._calls[path] += 1
-        frame = Frame(Address(path, call), "module", module, parent, turn)
+        frame = Frame(Address(path, call), "module", module, parent, state)
         self.stack.append(frame)
         return frame
 
@@ -250,49 +253,49 @@ class Probe:
         inner = path[len(outer) :].removeprefix(".") if path.startswith(outer) else path
         return f"{name}.{inner}" if name and inner else name or inner
 
-    def host(self, guest: Any) -> Any:
+    def enter_replacement(self, replacement: object) -> Any:
         """What was swapped in is about to run: all modules that it calls are seen."""
-        was, self._guest = self._guest, guest
-        self._hosting += 1
+        was, self._replacement = self._replacement, replacement
+        self._replacements += 1
         return was
 
-    def unhost(self, was: Any) -> None:
+    def leave_replacement(self, was: object) -> None:
         """What was swapped in has run."""
-        self._guest = was
-        self._hosting -= 1
+        self._replacement = was
+        self._replacements -= 1
 
     # --- operators ----------------------------------------------------------------------------
 
     @property
-    def hears_operators(self) -> bool:
-        return self._ops and bool(self.stack) and not self.blind
+    def sees_operators(self) -> bool:
+        return self._ops and bool(self.stack) and not self.inactive
 
-    def _op_frame(self, op: Any, turn: Turn) -> Frame:
+    def _op_frame(self, op: Op, state: CallState) -> Frame:
         parent = self.stack[-1]
         name = op.name.lstrip("_")
         address = parent.address._replace(op=name, index=parent.ops[name])
         parent.ops[name] += 1
-        frame = Frame(address, "op", op, parent, turn)
+        frame = Frame(address, "op", op, parent, state)
         self.stack.append(frame)
         return frame
 
 
 @contextlib.contextmanager
-def unheard() -> Iterator[None]:
+def unobserved() -> Iterator[None]:
     """Inside, no probe sees anything.
 
-    >>> from votive.glass.probe import unheard
+    >>> from votive.glass.probe import unobserved
     >>> net = votive.nn.Sequential(votive.nn.Identity())
-    >>> with votive.glass.capture(net, "0") as seen, unheard():
+    >>> with votive.glass.capture(net, "0") as seen, unobserved():
     ...     _ = net(votive.ones(1))
     >>> len(seen)
     0
     """
-    mode.unheard += 1
+    mode.unobserved += 1
     try:
         yield
     finally:
-        mode.unheard -= 1
+        mode.unobserved -= 1
 
 
 def cache_of(args: Iterable[Any], kwargs: dict[str, Any]) -> Any:
@@ -321,12 +324,12 @@ def _given_ids(frame: Frame) -> bool:
     return first is not None and first.dim() == 2 and not first.is_floating_point()
 
 
-def _with_holders(model: Any, wanted: Iterable[Any]) -> dict[int, Any]:
+def _with_holders(model: Module, wanted: Iterable[Any]) -> dict[int, Any]:
     """Modules, and all those of a model that hold one of them, by id."""
     found = {id(m): m for m in wanted}
     known: dict[int, bool] = {}
 
-    def holds(module: Any) -> bool:
+    def holds(module: Module) -> bool:
         if id(module) not in known:
             known[id(module)] = id(module) in found
             inside = [holds(m) for m in module._modules.values() if m is not None]

@@ -16,14 +16,15 @@ from typing import Any
 import votive
 
 from ..core.storage import cpu_allocator
+from ..nn import Module
 from . import values
 from .address import Address
-from .backward import BackwardEye
+from .backward import BackwardObserver
+from .display import Displayable
 from .probe import Frame, Probe
-from .rendering import size, table
-from .rewind import Beginning
 from .run import tag
-from .shown import Shown
+from .snapshot import Snapshot
+from .text_table import size, table
 
 
 @dataclass
@@ -83,7 +84,7 @@ class Cost:
 class _Clock(Probe):
     """Times calls, and leaves out what it takes itself."""
 
-    def __init__(self, model: Any, *, ops: bool, memory: bool) -> None:
+    def __init__(self, model: Module, *, ops: bool, memory: bool) -> None:
         super().__init__(model, ops=ops)
         self.memory = memory
         self.root = Span("", "run", "module")
@@ -91,7 +92,7 @@ class _Clock(Probe):
         self._lost = 0.0
         self._begin = time.perf_counter()
         self._backward: dict[tuple[str, ...], Span] = {}
-        self.eye = BackwardEye(self._grad, lambda: not self.blind)
+        self.observer = BackwardObserver(self._grad, lambda: not self.inactive)
 
     def entered(self, frame: Frame) -> None:
         self._enter(frame)
@@ -180,7 +181,7 @@ def _new_bytes(frame: Frame) -> int:
     return sum(t.numel() * t.element_size() for t in fresh)
 
 
-class Profile(Shown):
+class Profile(Displayable):
     """Costs by address, and the calls of the fastest run; made by `profile`.
 
     What disturbs a run makes it slower, never faster; so the fastest tells most about the model.
@@ -196,11 +197,11 @@ class Profile(Shown):
         if memory is not None:
             _copy_bytes(memory, self.run)
 
-    def __getitem__(self, address: Any) -> Cost:
+    def __getitem__(self, address: object) -> Cost:
         """What the forward call at an address costs."""
         return self._found(str(address), ("module", "op"))
 
-    def grad(self, address: Any) -> Cost:
+    def grad(self, address: object) -> Cost:
         """What the backward pass of an address costs."""
         return self._found(str(address), ("grad",))
 
@@ -244,13 +245,13 @@ class Profile(Shown):
     def __str__(self) -> str:
         return self.table()
 
-    def flame(self, path: Any = None, *, width: int = 1200) -> str:
+    def flame(self, path: str | os.PathLike[str] | None = None, *, width: int = 1200) -> str:
         """The fastest run as a flame graph, an SVG of its own; also written to `path`."""
         from .flame import flame
 
         return _written(flame(self.run, width=width), path)
 
-    def trace(self, path: Any = None) -> dict[str, Any]:
+    def trace(self, path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
         """The fastest run as a Chrome trace, for chrome://tracing and Perfetto."""
         import json
 
@@ -264,7 +265,7 @@ class Profile(Shown):
         return f"<profile of {len(self.costs)} addresses, {self.seconds * 1e3:.3f} ms a run>"
 
 
-def _written(text: str, path: Any) -> str:
+def _written(text: str, path: str | os.PathLike[str] | None) -> str:
     if path is not None:
         with open(os.fspath(path), "w", encoding="utf-8") as f:
             f.write(text)
@@ -297,16 +298,16 @@ def _copy_bytes(source: Span, target: Span) -> None:
 
 
 def profile(
-    model: Any,
-    *inputs: Any,
+    model: Module,
+    *inputs: object,
     ops: bool = True,
     repeat: int = 3,
     warmup: int = 1,
     memory: bool = True,
     loss: Callable[[Any], Any] | None = None,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> Profile:
-    """Run `model(*inputs, **kwargs)` and tell what each address costs in time and memory.
+    """Run `model(*inputs, **kwargs)` and on_event what each address costs in time and memory.
 
     With `loss`, a function of the output, the backward pass is measured too. Without a graph being
     asked for, the model runs under `no_grad`. Watching operators slows what lies between them, so
@@ -319,7 +320,7 @@ def profile(
     """
     if repeat < 1 or warmup < 0:
         raise ValueError(f"profile: repeat must be positive and warmup not negative, got {repeat} and {warmup}.")
-    beginning = Beginning(model, inputs, kwargs)
+    snapshot = Snapshot(model, inputs, kwargs)
 
     def once(clock: _Clock | None) -> Span | None:
         try:
@@ -329,13 +330,13 @@ def profile(
                     if loss is not None:
                         loss(out).backward()
                     return None
-                with clock, clock.eye:
+                with clock, clock.observer:
                     out = model(*inputs, **kwargs)
                     if loss is not None:
                         loss(out).backward()
                 return clock.close()
         finally:
-            beginning.restore()
+            snapshot.restore()
 
     for _ in range(warmup):
         once(None)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import votive
 
-from .shown import Shown
+from ..tensor import Tensor
+from .display import Displayable
 
 
 @dataclass
@@ -38,9 +38,9 @@ class Fired:
         size = "change not measured"
         if self.measured:
             size = f"largest change {self.largest:.4g}  relative {self.relative:.4g}"
-        told = {True: "reaches the result", False: "does not reach the result"}
+        verdict = {True: "reaches the result", False: "does not reach the result"}
         if self.why:
-            size += f"  {told.get(self.reached, 'may not reach the result')}: {self.why}"  # type: ignore[arg-type]
+            size += f"  {verdict.get(self.reached, 'may not reach the result')}: {self.why}"  # type: ignore[arg-type]
         return f"fired {self.times}  {size}"
 
 
@@ -48,7 +48,7 @@ def _rank(number: float) -> float:
     return math.inf if math.isnan(number) else number
 
 
-def size_of_change(old: Any, new: Any) -> tuple[float, float]:
+def size_of_change(old: Tensor, new: Tensor) -> tuple[float, float]:
     """The largest change of a number, and the norm of the change over that of the old value.
 
     >>> from votive.glass.receipt import size_of_change
@@ -69,7 +69,7 @@ def size_of_change(old: Any, new: Any) -> tuple[float, float]:
 
 
 @dataclass
-class Receipt(Shown):
+class Receipt(Displayable):
     """What a patch did: by address, how often it fired, how much it changed, and for whom."""
 
     sites: dict[str, Fired] = field(default_factory=dict)

@@ -12,27 +12,28 @@ from typing import Any
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from ..core.mode import mode
+from ..nn import Module
 from . import values
-from .backward import BackwardEye
+from .backward import BackwardObserver
 from .probe import Frame, Probe
-from .stage import CHANGES
+from .probe_hub import CHANGES
 
 Change = Callable[[Frame], None]
 Stop = Callable[[Frame, str], bool]
 
 
-class _Eye(Probe):
+class _EventProbe(Probe):
     """Tells a run of each event, and sees only what the run's own greenlet does."""
 
     order = CHANGES
 
-    def __init__(self, model: Any, run: Run, ops: bool) -> None:
+    def __init__(self, model: Module, run: Run, ops: bool) -> None:
         super().__init__(model, ops=ops)
         self.run = run
 
     @property
-    def blind(self) -> bool:
-        return getcurrent() is not self.run.worker or super().blind
+    def inactive(self) -> bool:
+        return getcurrent() is not self.run.worker or super().inactive
 
     def entered(self, frame: Frame) -> None:
         self.run.event(frame, "enter")
@@ -61,10 +62,10 @@ class Run:
 
     def __init__(
         self,
-        model: Any,
+        model: Module,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
-        loss: Any,
+        loss: Callable[[Any], Any] | None,
         ops: bool,
         changes: list[tuple[int, Change]],
     ) -> None:
@@ -78,7 +79,7 @@ class Run:
         self.goal: int | None = None  # the event to stop at, whatever else is said
         self.stop: Stop | None = None  # what to stop at; None while it stands
         self.pause = False  # whether to stop at the next event, whatever else is said
-        self.eye = _Eye(model, self, ops)
+        self.probe = _EventProbe(model, self, ops)
         self.worker = greenlet(self._program)
         # It begins with the switches of whoever starts it, and keeps its own from then on.
         self._switches = dict(mode.__dict__)
@@ -88,10 +89,10 @@ class Run:
         return bool(self.worker.dead)
 
     def _program(self) -> None:
-        with self.eye:
+        with self.probe:
             result = self.model(*self.args, **self.kwargs)
             if self.loss is not None:
-                with BackwardEye(self.event, lambda: getcurrent() is self.worker):
+                with BackwardObserver(self.event, lambda: getcurrent() is self.worker):
                     self.loss(result).backward()
         self.result = result
 

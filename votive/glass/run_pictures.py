@@ -12,17 +12,18 @@ import votive
 from . import values
 from .debugger import Debugger
 from .difference import Difference
+from .display import Pictures
 from .edits import Edit
 from .flame import Flame
 from .health import METRICS, Health
 from .lockstep import Lockstep
-from .patch import Patch, Receipt
+from .patch import Patch
 from .pictures import figures_of, shows, summary
 from .plots import Lines
 from .profile import Profile, Span
-from .rendering import size
-from .shown import Pictures
+from .receipt import Receipt
 from .table import Table
+from .text_table import size
 from .tree import Node
 from .watch import Finding, Watch
 
@@ -77,8 +78,8 @@ def _debugger(d: Debugger) -> Pictures:
             what = f"an error: {d.error}" if d.error is not None else "the run has ended"
             return [Table(["", ""], [["state", what], ["events", d.index]], "debugger")]
         rows = [[str(a) or "(model)"] for a in d.stack]
-        told = f"{d.phase} {d.address}, event {d.index}"
-        found: list[Any] = [Table(["call"], rows, told, depths=list(range(len(rows))))]
+        title = f"{d.phase} {d.address}, event {d.index}"
+        found: list[Any] = [Table(["call"], rows, title, depths=list(range(len(rows))))]
         value = values.first(d.value)
         return found + (figures_of(value, str(d.address) or "(model)") if value is not None else [])
 
@@ -110,7 +111,7 @@ def _receipt(receipt: Receipt) -> Pictures:
 def _patch(patch: Patch) -> Pictures:
     def edits() -> list[Any]:
         rows = [
-            [e.at, e.do, _told(e), sum(fired.values())]
+            [e.at, e.do, _value_text(e), sum(fired.values())]
             for e, fired in zip(patch.edits, patch.receipt.edits, strict=True)
         ]
         return [Table(["at", "do", "value", ">times"], rows, "edits"), *patch.receipt.figures()]
@@ -120,7 +121,7 @@ def _patch(patch: Patch) -> Pictures:
 
 @shows(Edit)
 def _edit(edit: Edit) -> Pictures:
-    rows = [["at", edit.at], ["do", edit.do], ["value", _told(edit)]]
+    rows = [["at", edit.at], ["do", edit.do], ["value", _value_text(edit)]]
     rows += [
         [n, str(list(getattr(edit, n)))]
         for n in ("positions", "features", "samples", "runs")
@@ -129,7 +130,7 @@ def _edit(edit: Edit) -> Pictures:
     return {"edit": lambda: [Table(["", ""], rows)]}
 
 
-def _told(edit: Edit) -> str:
+def _value_text(edit: Edit) -> str:
     value = edit.value
     if isinstance(value, votive.Tensor):
         return f"tensor {tuple(value.shape)}"

@@ -11,20 +11,22 @@ from typing import Any
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
 from . import values
 from .heatmap import Heatmap
-from .labels import token_labels
+from .labels import TokenNames, token_labels
 from .parts import find_parts, parts_of
-from .plots import Drawn
-from .probe import Frame, Probe
-from .stage import CHANGES
-from .stream import ids_of, logits_of, place_of
+from .plots import Plottable
+from .probe import Frame, Probe, cache_of
+from .probe_hub import CHANGES
+from .residual_stream import ids_of, index_in_run, logits_of
 
 METHODS = ("gradient", "gradient_x_input", "integrated_gradients")
 
 
 @dataclass(frozen=True)
-class Saliency(Drawn):
+class Saliency(Plottable):
     """A score for each token, (samples, positions); signed but for plain gradients.
 
     `output` (samples,) is the number that is explained. For integrated gradients, `gap` is how far
@@ -40,8 +42,8 @@ class Saliency(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists."""
-        told = {"scores": self.scores, "output": self.output, "tokens": self.tokens, "gap": self.gap}
-        plain = {k: v.tolist() for k, v in told.items() if v is not None}
+        tensors = {"scores": self.scores, "output": self.output, "tokens": self.tokens, "gap": self.gap}
+        plain = {k: v.tolist() for k, v in tensors.items() if v is not None}
         return {"method": self.method, **plain}
 
     def figure(self) -> Heatmap:
@@ -70,7 +72,7 @@ class _Embedding(Probe):
 
     order = CHANGES
 
-    def __init__(self, model: Any, table: Any, change: Callable[[Any], Any]) -> None:
+    def __init__(self, model: Module, table: Module, change: Callable[[Any], Any]) -> None:
         super().__init__(model, only=[table])
         self.table, self.change = table, change
         self.found: Any = None
@@ -86,17 +88,17 @@ class _Embedding(Probe):
 
 
 def saliency(
-    model: Any,
-    *args: Any,
-    target: Any = None,
+    model: Module,
+    *args: object,
+    target: object = None,
     position: int = -1,
     method: str = "gradient_x_input",
     metric: Callable[[Any], Any] | None = None,
     steps: int = 32,
-    baseline: Any = None,
-    embedding: Any = None,
-    tokenizer: Any = None,
-    **kwargs: Any,
+    baseline: object = None,
+    embedding: Module | str | None = None,
+    tokenizer: TokenNames | None = None,
+    **kwargs: object,
 ) -> Saliency:
     """How much each token matters for the logit of `target` at a position, or for a `metric`.
 
@@ -120,25 +122,25 @@ def saliency(
         raise ValueError("saliency: give target or metric, not both.")
     if steps < 1:
         raise ValueError(f"saliency: steps must be positive, got {steps}.")
-    if method == "integrated_gradients" and any(hasattr(v, "get_seq_length") for v in (*args, *kwargs.values())):
+    if method == "integrated_gradients" and cache_of(args, kwargs) is not None:
         raise ValueError(
             f"saliency: {method!r} runs the text many times, and each run would fill the cache; "
             "give the whole text, without a cache."
         )
     table = _table(model, embedding)
     if metric is None:
-        metric = _logit(target, place_of(position, args, kwargs, "saliency"))
+        metric = _logit(target, index_in_run(position, args, kwargs, "saliency"))
     run = _Run(model, table, metric, args, kwargs)
-    x, slope, output = run.at(lambda x: x)
+    x, slope, output = run.at(None)
     if method == "integrated_gradients":
         start = votive.zeros_like(x) if baseline is None else _baseline(baseline, x)
         total = votive.zeros_like(x)
         for i in range(steps):
             # The midpoint rule: exact for a metric that is quadratic on the way.
-            share = (i + 0.5) / steps
-            total = total + run.at(lambda _, s=share: start + s * (x - start))[1]
+            between = start + (i + 0.5) / steps * (x - start)
+            total = total + run.at(between)[1]
         scores = ((x - start) * total / steps).sum(-1)
-        ground = run.at(lambda _: start)[2]
+        ground = run.at(start)[2]
         gap = (scores.sum(-1) - (output - ground)).abs()
         return Saliency(method, scores, output, ids_of(args, kwargs), gap, tokenizer)
     scores = slope.norm(dim=-1) if method == "gradient" else (slope * x).sum(-1)
@@ -148,15 +150,17 @@ def saliency(
 class _Run:
     """The metric and its gradient as functions of the embeddings."""
 
-    def __init__(self, model: Any, table: Any, metric: Any, args: Any, kwargs: Any) -> None:
+    def __init__(
+        self, model: Module, table: Module, metric: Callable[[Any], Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         self.model, self.table, self.metric = model, table, metric
         self.args, self.kwargs = args, kwargs
 
-    def at(self, change: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
-        """Embeddings, gradient and metric with `change` of the embeddings."""
+    def at(self, given: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+        """Embeddings, gradient and metric with other embeddings, or with the model's own."""
 
-        def leaf(x: Any) -> Any:
-            return change(x.detach()).detach().requires_grad_(True)
+        def leaf(x: Tensor) -> Tensor:
+            return (x if given is None else given).detach().requires_grad_(True)
 
         probe = _Embedding(self.model, self.table, leaf)
         with votive.enable_grad():
@@ -174,10 +178,10 @@ class _Run:
         return probe.found.detach(), slope, found.detach().reshape(-1)
 
 
-def _logit(target: Any, position: int) -> Callable[[Any], Any]:
+def _logit(target: object, position: int) -> Callable[[Any], Any]:
     chosen: list[Any] = []
 
-    def metric(result: Any) -> Any:
+    def metric(result: object) -> Any:
         scores = logits_of(result)
         scores = scores[:, position] if scores.dim() == 3 else scores
         if not chosen:
@@ -189,7 +193,7 @@ def _logit(target: Any, position: int) -> Callable[[Any], Any]:
     return metric
 
 
-def _table(model: Any, given: Any) -> Any:
+def _table(model: Module, given: Module | str | None) -> Module:
     if given is not None:
         if isinstance(given, votive.nn.Module):
             return given
@@ -207,7 +211,7 @@ def _table(model: Any, given: Any) -> Any:
     return found
 
 
-def _baseline(given: Any, x: Any) -> Any:
+def _baseline(given: object, x: Tensor) -> Tensor:
     found = votive.as_tensor(given).to(device=x.device, dtype=x.dtype)
     try:
         return found.expand(x.shape)

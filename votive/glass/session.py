@@ -6,18 +6,25 @@ that the logits at a node are those of a fresh run of its path, bit by bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..generation.config import GenerationConfig
 from ..generation.stopping import Reader
-from .feeder import Feeder
+from ..nn import Module
+from .display import Displayable
+from .edit_plan import EditPlan, begin, change, in_force
+from .edits import Edits
 from .patch import Patch
+from .prefix_runner import PrefixRunner
 from .session_base import SessionBase, check_model
-from .session_plan import Plan, begin, change, in_force
 from .session_sampling import Picker, config_for, counter, outlook_of, updated
 from .session_tree import SessionNode
-from .shown import Shown
+
+if TYPE_CHECKING:
+    from .session_file import Replay
 
 
 @dataclass(frozen=True)
@@ -29,7 +36,7 @@ class Cursor:
     salt: int
 
 
-class Session(SessionBase, Shown):
+class Session(SessionBase, Displayable):
     """A tree of texts that a model writes, in which one can go to and fro.
 
     `settings` are those of `generate`; `edits` are made from the beginning on. `seed` decides all
@@ -52,11 +59,11 @@ class Session(SessionBase, Shown):
 
     def __init__(
         self,
-        model: Any,
+        model: Module,
         tokenizer: Any,
         prompt: str | Sequence[int],
         *,
-        edits: Any = (),
+        edits: Edits = (),
         seed: int = 0,
         block: int | None = 32,
         memory_limit: int | None = 1 << 31,
@@ -69,7 +76,7 @@ class Session(SessionBase, Shown):
         self.model, self.tokenizer, self.seed, self.top_count = model, tokenizer, seed, top
         self.nodes: list[SessionNode] = []
         self.actions: list[tuple[str, dict[str, Any]]] = []  # what was done, for a script
-        self.feeder = Feeder(model, block=block, limit=memory_limit)
+        self.runner = PrefixRunner(model, block=block, limit=memory_limit)
         self._stop = False
         self._salts = 0  # the highest that was given out
         config = config_for(model, settings)
@@ -149,7 +156,12 @@ class Session(SessionBase, Shown):
             self._draw()
         return self.node
 
-    def auto(self, max_new_tokens: int | None = None, *, stop: Any = None) -> Iterator[SessionNode]:
+    def auto(
+        self,
+        max_new_tokens: int | None = None,
+        *,
+        stop: str | Iterable[str] | Callable[[Session], object] | None = None,
+    ) -> Iterator[SessionNode]:
         """Step until the text ends, node by node; `cancel`, or leaving the loop, ends it too.
 
         It ends at a token of `eos_token_id`, after `max_new_tokens` (without it: where the settings
@@ -160,7 +172,7 @@ class Session(SessionBase, Shown):
             raise ValueError(f"auto: max_new_tokens must be positive, got {max_new_tokens}.")
         limit = self._room() if max_new_tokens is None else max_new_tokens
         own = stop if callable(stop) else None
-        strings = stop if stop is not None and own is None else self.settings.stop_strings
+        strings = self.settings.stop_strings if stop is None or callable(stop) else stop
         eos = set(self.settings.eos_ids())
         if strings and self.tokenizer is None:
             raise ValueError("auto: strings to stop at need a tokenizer.")
@@ -177,13 +189,15 @@ class Session(SessionBase, Shown):
             raise ValueError("auto: nothing says how long the text may be; give max_new_tokens.")
         return max(int(length) - self.node.stop, 0)
 
-    def _auto(self, limit: int, own: Callable[[Any], Any] | None, reader: Any, eos: set[int]) -> Iterator[SessionNode]:
+    def _auto(
+        self, limit: int, own: Callable[[Any], Any] | None, reader: Reader | None, eos: set[int]
+    ) -> Iterator[SessionNode]:
         self._stop = False
         made = 0
         while not self._stop and made < limit:
             node = self._draw()
             made += 1
-            if reader is not None:
+            if reader is not None and node.token is not None:
                 reader.add(node.token)
             yield node
             ended = node.token in eos or (reader is not None and reader.stop is not None)
@@ -222,7 +236,7 @@ class Session(SessionBase, Shown):
     def _ranked(self, rank: int) -> int:
         size = self.logits(self.node).shape[0]
         if not 0 <= rank < size:
-            raise IndexError(f"choose: rank={rank} is outside of 0..{size - 1}.")
+            raise IndexError(f"choose: rank={rank} is outside 0..{size - 1}.")
         return self.top(rank + 1)[rank][0]
 
     def _draw(self) -> SessionNode:
@@ -256,7 +270,7 @@ class Session(SessionBase, Shown):
             )
         )
 
-    def _picker(self, node: SessionNode, settings: Any) -> Picker:
+    def _picker(self, node: SessionNode, settings: GenerationConfig) -> Picker:
         return Picker(settings, self.tokens_of(node), len(self.root_of(node).tokens))
 
     # --- going to and fro ---------------------------------------------------------------------
@@ -311,7 +325,7 @@ class Session(SessionBase, Shown):
         self.seed = int(seed)
         self.actions.append(("set_seed", {"seed": self.seed}))
 
-    def set_edits(self, edits: Any, *, from_start: bool = False) -> SessionNode:
+    def set_edits(self, edits: Edits, *, from_start: bool = False) -> SessionNode:
         """Make these edits, and no others, from here on; gives the same token under them.
 
         The token here is fed again with them, and what came before stays as it was computed,
@@ -336,7 +350,7 @@ class Session(SessionBase, Shown):
         self.actions.append(("set_edits", {"plan": begin(edits), "from_start": from_start}))
         return made
 
-    def _variant(self, node: SessionNode, plan: Plan) -> SessionNode:
+    def _variant(self, node: SessionNode, plan: EditPlan) -> SessionNode:
         cursor = self.cursor
         if node.parent_id is None:
             return self._root(node.tokens, plan, cursor.settings, cursor.salt, variant_of=node.id)
@@ -366,20 +380,22 @@ class Session(SessionBase, Shown):
 
     # --- keeping ------------------------------------------------------------------------------
 
-    def save(self, path: Any) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tree into one file, with the hashes of model and tokenizer."""
         from .session_file import save
 
         save(self, path)
 
     @classmethod
-    def load(cls, path: Any, model: Any, tokenizer: Any = None, *, force: bool = False) -> Session:
+    def load(
+        cls, path: str | os.PathLike[str], model: Module, tokenizer: Any = None, *, force: bool = False
+    ) -> Session:
         """Read what `save` wrote; another model or tokenizer is refused unless `force`."""
         from .session_file import load
 
         return load(cls, path, model, tokenizer, force=force)
 
-    def replay(self, *, strict: bool = True) -> Any:
+    def replay(self, *, strict: bool = True) -> Replay:
         """Compute and draw everything again from nothing, and compare bit by bit."""
         from .session_file import replay
 

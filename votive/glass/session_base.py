@@ -6,16 +6,25 @@ Knows how a text is fed, so that what is computed for one node serves all that s
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
 
-from .feeder import Feeder
+from ..generation.config import GenerationConfig
+from ..nn import Module
+from ..tensor import Tensor
+from .address import Patterns
+from .edit_plan import EditPlan, key_of
+from .kv_store import Prefix
+from .prefix_runner import PrefixRunner
 from .session_diff import SessionDiff, compare
-from .session_plan import Plan, key_of
 from .session_sampling import outlook_of
 from .session_tree import Outlook, SessionNode
+
+if TYPE_CHECKING:
+    from .capture import Capture
 
 
 class SessionBase:
@@ -23,7 +32,7 @@ class SessionBase:
 
     model: Any
     tokenizer: Any
-    feeder: Feeder
+    runner: PrefixRunner
     nodes: list[SessionNode]
     top_count: int
 
@@ -64,14 +73,14 @@ class SessionBase:
         """Tokens as text."""
         if self.tokenizer is None:
             raise ValueError("Session: it has no tokenizer, so there are tokens but no text.")
-        return self.tokenizer.decode(list(tokens))  # type: ignore[no-any-return]
+        return self.tokenizer.decode(list(tokens))
 
     # --- looking ------------------------------------------------------------------------------
 
-    def logits(self, node: SessionNode | int | None = None) -> Any:
+    def logits(self, node: SessionNode | int | None = None) -> Tensor:
         """The logits (vocabulary,) of the token after a node, in float32."""
         found = self._node(node)
-        return self.feeder.logits(self._prefix(found))
+        return self.runner.logits(self._prefix(found))
 
     def outlook(self, node: SessionNode | int | None = None) -> Outlook:
         """What the model says about the token after a node."""
@@ -80,15 +89,15 @@ class SessionBase:
             found._outlook = outlook_of(self.logits(found), self.top_count)
         return found._outlook
 
-    def fresh_logits(self, node: SessionNode | int | None = None) -> Any:
+    def fresh_logits(self, node: SessionNode | int | None = None) -> Tensor:
         """The same as `logits`, computed from nothing: all of the path is fed again."""
         found = self._node(node)
-        other = Feeder(self.model, block=self.feeder.block, limit=None)
+        other = PrefixRunner(self.model, block=self.runner.block, limit=None)
         return other.logits(prefix_in(other, found))
 
     def hidden(
-        self, at: Any = "**", node: SessionNode | int | None = None, *, policy: str = "copy", whole: bool = False
-    ) -> Any:
+        self, at: Patterns = "**", node: SessionNode | int | None = None, *, policy: str = "copy", whole: bool = False
+    ) -> Capture:
         """Run a node again under `glass.capture`, with its edits, and give the capture.
 
         With `whole`, all parts of the path are run, each a run of the capture (`all` gives them).
@@ -98,9 +107,9 @@ class SessionBase:
         found = self._prefix(self._node(node))
         seen = capture(self.model, at, policy=policy)
         parts = found.chain() if whole else [found]
-        with self.feeder.standing_before(parts[0]), seen:
+        with self.runner.positioned_before(parts[0]), seen:
             for part in parts:
-                self.feeder.again(part)
+                self.runner.rerun(part)
         return seen
 
     def diff(self, a: SessionNode | int, b: SessionNode | int) -> SessionDiff:
@@ -109,11 +118,11 @@ class SessionBase:
 
     def memory(self) -> dict[str, int]:
         """Bytes held: keys and values by prefix, logits, and the cache in use."""
-        return self.feeder.memory()
+        return self.runner.memory()
 
     def forget(self) -> None:
         """Drop all that was computed, as after a change of the model's weights."""
-        self.feeder.forget()
+        self.runner.forget()
         for node in self.nodes:
             node._outlook = None
 
@@ -130,13 +139,18 @@ class SessionBase:
             raise IndexError(f"Session: there is no node {node}; there are {len(self.nodes)}.")
         return self.nodes[node]
 
-    def _prefix(self, node: SessionNode) -> Any:
+    def _prefix(self, node: SessionNode) -> Prefix:
         if node._prefix is None:
-            node._prefix = prefix_in(self.feeder, node)
+            node._prefix = prefix_in(self.runner, node)
         return node._prefix
 
     def _root(
-        self, tokens: Sequence[int], plan: Plan, settings: Any, salt: int, variant_of: int | None = None
+        self,
+        tokens: Sequence[int],
+        plan: EditPlan,
+        settings: GenerationConfig,
+        salt: int,
+        variant_of: int | None = None,
     ) -> SessionNode:
         if not tokens:
             raise ValueError("Session: the prompt is empty; give at least one token.")
@@ -175,28 +189,28 @@ class SessionBase:
         """The session in a notebook, or one view of it; needs the package anywidget."""
         return votive.studio.widget(self, view)
 
-    def save_html(self, path: Any, view: str | None = None, **args: Any) -> None:
+    def save_html(self, path: str | os.PathLike[str], view: str | None = None, **args: object) -> None:
         """Write the session, or one view of it, as a page that needs no kernel and no network."""
         votive.studio.save_html(self, path, view, **args)
 
 
-def prefix_in(feeder: Feeder, node: SessionNode) -> Any:
+def prefix_in(runner: PrefixRunner, node: SessionNode) -> Prefix:
     """The prefix of a node's path under the node's own edits."""
     parent = node.parent
-    if parent is not None and parent._prefix is not None and feeder is node.session.feeder:
+    if parent is not None and parent._prefix is not None and runner is node.session.runner:
         if key_of(parent.plan) == key_of(node.plan):
-            live = tuple(e for e in node.plan if e.during(node.start, node.stop))
-            return feeder.store.prefix(parent._prefix, node.tokens, live)
+            timed = tuple(e for e in node.plan if e.during(node.start, node.stop))
+            return runner.store.prefix(parent._prefix, node.tokens, timed)
     path = node.path()
     tokens = [t for n in path for t in n.tokens]
-    return feeder.prefix(tokens, len(path[0].tokens), node.plan)
+    return runner.prefix(tokens, len(path[0].tokens), node.plan)
 
 
-def check_model(model: Any) -> None:
+def check_model(model: Module) -> None:
     """Refuse what cannot be continued token by token with a cache."""
     config = getattr(model, "config", None)
     if getattr(config, "is_encoder_decoder", False):
-        raise TypeError("Session: it writes with decoders; this model has an encoder.")
+        raise TypeError("Session: it needs a decoder-only language model; this one has an encoder.")
     if not isinstance(model, votive.nn.Module):
         raise TypeError(f"Session: expected a module, got {type(model).__name__}.")
     taken = inspect.signature(model.forward).parameters
@@ -204,10 +218,9 @@ def check_model(model: Any) -> None:
     open_ended = any(p.kind is p.VAR_KEYWORD for p in taken.values())
     if "past_key_values" in missing or (missing and not open_ended):
         raise TypeError(
-            f"Session: {type(model).__name__} is no language model that writes token by token: "
-            f"its forward takes no {', '.join(missing)}."
+            f"Session: {type(model).__name__} cannot write token by token: its forward takes no {', '.join(missing)}."
         )
     if model.training:
         raise ValueError(
-            "Session: the model is in training mode, where dropout makes every run another one; call model.eval()."
+            "Session: the model is in training mode, where dropout makes every run different; call model.eval()."
         )

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
 
+from ..tensor import Tensor
+from .display import Displayable
 from .session_tree import SessionNode
-from .shown import Shown
+
+if TYPE_CHECKING:
+    from .session_base import SessionBase
 
 
 @dataclass(frozen=True)
-class SessionDiff(Shown):
+class SessionDiff(Displayable):
     """What two nodes share, where they part, and how far apart they are.
 
     `common` are the tokens that both texts begin with; `a_tokens` and `b_tokens` what follows.
@@ -60,7 +64,7 @@ class SessionDiff(Shown):
         )
 
 
-def compare(session: Any, a: SessionNode, b: SessionNode) -> SessionDiff:
+def compare(session: SessionBase, a: SessionNode, b: SessionNode) -> SessionDiff:
     """See `SessionDiff`."""
     ours, theirs = session.tokens_of(a), session.tokens_of(b)
     same = 0
@@ -100,13 +104,13 @@ def _probabilities(node: SessionNode, length: int) -> Any:
     return None
 
 
-def _of(probabilities: Any, token: int | None) -> float:
+def _of(probabilities: Tensor, token: int | None) -> float:
     if probabilities is None or token is None:
         return math.nan
     return float(probabilities[token])
 
 
-def _divergence(p: Any, q: Any) -> float:
+def _divergence(p: Tensor, q: Tensor) -> float:
     """KL(p | q) of log-probabilities."""
     with votive.no_grad():
         return max(float((p.exp() * (p - q)).nansum()), 0.0)

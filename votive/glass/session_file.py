@@ -4,20 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import weakref
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
 
 from ..generation.config import GenerationConfig
+from ..nn import Module
 from ..serialization import FileFormatError
-from .feeder import Feeder
+from .display import Displayable
+from .edit_plan import EditPlan, key_of, plan_from_data, plan_to_data, raw
+from .prefix_runner import PrefixRunner
 from .session_base import prefix_in
-from .session_plan import edits_as_data, key_of, plan_from_data, raw
 from .session_sampling import Picker, outlook_of
 from .session_tree import Outlook, SessionNode
-from .shown import Shown
+
+if TYPE_CHECKING:
+    from .session import Session
+
 
 _FORMAT, _VERSION = "votive.session", 1
 # Up to here every byte of the weights is hashed, beyond it samples of each tensor.
@@ -34,7 +41,7 @@ class SessionMismatch(RuntimeError):
     """
 
 
-def model_hash(model: Any) -> str:
+def model_hash(model: Module) -> str:
     """A text that is the same for models with equal state dicts: names, shapes, types and bytes.
 
     Up to 256 MiB all bytes count, and it begins with "full:". Of larger models it takes sixteen
@@ -85,30 +92,31 @@ def tokenizer_hash(tokenizer: Any) -> str | None:
     return hashlib.blake2b(said.encode(), digest_size=16).hexdigest()
 
 
-class _Table:
+class SharedTable:
     """Values that many nodes share, each written once."""
 
     def __init__(self) -> None:
         self.rows: list[Any] = []
-        self._at: dict[Any, int] = {}
+        self._at: dict[Hashable, int] = {}
 
-    def put(self, key: Any, value: Any) -> int:
+    def put(self, key: Hashable, make: Callable[[], object]) -> int:
+        """The row of a value; it is made when it is not there yet."""
         if key not in self._at:
             self._at[key] = len(self.rows)
-            self.rows.append(value)
+            self.rows.append(make())
         return self._at[key]
 
 
-def save(session: Any, path: Any) -> None:
+def save(session: Session, path: str | os.PathLike[str]) -> None:
     """Write a session; edits that hold code are refused."""
-    settings, plans = _Table(), _Table()
+    settings, plans = SharedTable(), SharedTable()
 
-    def setting(config: Any) -> int:
-        told = config.to_dict()
-        return settings.put(repr(told), told)
+    def setting(config: GenerationConfig) -> int:
+        fields = config.to_dict()
+        return settings.put(repr(fields), lambda: fields)
 
-    def planned(plan: Any) -> int:
-        return plans.put(key_of(plan), edits_as_data(plan))
+    def planned(plan: EditPlan) -> int:
+        return plans.put(key_of(plan), lambda: plan_to_data(plan))
 
     nodes = [
         {
@@ -157,23 +165,23 @@ def save(session: Any, path: Any) -> None:
     )
 
 
-def load(kind: Any, path: Any, model: Any, tokenizer: Any, *, force: bool) -> Any:
+def load(kind: type[Session], path: str | os.PathLike[str], model: Module, tokenizer: Any, *, force: bool) -> Any:
     """Read a session for a model."""
-    told = votive.load(path)
-    if not isinstance(told, dict) or told.get("format") != _FORMAT:
+    state = votive.load(path)
+    if not isinstance(state, dict) or state.get("format") != _FORMAT:
         raise FileFormatError(f"Session.load: {path} holds no session.")
-    if told["version"] > _VERSION:
-        raise FileFormatError(f"Session.load: {path} has version {told['version']}; this votive reads {_VERSION}.")
+    if state["version"] > _VERSION:
+        raise FileFormatError(f"Session.load: {path} has version {state['version']}; this votive reads {_VERSION}.")
     if not force:
-        _check(told, path, model, tokenizer)
+        _check(state, path, model, tokenizer)
     try:
-        return _built(kind, told, model, tokenizer)
+        return _built(kind, state, model, tokenizer)
     except (KeyError, IndexError, TypeError) as e:
         raise FileFormatError(f"Session.load: {path} is damaged: {e!r}.") from e
 
 
-def _check(told: dict[str, Any], path: Any, model: Any, tokenizer: Any) -> None:
-    said, have = told["model"], model_hash(model)
+def _check(state: dict[str, Any], path: str | os.PathLike[str], model: Module, tokenizer: Any) -> None:
+    said, have = state["model"], model_hash(model)
     if said["hash"] != have:
         name = f" {said['name']!r}" if said["name"] else ""
         raise SessionMismatch(
@@ -181,16 +189,16 @@ def _check(told: dict[str, Any], path: Any, model: Any, tokenizer: Any) -> None:
             f"{said['hash']}, and this {type(model).__name__} has {have}. Load it with that model, "
             "or with force=True, and then its nodes will differ."
         )
-    if tokenizer is not None and told["tokenizer"] not in (None, tokenizer_hash(tokenizer)):
+    if tokenizer is not None and state["tokenizer"] not in (None, tokenizer_hash(tokenizer)):
         raise SessionMismatch(f"Session.load: {path} was made with another tokenizer; give that one, or force=True.")
 
 
-def _built(kind: Any, told: dict[str, Any], model: Any, tokenizer: Any) -> Any:
+def _built(kind: type[Session], state: dict[str, Any], model: Module, tokenizer: Any) -> Any:
     from .session import Cursor
 
-    configs = [GenerationConfig.from_dict(s).resolved() for s in told["settings"]]
-    plans = [plan_from_data(p) for p in told["plans"]]
-    begun = told["begun"]
+    configs = [GenerationConfig.from_dict(s).resolved() for s in state["settings"]]
+    plans = [plan_from_data(p) for p in state["plans"]]
+    begun = state["begun"]
     session = kind(
         model,
         tokenizer,
@@ -202,7 +210,7 @@ def _built(kind: Any, told: dict[str, Any], model: Any, tokenizer: Any) -> Any:
     )
     session._begun = {**begun, "edits": plans[begun["edits"]], "settings": configs[begun["settings"]]}
     session.nodes.clear()
-    for i, n in enumerate(told["nodes"]):
+    for i, n in enumerate(state["nodes"]):
         parent = None if n["parent"] is None else session.nodes[n["parent"]]
         node = SessionNode(
             session,
@@ -224,18 +232,19 @@ def _built(kind: Any, told: dict[str, Any], model: Any, tokenizer: Any) -> Any:
         session.nodes.append(node)
         if parent is not None:
             parent.children_ids.append(i)
-    session._history = [Cursor(n, configs[s], salt) for n, s, salt in told["history"]]
-    session._at, session._salts = told["at"], told["salts"]
-    session.seed = told.get("seed", begun["seed"])
+    session._history = [Cursor(n, configs[s], salt) for n, s, salt in state["history"]]
+    session._at, session._salts = state["at"], state["salts"]
+    session.seed = state.get("seed", begun["seed"])
     session.actions = [
-        (name, {**given, "plan": plans[given["plan"]]} if "plan" in given else given) for name, given in told["actions"]
+        (name, {**given, "plan": plans[given["plan"]]} if "plan" in given else given)
+        for name, given in state["actions"]
     ]
-    session.node  # noqa: B018 - a history that leads nowhere is told now
+    session.node  # noqa: B018 - a history that leads nowhere is state now
     return session
 
 
 @dataclass
-class Replay(Shown):
+class Replay(Displayable):
     """What came of running a session again: how much was compared, and what differed.
 
     >>> votive.glass.Replay(nodes=2, compared=2, drawn=1).exact
@@ -257,23 +266,24 @@ class Replay(Shown):
         return said + ("exact" if self.exact else f"{len(self.mismatches)} differ")
 
 
-def replay(session: Any, *, strict: bool) -> Replay:
+def replay(session: Session, *, strict: bool) -> Replay:
     """Feed and draw everything anew."""
-    feeder = Feeder(session.model, block=session.feeder.block, limit=session.feeder.store.limit)
+    runner = PrefixRunner(session.model, block=session.runner.block, limit=session.runner.store.limit)
     found = Replay(nodes=len(session.nodes))
     for node in session.nodes:
         if node._outlook is not None:
             found.compared += 1
-            again = outlook_of(feeder.logits(prefix_in(feeder, node)), session.top_count)
+            again = outlook_of(runner.logits(prefix_in(runner, node)), session.top_count)
             if again != node._outlook:
                 what = "logits" if again.digest != node._outlook.digest else "best tokens"
                 found.mismatches.append(f"node {node.id}: its {what} differ")
         if node.how == "drawn":
             found.drawn += 1
             parent = node.parent
+            assert parent is not None  # a prompt is never drawn
             tokens = session.tokens_of(parent)
             picker = Picker(node.settings, tokens, len(node.path()[0].tokens))
-            logits = feeder.logits(prefix_in(feeder, parent))
+            logits = runner.logits(prefix_in(runner, parent))
             token = picker.pick(logits, node.rng or b"")
             if token != node.token:
                 found.mismatches.append(f"node {node.id}: {token} was drawn, not {node.token}")

@@ -14,7 +14,9 @@ from ..generation.config import DEFAULTS, SAMPLING, GenerationConfig, check_name
 from ..generation.drawing import drawn
 from ..generation.preparing import off_value, settings_of
 from ..generation.processing import processors_for
-from .session_plan import digest as digest_of
+from ..nn import Module
+from ..tensor import Tensor
+from .edit_plan import digest as digest_of
 from .session_tree import Outlook
 
 # One text, one cache of its own, no search over several: these have no meaning here.
@@ -34,12 +36,12 @@ _REFUSED = (
 )
 
 
-def config_for(model: Any, settings: Mapping[str, Any]) -> GenerationConfig:
+def config_for(model: Module, settings: Mapping[str, Any]) -> GenerationConfig:
     """The settings of a session, over the model's own, over the defaults."""
     _check(settings)
     found = settings_of(model, None, dict(settings))
     # A model's file may ask for beams or another cache; a session has neither.
-    return found.updated(**{n: DEFAULTS.get(n) for n in _REFUSED})  # type: ignore[no-any-return]
+    return found.updated(**{n: DEFAULTS.get(n) for n in _REFUSED})
 
 
 def updated(config: GenerationConfig, settings: Mapping[str, Any]) -> GenerationConfig:
@@ -57,7 +59,7 @@ def _check(settings: Mapping[str, Any]) -> None:
     for name in _REFUSED:
         if settings.get(name) not in (None, DEFAULTS.get(name)):
             hint = "give seed= to the session" if name == "seed" else "it writes one text at a time"
-            raise ValueError(f"Session: the setting {name!r} has no meaning here; {hint}.")
+            raise ValueError(f"Session: the setting {name!r} does not apply here; {hint}.")
 
 
 def counter(seed: int, salt: int, position: int) -> bytes:
@@ -84,13 +86,13 @@ class Picker:
             longest = prompt + config.max_new_tokens
         self.processors = processors_for(config, prompt_length=prompt, max_length=longest)
 
-    def scores(self, logits: Any) -> Any:
+    def scores(self, logits: Tensor) -> Tensor:
         """Logits (vocabulary,) after all that the settings do to them."""
         ids = votive.tensor([list(self.tokens)], device=logits.device)
         with votive.no_grad():
             return self.processors(ids, logits.unsqueeze(0).clone())[0]
 
-    def pick(self, logits: Any, state: bytes) -> int:
+    def pick(self, logits: Tensor, state: bytes) -> int:
         """The best token, or the one that a generator in this state draws."""
         scores = self.scores(logits)
         if not self.config.do_sample:
@@ -101,7 +103,7 @@ class Picker:
         return int(drawn(scores.unsqueeze(0), [number])[0])
 
 
-def outlook_of(logits: Any, count: int, *, digest: bool = True) -> Outlook:
+def outlook_of(logits: Tensor, count: int, *, digest: bool = True) -> Outlook:
     """Best tokens, entropy and digest of logits (vocabulary,)."""
     with votive.no_grad():
         logs = logits.double().log_softmax(-1)

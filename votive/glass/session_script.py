@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
 
-from .session_plan import Plan, in_force, raw
+from .edit_plan import EditPlan, in_force, raw
+from .edits import Edit
 from .session_sampling import config_for
+
+if TYPE_CHECKING:
+    from .session import Session
+
 
 _TITLE = '"""A session with votive, step by step."""'
 # Larger tensors are written as bytes.
 _LITERAL = 32
 
 
-def to_script(session: Any, setup: str | None) -> str:
+def to_script(session: Session, setup: str | None) -> str:
     """The program; `setup` must define `model` and `tokenizer`."""
     begun = session._begun
     own = config_for(session.model, {}).to_dict()
-    told = begun["settings"].to_dict()
-    settings = {k: v for k, v in told.items() if k not in own or own[k] != v}
-    settings |= {k: None for k in own if k not in told}
+    used = begun["settings"].to_dict()
+    settings = {k: v for k, v in used.items() if k not in own or own[k] != v}
+    settings |= {k: None for k in own if k not in used}
     body = _Body(session)
     given = [body.tokens(begun["prompt"])]
     if begun["edits"]:
@@ -46,7 +51,7 @@ def to_script(session: Any, setup: str | None) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _setup(session: Any) -> str:
+def _setup(session: Session) -> str:
     name = getattr(session.model, "name_or_path", "")
     if not name:
         raise ValueError(
@@ -74,7 +79,7 @@ _READER = [
 class _Body:
     """Writes calls."""
 
-    def __init__(self, session: Any) -> None:
+    def __init__(self, session: Session) -> None:
         self.session = session
         self.needs_bytes = False
 
@@ -85,8 +90,8 @@ class _Body:
         if name == "set_prompt":
             return f"session.set_prompt({self.tokens(args['tokens'])})"
         if name == "set_sampler":
-            told = ", ".join(f"{k}={v!r}" for k, v in args["settings"].items())
-            return f"session.set_sampler({told})"
+            settings = ", ".join(f"{k}={v!r}" for k, v in args["settings"].items())
+            return f"session.set_sampler({settings})"
         if name == "set_seed":
             return f"session.set_seed({args['seed']})"
         if name == "choose":
@@ -109,17 +114,17 @@ class _Body:
             return ""
         return f"  # {self.session.tokenizer.decode([token])!r}"
 
-    def edits(self, plan: Plan) -> str:
+    def edits(self, plan: EditPlan) -> str:
         return f"[{', '.join(self._edit(e) for e in in_force(plan))}]"
 
-    def _edit(self, edit: Any) -> str:
-        told = edit.to_dict()
-        given = [repr(told.pop("at")), repr(told.pop("do"))]
-        if "value" in told:
-            given.append(f"value={self._value(told.pop('value'))}")
-        return f"glass.Edit({', '.join([*given, *(f'{k}={v!r}' for k, v in told.items())])})"
+    def _edit(self, edit: Edit) -> str:
+        fields = edit.to_dict()
+        given = [repr(fields.pop("at")), repr(fields.pop("do"))]
+        if "value" in fields:
+            given.append(f"value={self._value(fields.pop('value'))}")
+        return f"glass.Edit({', '.join([*given, *(f'{k}={v!r}' for k, v in fields.items())])})"
 
-    def _value(self, value: Any) -> str:
+    def _value(self, value: object) -> str:
         if not isinstance(value, votive.Tensor):
             return repr(value)
         if value.numel() <= _LITERAL and value.dtype in (votive.float32, votive.float64):

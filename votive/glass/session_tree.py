@@ -5,15 +5,20 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..generation.config import GenerationConfig
+from ..tensor import Tensor
+from .display import Displayable
+from .edit_plan import EditPlan, in_force, key_of
 from .edits import Edit
-from .session_plan import Plan, in_force, key_of
-from .shown import Shown
+
+if TYPE_CHECKING:
+    from .session_base import SessionBase
 
 
 @dataclass(frozen=True)
-class Outlook(Shown):
+class Outlook(Displayable):
     """What a model says about the token after a node.
 
     `ids` and `probabilities` are those of the most probable tokens; `entropy` is in nats; `digest`
@@ -29,7 +34,7 @@ class Outlook(Shown):
     digest: str
 
 
-class SessionNode(Shown):
+class SessionNode(Displayable):
     """A token in a tree of texts, or the prompt; it never changes.
 
     `token` follows the node `parent`; `how` tells whether it was drawn, chosen, or stands again
@@ -48,14 +53,14 @@ class SessionNode(Shown):
 
     def __init__(
         self,
-        session: Any,
+        session: SessionBase,
         *,
         id: int,
         parent_id: int | None,
         tokens: tuple[int, ...],
         start: int,
-        plan: Plan,
-        settings: Any,
+        plan: EditPlan,
+        settings: GenerationConfig,
         salt: int,
         how: str,
         rng: bytes | None = None,
@@ -105,17 +110,17 @@ class SessionNode(Shown):
     @property
     def text(self) -> str:
         """The text from the beginning of the prompt."""
-        return self.session.text_of(self)  # type: ignore[no-any-return]
+        return self.session.text_of(self)
 
     @property
-    def logits(self) -> Any:
+    def logits(self) -> Tensor:
         """The model's logits (vocabulary,) for the next token; computed if they are not at hand."""
         return self.session.logits(self)
 
     @property
     def outlook(self) -> Outlook:
         """What the model says about the next token."""
-        return self.session.outlook(self)  # type: ignore[no-any-return]
+        return self.session.outlook(self)
 
     @property
     def top(self) -> list[tuple[int, float]]:

@@ -7,19 +7,20 @@ from typing import Any
 
 import votive
 
+from ..tensor import Tensor
 from . import values
 from .capture import first_input, input_at
-from .probe import Frame, unheard
-from .rewind import Beginning
+from .probe import Frame, unobserved
+from .snapshot import Snapshot
 
 # By module: the kinds of arguments for which it is known to give one tensor that the input fits.
 _plain: weakref.WeakKeyDictionary[Any, set[Any]] = weakref.WeakKeyDictionary()
 
 
-def passed_on(frame: Frame) -> Any:
+def skipped_output(frame: Frame) -> Any:
     """What a module that is skipped gives: its first input, in the form of its result.
 
-    The form is found out by running the module unheard, with nothing left of that run. A module
+    The form is found out by running the module unobserved, with nothing left of that run. A module
     that gives one tensor runs so once for each kind of arguments; of one that gives more, the rest
     of the result stays as it is, so that it runs each time.
     """
@@ -37,7 +38,7 @@ def passed_on(frame: Frame) -> Any:
         out = _run(frame)
     way = values.first_path(out)
     there = None if way is None else values.get(out, way)
-    if there is None or there.shape != given.shape or not votive.can_cast(given.dtype, there.dtype):
+    if way is None or there is None or there.shape != given.shape or not votive.can_cast(given.dtype, there.dtype):
         raise ValueError(_misfit(frame, given, there))
     if given.dtype.is_floating_point != there.dtype.is_floating_point:
         raise ValueError(_misfit(frame, given, there))
@@ -50,11 +51,11 @@ def passed_on(frame: Frame) -> Any:
 
 def _run(frame: Frame) -> Any:
     """What the module gives, with nothing left of having run it."""
-    beginning = Beginning(frame.subject, frame.args, frame.kwargs)
+    snapshot = Snapshot(frame.subject, frame.args, frame.kwargs)
     # What it is given may be overwritten by the module, and its caller still has it.
     args, kwargs = values.mapped((frame.args, frame.kwargs), lambda t: t.clone())
     try:
-        with unheard():
+        with unobserved():
             return frame.subject.forward(*args, **kwargs)
     except Exception as e:
         e.add_note(
@@ -63,10 +64,10 @@ def _run(frame: Frame) -> Any:
         )
         raise
     finally:
-        beginning.restore()
+        snapshot.restore()
 
 
-def _kind(value: Any) -> Any:
+def _kind(value: object) -> Any:
     """What of arguments the form of a result may depend on; None where that is not known."""
     if isinstance(value, votive.Tensor):
         return "tensor", tuple(value.shape), str(value.dtype)
@@ -78,7 +79,7 @@ def _kind(value: Any) -> Any:
     return None
 
 
-def _misfit(frame: Frame, given: Any, there: Any) -> str:
+def _misfit(frame: Frame, given: Tensor, there: Tensor | None) -> str:
     gives = "no tensor" if there is None else f"{there.dtype} {tuple(there.shape)} first"
     return (
         f"skip: {frame.address or '(model)'} cannot give its input on, which is {given.dtype} "

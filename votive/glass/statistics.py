@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
 
 import votive
 
-from .shown import Shown
+from ..tensor import Tensor
+from .display import Displayable
 
 BINS = 32
 
 
 @dataclass(frozen=True)
-class Statistics(Shown):
+class Statistics(Displayable):
     """Numbers about a tensor; those of values are over the finite ones."""
 
     shape: tuple[int, ...]
@@ -39,7 +39,7 @@ class Statistics(Shown):
         return "  ".join([text, *bad])
 
 
-def statistics(tensor: Any, bins: int = BINS) -> Statistics:
+def statistics(tensor: Tensor, bins: int = BINS) -> Statistics:
     """Count, range, moments and histogram of a tensor.
 
     >>> found = votive.glass.statistics(votive.tensor([1.0, 3.0, float("nan")]))
@@ -61,7 +61,7 @@ def statistics(tensor: Any, bins: int = BINS) -> Statistics:
         return Statistics(shape, dtype, x.numel(), nan, inf, 0, blank, blank, blank, blank, blank)
     low, high = float(finite.min()), float(finite.max())
     wide = finite.double() if n > 1 << 20 else finite
-    counts = finite.float().histc(bins, low, high) if bins else ()
+    counts = finite.float().histc(bins, low, high).tolist() if bins else []
     return Statistics(
         shape,
         dtype,
@@ -74,5 +74,5 @@ def statistics(tensor: Any, bins: int = BINS) -> Statistics:
         low,
         high,
         float(wide.norm()),
-        tuple(int(c) for c in counts.tolist()) if bins else (),
+        tuple(int(c) for c in counts),
     )

@@ -7,23 +7,26 @@ computed again, and the positions of a site run together along the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import votive
 
+from ..nn import Module
+from ..tensor import Tensor
+from .address import Patterns
 from .attribution_patching import correlation, estimated
 from .heatmap import Heatmap
-from .labels import token_labels
-from .plots import Drawn
-from .stream import ids_of
-from .sweep_runs import Plan, check_inputs, fill, inputs_of
+from .labels import TokenNames, token_labels
+from .plots import Plottable
+from .residual_stream import ids_of
+from .sweep_runs import SweepRuns, check_inputs, fill, inputs_of
 from .targets import modules_for, patterns
 
 
 @dataclass(frozen=True)
-class Sweep(Drawn):
+class Sweep(Plottable):
     """What patching did: `values` (sites, positions) is the metric, averaged over samples.
 
     With heads, columns are heads and `positions` their numbers.
@@ -44,7 +47,7 @@ class Sweep(Drawn):
     columns: str = "position"
 
     @property
-    def recovered(self) -> Any:
+    def recovered(self) -> Tensor:
         """The share of the way from corrupted (0) to clean (1)."""
         span = (self.clean - self.corrupt).mean()
         return (self.values - self.corrupt.mean()) / span
@@ -58,10 +61,10 @@ class Sweep(Drawn):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists."""
-        told = {k: getattr(self, k) for k in ("values", "per_sample", "clean", "corrupt")}
+        tensors = {k: getattr(self, k) for k in ("values", "per_sample", "clean", "corrupt")}
         if self.estimate is not None:
-            told["estimate"] = self.estimate
-        plain = {k: v.tolist() for k, v in told.items()}
+            tensors["estimate"] = self.estimate
+        plain = {k: v.tolist() for k, v in tensors.items()}
         return {"sites": list(self.sites), "positions": list(self.positions), **plain}
 
     def figure(self, what: str = "values", sample: int = 0) -> Heatmap:
@@ -88,17 +91,17 @@ class Sweep(Drawn):
 
 
 def sweep(
-    model: Any,
-    clean: Any,
-    corrupt: Any,
+    model: Module,
+    clean: object,
+    corrupt: object,
     *,
     metric: Callable[[Any], Any],
-    sites: Any = "layers.*",
-    positions: Any = None,
+    sites: Patterns = "layers.*",
+    positions: int | Iterable[int] | None = None,
     heads: int | None = None,
     batch: int = 32,
     estimate: bool = False,
-    tokenizer: Any = None,
+    tokenizer: TokenNames | None = None,
 ) -> Sweep:
     """Patch clean values into the corrupted run, one site and position at a time.
 
@@ -128,7 +131,7 @@ def sweep(
     given = inputs_of(clean), inputs_of(corrupt)
     check_inputs(*given)
     with votive.no_grad():
-        plan = Plan(model, wanted, *given, metric)
+        plan = SweepRuns(model, wanted, *given, metric)
         columns = [plan.columns(site, positions, heads) for site in plan.sites]
         if len({len(c) for c in columns}) != 1:
             raise ValueError("sweep: the sites have different lengths; choose positions.")

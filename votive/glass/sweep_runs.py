@@ -5,17 +5,25 @@ Knows sites, columns and a metric; knows no model class.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
 
 from ..data.randomness import get_random_state
+from ..nn import Module
+from ..tensor import Tensor
 from . import values
+from .address import Pattern
 from .head_sites import HeadSites
-from .prefix import Recording, Resumed, Site
+from .probe import cache_of
+from .resumed_run import Recording, Resumed, Site
 from .targets import no_match
+
+if TYPE_CHECKING:
+    from .probe import Frame
+
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
 
@@ -28,10 +36,12 @@ class Column:
     index: tuple[Any, ...]
 
 
-class Plan:
+class SweepRuns:
     """Both runs, their sites, and how to run on from one of them."""
 
-    def __init__(self, model: Any, wanted: Any, clean: Inputs, corrupt: Inputs, metric: Any) -> None:
+    def __init__(
+        self, model: Module, wanted: list[Pattern], clean: Inputs, corrupt: Inputs, metric: Callable[[Any], Any]
+    ) -> None:
         self.model, self.metric, self.inputs = model, metric, corrupt
         self.runs = 2
         self._heads: HeadSites | None = None
@@ -56,7 +66,7 @@ class Plan:
         # Which tensors grow with the batch is seen in the first run with more samples.
         self.shapes: dict[str, list[bool]] | None = None
 
-    def measured(self, output: Any, copies: int) -> Any:
+    def measured(self, output: object, copies: int) -> Tensor:
         found = votive.as_tensor(self.metric(output)).detach()
         count = copies * self.samples
         if found.numel() != count or found.dim() > 1:
@@ -65,7 +75,7 @@ class Plan:
             )
         return found.reshape(count)
 
-    def columns(self, site: Site, positions: Any, heads: int | None) -> list[Column]:
+    def columns(self, site: Site, positions: int | Iterable[int] | None, heads: int | None) -> list[Column]:
         """What is patched at a site: each position, or with `heads` each head at the positions."""
         value, axes = self.recorded.values[site.name], self.recorded.axes[site.name]
         dim = axes.positions
@@ -101,12 +111,12 @@ class Plan:
             self.runs += 1
         return self._heads
 
-    def patched(self, site: Site, columns: Sequence[Column]) -> Any:
+    def patched(self, site: Site, columns: Sequence[Column]) -> Tensor:
         """The metric (columns, samples) with a site patched at each column in its own copy."""
         n, B = len(columns), self.samples
         new = self.clean.values[site.name]
 
-        def change(old: Any) -> Any:
+        def change(old: Tensor) -> Tensor:
             if old.shape[0] != n * B:
                 raise ValueError(f"sweep: {site.name} is {tuple(old.shape)} for {n * B} samples; use batch=1.")
             out = old.clone()
@@ -125,12 +135,12 @@ class Plan:
         self.runs += 1
         return self.measured(output, n).reshape(n, B)
 
-    def _repeated(self, t: Any, n: int) -> Any:
+    def _repeated(self, t: Tensor, n: int) -> Tensor:
         if n == 1 or t.dim() == 0 or t.shape[0] != self.samples:
             return t
         return t.unsqueeze(0).expand(n, *t.shape).reshape(n * t.shape[0], *t.shape[1:])
 
-    def repeated_output(self, address: str, output: Any, n: int) -> Any:
+    def repeated_output(self, address: str, output: object, n: int) -> Any:
         """A recorded result as it would be with n copies of the samples."""
         if n == 1:
             return output
@@ -142,7 +152,7 @@ class Plan:
 class _Resumed(Resumed):
     """A resumed run; one that may skip nothing looks at which results grow with the batch."""
 
-    def __init__(self, plan: Plan, site: Site, change: Any, n: int, skips: bool) -> None:
+    def __init__(self, plan: SweepRuns, site: Site, change: Callable[[Tensor], Tensor], n: int, skips: bool) -> None:
         super().__init__(
             plan.model, plan.recorded, site, change, lambda address, output: plan.repeated_output(address, output, n)
         )
@@ -151,7 +161,7 @@ class _Resumed(Resumed):
         if self.looks:
             self.skipped = set()
 
-    def left(self, frame: Any) -> None:
+    def left(self, frame: Frame) -> None:
         if self.looks and str(frame.address) in self.recorded.outputs:
             text = str(frame.address)
             old = [t for _, t in values.tensors(self.recorded.outputs[text])]
@@ -160,7 +170,7 @@ class _Resumed(Resumed):
         super().left(frame)
 
 
-def fill(plan: Plan, site: Site, columns: list[Column], batch: int) -> Any:
+def fill(plan: SweepRuns, site: Site, columns: list[Column], batch: int) -> Tensor:
     """The metric (columns, samples) of one site, a batch of columns at a time."""
     old, new = plan.recorded.values[site.name], plan.clean.values[site.name]
     if old.shape != new.shape:
@@ -179,7 +189,7 @@ def fill(plan: Plan, site: Site, columns: list[Column], batch: int) -> Any:
     return votive.stack(row)
 
 
-def inputs_of(given: Any) -> Inputs:
+def inputs_of(given: object) -> Inputs:
     """Positional and named inputs, from one value, several, or a mapping."""
     if isinstance(given, Mapping):
         return (), dict(given)
@@ -190,8 +200,8 @@ def inputs_of(given: Any) -> Inputs:
 
 def check_inputs(clean: Inputs, corrupt: Inputs) -> None:
     """Refuse inputs that cannot be patched into one another."""
-    for value in (*corrupt[0], *corrupt[1].values(), *clean[0], *clean[1].values()):
-        if hasattr(value, "get_seq_length"):
+    for inputs in (clean, corrupt):
+        if cache_of(*inputs) is not None:
             raise ValueError("sweep: it runs whole texts; leave the cache out of the inputs.")
     a = [(p, tuple(t.shape)) for p, t in values.tensors(clean)]
     b = [(p, tuple(t.shape)) for p, t in values.tensors(corrupt)]
@@ -204,6 +214,7 @@ def check_inputs(clean: Inputs, corrupt: Inputs) -> None:
 
 def _samples(given: Inputs) -> int:
     first = values.first(given)
+    assert first is not None  # check_inputs has seen to that
     if first.dim() == 0:
         raise ValueError("sweep: the first input has no dimension of samples.")
     return int(first.shape[0])

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from html import escape
 from typing import Any
 
-from .page import LETTER, Page
+from .canvas import LETTER, Canvas
 from .plots import Figure, short
 
-# Rows of a picture; a page in a browser scrolls, and may have more.
+# Rows of a picture; a canvas in a browser scrolls, and may have more.
 MOST = 200
 _ROW = 18
 
@@ -43,36 +43,36 @@ class Table(Figure):
                 row[0] = "\u2003" * depth + row[0]
         return found
 
-    def told(self, most: int = MOST) -> str:
+    def footer(self, most: int = MOST) -> str:
         """What is said below the table."""
         more = len(self.rows) - most
         left = f"{most:,} of {len(self.rows):,} rows" if more > 0 else ""
         return "; ".join(filter(None, (self.note, left)))
 
-    def page(self) -> Page:
+    def canvas(self) -> Canvas:
         names = [c.removeprefix(">") for c in self.columns]
         rows = [[short(c, 100) for c in row] for row in self.cells()]
         widths = [LETTER * max([len(n), *(len(r[i]) for r in rows)]) + 18 for i, n in enumerate(names)]
-        note, top = self.told(), 30 if self.title else 8
+        note, top = self.footer(), 30 if self.title else 8
         height = top + _ROW * (len(rows) + 1) + (26 if note else 8)
         wide = LETTER * max(len(self.title), len(note)) + 16
-        page = Page(max(sum(widths) + 16, wide), height)
-        page.text(8, 14, self.title)
+        canvas = Canvas(max(sum(widths) + 16, wide), height)
+        canvas.text(8, 14, self.title)
         for i in range(min(len(rows), len(self.shares or ()))):
             share = min(max(self.shares[i], 0.0), 1.0) if self.shares else 0.0
             if share > 0:
                 y = top + _ROW * (i + 1)
-                page.rectangle(8, y + 2, (widths[0] - 8) * share, _ROW - 4, "#a8cfe8")
+                canvas.rectangle(8, y + 2, (widths[0] - 8) * share, _ROW - 4, "#a8cfe8")
         for n, row in enumerate([names, *rows]):
             x = 8.0
             for width, name, text in zip(widths, self.columns, row, strict=True):
                 right = name.startswith(">")
                 at = x + width - 14 if right else x + 2
-                page.text(at, top + _ROW * (n + 0.5), text, "end" if right else "start")
+                canvas.text(at, top + _ROW * (n + 0.5), text, "end" if right else "start")
                 x += width
-        page.line(8, top + _ROW, 8 + sum(widths), top + _ROW)
-        page.text(8, height - 12, note)
-        return page
+        canvas.line(8, top + _ROW, 8 + sum(widths), top + _ROW)
+        canvas.text(8, height - 12, note)
+        return canvas
 
     def html(self) -> str:
         """A table that needs no script."""
@@ -88,11 +88,11 @@ class Table(Figure):
         head = line("th", [c.removeprefix(">") for c in self.columns])
         body = "".join(line("td", row) for row in self.cells())
         title = f"<p><b>{escape(self.title)}</b></p>" if self.title else ""
-        note = f"<p><small>{escape(self.told())}</small></p>" if self.told() else ""
+        note = f"<p><small>{escape(self.footer())}</small></p>" if self.footer() else ""
         return f"{title}<table><thead>{head}</thead><tbody>{body}</tbody></table>{note}"
 
 
-def cell(value: Any) -> str:
+def cell(value: object) -> str:
     """A value in few letters.
 
     >>> from votive.glass.table import cell

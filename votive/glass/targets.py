@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from .address import Address, Pattern, any_call
-from .stage import STAGE
+from ..nn import Module
+from .address import Address, Pattern, Patterns, any_call
+from .probe_hub import HUB
 
 _MOST_PATHS = 1_000_000
 
@@ -17,19 +18,21 @@ class NoMatch(LookupError):
     """A pattern that matches nothing in the model."""
 
 
-def patterns(given: Any) -> list[Pattern]:
+def patterns(given: Patterns) -> list[Pattern]:
     """One pattern or several, as patterns.
 
     >>> from votive.glass.targets import patterns
     >>> patterns(["layers.*", "norm"])
     [Pattern('layers.*'), Pattern('norm')]
     """
-    if isinstance(given, (list, tuple, set, frozenset)) and not isinstance(given, Address):
-        return [p for one in given for p in patterns(one)]
-    return [given if isinstance(given, Pattern) else Pattern(given)]
+    if isinstance(given, Pattern):
+        return [given]
+    if isinstance(given, (str, Address, re.Pattern)) or callable(given):
+        return [Pattern(given)]
+    return [p for one in given for p in patterns(one)]
 
 
-def modules_for(model: Any, wanted: Iterable[Pattern]) -> list[Any] | None:
+def modules_for(model: Module, wanted: Iterable[Pattern]) -> list[Any] | None:
     """The modules to watch for these patterns; None when only a run can tell.
 
     A text that means modules and matches none is an error here, before anything has run.
@@ -50,7 +53,7 @@ def modules_for(model: Any, wanted: Iterable[Pattern]) -> list[Any] | None:
     return None if open_ended else list(found.values())
 
 
-def _paths(model: Any) -> list[tuple[str, Any]]:
+def _paths(model: Module) -> list[tuple[str, Any]]:
     """Every path below a model with its module, also where one module has several.
 
     As named_modules tells them; but a capture around each step of a loop must cost next to nothing.
@@ -64,12 +67,12 @@ def _paths(model: Any) -> list[tuple[str, Any]]:
     return found
 
 
-def _guests(model: Any) -> list[tuple[str, Any]]:
+def _guests(model: Module) -> list[tuple[str, Any]]:
     """The paths inside of modules that attached patches swap in, each with the module in whose
     place they run.
     """
     found: list[tuple[str, Any]] = []
-    for probe in STAGE.probes:
+    for probe in HUB.probes:
         for edit, guest in getattr(probe, "swapped_in", list)():
             for place, module in _paths(model) if probe.model is model else ():
                 if edit.pattern.regex is not None and _may_match(edit.pattern, place):

@@ -3,38 +3,37 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
 from .attention_maps import AttentionMap, AttentionMaps
 from .attribution import Attribution
+from .display import Pictures
 from .heatmap import Heatmap
-from .labels import token_labels
+from .labels import TokenNames, token_labels
 from .lens import Lens
-from .pictures import shows
+from .pictures import MAPS, sample_names, shows
 from .plots import Bars
 from .saliency import Saliency
 from .session import Session
 from .session_diff import SessionDiff
 from .session_file import Replay
 from .session_tree import Outlook, SessionNode
-from .shown import Pictures
 from .sweep import Sweep
 from .table import Table
 
-# Samples and heads with a picture of their own, and tokens whose probability is drawn.
-SAMPLES, MAPS, TOKENS = 16, 500, 60
+# Tokens whose probability is drawn.
+TOKENS = 60
 
 
-def _of_samples(count: int, figure: Any, names: Sequence[str]) -> Pictures:
+def _of_samples(count: int, figure: Callable[[str, int], Any], names: Sequence[str]) -> Pictures:
     """A picture for each name, and for each of several samples."""
     found = {}
-    for sample in range(min(count, SAMPLES)):
+    for sample, suffix in sample_names(count):
         for name in names:
-            title = name if count == 1 else f"{name}, sample {sample}"
-            found[title] = partial(lambda n, s: [figure(n, s)], name, sample)
+            found[name + suffix] = partial(lambda n, s: [figure(n, s)], name, sample)
     return found
 
 
@@ -53,7 +52,7 @@ def _lens(lens: Lens) -> Pictures:
     return _of_samples(lens.ids.shape[1], figure, names)
 
 
-def _best(ids: Sequence[int], chances: Sequence[float], tokenizer: Any) -> str:
+def _best(ids: Sequence[int], chances: Sequence[float], tokenizer: TokenNames | None) -> str:
     texts = token_labels(ids[:5], tokenizer)
     return ", ".join(f"{t} {p:.1%}" for t, p in zip(texts, chances, strict=False))
 
@@ -62,11 +61,10 @@ def _best(ids: Sequence[int], chances: Sequence[float], tokenizer: Any) -> str:
 def _attention_map(found: AttentionMap) -> Pictures:
     samples, heads = found.shape[:2]
     out = {}
-    for sample in range(min(samples, SAMPLES)):
-        told = "" if samples == 1 else f", sample {sample}"
-        out[f"mean of heads{told}"] = partial(_mean, found, sample)
+    for sample, suffix in sample_names(samples):
+        out[f"mean of heads{suffix}"] = partial(_mean, found, sample)
         for head in range(heads):
-            out[f"head {head}{told}"] = partial(lambda h, s: [found.figure(h, s)], head, sample)
+            out[f"head {head}{suffix}"] = partial(lambda h, s: [found.figure(h, s)], head, sample)
     return out
 
 
@@ -110,7 +108,7 @@ def _sweep(found: Sweep) -> Pictures:
 # --- sessions -----------------------------------------------------------------------------------
 
 
-def _next(ids: Sequence[int], chances: Sequence[float], session: Any, entropy: float) -> Bars:
+def _next(ids: Sequence[int], chances: Sequence[float], session: Session | None, entropy: float) -> Bars:
     labels = token_labels(ids[:12], None if session is None else session.tokenizer)
     return Bars(list(chances[:12]), labels, "the next token", "probability", note=f"entropy {entropy:.3f} nats")
 
@@ -132,12 +130,12 @@ def _session(session: Session) -> Pictures:
         path = session.path()
         drawn = [n for n in path if n.token is not None]
         shown = drawn[-TOKENS:]
-        labels = token_labels([n.token for n in shown], session.tokenizer)
+        labels = token_labels([n.tokens[0] for n in shown], session.tokenizer)
         chances = [math.nan if n.logprob is None else math.exp(n.logprob) for n in shown]
-        told = session.text if session.tokenizer is not None else str(session.tokens)
+        text = session.text if session.tokenizer is not None else str(session.tokens)
         note = f"the last {TOKENS} of {len(drawn):,} tokens" if len(drawn) > TOKENS else ""
         bars = Bars(chances, labels, "how probable each token was", "probability", note)
-        return [Table(["text"], [[line] for line in _lines(told)]), *([bars] if shown else [])]
+        return [Table(["text"], [[line] for line in _lines(text)]), *([bars] if shown else [])]
 
     def tree() -> list[Any]:
         rows: list[list[Any]] = []
@@ -170,13 +168,13 @@ def _lines(text: str, width: int = 96) -> list[str]:
 
 @shows(SessionDiff)
 def _diff(found: SessionDiff) -> Pictures:
-    def told(text: str | None, tokens: list[int]) -> str:
+    def shown(text: str | None, tokens: list[int]) -> str:
         return text if text is not None else str(tokens)
 
-    rows = [
-        ["common", told(found.common_text, found.common), None, None],
-        ["a", told(found.a_text, found.a_tokens), found.a_in_a, found.a_in_b],
-        ["b", told(found.b_text, found.b_tokens), found.b_in_a, found.b_in_b],
+    rows: list[list[object]] = [
+        ["common", shown(found.common_text, found.common), None, None],
+        ["a", shown(found.a_text, found.a_tokens), found.a_in_a, found.a_in_b],
+        ["b", shown(found.b_text, found.b_tokens), found.b_in_a, found.b_in_b],
     ]
     note = f"KL(a|b) {found.kl_ab:.4g}, KL(b|a) {found.kl_ba:.4g} nats"
     columns = ["", "text", ">p in a", ">p in b"]
@@ -185,7 +183,7 @@ def _diff(found: SessionDiff) -> Pictures:
 
 @shows(Replay)
 def _replay(found: Replay) -> Pictures:
-    told = asdict(found)
-    rows = [[k, told[k]] for k in ("nodes", "compared", "drawn")]
+    fields = asdict(found)
+    rows = [[k, fields[k]] for k in ("nodes", "compared", "drawn")]
     rows += [["differs", m] for m in found.mismatches[:50]]
     return {"replay": lambda: [Table(["", "value"], rows, str(found))]}

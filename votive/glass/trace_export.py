@@ -6,13 +6,17 @@ The format is the "Trace Event Format" of the Chromium project: complete events 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .profile import Span
+
 
 _THREADS = {"module": 1, "op": 1, "grad": 2}
 _NAMES = {1: "forward", 2: "backward"}
 
 
-def chrome_trace(root: Any) -> dict[str, Any]:
+def chrome_trace(root: Span) -> dict[str, Any]:
     """The calls below `root` as the object that a trace file holds.
 
     >>> from votive.glass.profile import Span
@@ -37,7 +41,7 @@ def _meta(what: str, thread: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": 1, "tid": thread, "args": {"name": name}}
 
 
-def _event(span: Any) -> dict[str, Any]:
+def _event(span: Span) -> dict[str, Any]:
     return {
         "ph": "X",
         "name": span.address or "(model)",

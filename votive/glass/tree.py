@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..nn import Module
 from . import values
 from .address import Address
+from .display import Displayable
 from .probe import Frame, Probe
-from .shown import Shown
 
 
 @dataclass
-class Node(Shown):
+class Node(Displayable):
     """One call that was made, and the calls inside it."""
 
     address: Address
@@ -63,7 +64,7 @@ def _lines(node: Node, lead: str, rest: str) -> Iterator[str]:
 class Recorder(Probe):
     """Builds the tree of each run."""
 
-    def __init__(self, model: Any, *, ops: bool = False) -> None:
+    def __init__(self, model: Module, *, ops: bool = False) -> None:
         super().__init__(model, ops=ops)
         self.trees: list[Node] = []
         self._open: list[Node] = []
@@ -84,7 +85,7 @@ class Recorder(Probe):
             self._open.pop().output = f"{type(error).__name__}: {error}"
 
 
-def tree(model: Any, *args: Any, ops: bool = False, **kwargs: Any) -> Node:
+def tree(model: Module, *args: object, ops: bool = False, **kwargs: object) -> Node:
     """Run a model and give the tree of its calls; print it to read it.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(2, 3), votive.nn.ReLU())

@@ -7,16 +7,19 @@ divergence from the final distribution. Knows no model class.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import votive
 
 from .. import nn
+from ..nn import Module
 from ..nn import functional as F
 from ..optim import Adam
-from .parts import parts_of
-from .stream import Tail, logits_of, run_stream
+from ..tensor import Tensor
+from .parts import Parts, parts_of
+from .residual_stream import ResidualStream, Unembed, logits_of, run_stream
+from .sweep_runs import inputs_of
 
 
 class TunedLens(nn.Module):
@@ -38,7 +41,7 @@ class TunedLens(nn.Module):
             nn.init.zeros_(t.weight)
             nn.init.zeros_(t.bias)
 
-    def forward(self, state: Any, row: int) -> Any:
+    def forward(self, state: Tensor, row: int) -> Tensor:
         if row == len(self.translators):
             return state  # the last state is what is learned from
         if not 0 <= row < len(self.translators) or state.shape[-1] != self.width:
@@ -51,8 +54,8 @@ class TunedLens(nn.Module):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file."""
-        told = {"rows": len(self.translators), "width": self.width, "history": self.history}
-        votive.save({"tuned_lens": told, "state": self.state_dict()}, path)
+        fields = {"rows": len(self.translators), "width": self.width, "history": self.history}
+        votive.save({"tuned_lens": fields, "state": self.state_dict()}, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> TunedLens:
@@ -60,24 +63,24 @@ class TunedLens(nn.Module):
         found = votive.load(path)
         if not isinstance(found, dict) or "tuned_lens" not in found:
             raise ValueError(f"TunedLens.load: {os.fspath(path)} holds no tuned lens.")
-        told = found["tuned_lens"]
-        lens = cls(told["rows"], told["width"])
+        fields = found["tuned_lens"]
+        lens = cls(fields["rows"], fields["width"])
         lens.load_state_dict(found["state"])
-        lens.history = list(told["history"])
+        lens.history = list(fields["history"])
         return lens
 
 
 def train_tuned_lens(
-    model: Any,
+    model: Module,
     batches: Iterable[Any],
     *,
     tokenizer: Any = None,
     epochs: int = 1,
     lr: float = 1e-3,
     lens: TunedLens | None = None,
-    parts: Any = None,
+    parts: Parts | Mapping[str, Any] | None = None,
     max_grad_norm: float = 1.0,
-    **kwargs: Any,
+    **kwargs: object,
 ) -> TunedLens:
     """Learn translators for a model, which itself stays as it is.
 
@@ -108,7 +111,7 @@ def train_tuned_lens(
             named = {**kwargs, **named}
             with votive.no_grad():
                 stream = run_stream(known, args, named)
-                tail = Tail(stream, args, named)
+                tail = Unembed(stream, args, named)
                 final = F.log_softmax(logits_of(stream.result).float(), -1)
             if lens is None:
                 lens = TunedLens(len(stream.states) - 1, stream.states[0].shape[-1])
@@ -127,7 +130,7 @@ def train_tuned_lens(
     return lens
 
 
-def _divergences(lens: TunedLens, stream: Any, tail: Tail, final: Any) -> float:
+def _divergences(lens: TunedLens, stream: ResidualStream, tail: Unembed, final: Tensor) -> float:
     """Gradients of the mean divergence of all rows; one row's scores are held at a time."""
     rows = len(stream.states) - 1
     total = 0.0
@@ -141,14 +144,10 @@ def _divergences(lens: TunedLens, stream: Any, tail: Tail, final: Any) -> float:
     return total
 
 
-def _arguments(batch: Any, tokenizer: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def _arguments(batch: object, tokenizer: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if isinstance(batch, str):
         if tokenizer is None:
             raise ValueError("train_tuned_lens: texts need a tokenizer.")
         ids = tokenizer.encode(batch)
         return (votive.tensor([list(getattr(ids, "ids", ids))]),), {}
-    if isinstance(batch, dict):
-        return (), dict(batch)
-    if isinstance(batch, (tuple, list)):
-        return tuple(batch), {}
-    return (batch,), {}
+    return inputs_of(batch)

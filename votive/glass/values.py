@@ -8,10 +8,12 @@ from typing import Any
 
 import votive
 
+from ..tensor import Tensor
+
 Path = tuple[Any, ...]
 
 
-def children(value: Any) -> Iterator[tuple[Any, Any]]:
+def children(value: object) -> Iterator[tuple[Any, Any]]:
     """Keys and parts of a container; nothing of anything else."""
     if isinstance(value, dict):
         yield from value.items()
@@ -22,7 +24,7 @@ def children(value: Any) -> Iterator[tuple[Any, Any]]:
             yield f.name, getattr(value, f.name)
 
 
-def tensors(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+def tensors(value: object, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """All tensors in a value with the way to each, in order.
 
     >>> from votive.glass.values import tensors
@@ -36,7 +38,7 @@ def tensors(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield from tensors(part, (*path, key))
 
 
-def first(value: Any) -> Any:
+def first(value: object) -> Tensor | None:
     """The first tensor in a value, which is what a module's output mostly is; None without one.
 
     >>> from votive.glass.values import first
@@ -46,12 +48,12 @@ def first(value: Any) -> Any:
     return next((t for _, t in tensors(value)), None)
 
 
-def first_path(value: Any) -> Path | None:
+def first_path(value: object) -> Path | None:
     """The way to the first tensor."""
     return next((p for p, _ in tensors(value)), None)
 
 
-def get(value: Any, path: Path) -> Any:
+def get(value: object, path: Path) -> Any:
     """The part of a value at the end of a way; keys are as `children` gives them, or as text."""
     for key in path:
         parts = dict(children(value))
@@ -63,7 +65,7 @@ def get(value: Any, path: Path) -> Any:
     return value
 
 
-def put(value: Any, path: Path, new: Any) -> Any:
+def put(value: object, path: Path, new: object) -> Any:
     """The value with another part at the end of a way; containers on the way are made anew.
 
     >>> from votive.glass.values import put
@@ -83,23 +85,24 @@ def put(value: Any, path: Path, new: Any) -> Any:
         if hasattr(value, "_fields"):
             return type(value)(*parts)
         return type(value)(parts)
-    return dataclasses.replace(value, **{str(key): inner})
+    changed: Any = value
+    return dataclasses.replace(changed, **{str(key): inner})
 
 
-def _copied(value: Any, key: Any, new: Any) -> Any:
+def _copied(value: Any, key: Any, new: object) -> Any:
     out = value.copy()
     out[key] = new
     return out
 
 
-def mapped(value: Any, fn: Callable[[Any], Any]) -> Any:
+def mapped(value: object, fn: Callable[[Any], Any]) -> Any:
     """The value with each tensor replaced by what `fn` makes of it."""
     for path, tensor in list(tensors(value)):
         value = put(value, path, fn(tensor))
     return value
 
 
-def describe(value: Any) -> str:
+def describe(value: object) -> str:
     """Shape and type of the tensors in a value, on one line.
 
     >>> from votive.glass.values import describe
@@ -112,6 +115,6 @@ def describe(value: Any) -> str:
     return ", ".join(found[:3]) + (f", … {len(found) - 3} more" if len(found) > 3 else "")
 
 
-def nbytes(value: Any) -> int:
+def nbytes(value: object) -> int:
     """Bytes of all tensors in a value."""
     return sum(t.numel() * t.element_size() for _, t in tensors(value))

@@ -13,19 +13,20 @@ from typing import Any, Self
 
 import votive
 
+from ..nn import Module
 from . import values
 from .address import Address
-from .backward import BackwardEye
+from .backward import BackwardObserver
+from .display import Displayable
 from .probe import Frame, Probe
 from .run import tag
-from .shown import Shown
 from .statistics import Statistics, statistics
 
 ACTIONS = ("raise", "warn", "record")
 
 
 @dataclass(frozen=True)
-class Finding(Shown):
+class Finding(Displayable):
     """A bad value: what is wrong with it, where it came from, and what went in.
 
     `phase` is "forward", "backward" or "input"; `inputs` and `output` are statistics.
@@ -69,7 +70,7 @@ class BadValue(ArithmeticError):
         self.finding = finding
 
 
-class Watch(Probe, Shown):
+class Watch(Probe, Displayable):
     """Looks at every result while a `with` block runs; see `watch`.
 
     >>> net = votive.nn.Tanh()
@@ -81,7 +82,7 @@ class Watch(Probe, Shown):
 
     def __init__(
         self,
-        model: Any,
+        model: Module,
         *,
         nan: bool = True,
         inf: bool = True,
@@ -104,17 +105,17 @@ class Watch(Probe, Shown):
         self.every, self.action, self.limit = every, action, limit
         self.findings: list[Finding] = []
         self.checked = 0  # results that were looked at
-        self._eye = BackwardEye(self._backward, lambda: not self.blind) if backward else None
+        self._observer = BackwardObserver(self._backward, lambda: not self.inactive) if backward else None
 
     def __enter__(self) -> Self:
         super().__enter__()
-        if self._eye is not None:
-            self._eye.__enter__()
+        if self._observer is not None:
+            self._observer.__enter__()
         return self
 
-    def __exit__(self, *exc: Any) -> None:
-        if self._eye is not None:
-            self._eye.__exit__(*exc)
+    def __exit__(self, *exc: object) -> None:
+        if self._observer is not None:
+            self._observer.__exit__(*exc)
         super().__exit__(*exc)
 
     def mark(self) -> Any:
@@ -154,7 +155,7 @@ class Watch(Probe, Shown):
             self.checked += 1
             self._judge(frame, "backward", frame.args, frame.output)
 
-    def _judge(self, frame: Frame, phase: str, given: Any, result: Any) -> None:
+    def _judge(self, frame: Frame, phase: str, given: object, result: object) -> None:
         kind = self._bad(result)
         if kind is None or _meant(kind, given):
             return
@@ -164,7 +165,7 @@ class Watch(Probe, Shown):
             if self._bad(made, (kind,)) is None:
                 self._found(kind, frame, phase, given, result)
 
-    def _bad(self, value: Any, kinds: tuple[str, ...] = ("nan", "inf", "overflow")) -> str | None:
+    def _bad(self, value: object, kinds: tuple[str, ...] = ("nan", "inf", "overflow")) -> str | None:
         """What is wrong with a value, the worst first."""
         with self.muted(), votive.no_grad():
             for _, t in values.tensors(value):
@@ -184,7 +185,7 @@ class Watch(Probe, Shown):
                         return "overflow"
         return None
 
-    def _found(self, kind: str, frame: Frame, phase: str, given: Any, result: Any) -> None:
+    def _found(self, kind: str, frame: Frame, phase: str, given: object, result: object) -> None:
         with self.muted(), votive.no_grad():
             owner = frame if frame.is_module else frame.parent
             module = None if owner is None else owner.subject
@@ -211,18 +212,18 @@ class Watch(Probe, Shown):
         return f"<watch: {self.runs} runs, {self.checked} results, {len(self.findings)} findings>"
 
 
-def _meant(kind: str, given: Any) -> bool:
+def _meant(kind: str, given: object) -> bool:
     """Whether a result is infinite because that was asked for, as masks do."""
     if kind != "inf":
         return False
     return any(
         (isinstance(a, float) and math.isinf(a)) or (isinstance(a, votive.Tensor) and a.dim() == 0 and bool(a.isinf()))
-        for a in given
+        for _, a in values.children(given)
     )
 
 
 def watch(
-    model: Any,
+    model: Module,
     *,
     nan: bool = True,
     inf: bool = True,
@@ -236,7 +237,7 @@ def watch(
 
     `overflow` is the share of a type's largest number from which a value counts as too large.
     `action` is what happens: "raise" a `BadValue`, "warn" at the first, or only "record" in
-    `findings`. `every` looks at each so manieth run, `backward` at gradients too. Infinities that
+    `findings`. `every` looks at every n-th run only, `backward` at gradients too. Infinities that
     a mask writes are no finding.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(1, 1), votive.nn.ReLU())

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..core import dtype as dt
-from ..interchange import _own
 from ..io.mapped import Index
 from ..serialization.container import FileFormatError
+from ..surface.interchange import _own
 from ..tensor import Tensor
 from .mapped import MappedFile, little, select
 from .source import TableSource, TensorInfo

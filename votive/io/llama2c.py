@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from ..core import dtype as dt
-from ..interchange import _own
 from ..io.mapped import Index
 from ..serialization.atomic import replacing
 from ..serialization.container import FileFormatError, raw_bytes
+from ..surface.interchange import _own
 from ..tensor import Tensor
 from .mapped import MappedFile, little
 from .rotary import halves, neighbours

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from ..core import dtype as dt
-from ..interchange import _own, _share
 from ..serialization.container import FileFormatError
+from ..surface.interchange import _own, _share
 from ..tensor import Tensor
 
 if TYPE_CHECKING:

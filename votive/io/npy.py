@@ -20,9 +20,9 @@ from typing import IO, Any
 import numpy as np
 
 from ..core import dtype as dt
-from ..interchange import _own, _share
 from ..serialization.atomic import replacing
 from ..serialization.container import FileFormatError
+from ..surface.interchange import _own, _share
 from ..tensor import Tensor
 from .mapped import Index, MappedFile, select
 from .source import TableSource, TensorInfo, WeightSource

@@ -15,9 +15,9 @@ import numpy as np
 
 from ..core import dtype as dt
 from ..core.device import DeviceLike
-from ..interchange import _own, _share
 from ..serialization.atomic import replacing
 from ..serialization.container import Entry, FileFormatError, read_header, widen, write
+from ..surface.interchange import _own, _share
 from ..tensor import Tensor
 from .loading import load_into
 from .mapped import Index, MappedFile, select

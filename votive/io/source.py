@@ -18,7 +18,7 @@ import numpy as np
 from ..core import dtype as dt
 from ..core.device import DeviceLike
 from ..core.similar import did_you_mean
-from ..interchange import _own, as_tensor
+from ..surface.interchange import _own, as_tensor
 from ..tensor import Tensor
 from .mapped import Index, select
 

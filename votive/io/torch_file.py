@@ -8,17 +8,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core import dtype as dt
-from ..core.device import device as Device
-from ..interchange import _share
 from ..nn.parameter import Parameter
 from ..ops.registry import F
 from ..serialization.container import FileFormatError
 from ..serialization.sharing import span
+from ..surface.interchange import _share
 from ..tensor import Tensor
 from . import torch_parts as parts
 from .mapped import Index, MappedFile, select
@@ -26,13 +25,15 @@ from .pickle_stack import Maker, Part, UnsafeFileError
 from .source import TableSource, TensorInfo
 from .torch_archive import Checkpoint
 
+if TYPE_CHECKING:
+    from ..serialization import MapLocation
+
 __all__ = ["UnsafeFileError", "load"]
 
 # Shared containers can make a small file look like endlessly many tensors.
 _MAX_NAMES = 1_000_000
 _MAX_TEXT = 256_000_000
 _NESTED = (dict, list, tuple, Part, parts.TensorRef, parts.StorageRef)
-MapLocation = Callable[[Any, str], Any] | Device | str | Mapping[str, str] | None
 
 
 class _Builder:

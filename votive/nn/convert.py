@@ -6,7 +6,7 @@ A parameter keeps its identity: its memory is exchanged, so that an optimizer st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from ..autograd.modes import no_grad
 from ..core import dtype as dt
@@ -108,7 +108,7 @@ class Convertible:
         >>> votive.nn.ParameterList([votive.ones(1)]).type(votive.float64)[0].dtype
         votive.float64
         """
-        return self._apply(lambda t: t.type(dst_type))
+        return self._apply(lambda t: cast(Tensor, t.type(dst_type)))
 
     def cpu(self) -> Self:
         """Move to the CPU.

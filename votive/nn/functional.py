@@ -5,7 +5,7 @@ Declared in `votive/ops`; bound when this is imported, because layers name them.
 
 import typing as _typing
 
-from ..surface import fill as _fill
+from ..surface.namespaces import fill as _fill
 
 _fill("nn.functional", globals())
 

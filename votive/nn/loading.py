@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..autograd.modes import no_grad
-from ..interchange import as_tensor
+from ..surface.interchange import as_tensor
 from ..tensor import Tensor
 from .parameter import Parameter, UninitializedTensorMixin, is_lazy
 

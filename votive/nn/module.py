@@ -43,7 +43,7 @@ def typename(value: object) -> str:
     ('votive.FloatTensor', 'int')
     """
     if isinstance(value, Tensor):
-        return value.type()
+        return str(value.type())
     kind = value if isinstance(value, type) else type(value)
     where = "" if kind.__module__ == "builtins" else f"{kind.__module__}."
     return where + kind.__qualname__

@@ -196,7 +196,7 @@ class Operator(Declaration, _Base):  # type: ignore[misc]
         for name in (("out",) if self.out else ()) + tuple(self.spellings):
             yield inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None)
 
-    def respell(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def respell(self, kwargs: dict[str, Any]) -> None:
         """Let `axis` and `keepdims` be what they are in torch."""
         for other, name in self.spellings.items():
             value = kwargs.pop(other, None)
@@ -313,7 +313,7 @@ class Op(Operator):
     def bind(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
         """Arguments in schema order with defaults filled in, or the TypeError that a function would raise."""
         if kwargs:
-            self.respell(args, kwargs)
+            self.respell(kwargs)
         wanted = self.schema.args
         if len(args) > self.positional:
             plural = "" if self.positional == 1 else "s"
@@ -423,7 +423,7 @@ class Composite(Operator):
         if native is not None and not self._composed:
             self._tell_native()
         if kwargs:
-            self.respell(args, kwargs)
+            self.respell(kwargs)
         out = kwargs.pop("out", None) if self.out else None
         if out is not None:
             return Composite.run_out(self, args, kwargs, out)

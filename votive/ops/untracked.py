@@ -24,9 +24,9 @@ def unobserved() -> Iterator[None]:
 
     An edit of it could not reach them either.
     """
-    mode.unheard += 1
+    mode.unobserved += 1
     try:
         with untracked():
             yield
     finally:
-        mode.unheard -= 1
+        mode.unobserved -= 1

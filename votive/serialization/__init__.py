@@ -20,9 +20,9 @@ from ..backends.base import BACKENDS
 from ..core import dtype as dt
 from ..core.device import DeviceLike
 from ..core.device import device as Device
-from ..interchange import _share
 from ..nn.parameter import Buffer, Parameter, is_lazy
 from ..ops.registry import F
+from ..surface.interchange import _share
 from ..tensor import Tensor
 from .atomic import replacing
 from .container import Entry, FileFormatError, Header, parse_json, raw_bytes, read_header, widen, write

@@ -5,22 +5,27 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..nn import Module
+
 
 __all__ = ["save_html", "serve", "widget"]
 
 
 def __getattr__(name: str) -> Any:
     if name == "save_html":
-        from .saved import save_html
+        from .html_export import save_html
 
         return save_html
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-def widget(thing: Any, view: str | None = None) -> Any:
+def widget(thing: object, view: str | None = None) -> Any:
     """A result, or a view of a session, in a notebook; needs the package anywidget.
 
     >>> from votive import glass, studio
@@ -30,15 +35,15 @@ def widget(thing: Any, view: str | None = None) -> Any:
     Traceback (most recent call last):
     ValueError: studio: there is no view 'no such view'; there are lens, attention, ...
     """
+    from ..glass.display import Displayable
     from ..glass.session import Session
-    from ..glass.shown import Shown
-    from .saved import view_path
+    from .html_export import view_path
 
     if view is not None:
         if not isinstance(thing, Session):
             raise TypeError(f"studio.widget: a {type(thing).__name__} has no views, got {view!r}.")
         view_path(view)
-    if not isinstance(thing, Shown):
+    if not isinstance(thing, Displayable):
         raise TypeError(f"studio.widget: there are no pictures of a {type(thing).__name__}.")
     try:
         import anywidget  # noqa: F401
@@ -59,7 +64,7 @@ def serve(
     host: str = "127.0.0.1",
     port: int = 0,
     open_browser: bool = True,
-    folder: Any = None,
+    folder: str | os.PathLike[str] | None = None,
     tokenizer: Any = None,
     token: str | None = None,
     autosave: bool = True,
@@ -76,7 +81,7 @@ def serve(
     Traceback (most recent call last):
     TypeError: studio.serve: model must be a name, a path or a model, got int.
     """
-    from .serving import Studio
+    from .server import Studio
 
     if isinstance(model, _module()):
         if tokenizer is None:
@@ -85,16 +90,17 @@ def serve(
         model = _held(name, model, tokenizer)
     elif model is not None and not hasattr(model, "__fspath__") and not isinstance(model, str):
         raise TypeError(f"studio.serve: model must be a name, a path or a model, got {type(model).__name__}.")
-    if folder is not None:
-        Path(folder).mkdir(parents=True, exist_ok=True)  # an error now, not at the first save
-    studio = Studio(model, host=host, port=port, folder=folder, token=token, autosave=autosave)
+    where = None if folder is None else Path(folder)
+    if where is not None:
+        where.mkdir(parents=True, exist_ok=True)  # an error now, not at the first save
+    studio = Studio(model, host=host, port=port, folder=where, token=token, autosave=autosave)
     try:
-        studio.shelf.check()
+        studio.library.check()
     except BaseException:
         studio.close()
         raise
-    studio.shelf.want()  # it is loaded while the page opens
-    print(f"votive studio: {studio.url}\nCtrl-C ends it.", file=sys.stderr, flush=True)
+    studio.library.request()  # it is loaded while the page opens
+    print(f"votive studio: {studio.url}\nPress Ctrl-C to stop.", file=sys.stderr, flush=True)
     if open_browser:
         import threading
         import webbrowser
@@ -103,11 +109,11 @@ def serve(
     studio.run()
 
 
-def _held(name: str, model: Any, tokenizer: Any) -> Any:
-    from .hearing import Hearing, hears
+def _held(name: str, model: Module, tokenizer: Any) -> Any:
     from .models import Loaded
+    from .speech_models import SpeechModel, is_whisper
 
-    kind = Hearing if hears(model.config.to_dict()) else Loaded
+    kind = SpeechModel if is_whisper(model.config.to_dict()) else Loaded
     return kind(name, model, tokenizer)
 
 

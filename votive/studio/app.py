@@ -25,7 +25,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from . import protocol
 from .actions import actions
 from .connection import FIRST, Connection, receive
-from .rooms import Rooms
+from .workspaces import Workspaces
 
 STATIC = Path(__file__).parent / "static"
 CONNECTIONS = 64
@@ -110,7 +110,7 @@ def static_files(root: Path = STATIC) -> dict[str, Path]:
     return found
 
 
-def build(gate: Gate, rooms: Rooms, *, static: Path = STATIC) -> Starlette:
+def build(gate: Gate, workspaces: Workspaces, *, static: Path = STATIC) -> Starlette:
     """The application."""
     actions()  # imported before the first request, which would wait for it
     files = static_files(static)
@@ -150,7 +150,7 @@ def build(gate: Gate, rooms: Rooms, *, static: Path = STATIC) -> Starlette:
         if status is not None:
             await ws.send_denial_response(PlainTextResponse(status[1], status[0], HEADERS))
             return
-        one = Connection(ws, rooms)
+        one = Connection(ws, workspaces)
         first: str | None = None
         try:
             if known:
@@ -188,7 +188,7 @@ def build(gate: Gate, rooms: Rooms, *, static: Path = STATIC) -> Starlette:
         finally:
             strangers.pop(ws, None)
         if said is not None and gate.is_token(said.token):
-            return json.dumps({"room": said.room})
+            return json.dumps({"workspace": said.workspace})
         await ws.close(4401, "the token is missing or wrong")
         return None
 
@@ -196,15 +196,15 @@ def build(gate: Gate, rooms: Rooms, *, static: Path = STATIC) -> Starlette:
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         async def sweeping() -> None:
             while True:
-                await asyncio.sleep(min(1.0, rooms.grace / 4))
-                rooms.sweep()
+                await asyncio.sleep(min(1.0, workspaces.grace / 4))
+                workspaces.sweep()
 
         task = asyncio.create_task(sweeping())
         try:
             yield
         finally:
             task.cancel()
-            rooms.close_all()
+            workspaces.close_all()
 
     app = Starlette(
         routes=[
@@ -216,7 +216,7 @@ def build(gate: Gate, rooms: Rooms, *, static: Path = STATIC) -> Starlette:
         lifespan=lifespan,
     )
     app.state.connections, app.state.strangers = connections, strangers
-    app.state.rooms = rooms
+    app.state.workspaces = workspaces
     return app
 
 

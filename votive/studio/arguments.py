@@ -16,18 +16,22 @@ class BadArgument(ValueError):
 
 
 @dataclass(frozen=True)
-class Within:
-    """Bounds of a number, or of the length of a text or list."""
+class Bounds:
+    """Bounds of a number, or of the length of a text or list.
+
+    `message` is what a person at the page reads instead of the argument's name.
+    """
 
     low: float
     high: float
+    message: str = ""
 
 
 # What most actions share.
-Index = Annotated[int, Within(0, 1 << 31)]
-Address = Annotated[str, Within(0, 500)]
-Text = Annotated[str, Within(0, 500_000)]
-Window = Annotated[list[Index], Within(2, 2)]
+Index = Annotated[int, Bounds(0, 1 << 31)]
+Address = Annotated[str, Bounds(0, 500)]
+Text = Annotated[str, Bounds(0, 500_000)]
+Window = Annotated[list[Index], Bounds(2, 2)]
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,7 @@ def signature_of(name: str, fn: Callable[..., Any]) -> Signature:
     )
 
 
-def checked(name: str, value: Any, wanted: Any) -> Any:
+def checked(name: str, value: object, wanted: Any) -> Any:
     """The value, if it is what is wanted."""
     if wanted is Any:
         return value
@@ -88,8 +92,8 @@ def checked(name: str, value: Any, wanted: Any) -> Any:
         return _one_of(name, value, get_args(wanted))
     if origin is Literal:
         if value not in get_args(wanted) or isinstance(value, bool):
-            told = ", ".join(repr(v) for v in get_args(wanted))
-            raise BadArgument(f"{name} must be one of {told}; got {value!r:.80}.")
+            allowed = ", ".join(repr(v) for v in get_args(wanted))
+            raise BadArgument(f"{name} must be one of {allowed}; got {value!r:.80}.")
         return value
     if origin is list:
         if not isinstance(value, list):
@@ -126,7 +130,7 @@ def _plain(name: str, value: Any, wanted: Any) -> Any:
     return value
 
 
-def _one_of(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
+def _one_of(name: str, value: object, choices: tuple[Any, ...]) -> Any:
     if value is None and type(None) in choices:
         return None
     last: BadArgument | None = None
@@ -141,9 +145,12 @@ def _one_of(name: str, value: Any, choices: tuple[Any, ...]) -> Any:
     raise last
 
 
-def _bounded(name: str, value: Any, bound: Within) -> None:
-    if isinstance(value, (str, list)):
-        if not bound.low <= len(value) <= bound.high:
-            raise BadArgument(f"{name} must have {bound.low:,} to {bound.high:,} elements, got {len(value):,}.")
-    elif not bound.low <= value <= bound.high:
-        raise BadArgument(f"{name} must be from {bound.low:,} to {bound.high:,}, got {value:,}.")
+def _bounded(name: str, value: Any, bound: Bounds) -> None:
+    sized = isinstance(value, (str, list))
+    size = len(value) if sized else value
+    if bound.low <= size <= bound.high:
+        return
+    if bound.message:
+        raise BadArgument(bound.message.format(low=bound.low, high=bound.high, got=size))
+    has = "have {:,} to {:,} elements" if sized else "be from {:,} to {:,}"
+    raise BadArgument(f"{name} must {has.format(bound.low, bound.high)}, got {size:,}.")

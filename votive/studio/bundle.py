@@ -53,12 +53,12 @@ def _add(root: Path, path: Path, parts: dict[str, str], above: list[Path]) -> No
     left = _LEFT.search(body)
     if left is not None:
         raise ValueError(f"bundle: {name} has a line that is not understood: {left[0][:80]!r}.")
-    told = ", ".join(exported)
-    parts[name] = f"modules['{name}'] = (() => {{\n{body}\nreturn {{ {told} }};\n}})();"
+    names = ", ".join(exported)
+    parts[name] = f"modules['{name}'] = (() => {{\n{body}\nreturn {{ {names} }};\n}})();"
 
 
 @cache
 def styles() -> str:
     """The style of the page, and that of results."""
-    names = ("style.css", "notebook.css")
+    names = ("theme.css", "style.css", "notebook.css")
     return "\n".join((STATIC / name).read_text(encoding="utf-8") for name in names)

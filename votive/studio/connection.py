@@ -1,6 +1,6 @@
 """One tab's connection: reads requests, keeps their order and limits, writes what comes back.
 
-Runs in the event loop; the work itself is done in the room's thread. Knows no actions by name.
+Runs in the event loop; the work itself is done in the workspace's thread. Knows no actions by name.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -18,8 +18,12 @@ from .._version import __version__
 from . import protocol
 from .actions import actions
 from .jobs import Job
-from .room import Room, told
-from .rooms import Rooms
+from .workspace import Workspace, error_json
+from .workspaces import Workspaces
+
+if TYPE_CHECKING:
+    from .protocol import Blobs
+
 
 REQUESTS_A_SECOND, BYTES_A_SECOND = 50, 20 << 20
 # Requests that wait, and bytes that a page has not read yet: then it is too slow to be kept.
@@ -52,11 +56,11 @@ class Rate:
 
 
 class Connection:
-    """One WebSocket and the room behind it."""
+    """One WebSocket and the workspace behind it."""
 
-    def __init__(self, socket: WebSocket, rooms: Rooms) -> None:
-        self.socket, self.rooms = socket, rooms
-        self.room: Room | None = None
+    def __init__(self, socket: WebSocket, workspaces: Workspaces) -> None:
+        self.socket, self.workspaces = socket, workspaces
+        self.workspace: Workspace | None = None
         self._loop = asyncio.get_running_loop()
         self._jobs: dict[int, Job] = {}
         self._slots: dict[str, int] = {}
@@ -76,9 +80,9 @@ class Connection:
             self._ended = True
             for job in self._jobs.values():
                 job.cancel()
-            if self.room is not None and getattr(self.room, "connection", None) is self:
-                self.room.connection = None
-                self.rooms.leave(self.room)
+            if self.workspace is not None and getattr(self.workspace, "connection", None) is self:
+                self.workspace.connection = None
+                self.workspaces.leave(self.workspace)
             self._out.put_nowait(None)
             writer.cancel()
             await asyncio.gather(writer, return_exceptions=True)
@@ -88,8 +92,8 @@ class Connection:
     async def _read(self, first: str | bytes | None) -> None:
         frame = first
         if frame is None:
-            # A page says first which room it had, or that it had none. On a busy machine that may
-            # take a while, and who is given a new room meanwhile has lost the old one.
+            # A page says first which workspace it had, or that it had none. On a busy machine that may
+            # take a while, and who is given a new workspace meanwhile has lost the old one.
             try:
                 frame = await asyncio.wait_for(receive(self.socket), FIRST)
             except TimeoutError:
@@ -111,10 +115,10 @@ class Connection:
                 self._slow_down(e.id)
             return
         if isinstance(said, protocol.Enter):
-            if self.room is None:
-                self._enter(said.room)
+            if self.workspace is None:
+                self._enter(said.workspace)
             return
-        if self.room is None:
+        if self.workspace is None:
             self._enter(None)
         if isinstance(said, protocol.Cancel):
             self._cancel(said.id)
@@ -128,29 +132,29 @@ class Connection:
                 self._error(said.id, e)
 
     def _enter(self, id: str | None) -> None:
-        room, fresh = self.rooms.enter(id)
-        self.room = room
-        before = room.connection
-        room.connection = self
+        workspace, fresh = self.workspaces.enter(id)
+        self.workspace = workspace
+        before = workspace.connection
+        workspace.connection = self
         if before is not None:
             before.bye("This session was opened in another window.")
-        loading = room.loading if room.loading is not None else self.rooms.shelf.want()
+        loading = workspace.loading if workspace.loading is not None else self.workspaces.library.request()
         loaded = loading.loaded
         self.tell(
             "hello",
             {
                 "version": __version__,
-                "room": room.id,
+                "workspace": workspace.id,
                 "fresh": fresh,
                 "model": None if loaded is None else {k: v for k, v in loaded.info().items() if k != "tree"},
-                "loading": None if loading.finished else loading.told(),
-                "kept": [one.told() for one in self.rooms.shelter.list()],
+                "loading": None if loading.finished else loading.to_json(),
+                "autosaved": [one.to_json() for one in self.workspaces.autosaves.orphans()],
                 "limits": {"requests": REQUESTS_A_SECOND, "bytes": protocol.LARGEST},
             },
         )
 
     def _request(self, said: protocol.Request) -> None:
-        assert self.room is not None
+        assert self.workspace is not None
         if said.id in self._jobs:
             self._error(said.id, ValueError(f"the request {said.id} is still being worked on."))
             return
@@ -166,14 +170,14 @@ class Connection:
             if older is not None:
                 self._cancel(older)
             self._slots[said.slot] = said.id
-        job = Job(self.room, said.do, self.tell_from_thread, said.id)
+        job = Job(self.workspace, said.do, self.tell_from_thread, said.id)
         self._jobs[said.id] = job
 
         def answer(header: dict[str, Any], blobs: dict[str, Any] | None) -> None:
             frame = _frame({"id": said.id, **header}, blobs, said.id)
             self._in_loop(lambda: self._answered(said, frame))
 
-        self.room.submit(job, action, said.args, answer)
+        self.workspace.submit(job, action, said.args, answer)
 
     def _answered(self, said: protocol.Request, frame: bytes) -> None:
         self._jobs.pop(said.id, None)
@@ -187,14 +191,14 @@ class Connection:
             job.cancel()
 
     def _slow_down(self, id: int | None) -> None:
-        message = f"slow down: {REQUESTS_A_SECOND} requests a second are answered."
+        message = f"Slow down: at most {REQUESTS_A_SECOND} requests a second are answered."
         self._put(
             protocol.write({"id": id, "ok": False, "error": {"type": "SlowDown", "message": message, "address": None}})
         )
 
     # --- writing ------------------------------------------------------------------------------
 
-    def tell(self, event: str, data: dict[str, Any], blobs: dict[str, Any] | None = None) -> None:
+    def tell(self, event: str, data: dict[str, Any], blobs: protocol.Blobs | None = None) -> None:
         """Send an event; to be called in the event loop."""
         self._put(protocol.write({"event": event, "data": data}, blobs))
 
@@ -203,8 +207,8 @@ class Connection:
         self.tell("bye", {"text": text})
         self._out.put_nowait(None)
 
-    def tell_from_thread(self, event: str, data: dict[str, Any], blobs: Any = None) -> None:
-        """Send an event from a room's thread."""
+    def tell_from_thread(self, event: str, data: dict[str, Any], blobs: Blobs | None = None) -> None:
+        """Send an event from a workspace's thread."""
         self._in_loop(lambda: self.tell(event, data, blobs))
 
     def _in_loop(self, call: Callable[[], None]) -> None:
@@ -212,7 +216,7 @@ class Connection:
             self._loop.call_soon_threadsafe(call)
 
     def _error(self, id: int | None, error: Exception) -> None:
-        self._put(protocol.write({"id": id, "ok": False, "error": told(error)}))
+        self._put(protocol.write({"id": id, "ok": False, "error": error_json(error)}))
 
     def _put(self, frame: bytes) -> None:
         if self._ended:
@@ -257,4 +261,4 @@ def _frame(header: dict[str, Any], blobs: dict[str, Any] | None, id: int) -> byt
     try:
         return protocol.write(header, blobs)
     except Exception as e:  # a reply that cannot be written must not leave its page waiting
-        return protocol.write({"id": id, "ok": False, "error": told(e)})
+        return protocol.write({"id": id, "ok": False, "error": error_json(e)})

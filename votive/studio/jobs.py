@@ -7,22 +7,27 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from greenlet import getcurrent
 
 from ..glass.probe import Probe
+
+if TYPE_CHECKING:
+    from ..glass.parts import Parts
+    from ..glass.probe import Frame
+    from .workspace import Workspace
 
 
 class Cancelled(BaseException):
     """Nobody waits for this any more; not an Exception, so that no model catches it."""
 
 
-class Turns:
+class FairLock:
     """A lock that is given in the order in which it was asked for.
 
-    >>> from votive.studio.jobs import Turns
-    >>> with Turns() as mine:
+    >>> from votive.studio.jobs import FairLock
+    >>> with FairLock() as mine:
     ...     mine.held
     True
     """
@@ -62,7 +67,7 @@ class Turns:
         """Whether somebody waits."""
         return bool(self._waiting)
 
-    def __enter__(self) -> Turns:
+    def __enter__(self) -> FairLock:
         self.acquire()
         return self
 
@@ -73,14 +78,16 @@ class Turns:
 # Seconds between two events that tell in which layer a long run is.
 TELLING = 0.3
 # Probes are attached to lists that all threads share, so one model call is made at a time.
-COMPUTE = Turns()
+COMPUTE = FairLock()
 
 
 class Job:
     """One request while it is done: asks whether to go on, tells how far it is."""
 
-    def __init__(self, room: Any, name: str, tell: Callable[..., None] | None = None, id: int | None = None) -> None:
-        self.room, self.name, self.id = room, name, id
+    def __init__(
+        self, workspace: Workspace, name: str, tell: Callable[..., None] | None = None, id: int | None = None
+    ) -> None:
+        self.workspace, self.name, self.id = workspace, name, id
         self.doing = "working"
         self._tell = tell
         self._cancelled = threading.Event()
@@ -99,10 +106,10 @@ class Job:
         if self.cancelled:
             raise Cancelled(self.name)
 
-    def breathe(self) -> None:
+    def yield_turn(self) -> None:
         """Between two steps: end if it was cancelled, and let others have a turn."""
         self.check()
-        self.room.step_made()
+        self.workspace.step_made()
         if self._holds and COMPUTE.wanted:
             self._holds = False
             COMPUTE.release()
@@ -127,7 +134,7 @@ class Job:
         self.busy(self.doing)
 
     def tell(self, event: str, data: dict[str, Any], blobs: dict[str, Any] | None = None) -> None:
-        """Send an event to the page of this room."""
+        """Send an event to the page of this workspace."""
         if self._tell is not None:
             self._tell(event, data, blobs)
 
@@ -138,28 +145,28 @@ class Job:
     def progress(self, done: float, total: float, text: str = "") -> None:
         """Tell how far it is, and end if it was cancelled."""
         self.check()
-        told = {"job": self.name, "id": self.id, "done": done, "total": total, "text": text}
-        self.tell("progress", told)
+        event = {"job": self.name, "id": self.id, "done": done, "total": total, "text": text}
+        self.tell("progress", event)
 
-    def stoppable(self, parts: Any) -> Stopper:
+    def cancellable(self, parts: Parts) -> CancelProbe:
         """Inside, a call of the model ends at its next layer when the job is cancelled."""
-        return Stopper(self, parts)
+        return CancelProbe(self, parts)
 
 
-class Stopper(Probe):
+class CancelProbe(Probe):
     """Looks at each layer whether anybody still waits; a debugger's run is left alone."""
 
-    def __init__(self, job: Job, parts: Any) -> None:
+    def __init__(self, job: Job, parts: Parts) -> None:
         super().__init__(parts.model, only=parts.layers)
         self._job, self._green = job, getcurrent()
         self._numbers = {id(layer): i for i, layer in enumerate(parts.layers)}
         self._told = time.monotonic()
 
     @property
-    def blind(self) -> bool:
-        return getcurrent() is not self._green or super().blind
+    def inactive(self) -> bool:
+        return getcurrent() is not self._green or super().inactive
 
-    def entered(self, frame: Any) -> None:
+    def entered(self, frame: Frame) -> None:
         self._job.check()
         now, at = time.monotonic(), self._numbers.get(id(frame.subject))
         if at is not None and now - self._told > TELLING:

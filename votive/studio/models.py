@@ -9,12 +9,18 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import votive
 
 from ..glass.parts import Parts, find_parts
 from ..io.source import WeightSource
+
+if TYPE_CHECKING:
+    from ..nn import Module
+
 
 DEFAULT = "tales"
 DEMO = "demo"
@@ -23,7 +29,7 @@ DEMO = "demo"
 class Loaded:
     """A model, its tokenizer, and what a page wants to know of them."""
 
-    def __init__(self, name: str, model: Any, tokenizer: Any) -> None:
+    def __init__(self, name: str, model: Module, tokenizer: Any) -> None:
         self.name, self.model, self.tokenizer = name, model, tokenizer
         self.parts: Parts = find_parts(model)
         self._texts: dict[int, str] = {}
@@ -37,7 +43,7 @@ class Loaded:
             self._texts[token] = found
         return found
 
-    def texts(self, tokens: Any) -> list[str]:
+    def texts(self, tokens: Iterable[int]) -> list[str]:
         """Tokens as they stand in a text."""
         return [self.text(int(t)) for t in tokens]
 
@@ -86,7 +92,7 @@ class Loading:
         self.error: Exception | None = None
         self._finished = threading.Event()
 
-    def told(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """How far it is."""
         return {"job": "model.load", "done": self.done, "total": self.total, "text": self.text}
 
@@ -119,7 +125,7 @@ class Loading:
             self._finished.set()
 
 
-class Shelf:
+class ModelLibrary:
     """All models that have a name here."""
 
     def __init__(self, folder: Path, given: Any = None) -> None:
@@ -160,7 +166,7 @@ class Shelf:
         if self.default in self._places:
             check_model(self.default, self._places[self.default])
 
-    def want(self, name: str | None = None) -> Loading:
+    def request(self, name: str | None = None) -> Loading:
         """A model that is loaded, or on its way from now on."""
         name = self.default if name is None else name
         with self._guard:
@@ -216,15 +222,15 @@ def check_model(name: str, place: str) -> None:
     """
     from ..models.checkpoint import Checkpoint
     from ..models.missing import kind_of, located, uses_of
-    from .hearing import hears, whisper_file
-    from .sight import is_net_file, sees
+    from .speech_models import is_whisper, whisper_file
+    from .vision_models import is_net_file, is_vision_model
 
     path = str(located(place))
     if whisper_file(path) is not None or is_net_file(path):
         return
     config = Checkpoint.find(path).config
     uses = uses_of(config)
-    if uses and "causal" not in uses and not hears(config) and not sees(config):
+    if uses and "causal" not in uses and not is_whisper(config) and not is_vision_model(config):
         raise ValueError(
             f'"{name}" is {kind_of(config)}; the studio shows text generators, models that see pictures, and Whisper.'
         )
@@ -234,14 +240,14 @@ def _load(loading: Loading, place: str) -> Loaded:
     from .. import models
     from ..models.checkpoint import Checkpoint
     from ..text import Tokenizer
-    from .hearing import hears, load_hearing, whisper_file
-    from .sight import is_net_file, load_sight, sees
+    from .speech_models import is_whisper, load_speech_model, whisper_file
+    from .vision_models import is_net_file, is_vision_model, load_vision_model
 
     speech = whisper_file(place)
     if speech is not None:
-        return load_hearing(loading.name, speech)
+        return load_speech_model(loading.name, speech)
     if is_net_file(place):
-        return load_sight(loading.name, place)
+        return load_vision_model(loading.name, place)
     found = Checkpoint.find(place)
     opened = found.weights
 
@@ -249,10 +255,10 @@ def _load(loading: Loading, place: str) -> Loaded:
         return _Counted(opened(), loading)
 
     found.weights = counted
-    if hears(found.config):
-        return load_hearing(loading.name, found)
-    if sees(found.config):
-        return load_sight(loading.name, place, found)
+    if is_whisper(found.config):
+        return load_speech_model(loading.name, found)
+    if is_vision_model(found.config):
+        return load_vision_model(loading.name, place, found)
     kind: Any = models.AutoModelForCausalLM
     model = kind._class_for(found.config.get("model_type")).from_checkpoint(found)
     loading.text = "reading the tokenizer"
@@ -266,7 +272,7 @@ def _load(loading: Loading, place: str) -> Loaded:
 class _Counted(WeightSource):
     """A source that tells how many bytes have been read."""
 
-    def __init__(self, source: Any, loading: Loading) -> None:
+    def __init__(self, source: WeightSource, loading: Loading) -> None:
         self.source, self.loading = source, loading
         self.metadata = source.metadata
         loading.total = float(sum(source.info(n).nbytes for n in source.names()) or 1)
@@ -285,7 +291,7 @@ class _Counted(WeightSource):
         self._count(name)
         return self.source._read(name)
 
-    def _read_as(self, name: str, dtype: Any) -> Any:
+    def _read_as(self, name: str, dtype: votive.dtype) -> Any:
         self._count(name)
         return self.source._read_as(name, dtype)
 

@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,8 @@ LARGEST, READ = 1 << 20, 4 << 20
 _DEEPEST = 32
 _HALF = re.compile("[\ud800-\udfff]")
 _SAFE = 1 << 53  # above this, a number is not the same in JavaScript
+# Arrays of a reply by name.
+Blobs: TypeAlias = Mapping[str, Any]
 _TYPES = {
     "uint8": "u8",
     "int8": "i8",
@@ -61,10 +63,10 @@ class Cancel:
 
 @dataclass(frozen=True)
 class Enter:
-    """Who speaks: a token, and the room that was left when the connection was lost."""
+    """Who speaks: a token, and the workspace that was left when the connection was lost."""
 
     token: str | None = None
-    room: str | None = None
+    workspace: str | None = None
 
 
 def read(text: str | bytes) -> Request | Cancel | Enter:
@@ -91,8 +93,8 @@ def read(text: str | bytes) -> Request | Cancel | Enter:
         raise BadFrame(wrong, _id_of(said))
     if "cancel" in said:
         return Cancel(_id(said["cancel"], "cancel"))
-    if "do" not in said and ("token" in said or "room" in said):
-        return Enter(_text(said, "token", 200), _text(said, "room", 80))
+    if "do" not in said and ("token" in said or "workspace" in said):
+        return Enter(_text(said, "token", 200), _text(said, "workspace", 80))
     id = _id(said.get("id"), "id")
     do, args = said.get("do"), said.get("args", {})
     if not isinstance(do, str) or not re.fullmatch(r"[a-z_]{1,40}\.[a-z_]{1,40}", do):
@@ -112,7 +114,7 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is no number in JSON")
 
 
-def _id(value: Any, name: str) -> int:
+def _id(value: object, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _SAFE:
         raise BadFrame(f"{name!r} must be a whole number from 0 to 2**53, got {_kind(value)}.")
     return value
@@ -125,7 +127,7 @@ def _text(said: dict[str, Any], name: str, most: int) -> str | None:
     return value
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     names = {dict: "an object", list: "an array", str: "a text", bool: "a truth value"}
     return "nothing" if value is None else names.get(type(value), "a number")
 
@@ -138,7 +140,7 @@ def _id_of(said: dict[str, Any]) -> int | None:
         return None
 
 
-def _wrong(value: Any) -> str | None:
+def _wrong(value: object) -> str | None:
     """What no part of a frame may hold, wherever it stands: told, or None."""
     left: list[tuple[Any, int]] = [(value, 1)]
     while left:
@@ -173,8 +175,8 @@ def write(header: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> 
     for name, array in (blobs or {}).items():
         array = np.ascontiguousarray(array)
         # Zero-dimensional arrays come back with one dimension from ascontiguousarray.
-        told = {"name": name, "dtype": _TYPES[array.dtype.name], "shape": list(array.shape)}
-        listed.append({**told, "at": at})
+        entry = {"name": name, "dtype": _TYPES[array.dtype.name], "shape": list(array.shape)}
+        listed.append({**entry, "at": at})
         parts.append(array.tobytes() + bytes(-array.nbytes % 8))
         at += len(parts[-1])
     said = {**header, "blobs": listed} if listed else dict(header)
@@ -196,7 +198,7 @@ def unpack(frame: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
     return header, blobs
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> Any:
     """The value in what JSON knows; numbers that it lacks become null."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None

@@ -9,7 +9,9 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 import votive
 
@@ -21,8 +23,12 @@ from ..glass.lens import Lens, logit_lens
 from ..glass.parts import Parts
 from ..glass.session_tree import SessionNode
 from ..glass.targets import NoMatch
-from .edited import Edited
+from .edited_model import EditedModel
 from .models import Loaded
+
+if TYPE_CHECKING:
+    from ..glass.address import Patterns
+    from ..tensor import Tensor
 
 
 @dataclass(frozen=True)
@@ -40,8 +46,8 @@ class Part:
 def stretches(node: SessionNode) -> list[tuple[int, int, list[Any]]]:
     """Where the edits of a node's text change: beginnings, ends and edits."""
     cuts = {0, node.stop}
-    for live in node.plan:
-        cuts |= {at for at in (live.since, live.until) if at is not None and 0 < at < node.stop}
+    for timed in node.plan:
+        cuts |= {at for at in (timed.since, timed.until) if at is not None and 0 < at < node.stop}
     return [
         (start, stop, [e.edit for e in node.plan if e.during(start, stop)])
         for start, stop in itertools.pairwise(sorted(cuts))
@@ -54,7 +60,7 @@ def parts_of(loaded: Loaded, node: SessionNode, *, measure: bool = False) -> Ite
     found = stretches(node)
     cache = nn.DynamicCache() if len(found) > 1 else None
     for start, stop, edits in found:
-        model = Edited(loaded.model, edits, measure=measure) if edits else loaded.model
+        model = EditedModel(loaded.model, edits, measure=measure) if edits else loaded.model
         given: dict[str, Any] = {"use_cache": False}
         if cache is not None:
             given = {"use_cache": True, "past_key_values": cache}
@@ -86,8 +92,10 @@ def lens(loaded: Loaded, node: SessionNode, top_k: int, target: int | None, befo
     if len(found) == 1:
         return found[0]
     names = ("ids", "probabilities", "entropy", "kl", "rank", "probability")
-    joined = {n: None if getattr(found[0], n) is None else votive.cat([getattr(f, n) for f in found], 2) for n in names}
-    return replace(found[0], positions=[p for f in found for p in f.positions], **joined)
+    whole: dict[str, Any] = {
+        n: None if getattr(found[0], n) is None else votive.cat([getattr(f, n) for f in found], 2) for n in names
+    }
+    return replace(found[0], positions=[p for f in found for p in f.positions], **whole)
 
 
 class Maps:
@@ -128,7 +136,7 @@ class Maps:
     def heads(self, index: int) -> int:
         return int(self.layer(index)[0][1].shape[1])
 
-    def weights(self, index: int, heads: list[int], queries: list[int] | None = None) -> Any:
+    def weights(self, index: int, heads: list[int], queries: list[int] | None = None) -> np.ndarray:
         """The weights (heads, queries, positions) of a layer, as an array."""
         wanted = list(range(self.length)) if queries is None else queries
         out = votive.zeros(len(heads), len(wanted), self.length)
@@ -150,7 +158,7 @@ class Maps:
         return total
 
 
-def captured(loaded: Loaded, node: SessionNode, at: Any) -> dict[str, Any]:
+def captured(loaded: Loaded, node: SessionNode, at: Patterns) -> dict[str, Any]:
     """The first tensor at each address that matches, over the whole text where it has positions."""
     found: dict[str, list[Any]] = {}
     for p in parts_of(loaded, node):
@@ -159,17 +167,17 @@ def captured(loaded: Loaded, node: SessionNode, at: Any) -> dict[str, Any]:
             with seen:
                 p.model(p.ids, **p.given)
         except NoMatch as e:
-            if any(live.edit.do in ("swap", "skip") for live in node.plan):
+            if any(timed.edit.do in ("swap", "skip") for timed in node.plan):
                 raise NoMatch(f"{at!r} is not called: a module around it is skipped or swapped for another.") from e
             raise
         for address in seen:
             value = values.first(seen[address])
             if value is not None:
                 found.setdefault(address, []).append((p, value.detach()))
-    return {a: _joined(v) for a, v in found.items()}
+    return {a: _concatenated(v) for a, v in found.items()}
 
 
-def _joined(found: list[tuple[Part, Any]]) -> Any:
+def _concatenated(found: list[tuple[Part, Any]]) -> Tensor:
     """Values of several parts as one where dimension 1 is that of positions; else the last."""
     tensors = [t for _, t in found]
     if len(tensors) > 1 and all(t.dim() >= 2 and t.shape[1] == p.stop - p.start for p, t in found):

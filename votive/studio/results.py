@@ -8,14 +8,19 @@ from __future__ import annotations
 import base64
 import json
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..glass.debugger import Debugger
+from ..glass.display import Displayable
 from ..glass.heatmap import Heatmap
-from ..glass.shown import Shown
 from ..glass.table import Table
+
+if TYPE_CHECKING:
+    from ..glass.plots import Figure
+
 
 # Cells of a heat map, rows of a table and names of a chart that are sent.
 CELLS, ROWS, NAMES = 1 << 16, 2000, 2000
@@ -25,26 +30,26 @@ MOVES = ("run", "over", "step", "out", "back")
 PAGE = 8 << 20
 
 
-def figure_told(figure: Any) -> dict[str, Any]:
+def figure_json(figure: Figure) -> dict[str, Any]:
     """A figure as plain values; of a large one less is told, and that is said in its note.
 
     >>> from votive.glass.plots import Bars
-    >>> from votive.studio.results import figure_told
-    >>> told = figure_told(Bars([float("nan"), 1.0], ["a", "b"]))
-    >>> told["kind"], told["values"]
+    >>> from votive.studio.results import figure_json
+    >>> fields = figure_json(Bars([float("nan"), 1.0], ["a", "b"]))
+    >>> fields["kind"], fields["values"]
     ('bars', [None, 1.0])
     """
     kind = type(figure).__name__.lower()
     if isinstance(figure, Heatmap):
         return _heatmap(figure)
-    told = {"kind": kind, **figure.to_dict()}
+    fields = {"kind": kind, **figure.to_dict()}
     if isinstance(figure, Table):
-        told["rows"] = [[_cell(c) for c in row] for row in figure.rows[:ROWS]]
-        told["depths"] = None if figure.depths is None else list(figure.depths[:ROWS])
-        told["shares"] = None if figure.shares is None else _plain(list(figure.shares[:ROWS]))
-        told["note"] = figure.told(ROWS)
-        return told
-    found: dict[str, Any] = _plain(told)
+        fields["rows"] = [[_cell(c) for c in row] for row in figure.rows[:ROWS]]
+        fields["depths"] = None if figure.depths is None else list(figure.depths[:ROWS])
+        fields["shares"] = None if figure.shares is None else _plain(list(figure.shares[:ROWS]))
+        fields["note"] = figure.footer(ROWS)
+        return fields
+    found: dict[str, Any] = _plain(fields)
     return found
 
 
@@ -72,17 +77,17 @@ def _heatmap(figure: Heatmap) -> dict[str, Any]:
     }
 
 
-def _marks(marks: Any) -> list[str] | None:
+def _marks(marks: Sequence[str] | None) -> list[str] | None:
     return None if marks is None else [str(m) for m in marks]
 
 
-def _cell(value: Any) -> Any:
+def _cell(value: object) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     return value if value is None or isinstance(value, (bool, int)) else str(value)[:500]
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
@@ -92,18 +97,18 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def picture_told(thing: Shown, name: str | None) -> list[dict[str, Any]]:
+def picture_json(thing: Displayable, name: str | None) -> list[dict[str, Any]]:
     """All figures of a picture."""
-    return [figure_told(f) for f in thing.figures(name)]
+    return [figure_json(f) for f in thing.figures(name)]
 
 
-def told(thing: Shown, *, whole: bool = False) -> dict[str, Any]:
+def result_json(thing: Displayable, *, whole: bool = False) -> dict[str, Any]:
     """Names of the pictures, and the first of them; or as many as a page holds."""
     names = list(thing.pictures())
     found: dict[str, Any] = {}
     used, missing = 0, 0
     for name in names if whole else names[:1]:
-        one = picture_told(thing, name)
+        one = picture_json(thing, name)
         used += len(json.dumps(one))
         if used > PAGE and found:
             missing = len(names) - len(found)
@@ -117,11 +122,11 @@ def told(thing: Shown, *, whole: bool = False) -> dict[str, Any]:
     return {"title": type(thing).__name__, "names": names, "pictures": found, "missing": said, "moves": moves}
 
 
-def moved(thing: Any, name: str) -> dict[str, Any]:
+def move_debugger(thing: object, name: str) -> dict[str, Any]:
     """Move a debugger, and tell where it stands then."""
     if not isinstance(thing, Debugger) or name not in MOVES:
         raise ValueError(f"there is no move {name!r} of a {type(thing).__name__}.")
     if thing.ended and name != "back":
         raise RuntimeError("the run has ended; go back to look at it.")
     getattr(thing, name)()
-    return told(thing)
+    return result_json(thing)

@@ -6,18 +6,24 @@ In a notebook they ask the kernel. Imported only where anywidget is.
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import weakref
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anywidget
 import traitlets
 
 from ..glass.debugger import Debugger
 from . import protocol, results
-from .answers import Answers, Pictures
 from .bundle import styles
-from .saved import RESULT, save_html, script, view_path
+from .html_export import RESULT, save_html, script, view_path
+from .notebook_backend import ResultBackend, SessionBackend
+
+if TYPE_CHECKING:
+    from ..glass.display import Displayable
+    from ..glass.session import Session
+
 
 _TAIL = """
 export default {
@@ -28,23 +34,25 @@ export default {
 """
 
 
-class _Widget(anywidget.AnyWidget):  # type: ignore[misc]
+class _Widget(anywidget.AnyWidget):
     """A widget whose messages are requests."""
 
     _css = styles()
     answers: Any = None
 
-    def _begin(self, shown: Any, answers: Any) -> None:
+    def _begin(self, shown: Any, answers: SessionBackend | ResultBackend) -> None:
         self.shown, self.answers = shown, answers
         self.on_msg(self._asked)
 
-    def _asked(self, _: Any, said: Any, buffers: Any) -> None:
+    def _asked(self, _: object, said: object, buffers: object) -> None:
         if not isinstance(said, dict) or not isinstance(said.get("do"), str):
             return
         given = said.get("args")
         header, blobs = self.answers.answer(said["do"], given if isinstance(given, dict) else {})
-        told = [{"name": n, "dtype": protocol._TYPES[b.dtype.name], "shape": list(b.shape)} for n, b in blobs.items()]
-        reply = {"id": said.get("id"), **header, "blobs": told}
+        entries = [
+            {"name": n, "dtype": protocol._TYPES[b.dtype.name], "shape": list(b.shape)} for n, b in blobs.items()
+        ]
+        reply = {"id": said.get("id"), **header, "blobs": entries}
         self.send(reply, buffers=[b.tobytes() for b in blobs.values()])
 
 
@@ -52,19 +60,19 @@ class ResultWidget(_Widget):
     """The pictures of a result; the first is there from the beginning, others are asked for."""
 
     _esm = script(RESULT) + _TAIL % ("mountResult", RESULT)
-    told = traitlets.Dict().tag(sync=True)
+    result = traitlets.Dict().tag(sync=True)
 
-    def __init__(self, thing: Any) -> None:
-        super().__init__(told=results.told(thing))
-        self._begin(thing, Pictures(thing))
+    def __init__(self, thing: Displayable) -> None:
+        super().__init__(result=results.result_json(thing))
+        self._begin(thing, ResultBackend(thing))
         if isinstance(thing, Debugger):
             _after_cells(self)
 
     def refresh(self) -> None:
         """Show the result as it is now."""
-        self.told = results.told(self.shown)
+        self.result = results.result_json(self.shown)
 
-    def save_html(self, path: Any) -> None:
+    def save_html(self, path: str | os.PathLike[str]) -> None:
         """Write it as a page that needs no kernel."""
         save_html(self.shown, path)
 
@@ -74,17 +82,17 @@ class SessionWidget(_Widget):
 
     view = traitlets.Unicode().tag(sync=True)
 
-    def __init__(self, session: Any, view: str) -> None:
+    def __init__(self, session: Session, view: str) -> None:
         path = view_path(view)
         super().__init__(view=view, _esm=script(path) + _TAIL % ("mountView", path))
-        self._begin(session, Answers(session))
+        self._begin(session, SessionBackend(session))
         _after_cells(self)
 
     def refresh(self) -> None:
         """Show the session as it is now."""
         self.send({"event": "changed"})
 
-    def save_html(self, path: Any, **args: Any) -> None:
+    def save_html(self, path: str | os.PathLike[str], **args: Any) -> None:
         """Write it as a page that needs no kernel."""
         save_html(self.shown, path, self.view, **args)
 
@@ -100,7 +108,7 @@ def _after_cells(widget: Any) -> None:
         return
     known = weakref.ref(widget)
 
-    def ran(*_: Any) -> None:
+    def ran(*_: object) -> None:
         found = known()
         if found is None or found.comm is None:
             with contextlib.suppress(ValueError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,11 +12,15 @@ import votive
 
 from ..glass.statistics import statistics
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+
 # Numbers that are sent exactly; above it, an overview of at most this many cells a side.
 EXACT, CELLS = 1 << 16, 256
 
 
-def matrix(tensor: Any) -> Any:
+def matrix(tensor: Tensor) -> np.ndarray:
     """A view (or copy) of two dimensions in float32: the last one across, all others down.
 
     >>> from votive.studio.windows import matrix
@@ -26,10 +30,10 @@ def matrix(tensor: Any) -> Any:
     x = tensor.detach()
     if x.is_complex():
         x = x.abs()
-    x = x.to(device="cpu", dtype=votive.float32).numpy()
-    if x.ndim == 0:
-        return x.reshape(1, 1)
-    return x.reshape(-1, x.shape[-1]) if x.shape[-1] else x.reshape(-1, 0)
+    array = x.to(device="cpu", dtype=votive.float32).numpy()
+    if array.ndim == 0:
+        return array.reshape(1, 1)
+    return array.reshape(-1, array.shape[-1]) if array.shape[-1] else array.reshape(-1, 0)
 
 
 def bounds(given: list[int] | None, size: int, name: str) -> tuple[int, int]:
@@ -44,7 +48,7 @@ def bounds(given: list[int] | None, size: int, name: str) -> tuple[int, int]:
 
 
 def window(
-    tensor: Any, rows: list[int] | None, cols: list[int] | None, reduce: str | None = None
+    tensor: Tensor, rows: list[int] | None, cols: list[int] | None, reduce: str | None = None
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Data and blob of a part of a tensor: exact if it is small and no overview was asked for.
 
@@ -68,11 +72,11 @@ def window(
     cells = overview(part, reduce or "absmax")
     found = cells[np.isfinite(cells)]
     low, high = (float(found.min()), float(found.max())) if found.size else (0.0, 0.0)
-    told = {**data, "min": low, "max": high, "exact": False, "reduce": reduce or "absmax"}
-    return told, {"values": as_bytes(cells, low, high)}
+    summary = {**data, "min": low, "max": high, "exact": False, "reduce": reduce or "absmax"}
+    return summary, {"values": as_bytes(cells, low, high)}
 
 
-def overview(x: Any, reduce: str) -> Any:
+def overview(x: np.ndarray, reduce: str) -> np.ndarray:
     """The array in at most CELLS rows and columns."""
     for axis in (0, 1):
         size = x.shape[axis]
@@ -82,7 +86,7 @@ def overview(x: Any, reduce: str) -> Any:
     return x
 
 
-def _reduced(x: Any, starts: Any, size: int, axis: int, reduce: str) -> Any:
+def _reduced(x: np.ndarray, starts: np.ndarray, size: int, axis: int, reduce: str) -> np.ndarray:
     if reduce == "max":
         return np.maximum.reduceat(x, starts, axis)
     if reduce == "mean":
@@ -93,7 +97,7 @@ def _reduced(x: Any, starts: Any, size: int, axis: int, reduce: str) -> Any:
     return np.where(np.abs(high) >= np.abs(low), high, low)
 
 
-def as_bytes(x: Any, low: float, high: float) -> Any:
+def as_bytes(x: np.ndarray, low: float, high: float) -> np.ndarray:
     """Numbers between `low` and `high` as 0 to 255; what is not finite goes to the nearest end."""
     scale = 255.0 / (high - low) if high > low and math.isfinite(high - low) else 0.0
     with np.errstate(invalid="ignore", over="ignore"):
@@ -101,7 +105,7 @@ def as_bytes(x: Any, low: float, high: float) -> Any:
     return np.clip(np.nan_to_num(found, nan=0.0, posinf=255.0, neginf=0.0), 0, 255).astype(np.uint8)
 
 
-def statistics_of(tensor: Any) -> dict[str, Any]:
+def statistics_of(tensor: Tensor) -> dict[str, Any]:
     """Numbers about a tensor, with its histogram."""
     found = asdict(statistics(tensor))
     return {**found, "histogram": list(found["histogram"]), "shape": list(found["shape"])}

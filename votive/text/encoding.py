@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..interchange import from_numpy
+from ..surface.interchange import from_numpy
 
 if TYPE_CHECKING:
     from ..core.device import device as Device

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from ..core import dtype as dt
 from ..core.device import DeviceLike
-from ..interchange import as_tensor
+from ..surface.interchange import as_tensor
 from ..tensor import Tensor
 
 __all__ = ["BoundingBoxFormat", "BoundingBoxes", "Image", "KeyPoints", "Mask", "TVTensor", "Video", "wrap"]

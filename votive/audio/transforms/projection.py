@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 import votive
 
 from ...tensor import Tensor
@@ -47,7 +49,7 @@ class BandedProjection:
             heard = (bank != 0).cpu().numpy()
             self._parts = []
             for first in range(0, bank.shape[1], size):
-                rows = heard[:, first : first + size].any(1).nonzero()[0]
+                rows = np.flatnonzero(heard[:, first : first + size].any(1))
                 low, high = (int(rows[0]), int(rows[-1]) + 1) if rows.size else (0, 1)
                 self._parts.append((low, high, bank[low:high, first : first + size].contiguous()))
             self._seen = bank, bank._version

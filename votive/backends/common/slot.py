@@ -11,7 +11,7 @@ from ...core.layout import Spec
 class Slot:
     """A runtime argument while a launch is planned: its spec is known, its value comes later."""
 
-    # A tensor's Spec; a list of those; of a number the number itself, and then there is no more.
+    # A tensor's Spec; a tuple of those; of a number one of its type, and then there is no more.
     spec: Any
     shape: tuple[int, ...]
     strides: tuple[int, ...]

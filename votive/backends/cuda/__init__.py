@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...core import dlpack
-from ...core.device import cpu, device
+from ...core.device import cpu
+from ...core.device import device as Device
 from ...core.dtype import from_numpy
 from ...core.layout import Layout, Spec, extent
 from ...core.storage import Storage, memory
@@ -62,9 +63,9 @@ class CudaBackend:
         if not isinstance(data, self._views.View):
             array = np.asarray(data)
             if spec is None:
-                place = device("cuda", rt.here.device)
+                place = Device("cuda", rt.here.device)
                 spec = Spec(Layout(array.shape), from_numpy(array.dtype), place)
-            data = self._cpu_fallback.lifted(array, spec)
+            data = self._cpu_fallback.uploaded(array, spec)
         if spec is not None and data.spec is not spec:
             made = self._views.empty(spec)
             self._copy.copy_view(made, data)
@@ -157,7 +158,7 @@ class CudaBackend:
         self, ptr: int, shape: Any, strides: Any, dtype: Any, index: int, owner: Any
     ) -> tuple[Any, Any, Spec, int]:
         layout = Layout(shape, strides)
-        spec = Spec(layout, dtype, device("cuda", index))
+        spec = Spec(layout, dtype, Device("cuda", index))
         nbytes = extent(shape, layout.strides) * dtype.itemsize
         storage = self._views.ForeignStorage(ptr, nbytes, index, owner)
         return storage, self._views.View(ptr, spec, storage), spec, 0

@@ -17,17 +17,17 @@ from ...core.layout import Layout, Spec
 from ..base import BACKENDS, Bound, Request, bind
 from .runtime.views import CudaStorage, View, to_device, to_host
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
 class CpuFallbackWarning(UserWarning):
     """An operator was computed on the CPU because the GPU has no kernel for it."""
 
 
-def tell(op: str, why: str = "has no CUDA kernel for these arguments") -> None:
+def warn_once(op: str, why: str = "has no CUDA kernel for these arguments") -> None:
     """Say once per operator that it leaves the GPU."""
-    if op not in _told:
-        _told.add(op)
+    if op not in _warned:
+        _warned.add(op)
         warnings.warn(
             f"{op.lstrip('_')} {why}; it is computed on the CPU, which copies its tensors there and back.",
             CpuFallbackWarning,
@@ -46,12 +46,12 @@ def on_cpu(v: Any) -> Any:
     return v
 
 
-def down(v: Any) -> Any:
+def downloaded(v: Any) -> Any:
     """A value of the GPU as the CPU's kernels take it."""
     if v.__class__ is View:
         return fetch(v)
     if v.__class__ in (list, tuple):
-        return [down(x) for x in v]
+        return [downloaded(x) for x in v]
     return v
 
 
@@ -77,7 +77,7 @@ def fetch(v: View) -> np.ndarray[Any, Any]:
     return laid
 
 
-def lifted(array: Any, spec: Spec) -> View:
+def uploaded(array: Any, spec: Spec) -> View:
     """An array as new memory of the GPU, dense in the order of the spec."""
     storage = CudaStorage(spec.nbytes, spec.device.index or 0)
     if spec.numel:
@@ -102,7 +102,7 @@ def store(array: Any, to: View) -> None:
         np.copyto(shaped, array, casting="unsafe")
         to_device(to.ptr, flat)
     else:
-        copy_view(to, lifted(array, dense))
+        copy_view(to, uploaded(array, dense))
 
 
 def pointwise(formula: Any, names: list[str], roles: list[Any], inputs: list[Any], out: Spec) -> Bound:
@@ -112,14 +112,14 @@ def pointwise(formula: Any, names: list[str], roles: list[Any], inputs: list[Any
     compute, _ = backend.pointwise(formula, names, roles, [on_cpu(s) for s in inputs], there, backend.empty)
 
     def run(*values: Any) -> tuple[Any, Any]:
-        tell(formula.name)
-        _, data = compute(*[down(v) for v in values])
-        made = lifted(data, out)
+        warn_once(formula.name)
+        _, data = compute(*[downloaded(v) for v in values])
+        made = uploaded(data, out)
         return made.storage, made
 
     def into(values: Any, to: View) -> None:
-        tell(formula.name)
-        _, data = compute(*[down(v) for v in values])
+        warn_once(formula.name)
+        _, data = compute(*[downloaded(v) for v in values])
         store(data, to)
 
     return Bound(run, into)
@@ -142,8 +142,8 @@ def structured(
 
     def run(*given: Any) -> tuple[Any, ...]:
         if not quiet:
-            tell(op)
-        arrays = [down(v) for v in given]
+            warn_once(op)
+        arrays = [downloaded(v) for v in given]
         parts = compute(*arrays)
         for i in mutated:
             back = zip(given[i], arrays[i]) if isinstance(arrays[i], list) else [(given[i], arrays[i])]
@@ -155,7 +155,7 @@ def structured(
             wanted = outs[k] if outs is not None else spec.like(device=target)
             if outs is None and not wanted.contiguous:
                 wanted = Spec(Layout(spec.shape), spec.dtype, target)
-            view = lifted(data, wanted)
+            view = uploaded(data, wanted)
             made.append((view.storage, view, wanted))
         return tuple(made)
 

@@ -124,7 +124,7 @@ def _lifting(run: Callable[..., Any], loose: list[tuple[int, Spec]]) -> Callable
     def lifted(outs: Any, *values: Any) -> Any:
         moved = list(values)
         for k, spec in loose:
-            moved[k] = cpu_fallback.lifted(values[k], spec)
+            moved[k] = cpu_fallback.uploaded(values[k], spec)
         return run(outs, *moved)
 
     return lifted

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from ...core import dtype as dt
-from ...interchange import _own
 from ...serialization.container import FileFormatError
+from ...surface.interchange import _own
 from ...tensor import Tensor
 from ..mapped import Array, Index, MappedFile, select
 from ..source import TableSource, TensorInfo

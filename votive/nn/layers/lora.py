@@ -122,7 +122,7 @@ class LoRALinear(Module):
         linear = Linear(self.in_features, self.out_features, self.bias is not None, **made)
         with votive.no_grad():
             linear.weight.copy_(weight)
-            if linear.bias is not None:
+            if linear.bias is not None and self.bias is not None:
                 linear.bias.copy_(self.bias)
         return linear.train(self.training)
 

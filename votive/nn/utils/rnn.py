@@ -12,8 +12,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from ...core import dtype as dt
-from ...interchange import as_tensor, from_numpy
 from ...ops.registry import F
+from ...surface.interchange import as_tensor, from_numpy
 from ...tensor import Tensor
 
 __all__ = [

@@ -6,24 +6,28 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..arguments import Signature, signature_of
 
+if TYPE_CHECKING:
+    from ..jobs import Job
+
+
 GROUPS = (
-    "again",
+    "rebuild",
     "attention",
     "console",
     "debug",
     "edits",
     "explain",
-    "hearing",
+    "speech",
     "layers",
     "lens",
     "model",
     "profile",
     "session",
-    "sight",
+    "vision",
     "value",
 )
 
@@ -33,15 +37,15 @@ _DOING = {
     "attention": "reading attention weights",
     "debug": "running the model in the debugger",
     "edits": "running the model under the edits",
-    "hearing": "reading the sound",
-    "hearing.alignment": "reading attention to the sound",
-    "hearing.heads": "reading attention to the sound",
-    "hearing.transcribe": "listening",
+    "speech": "reading the sound",
+    "speech.alignment": "reading attention to the sound",
+    "speech.heads": "reading attention to the sound",
+    "speech.transcribe": "listening",
     "layers": "measuring the layers",
     "lens": "running the logit lens",
     "profile": "profiling",
     "session": "working on the session",
-    "session.again": "writing the text again",
+    "session.rebuild": "writing the text again",
     "session.auto": "generating",
     "session.choose": "reading the token",
     "session.diff": "comparing two branches",
@@ -51,7 +55,7 @@ _DOING = {
     "session.save": "saving the session",
     "session.step": "writing a token",
     "session.top": "ranking the next tokens",
-    "sight": "looking at the picture",
+    "vision": "looking at the picture",
     "value": "running the model for a value",
 }
 
@@ -76,7 +80,7 @@ class Action:
         """What is done meanwhile, in words."""
         return _DOING.get(self.name) or _DOING.get(self.name.partition(".")[0], "working")
 
-    def run(self, job: Any, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    def run(self, job: Job, given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any] | None]:
         """Check the arguments and do it; gives data and blobs."""
         args = self.signature.check(given)
         taken = {p.rstrip("_"): p for p in self.fn.__code__.co_varnames}

@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import math
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
 from ...glass.attention_maps import AttentionMaps
 from .. import replay
-from ..arguments import Index, Within
+from ..arguments import Bounds, Index
 from ..jobs import Job
 from . import action
+
+if TYPE_CHECKING:
+    from ...glass.session_tree import SessionNode
+
 
 # Bytes of one reply.
 _MOST = 8 << 20
 _SCORES = ("entropy", "previous", "induction")
 
 
-def _maps(job: Job, node: Any) -> replay.Maps:
+def _maps(job: Job, node: SessionNode) -> replay.Maps:
     def make() -> tuple[Any, int]:
-        found = replay.Maps(job.room.loaded, node)
+        found = replay.Maps(job.workspace.loaded, node)
         return found, found.nbytes()
 
-    return job.room.kept(("attention", node.id), make)
+    return job.workspace.cached(("attention", node.id), make)
 
 
 @action("attention.layer")
@@ -31,12 +35,12 @@ def layer(
     job: Job,
     layer: Index,
     node: Index | None = None,
-    heads: Annotated[list[Index], Within(1, 256)] | Literal["mean"] | None = None,
+    heads: Annotated[list[Index], Bounds(1, 256)] | Literal["mean"] | None = None,
     mean: bool = False,
 ) -> Any:
     """The weights of some heads of a layer, or with `mean` their average, as bytes of 1/255."""
-    room = job.room
-    at = room.session._node(node)
+    workspace = job.workspace
+    at = workspace.session._node(node)
     maps = _maps(job, at)
     count = maps.heads(layer)
     averaged = mean or heads is None or heads == "mean"
@@ -46,7 +50,7 @@ def layer(
     size = maps.length**2 * (1 if averaged else len(chosen))
     if size > _MOST:
         raise ValueError(f"attention: {size:,} bytes are more than {_MOST:,}; ask for fewer heads.")
-    room.log(
+    workspace.log(
         job,
         f"glass.attention_maps(model, votive.tensor([session.tokens_of({at.id})]))[{layer}]"
         + (".weights()" if averaged else f".weights(heads={chosen})"),
@@ -65,7 +69,7 @@ def layer(
         "heads": chosen,
         "mean": averaged,
         "count": count,
-        "tokens": room.loaded.texts(maps.tokens),
+        "tokens": workspace.loaded.texts(maps.tokens),
     }
     return data, {"weights": (found * 255 + 0.5).astype(np.uint8)}
 
@@ -73,7 +77,7 @@ def layer(
 @action("attention.row")
 def row(job: Job, layer: Index, query: Index, head: Index | None = None, node: Index | None = None) -> Any:
     """Where one query looks, exactly; without a head the average of all."""
-    at = job.room.session._node(node)
+    at = job.workspace.session._node(node)
     maps = _maps(job, at)
     count = maps.heads(layer)
     if head is not None and head >= count:
@@ -88,8 +92,8 @@ def row(job: Job, layer: Index, query: Index, head: Index | None = None, node: I
 @action("attention.heads")
 def heads(job: Job, node: Index | None = None) -> Any:
     """How widely each head looks, and how much at known patterns: (layers, heads)."""
-    room = job.room
-    at = room.session._node(node)
+    workspace = job.workspace
+    at = workspace.session._node(node)
     maps = _maps(job, at)
 
     def make() -> tuple[Any, int]:
@@ -103,8 +107,8 @@ def heads(job: Job, node: Index | None = None) -> Any:
         blobs = {n: np.array([[*r[n], *[math.nan] * (most - len(r[n]))] for r in rows], np.float32) for n in _SCORES}
         return blobs, sum(b.nbytes for b in blobs.values())
 
-    blobs = room.kept(("heads", at.id), make)
-    room.log(
+    blobs = workspace.cached(("heads", at.id), make)
+    workspace.log(
         job,
         f"maps = glass.attention_maps(model, votive.tensor([session.tokens_of({at.id})])); "
         "print(maps.entropy(), maps.score('induction'))",

@@ -11,4 +11,4 @@ from . import action
 @action("console.log", needs_model=False, computes=False)
 def log(job: Job) -> dict[str, Any]:
     """The lines so far."""
-    return {"lines": list(job.room.lines)}
+    return {"lines": list(job.workspace.lines)}

@@ -2,44 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import votive
 
 from ...glass import values
 from ...glass.address import Pattern
 from ...glass.debugger import Debugger
-from ...glass.stand_in import IDENTITY
-from ...glass.stream import logits_of
+from ...glass.module_swap import IDENTITY
+from ...glass.residual_stream import logits_of
 from ...glass.targets import modules_for
 from .. import replay, windows
-from ..arguments import Address, Index, Window, Within
-from ..edited import Edited
+from ..arguments import Address, Bounds, Index, Window
+from ..edited_model import EditedModel
 from ..jobs import Job
-from ..room import Missing, told
-from ..telling import top_of
+from ..session_json import top_of
+from ..workspace import Missing, error_json
 from . import action
+
+if TYPE_CHECKING:
+    from ...glass.probe import Frame
+
 
 Side = Literal["in", "out"]
 
 
 def _debugger(job: Job) -> Debugger:
-    found = job.room.debugger
+    found = job.workspace.debugger
     if found is None:
-        raise Missing("nothing is being debugged; begin with debug.start.")
+        raise Missing("Nothing is being debugged; start the debugger first.")
     return found
 
 
 def _where(job: Job) -> dict[str, Any]:
     """Where the debugger stands."""
-    room, d = job.room, job.room.debugger
+    workspace, d = job.workspace, job.workspace.debugger
     if d is None:
-        points = [{"at": at, "hits": 0} for at in room.breakpoints]
+        points = [{"at": at, "hits": 0} for at in workspace.breakpoints]
         return {"active": False, "ended": True, "breakpoints": points}
     frame = d.frame
     data: dict[str, Any] = {
         "active": True,
-        "node": room.debugged,
+        "node": workspace.debugged,
         "ended": d.ended,
         "index": d.index,
         "phase": d.phase,
@@ -60,18 +64,18 @@ def _where(job: Job) -> dict[str, Any]:
             for path, t in _tensors(d, side)
         ],
         "changes": len(d._changes),
-        "error": None if d.error is None else told(d.error)["message"],
+        "error": None if d.error is None else error_json(d.error)["message"],
     }
     logits = logits_of(d.result) if d.ended and d.result is not None else None
     # Where the whole model was skipped, there are none.
     if logits is not None and logits.dim() == 3 and logits.is_floating_point():
-        data["top"] = top_of(room, logits[0, -1].detach().float(), 10)
-        data["before"] = top_of(room, room.session.logits(room.debugged), 10)
+        data["top"] = top_of(workspace, logits[0, -1].detach().float(), 10)
+        data["before"] = top_of(workspace, workspace.session.logits(workspace.debugged), 10)
     return data
 
 
-def _name(frame: Any) -> str:
-    inner = frame.subject.inner if isinstance(frame.subject, Edited) else None
+def _name(frame: Frame) -> str:
+    inner = frame.subject.inner if isinstance(frame.subject, EditedModel) else None
     return frame.name if inner is None else type(inner).__name__
 
 
@@ -90,24 +94,24 @@ def start(job: Job, node: Index | None = None, ops: bool = True) -> dict[str, An
 
     Under edits that change in the middle of the text, it is their last stretch that is run.
     """
-    room = job.room
-    at = room.session._node(node)
-    room.stop_debugging()
+    workspace = job.workspace
+    at = workspace.session._node(node)
+    workspace.stop_debugging()
     part = None
-    for part in replay.parts_of(room.loaded, at):
+    for part in replay.parts_of(workspace.loaded, at):
         if part.stop < at.stop:
             part.model(part.ids, **part.given)
     assert part is not None
     d = Debugger(part.model, part.ids, ops=ops, **part.given)
-    for pattern in room.breakpoints:
+    for pattern in workspace.breakpoints:
         d.break_at(pattern)
-    room.debugger, room.debugged = d, at.id
-    room.log(job, f"d = votive.debug(model, votive.tensor([session.tokens_of({at.id})]))")
+    workspace.debugger, workspace.debugged = d, at.id
+    workspace.log(job, f"d = votive.debug(model, votive.tensor([session.tokens_of({at.id})]))")
     return _where(job)
 
 
 def _moved(job: Job, line: str) -> dict[str, Any]:
-    job.room.log(job, line)
+    job.workspace.log(job, line)
     return _where(job)
 
 
@@ -138,17 +142,17 @@ def run(job: Job, until: Address | None = None) -> dict[str, Any]:
     d = _debugger(job)
     wanted = None if until is None else Pattern(until)
 
-    def here(frame: Any) -> bool:
+    def here(frame: Frame) -> bool:
         return job.cancelled or (wanted is not None and wanted.matches(frame.address, frame))
 
-    if until is not None:
-        modules_for(job.room.loaded.model, [wanted])
+    if wanted is not None:
+        modules_for(job.workspace.loaded.model, [wanted])
     d.run(until=here)
     return _moved(job, f"d.run({'' if until is None else repr(until)})")
 
 
 @action("debug.back", changes=True)
-def back(job: Job, n: Annotated[int, Within(1, 1_000_000)] = 1) -> dict[str, Any]:
+def back(job: Job, n: Annotated[int, Bounds(1, 1_000_000)] = 1) -> dict[str, Any]:
     """To an earlier event."""
     _debugger(job).back(n)
     return _moved(job, f"d.back({'' if n == 1 else n})")
@@ -164,19 +168,19 @@ def jump(job: Job, index: Index) -> dict[str, Any]:
 @action("debug.break", changes=True)
 def breakpoint_(job: Job, at: Address, on: bool = True) -> dict[str, Any]:
     """Set or clear a breakpoint; it stays when the debugger is closed."""
-    room = job.room
+    workspace = job.workspace
     if on:
-        modules_for(room.loaded.model, [Pattern(at)])
-        if len(room.breakpoints) >= 200 and at not in room.breakpoints:
+        modules_for(workspace.loaded.model, [Pattern(at)])
+        if len(workspace.breakpoints) >= 200 and at not in workspace.breakpoints:
             raise ValueError("debug.break: there are 200 breakpoints; clear some.")
-    room.breakpoints = [b for b in room.breakpoints if b != at] + ([at] if on else [])
-    d = room.debugger
+    workspace.breakpoints = [b for b in workspace.breakpoints if b != at] + ([at] if on else [])
+    d = workspace.debugger
     if d is not None:
         for b in [b for b in d.breakpoints if b.pattern.text == at]:
             d.clear(b)
         if on:
             d.break_at(at)
-            room.log(job, f"d.break_at({at!r})")
+            workspace.log(job, f"d.break_at({at!r})")
     return _where(job)
 
 
@@ -196,7 +200,7 @@ def _chosen(job: Job, path: str | None, side: str | None) -> tuple[Any, Any]:
 @action("debug.value")
 def value(
     job: Job,
-    path: Annotated[str, Within(0, 200)] | None = None,
+    path: Annotated[str, Bounds(0, 200)] | None = None,
     side: Side | None = None,
     rows: Window | None = None,
     cols: Window | None = None,
@@ -206,9 +210,8 @@ def value(
     way, t = _chosen(job, path, side)
     kind = reduce if isinstance(reduce, str) else "absmax" if reduce else None
     data, blobs = windows.window(t, rows, cols, kind)
-    address = str(job.room.debugger.address)
-    told_path = ".".join(map(str, way))
-    return {"address": address, "path": told_path, "statistics": windows.statistics_of(t), **data}, blobs
+    address, place = str(_debugger(job).address), ".".join(map(str, way))
+    return {"address": address, "path": place, "statistics": windows.statistics_of(t), **data}, blobs
 
 
 @action("debug.replace", changes=True)
@@ -217,8 +220,8 @@ def replace(
     value: float | None = None,
     scale: float | None = None,
     zero: bool = False,
-    index: Annotated[list[Index], Within(1, 8)] | None = None,
-    path: Annotated[str, Within(0, 200)] | None = None,
+    index: Annotated[list[Index], Bounds(1, 8)] | None = None,
+    path: Annotated[str, Bounds(0, 200)] | None = None,
     side: Side | None = None,
 ) -> dict[str, Any]:
     """Give on another value: a number in all places or one, a multiple, or zeros.
@@ -239,7 +242,7 @@ def replace(
     d.replace(new, way)
     at = "" if index is None else f"[{', '.join(map(str, where))}]"
     change = f"*= {scale!r}" if scale is not None else f"= {number!r}"
-    job.room.log(job, f"v = d.value.clone(); v{at or '[...]'} {change}; d.replace(v, {way!r})")
+    job.workspace.log(job, f"v = d.value.clone(); v{at or '[...]'} {change}; d.replace(v, {way!r})")
     return _where(job)
 
 
@@ -271,9 +274,9 @@ def skip(job: Job) -> dict[str, Any]:
 @action("debug.stop", changes=True)
 def stop(job: Job) -> dict[str, Any]:
     """End debugging."""
-    if job.room.debugger is not None:
-        job.room.stop_debugging()
-        job.room.log(job, "d.close()")
+    if job.workspace.debugger is not None:
+        job.workspace.stop_debugging()
+        job.workspace.log(job, "d.close()")
     return _where(job)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from ...explain import explanation
 from ...ops.registry import COMPOSITES, OPS
-from ..arguments import Within
+from ...surface.explain import explanation
+from ..arguments import Bounds
 from ..jobs import Job
 from . import action
 
 
 @action("explain.op", needs_model=False, computes=False)
-def op(job: Job, name: Annotated[str, Within(1, 100)]) -> dict[str, Any]:
+def op(job: Job, name: Annotated[str, Bounds(1, 100)]) -> dict[str, Any]:
     """What an operator is, in titled parts; `name` may be an address such as "layers.0/gelu#0"."""
     short = name.rpartition("/")[2].partition("#")[0]
     text = explanation(short if short in OPS or f"_{short}" not in OPS else f"_{short}")
@@ -26,7 +26,7 @@ def op(job: Job, name: Annotated[str, Within(1, 100)]) -> dict[str, Any]:
         else:
             lines.append(line)
     _close(parts, lines)
-    job.room.log(job, f"votive.explain({short!r})")
+    job.workspace.log(job, f"votive.explain({short!r})")
     return {"name": short, "parts": parts, "text": text}
 
 

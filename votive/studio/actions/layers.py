@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import replay
 from ..arguments import Index
 from ..jobs import Job
 from . import action
+
+if TYPE_CHECKING:
+    from ..models import Loaded
+
 
 _PARTS = {"attention": ("attn", "attention"), "mlp": ("mlp", "feed_forward", "ffn", "moe")}
 
@@ -15,13 +19,13 @@ _PARTS = {"attention": ("attn", "attention"), "mlp": ("mlp", "feed_forward", "ff
 @action("layers.statistics")
 def statistics(job: Job, node: Index | None = None) -> dict[str, Any]:
     """Norm (averaged over positions), mean and deviation of the stream, attention and MLP."""
-    room = job.room
-    at = room.session._node(node)
+    workspace = job.workspace
+    at = workspace.session._node(node)
 
     def make() -> tuple[Any, int]:
-        wanted = _addresses(room.loaded)
+        wanted = _addresses(workspace.loaded)
         # A layer that is swapped makes other calls than it has parts.
-        found = replay.captured(room.loaded, at, lambda frame: str(frame.address) in wanted)
+        found = replay.captured(workspace.loaded, at, lambda frame: str(frame.address) in wanted)
         rows = []
         for address, (layer, part) in wanted.items():
             if address not in found:
@@ -39,12 +43,12 @@ def statistics(job: Job, node: Index | None = None) -> dict[str, Any]:
             )
         return rows, 100 * len(rows)
 
-    rows = room.kept(("layers", at.id), make)
-    room.log(job, f"print(glass.layer_statistics(model, votive.tensor([session.tokens_of({at.id})])))")
+    rows = workspace.cached(("layers", at.id), make)
+    workspace.log(job, f"print(glass.layer_statistics(model, votive.tensor([session.tokens_of({at.id})])))")
     return {"node": at.id, "rows": rows}
 
 
-def _addresses(loaded: Any) -> dict[str, tuple[int, str]]:
+def _addresses(loaded: Loaded) -> dict[str, tuple[int, str]]:
     """The address of each layer, its attention and its MLP."""
     out: dict[str, tuple[int, str]] = {}
     for i, (name, layer) in enumerate(zip(loaded.parts.names, loaded.parts.layers, strict=True)):

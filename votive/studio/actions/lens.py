@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 from .. import replay
-from ..arguments import Index, Within
+from ..arguments import Bounds, Index
 from ..jobs import Job
 from . import action
+
+if TYPE_CHECKING:
+    from ...glass.lens import Lens
+    from ...glass.session_tree import SessionNode
+    from ...tensor import Tensor
+    from ..workspace import Workspace
+
 
 # So many candidates of each cell are kept, for hovering.
 _TOP = 20
 
 
-def _lens(job: Job, node: Any, top_k: int, target: int | None) -> Any:
-    vocab = job.room.loaded.info()["vocab"]
+def _lens(job: Job, node: SessionNode, top_k: int, target: int | None) -> Lens:
+    vocab = job.workspace.loaded.info()["vocab"]
     if target is not None and vocab and target >= vocab:
         raise IndexError(f"lens: there is no token {target}; the model has {vocab}.")
     count = max(_TOP, top_k)
 
     def make() -> tuple[Any, int]:
-        found = replay.lens(job.room.loaded, node, count, target, _before(job, node, count, target))
+        found = replay.lens(job.workspace.loaded, node, count, target, _before(job, node, count, target))
         return found, 8 * found.ids.numel() * 2
 
-    return job.room.kept(("lens", node.id, count, target), make)
+    return job.workspace.cached(("lens", node.id, count, target), make)
 
 
-def _before(job: Job, node: Any, count: int, target: int | None) -> Any:
+def _before(job: Job, node: SessionNode, count: int, target: int | None) -> Any:
     """The lens of the longest text on the way to this node that is kept, and had no edits."""
     above = node.parent
     while above is not None:
-        kept = job.room.runs.get(("lens", above.id, count, target))
+        kept = job.workspace.cache.get(("lens", above.id, count, target))
         if kept is not None and not above.plan:
             return kept[0]
         above = above.parent
@@ -41,19 +48,19 @@ def _before(job: Job, node: Any, count: int, target: int | None) -> Any:
 
 @action("lens.grid")
 def grid(
-    job: Job, node: Index | None = None, top_k: Annotated[int, Within(1, 100)] = 1, target: Index | None = None
+    job: Job, node: Index | None = None, top_k: Annotated[int, Bounds(1, 100)] = 1, target: Index | None = None
 ) -> Any:
     """The likeliest token of each layer and position; row 0 is the embedding."""
-    room = job.room
-    at = room.session._node(node)
+    workspace = job.workspace
+    at = workspace.session._node(node)
     found = _lens(job, at, top_k, target)
     ids = found.ids[:, 0, :, 0].tolist()
     data: dict[str, Any] = {
         "node": at.id,
         "names": list(found.names),
-        "tokens": room.loaded.texts(room.session.tokens_of(at)),
+        "tokens": workspace.loaded.texts(workspace.session.tokens_of(at)),
         "ids": ids,
-        "texts": [room.loaded.texts(row) for row in ids],
+        "texts": [workspace.loaded.texts(row) for row in ids],
     }
     blobs = {
         "p": _f32(found.probabilities[:, 0, :, 0]),
@@ -64,17 +71,17 @@ def grid(
         data |= {"target": target, "rank": found.rank[:, 0].tolist()}
         blobs["target_p"] = _f32(found.probability[:, 0])
     about = "" if target is None else f", target={target}"
-    room.log(job, f"print(glass.logit_lens(model, {_ids(room, at)}{about}, tokenizer=tokenizer))")
+    workspace.log(job, f"print(glass.logit_lens(model, {_ids(workspace, at)}{about}, tokenizer=tokenizer))")
     return data, blobs
 
 
 @action("lens.cell")
 def cell(
-    job: Job, layer: Index, position: Index, node: Index | None = None, k: Annotated[int, Within(1, 100)] = 10
+    job: Job, layer: Index, position: Index, node: Index | None = None, k: Annotated[int, Bounds(1, 100)] = 10
 ) -> Any:
     """The best tokens of one cell; `layer` is a row of the grid, 0 the embedding."""
-    room = job.room
-    at = room.session._node(node)
+    workspace = job.workspace
+    at = workspace.session._node(node)
     found = _lens(job, at, k, None)
     if layer >= len(found.names) or position >= found.ids.shape[2]:
         raise IndexError(
@@ -88,15 +95,15 @@ def cell(
         "layer": layer,
         "name": found.names[layer],
         "position": position,
-        "top": [{"id": i, "text": room.loaded.text(i), "p": x} for i, x in zip(ids, p)],
+        "top": [{"id": i, "text": workspace.loaded.text(i), "p": x} for i, x in zip(ids, p)],
         "entropy": float(found.entropy[layer, 0, position]),
         "kl": float(found.kl[layer, 0, position]),
     }
 
 
-def _ids(room: Any, node: Any) -> str:
+def _ids(workspace: Workspace, node: SessionNode) -> str:
     return f"votive.tensor([session.tokens_of({node.id})])"
 
 
-def _f32(tensor: Any) -> Any:
+def _f32(tensor: Tensor) -> np.ndarray:
     return np.asarray(tensor.cpu().float().numpy(), np.float32)

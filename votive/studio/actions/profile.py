@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from ...glass.profile import profile
 from .. import replay
-from ..arguments import Index, Within
+from ..arguments import Bounds, Index
 from ..jobs import Job
 from . import action
 
@@ -15,12 +15,12 @@ _ROWS = 2000
 
 @action("profile.run")
 def run(
-    job: Job, node: Index | None = None, repeat: Annotated[int, Within(1, 20)] = 3, ops: bool = False
+    job: Job, node: Index | None = None, repeat: Annotated[int, Bounds(1, 20)] = 3, ops: bool = False
 ) -> dict[str, Any]:
     """Time and bytes of each call while the node's text is read; with `ops` of operators too."""
-    room = job.room
-    at = room.session._node(node)
-    part = next(iter(replay.parts_of(room.loaded, at)))  # under edits, up to their first change
+    workspace = job.workspace
+    at = workspace.session._node(node)
+    part = next(iter(replay.parts_of(workspace.loaded, at)))  # under edits, up to their first change
     job.progress(0, 1, "measuring")
     # Bytes are those that operators make, and watching these takes time: it is done apart.
     memory = profile(part.model, part.ids, repeat=1, warmup=0, ops=True, **part.given)
@@ -42,7 +42,7 @@ def run(
             }
         )
     job.progress(1, 1)
-    room.log(
+    workspace.log(
         job, f"print(glass.profile(model, votive.tensor([session.tokens_of({at.id})]), repeat={repeat}, ops={ops}))"
     )
     return {"node": at.id, "rows": rows, "seconds": found.seconds, "tokens": part.stop}

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from .. import replay, windows
 from ..arguments import Address, Index, Window
 from ..jobs import Job
 from . import action
 
+if TYPE_CHECKING:
+    from ...glass.session_tree import SessionNode
+    from ...tensor import Tensor
 
-def _value(job: Job, address: str, node: Any) -> Any:
-    room = job.room
+
+def _value(job: Job, address: str, node: SessionNode) -> Tensor:
+    workspace = job.workspace
 
     def make() -> tuple[Any, int]:
-        found = replay.captured(room.loaded, node, address)
+        found = replay.captured(workspace.loaded, node, address)
         if not found:
             raise LookupError(f"value: {address!r} gives no tensor.")
         if len(found) > 1 and address not in found:
@@ -23,7 +27,7 @@ def _value(job: Job, address: str, node: Any) -> Any:
         value = found[address] if address in found else next(iter(found.values()))
         return value.clone(), value.numel() * value.element_size()
 
-    return room.kept(("value", node.id, address), make)
+    return workspace.cached(("value", node.id, address), make)
 
 
 @action("value.window")
@@ -36,17 +40,17 @@ def window(
     reduce: Literal["mean", "max", "absmax"] | bool | None = None,
 ) -> Any:
     """A part of the value at an address while the node's text was read."""
-    at = job.room.session._node(node)
+    at = job.workspace.session._node(node)
     kind = reduce if isinstance(reduce, str) else "absmax" if reduce else None
     data, blobs = windows.window(_value(job, address, at), rows, cols, kind)
-    job.room.log(job, f"session.hidden({address!r}, {at.id}, whole=True)")
+    job.workspace.log(job, f"session.hidden({address!r}, {at.id}, whole=True)")
     return {"address": address, "node": at.id, **data}, blobs
 
 
 @action("value.statistics")
 def statistics(job: Job, address: Address, node: Index | None = None) -> dict[str, Any]:
     """Range, moments and histogram of the value at an address."""
-    at = job.room.session._node(node)
+    at = job.workspace.session._node(node)
     found = windows.statistics_of(_value(job, address, at))
-    job.room.log(job, f"session.hidden({address!r}, {at.id}, policy='stats', whole=True)")
+    job.workspace.log(job, f"session.hidden({address!r}, {at.id}, policy='stats', whole=True)")
     return {"address": address, "node": at.id, **found}

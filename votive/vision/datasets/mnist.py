@@ -11,8 +11,8 @@ from typing import IO, Any
 import numpy as np
 
 from ...core import dtype as dt
-from ...interchange import from_numpy
 from ...serialization.container import FileFormatError
+from ...surface.interchange import from_numpy
 from ...tensor import Tensor
 from ..io.raw import pillow
 from .base import SplitDataset

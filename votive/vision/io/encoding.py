@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core import dtype as dt
-from ...interchange import from_numpy
+from ...surface.interchange import from_numpy
 from ...tensor import Tensor
 from .raw import write_file
 

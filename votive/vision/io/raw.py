@@ -8,8 +8,8 @@ from types import ModuleType
 import numpy as np
 
 from ...core import dtype as dt
-from ...interchange import from_numpy
 from ...serialization.atomic import replacing
+from ...surface.interchange import from_numpy
 from ...tensor import Tensor
 
 

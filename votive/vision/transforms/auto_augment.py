@@ -88,7 +88,7 @@ class _Augment(Transform):
     def _one_of(self, space: policies.Space) -> str:
         return list(space)[integer(0, len(space))]
 
-    def apply_steps(self, image: Any, steps: Steps) -> Any:
+    def apply(self, image: Any, steps: Steps) -> Any:  # type: ignore[override]  # of a module without parts
         """The picture after the steps, one after the other."""
         for name, strength in steps:
             image = self._applied(image, name, strength)
@@ -119,7 +119,7 @@ class _Augment(Transform):
         leaves, rebuild = flatten(as_sample(inputs))
         at = self._picture(leaves)
         height, width = F.get_size(leaves[at])
-        leaves[at] = self.apply_steps(leaves[at], self.make_steps(height, width))
+        leaves[at] = self.apply(leaves[at], self.make_steps(height, width))
         return rebuild(leaves)
 
 
@@ -263,7 +263,7 @@ class AugMix(_Augment):
         wide = batch if kind.is_floating_point else batch.float()
         mix = own.reshape(ones).to(wide.dtype) * wide
         for k, chain in enumerate(chains):
-            mix = mix + others[:, k].reshape(ones).to(wide.dtype) * self.apply_steps(batch, chain)
+            mix = mix + others[:, k].reshape(ones).to(wide.dtype) * self.apply(batch, chain)
         return mix.reshape(shape).to(kind)
 
     def forward(self, *inputs: object) -> Any:

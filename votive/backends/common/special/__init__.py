@@ -21,9 +21,9 @@ from .bessel import (
     scaled_modified_bessel_k1,
     spherical_bessel_j0,
 )
-from .erf import entr, erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
+from .error_function import entr, erf, erfc, erfcx, erfinv, log_ndtr, ndtr, ndtri
 from .gamma import digamma, lgamma, polygamma, trigamma, zeta
-from .gammainc import gammainc, gammaincc
+from .incomplete_gamma import gammainc, gammaincc
 
 __all__ = [
     "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "digamma", "entr", "erf",

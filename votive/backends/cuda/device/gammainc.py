@@ -1,5 +1,5 @@
 """The regularised incomplete gamma functions P(a, x) and Q(a, x), in float64 whatever the type. The
-methods and their regions are those of `common/special/gammainc.py`. Knows no memory.
+methods and their regions are those of `common/special/incomplete_gamma.py`. Knows no memory.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from ...common.special.gammainc import _temme
+from ...common.special.incomplete_gamma import _temme
 from .elementary import f_div, libdevice
 from .gamma import any_, lgamma1p, stirling_rest
 from .source import function, polynomial

@@ -61,7 +61,7 @@ class Emulated:
     def device(self) -> int:
         found = self._current.stack[-1]
         if found is None:
-            raise CudaError("no device was made this thread's own.")
+            raise CudaError("this thread has no current device.")
         return found
 
     def _some_device(self) -> None:

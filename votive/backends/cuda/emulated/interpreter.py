@@ -74,7 +74,7 @@ _LIMITS = (2**31 - 1, 65535, 65535)  # of a grid, as hardware has them
 def run(program: Any, grid: tuple[int, ...], args: tuple[Any, ...]) -> None:
     """Run a program on host memory."""
     if not all(1 <= n <= most for n, most in zip(grid, _LIMITS, strict=False)):
-        raise CudaError(f"launch of {program.fn.__name__} with grid {grid}: no GPU takes that.")
+        raise CudaError(f"launch of {program.fn.__name__} with grid {grid}: beyond the limits of a GPU.")
     values = []
     for type_, v in zip(program.types, args, strict=True):
         ty = tl.str_to_ty(type_, None)

@@ -73,7 +73,7 @@ class _Diagonal:
         roles = [(s.dtype, values.dtype, None) for s in specs]
         formula = Formula("sign", ("d", "p", "i"), body)
         of = compile_formula(formula, ["d", "p", "i"], roles, [*specs], values, empty)[0]
-        run = prod(Slot(0, values), values.ndim - 1, False, values.dtype)
+        run: Any = prod(Slot(0, values), values.ndim - 1, False, values.dtype)
 
         def launch(out: View, *given: int) -> None:
             run([out], of(*[View(p, s, None) for p, s in zip(given, specs, strict=True)])[1])
@@ -128,7 +128,7 @@ def _complex_slogdet(d: _Diagonal) -> Any:
     sign = d.complex(apply("sgn", _D) * _SWAPPED)
     real = d.a.dtype.to_real()
     slot, logs = mapped(apply("log", apply("abs", var("x"))), d.spec, real)
-    total = sum_(slot, (slot.ndim - 1,), False, real)
+    total: Any = sum_(slot, (slot.ndim - 1,), False, real)
 
     def run(outs: list[View], a: View) -> None:
         *given, _alive = d.factor(a)

@@ -44,7 +44,7 @@ def linear_gradients(grad: Slot, x: Slot, swapped: bool) -> Run:
     if not grad.numel:
         return _zeros
     if not x.numel:  # no weights, but biases
-        sums = reduction.sum_(Slot(0, grad.spec), (0,), False, grad.dtype)
+        sums: Any = reduction.sum_(Slot(0, grad.spec), (0,), False, grad.dtype)
         return lambda outs, grad, x: sums([outs[1]], grad)
     g, right = grad.spec, x.spec
     # The weight's gradient lies in memory by rows or by columns: one or the other comes first.
@@ -70,7 +70,7 @@ class _Apart:
     def __init__(self, left: Spec, right: Spec, out: Spec, grad: Slot, swapped: bool) -> None:
         self.left, self.right, self.out, self.swapped = left, right, out, swapped
         self.plan = Planned(left, right, out)
-        self.sums = reduction.sum_(Slot(0, grad.spec), (0,), False, grad.dtype)
+        self.sums: Any = reduction.sum_(Slot(0, grad.spec), (0,), False, grad.dtype)
 
     def __call__(self, outs: list[View], grad: View, x: View) -> None:
         a, b = (x, grad) if self.swapped else (grad, x)
@@ -102,7 +102,7 @@ def linear_slope(grad: Slot, weight: Slot, kept: Slot, activation: str) -> Run:
     candidates: list[Any] = [apart]
     if activation == "gelu_tanh" and kept.dtype in dt.HALF and kept.contiguous:
         specs = grad.spec, weight.spec, out
-        sums = reduction.sum_(Slot(0, out), (0,), False, out.dtype)
+        sums: Any = reduction.sum_(Slot(0, out), (0,), False, out.dtype)
         half = library(*specs, epilogue=cublas.GELU_GRADIENT, aux=cols)
         fused = library(*specs, epilogue=cublas.GELU_GRADIENT_SUMS, bias=out.dtype, aux=cols)
 

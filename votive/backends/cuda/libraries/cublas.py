@@ -155,7 +155,7 @@ library = _Library()
 
 def check(code: int, what: str) -> None:
     if code:
-        raise CudaError(f"{what}: cuBLAS answered {code}.")
+        raise CudaError(f"{what}: cuBLAS returned error {code}.")
 
 
 class Matrix:

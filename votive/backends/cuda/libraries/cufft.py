@@ -80,7 +80,7 @@ library = _Library()
 
 def check(code: int, what: str) -> None:
     if code:
-        raise CudaError(f"{what}: cuFFT answered {code}.")
+        raise CudaError(f"{what}: cuFFT returned error {code}.")
 
 
 class Plan:

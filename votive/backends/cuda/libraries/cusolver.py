@@ -103,7 +103,7 @@ library = _Library()
 
 def check(code: int, what: str) -> None:
     if code:
-        raise CudaError(f"{what}: the library answered {code}.")
+        raise CudaError(f"{what}: the library returned error {code}.")
 
 
 class Batch:

@@ -38,7 +38,7 @@ def copy_view(to: View, source: View) -> None:
     if how is None:
         from .. import cpu_fallback
 
-        cpu_fallback.tell("copy", f"from {b.dtype} to {a.dtype} has no CUDA kernel")
+        cpu_fallback.warn_once("copy", f"from {b.dtype} to {a.dtype} has no CUDA kernel")
         cpu_fallback.store(cpu_fallback.fetch(source), to)
         return
     program, numbers, grid = how

@@ -267,12 +267,12 @@ def _with_loose(
         inputs[i] = None
         roles[i] = (None, c, via if via is not None else (have if have in dt.HALF else None))
     compute, into = compile_formula(formula, names, roles, inputs, out, empty)
-    from ..cpu_fallback import lifted
+    from ..cpu_fallback import uploaded
 
     def read(values: Any) -> list[Any]:
         values = list(values)
         for i in loose:
-            values[i] = values[i].item() if (spec := inputs[i]) is None else lifted(values[i], spec)
+            values[i] = values[i].item() if (spec := inputs[i]) is None else uploaded(values[i], spec)
         return values
 
     return lambda *values: compute(*read(values)), lambda values, to: into(read(values), to)

@@ -60,7 +60,7 @@ class Driver:
             self._fn[name] = fn
         code = self._fn["cuInit"](0)
         if code:
-            raise CudaError(f"the CUDA driver does not start: {self._error(code)}")
+            raise CudaError(f"the CUDA driver failed to start: {self._error(code)}")
         count = c.c_int()
         self._call("cuDeviceGetCount", c.byref(count))
         self.count = count.value

@@ -17,13 +17,13 @@ export function ask(model, action, args = {}, options = {}) {
   if (model.ask) return model.ask(action, args, options);
   const id = `${Date.now()}-${(last += 1)}`;
   return new Promise((resolve, reject) => {
-    const heard = (message, buffers = []) => {
+    const listener = (message, buffers = []) => {
       if (message?.id !== id) return;
-      model.off("msg:custom", heard);
+      model.off("msg:custom", listener);
       if (message.ok === false) reject(new Error(message.error?.message ?? "failed"));
       else resolve({ ...message.data, ...named(message.blobs, buffers) });
     };
-    model.on("msg:custom", heard);
+    model.on("msg:custom", listener);
     model.send({ id, do: action, args, slot: options.slot ?? null });
   });
 }

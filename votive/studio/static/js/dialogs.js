@@ -3,7 +3,7 @@
 import { act, ask, idle } from "./ask.js";
 import { ago, bytes, h, put } from "./dom.js";
 import { refresh } from "./host.js";
-import { keptList } from "./recover.js";
+import { autosavedList } from "./recover.js";
 import { notice } from "./state.js";
 
 /** A dialog that is opened with `show`. */
@@ -19,10 +19,10 @@ export function sessions(model) {
   const name = h("input", { type: "text", id: "save-name", value: "session", maxlength: 80, pattern: "[\\w.\\-]{1,80}", "aria-label": "Name", autocomplete: "off" });
   const list = h("ul", { class: "files" });
   const save = h("button", { type: "button", class: "primary", id: "save-session", onclick: () => keep() }, "Save");
-  const kept = keptList(model, { done: () => box.close() });
+  const autosaved = autosavedList(model, { done: () => box.close() });
   const box = dialog("sessions", "Sessions",
     h("p", { class: "dim small" }, "A session is the whole tree with its settings and edits. It is kept in the studio’s folder."),
-    h("h3", {}, "Save as"), h("div", { class: "row" }, name, save), h("h3", {}, "Open"), list, ...kept.parts);
+    h("h3", {}, "Save as"), h("div", { class: "row" }, name, save), h("h3", {}, "Open"), list, ...autosaved.parts);
 
   async function keep() {
     try {
@@ -43,7 +43,7 @@ export function sessions(model) {
   }
 
   async function fill() {
-    await kept.fill();
+    await autosaved.fill();
     const { files = [] } = await ask(model, "session.files", {});
     put(list, files.length ? files.map((f) => h("li", {}, h("button", { type: "button", class: "file", "data-name": f.name ?? f, onclick: () => open(f.name ?? f) },
       h("span", { class: "grow left" }, f.name ?? f), h("span", { class: "dim num small" }, [f.modified ? ago(f.modified) : null, f.bytes === undefined ? null : bytes(f.bytes)].filter(Boolean).join(", "))))) : h("li", { class: "dim" }, "No session was saved yet."));

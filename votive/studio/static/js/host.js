@@ -14,7 +14,7 @@ export class Page extends Store {
     this.link = link;
     link.on("status", (status, detail) => this.set("link", { status, detail }));
     link.on("activity", (count) => this.set("busy", count));
-    for (const name of ["hello", "progress", "token", "busy", "bye", "console", "heard", "autosave"]) {
+    for (const name of ["hello", "progress", "token", "busy", "bye", "console", "transcript", "autosave"]) {
       link.on(name, (data, blobs) => this.trigger(`event:${name}`, data, blobs));
     }
   }

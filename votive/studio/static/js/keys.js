@@ -35,8 +35,8 @@ const KEYS = [
 
 // What keys do where a model has a view of its own: only these.
 const OTHERS = {
-  sight: { theme: "Light or dark", help: "Shortcuts" },
-  hearing: {
+  vision: { theme: "Light or dark", help: "Shortcuts" },
+  speech: {
     generate: "Transcribe, or stop", prompt: "Play what is chosen, or stop", token: "Word before, word after", layer: "Layer before, layer after",
     unlock: "Choose no word", theme: "Light or dark", help: "Shortcuts",
   },
@@ -53,7 +53,7 @@ function typing(e) {
 
 /** Listen on the document; `actions()` gives the functions by name. */
 export function listen(actions) {
-  const heard = (event) => {
+  const listener = (event) => {
     if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
     const found = KEYS.find(([, , test]) => test(event));
     if (!found) return;
@@ -64,8 +64,8 @@ export function listen(actions) {
     event.preventDefault();
     run(found[4]);
   };
-  document.addEventListener("keydown", heard);
-  return () => document.removeEventListener("keydown", heard);
+  document.addEventListener("keydown", listener);
+  return () => document.removeEventListener("keydown", listener);
 }
 
 /** The dialog that lists them; `kind()` tells which view there is, if not that of texts. */
@@ -76,7 +76,7 @@ export function help(kind = () => undefined) {
   const fill = () => {
     const own = OTHERS[kind()];
     put(list, KEYS.filter(([keys, , , name]) => keys && (!own || own[name])).map(([keys, text, , name]) => h("div", {}, h("dt", {}, keys.split(" ").map((k) => h("kbd", {}, k))), h("dd", {}, own?.[name] ?? text))));
-    note.textContent = kind() === "hearing" ? "In the mels and the map: arrows go through words and tokens, Enter plays, + and − zoom, 0 shows all."
+    note.textContent = kind() === "speech" ? "In the mels and the map: arrows go through words and tokens, Enter plays, + and − zoom, 0 shows all."
       : kind() ? "" : "In heat maps: arrows move, Enter locks, + and − zoom, 0 shows all. In the module tree: arrows move and fold, space sets a breakpoint.";
   };
   fill();

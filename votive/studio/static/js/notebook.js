@@ -22,11 +22,11 @@ export function mountView({ model, el, render }) {
   };
   // As on the page: views are there first, and what they show comes after.
   const end = render({ model: store, el: box });
-  const heard = () => {
+  const listener = () => {
     const last = store.get("notices").at(-1);
     tell(last?.kind === "error" ? last.text : "");
   };
-  store.on("change:notices", heard);
+  store.on("change:notices", listener);
   const renew = async () => {
     const state = await store.ask("session.state", {});
     if (state.nodes.length) take(store, state);
@@ -83,7 +83,7 @@ export function savedModel(values, fixed = {}, others = {}) {
     save_changes() {}, send() {},
     ask: (action, args) => {
       const found = others[key(action, args)];
-      return found ? Promise.resolve(unpacked(found)) : Promise.reject(new Error("This is a saved page: that is not in it."));
+      return found ? Promise.resolve(unpacked(found)) : Promise.reject(new Error("This saved page does not contain that."));
     },
   };
 }

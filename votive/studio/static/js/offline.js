@@ -3,7 +3,7 @@
  * server that was started anew, or take the text along.
  */
 
-import { packed, toHash } from "./again.js";
+import { packed, toHash } from "./rebuild.js";
 import { h, put } from "./dom.js";
 import { notice, watch } from "./state.js";
 
@@ -18,12 +18,12 @@ export function read(text, here = location) {
   try {
     url = new URL(given);
   } catch {
-    return { error: "Paste the whole address, as http://127.0.0.1:8000/?token=…" };
+    return { error: "Paste the whole address, such as http://127.0.0.1:8000/?token=…" };
   }
   const token = url.searchParams.get("token");
   if (!token) return { error: "This address has no token; paste it as the server printed it." };
   if (url.protocol !== "http:" || !(LOOPBACK.has(url.hostname) || url.hostname === here.hostname)) {
-    return { error: "This is no address of a studio on this machine." };
+    return { error: "That is not the address of a studio on this machine." };
   }
   return { token, origin: url.origin };
 }
@@ -33,7 +33,7 @@ export function offline(model, link, el) {
   const again = h("button", { type: "button", id: "reconnect", onclick: () => link.connect() }, "Connect now");
   const address = h("input", { type: "text", id: "offline-address", placeholder: "http://127.0.0.1:…/?token=…", "aria-label": "Address that the server printed", autocomplete: "off", spellcheck: "false",
     onkeydown: (event) => event.key === "Enter" && go() });
-  const join = h("button", { type: "button", id: "offline-go", title: "Go on there with the text you see", onclick: () => go() }, "Go on there");
+  const join = h("button", { type: "button", id: "offline-go", title: "Continue there with the text you see", onclick: () => go() }, "Go on there");
   const copy = h("button", { type: "button", id: "offline-copy", title: "Copy the text that was written", onclick: () => take() }, "Copy the text");
   const fault = h("span", { id: "offline-fault", role: "status" });
   put(el, words, again, address, join, copy, fault);
@@ -43,7 +43,7 @@ export function offline(model, link, el) {
       await navigator.clipboard.writeText(model.get("session")?.tokens.map((t) => t.text).join("") ?? "");
       notice(model, "done", "Copied.");
     } catch {
-      notice(model, "error", "The browser does not let this page copy.");
+      notice(model, "error", "The browser does not allow this page to copy.");
     }
   }
 
@@ -81,7 +81,7 @@ export function offline(model, link, el) {
     const refused = status === "refused";
     const long = (detail?.tries ?? 0) >= PATIENCE;
     words.textContent = status === "paused" ? detail.reason
-      : refused ? "The server was started anew with another token. Paste the address that it printed: your text goes along."
+      : refused ? "The server was restarted with another token. Paste the address that it printed: your text goes along."
         : long ? "The server does not answer; what you see stays as it was. Start it again with “votive studio”. If it has another address then, paste it here."
           : "The server does not answer. Trying again; what you see stays as it was.";
     address.hidden = join.hidden = !(refused || long);

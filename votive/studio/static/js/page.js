@@ -1,6 +1,6 @@
 /** The page: puts the views into their places and ties them to the server. */
 
-import { fromHash, packed, writeAgain } from "./again.js";
+import { fromHash, packed, writeAgain } from "./rebuild.js";
 import { act, idle } from "./ask.js";
 import { models, sessions } from "./dialogs.js";
 import { bytes, h, put } from "./dom.js";
@@ -15,13 +15,13 @@ import * as attention from "./views/attention.js";
 import * as consoleView from "./views/console.js";
 import * as edits from "./views/edits.js";
 import * as explain from "./views/explain.js";
-import * as hearing from "./views/hearing.js";
+import * as speech from "./views/speech.js";
 import * as layers from "./views/layers.js";
 import * as lens from "./views/lens.js";
 import * as profile from "./views/profile.js";
 import * as prompt from "./views/prompt.js";
 import * as sampler from "./views/sampler.js";
-import * as sight from "./views/sight.js";
+import * as vision from "./views/vision.js";
 import * as stack from "./views/stack.js";
 import * as timeline from "./views/timeline.js";
 import * as topk from "./views/topk.js";
@@ -29,23 +29,23 @@ import * as tree from "./views/tree.js";
 import * as value from "./views/value.js";
 
 // Models with a view of their own.
-const OWN = ["sight", "hearing"];
+const OWN = ["vision", "speech"];
 const other = () => OWN.find((name) => model.get("info")?.[name]);
 const $ = (id) => document.getElementById(id);
-const ROOM = "votive-room";
+const WORKSPACE = "votive-workspace";
 const kept = {
   get: (name) => { try { return sessionStorage.getItem(name); } catch { return null; } },
   set: (name, v) => { try { sessionStorage.setItem(name, v); } catch { /* a private window */ } },
 };
 
-const link = new Link(socketUrl(), { first: () => ({ room: kept.get(ROOM) }) });
+const link = new Link(socketUrl(), { first: () => ({ workspace: kept.get(WORKSPACE) }) });
 const model = new Page(link);
 model.actions = {};
 
 // --- views ---------------------------------------------------------------------------------------
 
 for (const [id, view] of Object.entries({
-  prompt, timeline, sampler, topk, tree, stack, value, lens, layers, profile, attention, edits, explain, console: consoleView, sight, hearing,
+  prompt, timeline, sampler, topk, tree, stack, value, lens, layers, profile, attention, edits, explain, console: consoleView, vision, speech,
 })) mount(view, model, $(`view-${id}`));
 
 const centre = tabs($("centre-tabs"));
@@ -95,7 +95,7 @@ const unsaved = offers(model, $("recover"));
 model.on("event:autosave", ({ text }) => notice(model, "error", text));
 $("widen").addEventListener("click", () => widen());
 
-/** The right column in the room of the centre, for large maps. */
+/** The right column in the place of the centre, for large maps. */
 function widen() {
   const on = document.body.dataset.wide !== "right";
   document.body.dataset.wide = on ? "right" : "";
@@ -217,9 +217,9 @@ watch(model, ["session"], () => {
 });
 
 async function opened(hello) {
-  const room = hello?.room ?? hello?.data?.room;
-  const back = kept.get(ROOM);
-  if (room) kept.set(ROOM, room);
+  const workspace = hello?.workspace ?? hello?.data?.workspace;
+  const back = kept.get(WORKSPACE);
+  if (workspace) kept.set(WORKSPACE, workspace);
   const [before, had] = [model.get("session"), model.get("edits")?.edits];
   model.set("debug", null);
   await refresh(model);
@@ -227,12 +227,12 @@ async function opened(hello) {
   // A server that was started anew knows nothing of this session: write it again.
   const moved = session === null || session === undefined ? brought : null;
   brought = null;
-  const again = before && back && room !== back && session === before;
+  const again = before && back && workspace !== back && session === before;
   if (again) await restore(packed(before, had));
   else if (moved) await restore(moved);
   // What this page has written again needs no other offer.
   if (again || moved) unsaved.hide();
-  else unsaved.offer(hello?.kept);
+  else unsaved.offer(hello?.autosaved);
   if (!model.get("session") && model.get("info")) await begin();
 }
 
@@ -246,11 +246,11 @@ async function begin() {
 async function restore(pack) {
   try {
     const lost = await writeAgain(model, pack);
-    notice(model, "note", `The server was started anew; the text, with all its branches, was written again.${lost ? ` ${lost} of the edits could not be made again.` : ""}`);
+    notice(model, "note", `The server was restarted; the text, with all its branches, was written again.${lost ? ` ${lost} of the edits could not be made again.` : ""}`);
   } catch (error) {
     if (idle(error)) return;
     model.set("session", null);
-    notice(model, "error", `The server was started anew, and the session could not be made again: ${error.message}`);
+    notice(model, "error", `The server was restarted, and the session could not be made again: ${error.message}`);
   }
 }
 
@@ -283,7 +283,7 @@ document.addEventListener("dragover", (event) => event.preventDefault());
 document.addEventListener("drop", (event) => {
   event.preventDefault();
   const dropped = event.dataTransfer.files[0];
-  if (dropped && !event.target.closest?.("#view-sight")) notice(model, "error", `${model.get("info")?.name ?? "No model"} does not take ${dropped.name}: load a model that hears for a sound, or one that sees for a picture.`);
+  if (dropped && !event.target.closest?.("#view-vision")) notice(model, "error", `${model.get("info")?.name ?? "No model"} cannot open ${dropped.name}: load a speech model for a sound, or a vision model for a picture.`);
 });
 // What a page at another address has sent along.
 let brought = fromHash(location.hash);

@@ -4,7 +4,7 @@ import { act, ask, idle } from "./ask.js";
 import { ago, bytes, h, put } from "./dom.js";
 import { notice } from "./state.js";
 
-/** The beginning of a kept text. */
+/** The beginning of an autosaved text. */
 function title(one, length = 60) {
   const text = one.text.replace(/\s+/g, " ").trim();
   return text ? `“${text.length > length ? `${text.slice(0, length)}…` : text}”` : "without a text";
@@ -14,7 +14,7 @@ function facts(one) {
   return [one.tokens ? `${one.tokens} tokens` : null, ago(one.modified), one.bytes === undefined ? null : bytes(one.bytes)].filter(Boolean).join(", ");
 }
 
-/** Go on with a kept session; gives whether that worked. */
+/** Go on with an autosaved session; gives whether that worked. */
 async function recover(model, one) {
   if (!(await act(model, "session.recover", { name: one.name }))) return false;
   model.set("debug", await ask(model, "debug.state", {}).catch(() => null));
@@ -35,12 +35,12 @@ export function offers(model, el) {
   }
   return {
     hide,
-    offer: (kept = []) => {
-      const mine = kept.filter((one) => !one.model || one.model === model.get("info")?.name);
+    offer: (autosaved = []) => {
+      const mine = autosaved.filter((one) => !one.model || one.model === model.get("info")?.name);
       const [one] = mine;
       el.hidden = !one;
       if (!one) return;
-      const more = kept.length > 1 ? ` ${kept.length - 1} more ${kept.length > 2 ? "are" : "is"} under Sessions.` : "";
+      const more = autosaved.length > 1 ? ` ${autosaved.length - 1} more ${autosaved.length > 2 ? "are" : "is"} under Sessions.` : "";
       put(el, h("span", { id: "recover-text" }, `A session that you did not save is still here: ${title(one)} (${facts(one)}).${more}`),
         h("button", { type: "button", id: "recover-go", onclick: async () => { if (await recover(model, one)) hide(); } }, "Recover"),
         h("button", { type: "button", id: "recover-discard", onclick: () => discard(one) }, "Discard"),
@@ -50,13 +50,13 @@ export function offers(model, el) {
 }
 
 /** What was kept, as a list for the dialog of sessions. */
-export function keptList(model, { done }) {
-  const list = h("ul", { class: "files", id: "kept" });
+export function autosavedList(model, { done }) {
+  const list = h("ul", { class: "files", id: "autosaved" });
   const note = h("p", { class: "dim small" });
   async function fill() {
-    const { on, kept } = await ask(model, "session.kept", {});
-    note.textContent = on ? "What you do is kept every few seconds, in case the studio ends before you save." : "Automatic keeping is switched off.";
-    put(list, kept.map((one) => h("li", { class: "row" },
+    const { on, autosaved } = await ask(model, "session.autosaved", {});
+    note.textContent = on ? "Your work is autosaved every few seconds, in case the studio ends before you save." : "Autosave is off.";
+    put(list, autosaved.map((one) => h("li", { class: "row" },
       h("button", { type: "button", class: "file grow", "data-name": one.name, onclick: async () => { if (await recover(model, one)) done(); } },
         h("span", { class: "grow left" }, title(one, 40)), h("span", { class: "dim num small" }, [one.model, facts(one)].filter(Boolean).join(", "))),
       h("button", { type: "button", class: "quiet", "aria-label": `Discard ${title(one, 20)}`, title: "Discard", onclick: () => remove(one) }, "×"))));

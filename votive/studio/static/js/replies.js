@@ -25,7 +25,7 @@
  *   under these; @typedef {{id: number, text: string, p: number}} Candidate
  *
  * session.auto gives a State with `made` and `ended`: "count", "end" (the model ended the text) or
- * "context". session.again {nodes, current, settings, seed} writes a tree again and gives a State
+ * "context". session.rebuild {nodes, current, settings, seed} writes a tree again and gives a State
  * with `numbers`, the ids of the nodes in the order given.
  * @typedef {{ids: number[], texts: string[]}} Tokens  session.tokenise
  *

@@ -13,10 +13,10 @@ function base64(bytes) {
 
 /** Send a file in parts; `ask` asks for an action, `told(bytes)` is told how much has gone. */
 export async function send(ask, file, told = () => {}) {
-  await ask("hearing.begin", { name: file.name || "sound", size: file.size });
+  await ask("speech.begin", { name: file.name || "sound", size: file.size });
   for (let at = 0; at < file.size; at += PART) {
     const part = new Uint8Array(await file.slice(at, at + PART).arrayBuffer());
-    await ask("hearing.part", { data: base64(part) });
+    await ask("speech.part", { data: base64(part) });
     told(Math.min(file.size, at + PART));
   }
 }

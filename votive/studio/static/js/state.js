@@ -42,9 +42,9 @@ export class Store {
 
 /** Listen to several keys; gives a function that ends it. */
 export function watch(model, keys, f) {
-  const heard = () => f();
-  keys.forEach((key) => model.on(`change:${key}`, heard));
-  return () => keys.forEach((key) => model.off(`change:${key}`, heard));
+  const listener = () => f();
+  keys.forEach((key) => model.on(`change:${key}`, listener));
+  return () => keys.forEach((key) => model.off(`change:${key}`, listener));
 }
 
 const NOTHING = { node: null, position: null, layer: null, head: null, address: null };

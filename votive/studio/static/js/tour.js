@@ -3,9 +3,9 @@
 import { h } from "./dom.js";
 
 const STEPS = [
-  ["#panel-prompt", "Write", "Begin with a prompt, then write token by token, or let the model go on. Undo takes back; Branch draws anew from where you stand."],
+  ["#panel-prompt", "Write", "Begin with a prompt, then write token by token, or let the model go on. Undo goes back; Branch starts a new continuation here."],
   ["#panel-topk", "Choose", "The likeliest next tokens, by the model and after the sampler. Click one to go on with it: that makes a branch."],
-  ["#panel-tree", "Go anywhere", "All that was written is kept as a tree. Click a node to go there; hold Shift to compare it with where you stand."],
+  ["#panel-tree", "Go anywhere", "Everything that was written is kept as a tree. Click a node to go there; Shift-click to compare it with the current one."],
   ["#centre", "Look inside", "Stop the model inside a layer, see its values, change them. The lens shows what it would say after every layer."],
   ["#right-tabs", "See why", "Attention between tokens, the edits in force with receipts, the formula of any operator, and each action as a line of Python."],
   ["#help", "Keys", "Everything works from the keyboard. Press ? to see the keys; this tour is there too."],

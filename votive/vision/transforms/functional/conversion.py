@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
-from ....interchange import from_numpy
 from ....ops.registry import F
+from ....surface.interchange import from_numpy
 from ....tensor import Tensor
 from ...io.raw import pillow
 from ...tv_tensors import Image, Mask

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ....core import dtype as dt
-from ....interchange import as_tensor
 from ....nn import functional as NF
 from ....ops.registry import F
+from ....surface.interchange import as_tensor
 from ....tensor import Tensor
 from ...types import PILImage, Size
 from .color import bounded, check_channels, check_factor, enhanced
@@ -178,9 +178,10 @@ def jpeg(image: Tensor, quality: int) -> Tensor:
     from ...io import decode_jpeg, encode_jpeg
 
     shape = tuple(image.shape)
-    flat = image.reshape(-1, *shape[-3:]) if image.numel() else []
-    done = [decode_jpeg(encode_jpeg(one, quality=quality)) for one in flat]
-    return F.stack(done).reshape(shape) if done else image.clone()
+    if not image.numel():
+        return image.clone()
+    done = [decode_jpeg(encode_jpeg(one, quality=quality)) for one in image.reshape(-1, *shape[-3:])]
+    return F.stack(done).reshape(shape)
 
 
 @jpeg.on(PIL)

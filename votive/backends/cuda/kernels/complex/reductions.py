@@ -132,7 +132,7 @@ def logsumexp(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
     largest = row_reducer(Slot(0, halves), dims, real, "max")
     top = where(apply("isinf", _TOP), const(0.0), _TOP)  # an infinite one is no help
     away = elementwise(apply("exp", _X - top), "xt", [x.spec, tops], values)
-    total = reduction.sum_(Slot(0, pairs_of(values)), dims, True, real)
+    total: Any = reduction.sum_(Slot(0, pairs_of(values)), dims, True, real)
     back = elementwise(apply("log", _X) + top, "xt", [result, tops], result)
 
     def run(outs: list[View], x: View) -> None:

@@ -135,7 +135,7 @@ paired(
 def roll(x: Slot, shifts: tuple[int, ...], dims: tuple[int, ...]) -> Run:
     if not dims:  # the flat tensor
         return None
-    run = rearrange.roll(_slot(x, "z"), shifts, dims)
+    run: Any = rearrange.roll(_slot(x, "z"), shifts, dims)
     return run and (lambda outs, x: run([seen(outs[0], "z")], seen(x, "z")))
 
 
@@ -166,7 +166,7 @@ def scatter_values(x: Slot, dim: int, index: Slot, src: Slot) -> Run:
         return None  # whole words serve complex64
     shape = index.shape if index.ndim else (1,)
     given = src if tensor else Slot(0, x.spec.like(shape, strides=(0,) * len(shape)))
-    run = scatter.scatter(_slot(x, "z"), dim, _slot(index, "i"), _slot(given, "z"))
+    run: Any = scatter.scatter(_slot(x, "z"), dim, _slot(index, "i"), _slot(given, "z"))
 
     def launch(outs: list[View], x: View, index: View, src: Any) -> None:
         if not tensor:
@@ -186,7 +186,7 @@ def index_fill(x: Slot, dim: int, index_: Slot, value: Slot) -> Run:
     # Negative positions count from the end here: what `index_put` takes.
     line = index_.spec if index_.ndim else index_.spec.like((1,))
     values = _slot(Slot(0, spec), "z")
-    run = index_put.index_put(_slot(x, "z"), (Slot(1, line),), (dim,), values, False)
+    run: Any = index_put.index_put(_slot(x, "z"), (Slot(1, line),), (dim,), values, False)
 
     def launch(outs: list[View], x: View, index_: View, value: Any) -> None:
         source = _spread(_numbered(x.spec, value), sizes)
@@ -219,7 +219,7 @@ def constant_pad_nd(x: Slot, pad: tuple[int, ...], value: Slot) -> Run:
 @cuda("take", accepts=lambda x, *_: x.dtype is dt.complex128, priority=20)
 def take(x: Slot, index: Slot) -> Run:
     flat = Slot(0, x.spec.like((x.numel, 2), dtype=dt.float64))
-    run = index_put.index(flat, (index,), (0,))
+    run: Any = index_put.index(flat, (index,), (0,))
 
     def launch(outs: list[View], x: View, index: View) -> None:
         x = contiguous(x)
@@ -236,7 +236,7 @@ def put(x: Slot, index: Slot, source: Slot, accumulate: bool) -> Run:
     flat = x.spec.like((x.numel, 2), dtype=x.dtype.to_real())
     given = x.spec.like((index.numel, 2), dtype=flat.dtype)
     places = index.spec.like((index.numel,))
-    run = index_put.index_put(Slot(0, flat), (Slot(1, places),), (0,), Slot(2, given), accumulate)
+    run: Any = index_put.index_put(Slot(0, flat), (Slot(1, places),), (0,), Slot(2, given), accumulate)
 
     def launch(outs: list[View], x: View, index: View, source: View) -> None:
         x, source, index = contiguous(x), contiguous(source), contiguous(index)
@@ -250,7 +250,7 @@ def put(x: Slot, index: Slot, source: Slot, accumulate: bool) -> Run:
 
 @cuda("_masked_select", accepts=lambda x, *_: x.dtype is dt.complex128, priority=20)
 def masked_select(x: Slot, mask: Slot) -> Run:
-    run = masked.masked_select(_slot(x, "z"), _slot(mask, "i"))
+    run: Any = masked.masked_select(_slot(x, "z"), _slot(mask, "i"))
 
     def launch(outs: list[View], x: View, mask: View) -> list[View]:
         (found,) = run(None, seen(x, "z"), seen(mask, "i"))
@@ -267,7 +267,8 @@ def masked_scatter(x: Slot, mask: Slot, source: Slot) -> Run:
     def launch(outs: list[View], x: View, mask: View, source: View) -> None:
         mask, source = contiguous(mask), contiguous(source)
         line = View(mask.ptr, mask.spec.like((mask.spec.numel,)), mask.storage)
-        (where,) = masked.nonzero(Slot(0, line.spec))(None, line)
+        find: Any = masked.nonzero(Slot(0, line.spec))
+        (where,) = find(None, line)
         count = where.spec.numel
         if source.spec.numel < count:
             masked.too_few(source.spec.numel, count)
@@ -276,8 +277,8 @@ def masked_scatter(x: Slot, mask: Slot, source: Slot) -> Run:
             places = View(where.ptr, where.spec.like((count,)), where.storage)
             given = View(source.ptr, flat.like((count, 2)), source.storage)
             to = View(outs[0].ptr, flat, outs[0].storage)
-            slots = Slot(0, flat), (Slot(1, places.spec),), (0,), Slot(2, given.spec), False
-            index_put.index_put(*slots)([to], to, [places], given)
+            put: Any = index_put.index_put(Slot(0, flat), (Slot(1, places.spec),), (0,), Slot(2, given.spec), False)
+            put([to], to, [places], given)
 
     return launch
 
@@ -286,7 +287,7 @@ def masked_scatter(x: Slot, mask: Slot, source: Slot) -> Run:
 def rows_of(weight: Slot, indices: Slot, padding_idx: int, scale_grad_by_freq: bool) -> Run:
     rows, columns = weight.shape
     wide = weight.spec.like((rows, 2 * columns), dtype=dt.float64)
-    run = embedding.embedding(Slot(0, wide), indices, padding_idx, scale_grad_by_freq)
+    run: Any = embedding.embedding(Slot(0, wide), indices, padding_idx, scale_grad_by_freq)
 
     def launch(outs: list[View], weight: View, indices: View) -> None:
         weight = contiguous(weight)
@@ -299,7 +300,7 @@ def rows_of(weight: Slot, indices: Slot, padding_idx: int, scale_grad_by_freq: b
 def rows_back(g: Slot, indices: Slot, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Run:
     *lead, columns = g.shape
     wide = g.spec.like((*lead, 2 * columns), dtype=g.dtype.to_real())
-    run = embedding.embedding_backward(Slot(0, wide), indices, rows, padding_idx, scale_grad_by_freq)
+    run: Any = embedding.embedding_backward(Slot(0, wide), indices, rows, padding_idx, scale_grad_by_freq)
 
     def launch(outs: list[View], g: View, indices: View) -> None:
         g, out = contiguous(g), outs[0]

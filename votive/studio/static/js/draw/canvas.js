@@ -1,5 +1,7 @@
 /** Two canvases on top of each other, as sharp as the screen is. Knows no data. */
 
+import { throttled } from "../dom.js";
+
 /** A base canvas, and an overlay for what follows the pointer, filling `el`. */
 export class Layers {
   constructor(el, redraw) {
@@ -51,6 +53,33 @@ export class Layers {
     this.watcher.disconnect();
     window.removeEventListener("votive-theme", this.themed);
   }
+}
+
+/** Let `el` be reached by keys and be read to people as a `kind` of picture. */
+export function focusable(el, kind, name) {
+  el.tabIndex = 0;
+  el.setAttribute("role", "application");
+  el.setAttribute("aria-roledescription", kind);
+  el.setAttribute("aria-label", name);
+}
+
+/** Layers in `el` for what `view` draws; another theme has other colours, and needs another image. */
+export function layersFor(view, el, kind, name) {
+  focusable(el, kind, name);
+  view.later = throttled(() => view.draw());
+  return new Layers(el, () => {
+    view.image = null;
+    view.draw();
+  });
+}
+
+/** The pointer is at a cell [row, col] of `view`, or at none. */
+export function pointAt(view, cell) {
+  if (cell?.join() === view.cell?.join()) return;
+  view.cell = cell;
+  view.drawOver();
+  if (cell) view.hover(...cell);
+  else view.hover(null);
 }
 
 // As in the style of the page.

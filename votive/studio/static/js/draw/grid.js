@@ -4,7 +4,7 @@
  */
 
 import { throttled, visible } from "../dom.js";
-import { Layers, cut, font } from "./canvas.js";
+import { Layers, cut, focusable, font, pointAt } from "./canvas.js";
 import { css, inkOn, palette, place, sequential } from "./colour.js";
 
 export class Grid {
@@ -12,10 +12,7 @@ export class Grid {
     Object.assign(this, { el, hover, pick, left, top });
     [this.cw, this.ch] = cell;
     el.classList.add("grid-scroll");
-    el.tabIndex = 0;
-    el.setAttribute("role", "application");
-    el.setAttribute("aria-roledescription", "table of cells");
-    el.setAttribute("aria-label", name);
+    focusable(el, "table of cells", name);
     this.pane = document.createElement("div");
     this.pane.className = "grid-pane";
     this.space = document.createElement("div");
@@ -154,11 +151,7 @@ export class Grid {
   }
 
   point(cell) {
-    if (cell?.join() === this.cell?.join()) return;
-    this.cell = cell;
-    this.drawOver();
-    if (cell) this.hover(...cell);
-    else this.hover(null);
+    pointAt(this, cell);
   }
 
   listen() {

@@ -3,8 +3,8 @@
  * the pointer or the arrow keys. Knows numbers and labels only.
  */
 
-import { short, throttled, visible } from "../dom.js";
-import { Layers, cut, font } from "./canvas.js";
+import { short, visible } from "../dom.js";
+import { cut, font, layersFor, pointAt } from "./canvas.js";
 import { diverging, inkOn, palette, place, sequential } from "./colour.js";
 
 // Where no name is to be written, nor room kept for one.
@@ -28,19 +28,11 @@ export class Heatmap {
    */
   constructor(el, { name, hover = () => {}, pick = () => {}, zoomed = () => {}, left = 64, top = 18, square = false, most = [46, 26] }) {
     Object.assign(this, { el, hover, pick, zoomed, left, top, square, most });
-    el.tabIndex = 0;
-    el.setAttribute("role", "application");
-    el.setAttribute("aria-roledescription", "heat map");
-    el.setAttribute("aria-label", name);
-    this.layers = new Layers(el, () => {
-      this.image = null; // another theme has other colours
-      this.draw();
-    });
+    this.layers = layersFor(this, el, "heat map", name);
     this.view = { x: 0, y: 0, k: 1 };
     this.cell = null;
     this.mark = null;
     this.data = null;
-    this.later = throttled(() => this.draw());
     this.listen();
   }
 
@@ -206,11 +198,7 @@ export class Heatmap {
   }
 
   point(cell) {
-    if (cell?.join() === this.cell?.join()) return;
-    this.cell = cell;
-    this.drawOver();
-    if (cell) this.hover(...cell);
-    else this.hover(null);
+    pointAt(this, cell);
   }
 
   clamp() {

@@ -3,8 +3,7 @@
  * a cursor that plays. Knows numbers and words only.
  */
 
-import { throttled } from "../dom.js";
-import { Layers, cut, font } from "./canvas.js";
+import { cut, font, layersFor } from "./canvas.js";
 import { palette, sequential } from "./colour.js";
 import { clock, steer, zoomKey } from "./time.js";
 
@@ -15,15 +14,7 @@ export class Mel {
   constructor(el, scale, { name, pick = () => {}, move = () => {}, enter = () => {}, hover = () => {} }) {
     Object.assign(this, { el, scale, pick, move, enter, hover });
     [this.data, this.words, this.chosen, this.curve, this.cursor] = [null, [], null, null, null];
-    el.tabIndex = 0;
-    el.setAttribute("role", "application");
-    el.setAttribute("aria-roledescription", "spectrogram");
-    el.setAttribute("aria-label", name);
-    this.layers = new Layers(el, () => {
-      this.image = null; // another theme has other colours
-      this.draw();
-    });
-    this.later = throttled(() => this.draw());
+    this.layers = layersFor(this, el, "spectrogram", name);
     scale.on(() => this.later());
     this.listen();
   }

@@ -23,7 +23,7 @@ export function render({ model, el }) {
   const links = h("div", { class: "links", role: "group", "aria-label": "Attention as links" });
   const box = h("div", { class: "heat square", id: "attention-map" });
   const overview = h("div", { class: "heat", id: "attention-overview" });
-  const kind = h("select", { id: "attention-score", "aria-label": "What heads are told by", onchange: () => paint() },
+  const kind = h("select", { id: "attention-score", "aria-label": "How heads are compared", onchange: () => paint() },
     Object.entries(SCORES).map(([value, [text, title]]) => h("option", { value, title }, text)));
   const colours = legend();
   const note = h("p", { class: "small dim", id: "attention-note" });

@@ -23,7 +23,7 @@ export function render({ model, el }) {
       await navigator.clipboard.writeText(text);
       notice(model, "done", "Copied.");
     } catch {
-      notice(model, "error", "The browser does not let this page copy; select the text and copy it by hand.");
+      notice(model, "error", "The browser does not allow this page to copy; select the text and copy it by hand.");
     }
   }
 
@@ -69,18 +69,18 @@ export function render({ model, el }) {
   }
 
   const later = throttled(show);
-  const heard = (data) => {
+  const listener = (data) => {
     lines.push(data.line ?? data.python ?? String(data));
     if (lines.length > MOST) lines = lines.slice(-MOST);
     later();
   };
-  model.on("event:console", heard);
+  model.on("event:console", listener);
   el.append(h("div", { class: "row" }, script, copyAll, h("span", { class: "grow" }), h("label", { class: "check", title: "Lines that only look at something" }, looks, "looks too")), list, code);
   const off = watch(model, ["info"], all);
   all();
   return () => {
     off();
     rows.close();
-    model.off("event:console", heard);
+    model.off("event:console", listener);
   };
 }

@@ -9,7 +9,7 @@ import { hover, locked, notice, select, shown, watch } from "../state.js";
 
 const SHADES = [
   ["p", "Probability of the best", "How probable the token in the cell is there"],
-  ["entropy", "Entropy", "How open the model still is there, in nats"],
+  ["entropy", "Entropy", "How undecided the model still is there, in nats"],
   ["kl", "Distance to the output", "Kullback-Leibler divergence of the cell from what the model says in the end, in nats"],
   ["target_p", "Probability of the target", "How probable the target token is there"],
   ["rank", "Rank of the target", "How many tokens are more probable than the target there"],

@@ -18,7 +18,7 @@ export function render({ model, el }) {
   const share = (v, max, text) => h("span", { class: "share" }, h("span", { class: "share-fill", style: { width: `${(100 * v) / max}%` } }), h("span", { class: "share-text num" }, text));
   const table = new Table(box, {
     label: "Time and memory", widths: "minmax(0, 1.1fr) minmax(76px, 1fr) minmax(76px, 1fr) 52px",
-    columns: [{ name: "where" }, { name: "time", title: "Seconds inside of it, in one run" }, { name: "memory", title: "Bytes of what it made" }, { name: "calls", number: true, title: "How often it was called in a run" }],
+    columns: [{ name: "where" }, { name: "time", title: "Seconds spent inside it, in one run" }, { name: "memory", title: "Bytes it allocated" }, { name: "calls", number: true, title: "How often it was called in a run" }],
     cells: (i) => {
       const r = rows[i];
       const name = h("span", { class: "mono ends", title: `${r.address}${r.class ? `, ${r.class}` : ""}` }, h("bdi", {}, r.address));

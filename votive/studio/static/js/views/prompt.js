@@ -13,12 +13,12 @@ export function render({ model, el }) {
     },
   });
   const start = h("button", { class: "primary", type: "button", id: "begin", title: "Begin with this prompt (Ctrl-Enter)", onclick: () => begin() }, "Begin");
-  const step = h("button", { type: "button", id: "step-token", title: "Write one token (S)", onclick: () => act(model, "session.step", { n: 1 }) }, "Step");
+  const step = h("button", { type: "button", id: "step-token", title: "Generate one token (S)", onclick: () => act(model, "session.step", { n: 1 }) }, "Step");
   const count = h("input", { type: "number", id: "auto-count", min: 1, max: 2048, value: 24, title: "How many tokens to generate", "aria-label": "How many tokens to generate" });
-  const auto = h("button", { type: "button", id: "generate", title: "Write many tokens (G); again to stop", onclick: () => generate() }, "Generate");
-  const undo = h("button", { type: "button", id: "undo", title: "Take back (Ctrl-Z)", onclick: () => act(model, "session.undo") }, "Undo");
-  const redo = h("button", { type: "button", id: "redo", title: "Make again (Ctrl-Y)", onclick: () => act(model, "session.redo") }, "Redo");
-  const branch = h("button", { type: "button", id: "branch", title: "Draw anew from here on (B)", onclick: () => fork() }, "Branch");
+  const auto = h("button", { type: "button", id: "generate", title: "Generate tokens (G); press again to stop", onclick: () => generate() }, "Generate");
+  const undo = h("button", { type: "button", id: "undo", title: "Undo (Ctrl-Z)", onclick: () => act(model, "session.undo") }, "Undo");
+  const redo = h("button", { type: "button", id: "redo", title: "Redo (Ctrl-Y)", onclick: () => act(model, "session.redo") }, "Redo");
+  const branch = h("button", { type: "button", id: "branch", title: "Start a new branch here (B)", onclick: () => fork() }, "Branch");
   const spoken = h("div", { class: "said", role: "status", "aria-live": "polite" });
   const state = h("div", { class: "dim small", id: "session-line" });
   let running = null;
@@ -37,8 +37,8 @@ export function render({ model, el }) {
     if (await act(model, "session.branch", node === undefined ? {} : { node })) {
       const greedy = model.get("session")?.settings?.do_sample === false;
       notice(model, greedy ? "note" : "done", greedy
-        ? "A new branch. Without sampling it takes the same tokens: switch sampling on, or choose a token."
-        : "A new branch: what is drawn from here on is drawn anew.");
+        ? "New branch. Without sampling it repeats the same tokens; turn sampling on, or choose a token."
+        : "New branch: from here on, tokens are drawn afresh.");
     }
   }
 
@@ -52,7 +52,7 @@ export function render({ model, el }) {
     try {
       const reply = await ask(model, "session.auto", { max_new_tokens: Number(count.value) || 24 }, { slot: "auto", signal: running.signal });
       if (reply.nodes) take(model, reply);
-      if (reply.ended === "context") notice(model, "note", `The text is as long as the model reads: ${model.get("info")?.context} tokens. Take tokens back, or go to an earlier one.`);
+      if (reply.ended === "context") notice(model, "note", `The text has reached the model’s context length of ${model.get("info")?.context} tokens. Undo, or go to an earlier token.`);
       if (reply.ended === "end") notice(model, "note", "The model has ended the text here, with its end token.");
     } catch (error) {
       if (!idle(error)) notice(model, "error", error.message);

@@ -2,7 +2,7 @@
  * A result with its pictures, of which one is shown: heat maps, bars, lines, tables and flames.
  * Knows figures, not what they are about. Pictures that were not given are asked for.
  *
- * Keys: "told" {title, names, pictures {name: figures}, moves, missing}.
+ * Keys: "result" {title, names, pictures {name: figures}, moves, missing}.
  */
 
 import { ask } from "../ask.js";
@@ -13,12 +13,12 @@ import { pixels } from "../draw/pixels.js";
 const KINDS = { heatmap: heat, bars, lines: line, table, flame, pixels };
 
 export function render({ model, el }) {
-  let [told, known, closing, ticket] = [null, {}, [], 0];
+  let [result, known, closing, ticket] = [null, {}, [], 0];
   const choice = h("select", { "aria-label": "Picture", onchange: () => show(choice.value) });
   const step = (by) => h("button", {
     type: "button", "aria-label": by < 0 ? "The picture before" : "The next picture",
     onclick: () => {
-      choice.selectedIndex = (choice.selectedIndex + by + told.names.length) % told.names.length;
+      choice.selectedIndex = (choice.selectedIndex + by + result.names.length) % result.names.length;
       show(choice.value);
     },
   }, by < 0 ? "‹" : "›");
@@ -30,15 +30,15 @@ export function render({ model, el }) {
 
   function take(given) {
     const before = choice.value;
-    told = given ?? { title: "", names: [], pictures: {} };
-    known = { ...told.pictures };
-    put(head, h("b", { class: "mono grow" }, visible(told.title)), told.names.length > 1 ? [step(-1), choice, step(1)] : null);
-    put(choice, told.names.map((name) => h("option", { value: name }, short(name))));
+    result = given ?? { title: "", names: [], pictures: {} };
+    known = { ...result.pictures };
+    put(head, h("b", { class: "mono grow" }, visible(result.title)), result.names.length > 1 ? [step(-1), choice, step(1)] : null);
+    put(choice, result.names.map((name) => h("option", { value: name }, short(name))));
     // Where nothing can be asked, nothing can be moved.
-    put(moves, (model.get("saved") ? [] : told.moves ?? []).map((name) => h("button", { type: "button", onclick: () => move(name) }, name)));
-    missing.textContent = told.missing ?? "";
-    if (told.names.includes(before)) choice.value = before;
-    if (told.names.length) show(choice.value);
+    put(moves, (model.get("saved") ? [] : result.moves ?? []).map((name) => h("button", { type: "button", onclick: () => move(name) }, name)));
+    missing.textContent = result.missing ?? "";
+    if (result.names.includes(before)) choice.value = before;
+    if (result.names.length) show(choice.value);
   }
 
   async function attempt(work) {
@@ -64,7 +64,7 @@ export function render({ model, el }) {
     if (wanted()) draw(known[name]);
   });
 
-  const move = (name) => attempt(async () => take((await ask(model, "move", { name })).told));
+  const move = (name) => attempt(async () => take((await ask(model, "move", { name })).result));
 
   function clear() {
     closing.forEach((f) => f());
@@ -86,11 +86,11 @@ export function render({ model, el }) {
 
   el.classList.add("result");
   el.append(head, moves, note, body, missing);
-  const changed = () => take(model.get("told"));
-  model.on("change:told", changed);
+  const changed = () => take(model.get("result"));
+  model.on("change:result", changed);
   changed();
   return () => {
-    model.off("change:told", changed);
+    model.off("change:result", changed);
     clear();
   };
 }

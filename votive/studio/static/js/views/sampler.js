@@ -9,10 +9,10 @@ import { notice, take, watch } from "../state.js";
 
 const SLIDERS = [
   ["temperature", "Temperature", 0.05, 2, 0.05, 1, "Below 1 the likely tokens become likelier, above 1 the unlikely ones"],
-  ["top_k", "Top-k", 0, 200, 1, 50, "Only so many of the likeliest tokens are drawn from"],
-  ["top_p", "Top-p", 0.01, 1, 0.01, 1, "Only the likeliest tokens that together have this probability are drawn from"],
+  ["top_k", "Top-k", 0, 200, 1, 50, "Draw only from this many of the likeliest tokens"],
+  ["top_p", "Top-p", 0.01, 1, 0.01, 1, "Draw only from the likeliest tokens that together reach this probability"],
   ["min_p", "Min-p", 0, 0.5, 0.005, 0, "Tokens below this share of the likeliest one's probability are left out"],
-  ["repetition_penalty", "Repetition", 1, 2, 0.01, 1, "Above 1, tokens that were there before become less likely"],
+  ["repetition_penalty", "Repetition", 1, 2, 0.01, 1, "Above 1, tokens that have already appeared become less likely"],
 ];
 const OFF = { top_k: 0, top_p: 1, min_p: 0, repetition_penalty: 1 };
 const REST = 350; // a key that is pressed again within this time belongs to the same move

@@ -13,7 +13,7 @@ export function render({ model, el }) {
   const detail = h("div", { class: "detail", "aria-live": "off" });
   const key = h("div", { class: "key-line small dim" },
     h("span", { class: "swatch unlikely", "aria-hidden": "true" }), h("span", { title: "A darker token was less probable: plain is near 100 %, the darkest 0.1 % and less" }, "unlikely"),
-    h("span", { class: "swatch entropy", "aria-hidden": "true" }), h("span", { title: "Entropy: how open the model is about what follows; a strong line means many tokens were possible" }, "entropy after it"),
+    h("span", { class: "swatch entropy", "aria-hidden": "true" }), h("span", { title: "Entropy: how undecided the model is about what follows; a strong line means many tokens were possible" }, "entropy after it"),
     h("span", { class: "swatch given", "aria-hidden": "true" }), h("span", { title: "Tokens of the prompt" }, "given"));
   const empty = h("p", { class: "state empty" }, "Write a prompt and begin: its tokens appear here.");
   let [drawn, packed, rowOf, width] = [[], [], [], 0];
@@ -109,7 +109,7 @@ export function render({ model, el }) {
       item("token", visible(token.text), "The token's text"), item("id", String(token.id), "Its number in the vocabulary"),
       item("at", String(token.position), "Its position in the text"),
       item("p", `${percent(token.p)}${token.prompt ? ", given" : ""}`, "How probable the model found it"),
-      item("entropy", token.entropy === null || token.entropy === undefined ? "–" : token.entropy.toFixed(2), "Entropy of what follows it, in nats: 0 is certain, larger is more open")));
+      item("entropy", token.entropy === null || token.entropy === undefined ? "–" : token.entropy.toFixed(2), "Entropy of what follows it, in nats: 0 is certain, larger is less certain")));
   }
 
   function focus(position) {

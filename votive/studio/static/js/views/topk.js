@@ -34,7 +34,7 @@ export function render({ model, el }) {
     if (last && last.ids === ids && last.node !== top.node) past = last;
     else if (last && last.ids !== ids) past = null;
     const old = new Map((past?.rows ?? []).map((r) => [r.id, r.p]));
-    rows(top, { old, next, head: [h("span", {}, "after ", h("b", {}, visible(on.text)), `, position ${at}`), h("span", { title: "How open the model is about the next token, in nats; 0 is certain" }, `entropy ${short(top.entropy)} nats`)] });
+    rows(top, { old, next, head: [h("span", {}, "after ", h("b", {}, visible(on.text)), `, position ${at}`), h("span", { title: "How undecided the model is about the next token, in nats; 0 is certain" }, `entropy ${short(top.entropy)} nats`)] });
     last = { ids, node: top.node, rows: top.before };
     return null;
   }

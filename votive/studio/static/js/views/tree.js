@@ -12,7 +12,7 @@ const pen = document.createElement("canvas").getContext("2d");
 
 export function render({ model, el }) {
   const scroll = h("div", { class: "tree-scroll", role: "tree", "aria-label": "Branches" });
-  const pick = h("select", { id: "compare-with", "aria-label": "Branch to compare with", title: "A branch to hold against where you stand" });
+  const pick = h("select", { id: "compare-with", "aria-label": "Branch to compare with", title: "A branch to compare with the current one" });
   const compare = h("button", { type: "button", id: "compare", title: "What both say, and how probable each is in the other", onclick: () => diff(Number(pick.value)) }, "Compare");
   const found = h("div", { class: "diff", "aria-live": "polite" });
   const passing = h("div", { class: "small dim passing", id: "tree-passing" });

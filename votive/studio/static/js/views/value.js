@@ -136,7 +136,7 @@ export function render({ model, el }) {
     if (!s) return put(facts);
     const items = [["mean", s.mean, "Average of all elements"], ["std", s.std, "Standard deviation"], ["min", s.min, "Smallest element"], ["max", s.max, "Largest element"],
       ["norm", s.norm, "Euclidean length: root of the sum of squares"], ["zeros", s.zeros, "Elements that are exactly 0"],
-      ["nan", s.nan, "Elements that are no number"], ["inf", s.inf, "Elements that are infinite"]];
+      ["nan", s.nan, "Elements that are NaN"], ["inf", s.inf, "Elements that are infinite"]];
     return put(facts, h("dl", { class: "stats" }, items.map(([k, v, title]) => [h("dt", { title }, k), h("dd", { class: "num", "data-stat": k }, short(v))])),
       s.histogram?.length ? histogram(s.histogram, s.min, s.max) : null);
   }

@@ -50,7 +50,7 @@ function once({ model, cell, number, button, done }) {
       button("stop-replace", "Replace", "Put the number in its place", () => change({ value: Number(number.value) }), off),
       button("stop-scale", "Scale", "Multiply with the number", () => change({ scale: Number(number.value) }), off),
       button("stop-zero", "Zero", "Put zero in its place", () => change({ zero: true }), off),
-      button("stop-skip", "Skip call", "Let this call not run; its input is handed on", () => done(ask(model, "debug.skip", {}).then((r) => model.set("debug", { ...r }))), off || debug.phase !== "enter")),
+      button("stop-skip", "Skip call", "Skip this call; its input is passed on unchanged", () => done(ask(model, "debug.skip", {}).then((r) => model.set("debug", { ...r }))), off || debug.phase !== "enter")),
   ];
 }
 

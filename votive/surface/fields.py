@@ -1,0 +1,48 @@
+"""The fields of a tensor, with their defaults."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..backends.cpu.native.loader import module as native
+from ..core.layout import Spec
+from ..core.storage import Storage
+
+if TYPE_CHECKING:
+    from .._operators import TensorMethods
+else:
+    # The methods of operators are bound when the package is imported; type checkers read their stubs.
+    TensorMethods = object
+
+
+class _LateStorage:
+    """The storage of a small result, made on first use: most such tensors die without one."""
+
+    def __get__(self, tensor: Any, owner: Any = None) -> Any:
+        if tensor is None:
+            return self
+        # setdefault is atomic, so two threads get the same storage.
+        return tensor.__dict__.setdefault("_storage", Storage(tensor._data))
+
+
+class Fields(TensorMethods):
+    """What a tensor is made of. Defaults live on the class, so that a new tensor sets three attributes only."""
+
+    _storage: Any = _LateStorage() if native is None else native.LateStorage()
+    _data: Any
+    _spec: Spec
+    _offset: int = 0
+    _rg: bool = False
+    _edge: Any = None
+    _grad: Any = None
+    _base: Any = None
+    _chain: tuple[Any, ...] = ()
+    _seen: int = 0
+    _rebased: int = 0
+    _views: list[Any] | None = None
+    _inference: bool = False
+    _no_grad_view: bool = False
+    _hooks: dict[int, Any] | None = None
+    _post_hooks: dict[int, Any] | None = None
+    # NumPy must leave `array * tensor` to Tensor.__rmul__.
+    __array_priority__ = 1000

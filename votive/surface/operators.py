@@ -1,0 +1,70 @@
+"""Python's operators on tensors: `+ @ // % ** & | ^ ~ << >>`, comparisons, reflected and in
+place.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.promotion import promote_types
+from ..dispatch import with_foreign
+from ..ops.operator import Form
+from ..ops.registry import COMPOSITES, OPS, F, Op
+from .namespaces import bind_method
+
+
+def declared_operators() -> dict[str, tuple[str, str]]:
+    """Python's operators as declarations name them: {"truediv": ("div", "arithmetic"), ...}.
+
+    Arithmetic has reflected and in-place forms, comparisons and unary operators have not.
+    """
+    found = {}
+    for item in (*OPS.values(), *COMPOSITES.values()):
+        if python := item.operator:
+            compares = isinstance(item, Op) and item.dtype_rule == "bool"
+            reflected = hasattr(int, f"__r{python}__")
+            found[python] = (item.name, "arithmetic" if reflected else "comparison" if compares else "unary")
+    return found
+
+
+def install(tensor: Any) -> None:
+    """Bind the operators to Tensor."""
+    for python, (name, kind) in declared_operators().items():
+        item = F.__getattr__(name)
+        if kind == "unary":
+            bind_method(tensor, f"__{python}__", item)
+            continue
+        bind_method(tensor, f"__{python}__", Form(item, "operator"))
+        if kind == "arithmetic":
+            bind_method(tensor, f"__r{python}__", Form(item, "reflected"))
+            bind_method(tensor, f"__i{python}__", Form(item, "operator in place"))
+    tensor.__div__, tensor.__rdiv__ = tensor.__truediv__, tensor.__rtruediv__
+    tensor.__idiv__ = tensor.__itruediv__
+    tensor.__matmul__ = _matmul
+    tensor.__rmatmul__ = _rmatmul
+    tensor.__invert__ = _invert
+    tensor.__round__ = lambda self, n=0: F.round(self, decimals=n)
+
+
+def _invert(self: Any) -> Any:
+    if self.dtype.is_inexact:
+        raise TypeError(f"~ is for bool and integer tensors, got {self.dtype}.")
+    return F.bitwise_not(self)
+
+
+def _matmul(self: Any, other: Any) -> Any:
+    if hasattr(other, "_spec"):
+        return F.matmul(self, other)
+    return with_foreign("matmul", _promoted_matmul, self, other)
+
+
+def _rmatmul(self: Any, other: Any) -> Any:
+    if hasattr(other, "_spec"):
+        return F.matmul(other, self)
+    return with_foreign("matmul", _promoted_matmul, other, self)
+
+
+def _promoted_matmul(a: Any, b: Any) -> Any:
+    """The product with an array of NumPy, whose type need not be that of the tensor."""
+    common = promote_types(a.dtype, b.dtype)
+    return F.matmul(a.to(common), b.to(common))
