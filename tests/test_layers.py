@@ -182,11 +182,7 @@ NATIVE_ROWS = declared(ROOT / "backends" / "cpu" / "native", "native")
 
 
 @pytest.mark.parametrize(
-    ("device", "rows"),
-    [
-        pytest.param("cuda", CUDA_ROWS, id="cuda"),
-        pytest.param("native", NATIVE_ROWS, id="native", marks=pytest.mark.xfail(reason="rows still to be moved")),
-    ],
+    ("device", "rows"), [pytest.param("cuda", CUDA_ROWS, id="cuda"), pytest.param("native", NATIVE_ROWS, id="native")]
 )
 def test_every_kernel_has_the_stem_of_its_declaration(device: str, rows: list[tuple[str, str]]) -> None:
     assert len(rows) > 100

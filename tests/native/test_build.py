@@ -41,6 +41,12 @@ sys.meta_path.insert(0, Hidden())
 """
 
 
+def test_every_kernel_file_bears_the_name_of_a_file_of_operators() -> None:
+    ops = {p.stem for p in (ROOT / "votive" / "ops").glob("*.py")}
+    for path in (ROOT / "votive" / "backends" / "cpu" / "native" / "src" / "kernels").glob("*.cpp"):
+        assert any(path.stem == op or path.stem.startswith(f"{op}_") for op in ops), path.name
+
+
 def run(before: str = "", env: dict[str, str] | None = None, check: bool = True) -> subprocess.CompletedProcess[str]:
     given = {k: v for k, v in os.environ.items() if k != "VOTIVE_NATIVE"}
     paths = [str(ROOT), given.get("PYTHONPATH", "")]

@@ -10,8 +10,8 @@ import votive
 from votive.core import dtype as dt
 from votive.nn import functional as F
 
-from .compare import agree, needs_native, served_by_native
-from .test_pooling import check, orders
+from .compare import agree, memory_orders, needs_native, served_by_native
+from .test_pooling import check
 
 pytestmark = needs_native
 
@@ -72,7 +72,7 @@ def test_padding_agrees(case: Any, mode: str, dtype: Any) -> None:
 @pytest.mark.parametrize("dtype", [dt.bool_, dt.int8, dt.int32, dt.int64, dt.uint8, dt.complex64], ids=str)
 def test_padding_of_other_types(dtype: Any) -> None:
     x = votive.randint(0, 2, (2, 3, 7)).to(dtype)
-    for a in orders(x):
+    for a in memory_orders(x):
         agree(lambda x: F.pad(x, (1, 2), "circular"), a)
         agree(lambda x: F.pad(x, (1, 2), "constant", 1), a)
         if dtype is not dt.bool_:

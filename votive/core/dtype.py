@@ -208,7 +208,7 @@ class finfo:
         d = _default if type is None else type
         if not isinstance(d, dtype) or d.category < FLOAT:
             raise TypeError(f"finfo() needs a floating-point or complex type, got {d}; use iinfo.")
-        info: Any = ml_dtypes.finfo(d.to_real().np)  # type: ignore[no-untyped-call]
+        info: Any = ml_dtypes.finfo(d.to_real().np)
         self.dtype = d.to_real().name
         self.bits = info.bits
         self.eps = float(info.eps)

@@ -11,8 +11,8 @@ from ...core.layout import Spec
 class Slot:
     """A runtime argument while a launch is planned: its spec is known, its value comes later."""
 
-    # Of a tensor; a number's slot has its type as `spec`, and no more.
-    spec: Spec
+    # A tensor's Spec; a tuple of those; of a number one of its type, and then there is no more.
+    spec: Any
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: dt.dtype

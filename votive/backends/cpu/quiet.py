@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 try:  # Entering np.errstate costs as much as a small kernel; its context variable costs a tenth.
-    from numpy._core._multiarray_umath import _extobj_contextvar, _make_extobj
-
-    _quiet = _make_extobj(all="ignore")
-    quiet_set: Any = _extobj_contextvar.set
-    quiet_reset: Any = _extobj_contextvar.reset
-    QUIET: Any = _quiet
-except ImportError:  # a NumPy that hides it: the public way, slower
+    _numpy = import_module("numpy._core._multiarray_umath")
+    quiet_set: Any = _numpy._extobj_contextvar.set
+    quiet_reset: Any = _numpy._extobj_contextvar.reset
+    QUIET: Any = _numpy._make_extobj(all="ignore")
+except (ImportError, AttributeError):  # a NumPy that hides it: the public way, slower
 
     def quiet_set(_: Any) -> Any:
         state = np.errstate(all="ignore")

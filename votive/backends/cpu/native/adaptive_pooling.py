@@ -6,8 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from ...common.slot import Slot
+from ..arrays import Args, Ints
 from ..reference.pooling import covering
-from .pooling import boxes, floats
+from .pooling import boxes, filled_floats
 from .rows import OUT, OUT1, native
 
 
@@ -16,8 +18,8 @@ def _ranges(size: int, places: int) -> tuple[Any, Any]:
     return at * size // places, -((at + 1) * -size // places)
 
 
-@native("_adaptive_avg_pool", "box_sum", accepts=floats)
-def adaptive_avg_pool(x: Any, size: Any) -> Any:
+@native("_adaptive_avg_pool", "box_sum", accepts=filled_floats)
+def adaptive_avg_pool(x: Slot, size: Ints) -> Args:
     if 0 in size:
         return None
     axes = []
@@ -27,8 +29,8 @@ def adaptive_avg_pool(x: Any, size: Any) -> Any:
     return boxes(x, axes)
 
 
-@native("_adaptive_avg_pool_transpose", "box_sum", accepts=floats)
-def adaptive_avg_pool_transpose(x: Any, size: Any) -> Any:
+@native("_adaptive_avg_pool_transpose", "box_sum", accepts=filled_floats)
+def adaptive_avg_pool_transpose(x: Slot, size: Ints) -> Args:
     if 0 in size:
         return None
     axes = []
@@ -38,8 +40,8 @@ def adaptive_avg_pool_transpose(x: Any, size: Any) -> Any:
     return boxes(x, axes)
 
 
-@native("_adaptive_max_pool", "max_of_boxes", accepts=floats)
-def adaptive_max_pool(x: Any, size: Any) -> Any:
+@native("_adaptive_max_pool", "max_of_boxes", accepts=filled_floats)
+def adaptive_max_pool(x: Slot, size: Ints) -> Args:
     if 0 in size:
         return None
     tables = [np.array([0]), np.array([1])] * (3 - len(size))

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from ...common.slot import Slot
+from ..arrays import Args
+from .dtypes import floats
 from .rows import OUT, OUT1, OUT2, native
-from .softmax import floats
 
 
 @native("_batch_norm", "batch_norm", accepts=floats)
-def batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+def batch_norm(x: Slot, weight: Slot | None, bias: Slot | None, eps: float) -> Args:
     return (x, weight, bias, OUT, OUT1, OUT2, float(eps)) if x.numel else None
 
 
 @native("_batch_norm_backward", "batch_norm_backward", accepts=floats)
 def batch_norm_backward(
-    g: Any, x: Any, mean: Any, var: Any, weight: Any, eps: float, by_input: bool, by_affine: bool
-) -> Any:
+    g: Slot, x: Slot, mean: Slot, var: Slot, weight: Slot | None, eps: float, by_input: bool, by_affine: bool
+) -> Args:
     if not x.numel:
         return None
     affine = (OUT1, OUT2) if by_affine else (None, None)
@@ -24,14 +24,14 @@ def batch_norm_backward(
 
 
 @native("_batch_norm_by", "batch_norm_by", accepts=floats)
-def batch_norm_by(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
+def batch_norm_by(x: Slot, mean: Slot, var: Slot, weight: Slot | None, bias: Slot | None, eps: float) -> Args:
     return (x, mean, var, weight, bias, OUT, float(eps)) if x.numel else None
 
 
 @native("_batch_norm_by_backward", "batch_norm_backward", accepts=floats)
 def batch_norm_by_backward(
-    g: Any, x: Any, mean: Any, var: Any, weight: Any, eps: float, by_input: bool, by_affine: bool
-) -> Any:
+    g: Slot, x: Slot, mean: Slot, var: Slot, weight: Slot | None, eps: float, by_input: bool, by_affine: bool
+) -> Args:
     if not x.numel:
         return None
     affine = (OUT1, OUT2) if by_affine else (None, None)
@@ -39,7 +39,7 @@ def batch_norm_by_backward(
 
 
 @native("_move_statistics", "move_statistics", accepts=floats)
-def move_statistics(mean: Any, var: Any, means: Any, variances: Any, count: int, momentum: Any) -> Any:
+def move_statistics(mean: Slot, var: Slot, means: Slot, variances: Slot, count: int, momentum: Slot) -> Args:
     if not means.contiguous or not variances.contiguous or not isinstance(momentum.spec, float):
         return None
     return mean, var, means, variances, count, momentum

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ....core import dtype as dt
+from ....core.layout import Spec
+from ...common.slot import Slot
+from ..arrays import Args, Ints
+from .dtypes import same_float
 from .rows import OUT, native
 
 
-def floats(*specs: Any) -> bool:
+def _filled(*specs: Spec) -> bool:
     """Floats of one type, none of them empty."""
-    kinds = (dt.float32, dt.float64, *dt.HALF)
-    return specs[0].dtype in kinds and all(s.dtype is specs[0].dtype and s.numel for s in specs)
+    return same_float(*specs) and all(s.numel for s in specs)
 
 
-@native("_convolution", "convolution", accepts=floats)
-def convolution(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+@native("_convolution", "convolution", accepts=_filled)
+def convolution(
+    x: Slot, weight: Slot, bias: Slot | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Args:
     return x, weight, bias, OUT, *stride, *padding, *dilation, groups
 
 
-@native("_convolution_transpose", "convolution_transpose", accepts=floats)
+@native("_convolution_transpose", "convolution_transpose", accepts=_filled)
 def convolution_transpose(
-    x: Any, weight: Any, bias: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
+    x: Slot, weight: Slot, bias: Slot | None, size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Args:
     return x, weight, bias, OUT, *stride, *padding, *dilation, groups
 
 
-@native("_convolution_weight", "convolution_weight", accepts=floats)
-def convolution_weight(x: Any, grad: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+@native("_convolution_weight", "convolution_weight", accepts=_filled)
+def convolution_weight(
+    x: Slot, grad: Slot, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Args:
     return x, grad, OUT, *stride, *padding, *dilation, groups

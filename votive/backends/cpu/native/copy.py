@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ....core.layout import Spec
+from ....core.dtype import dtype
 from ...common.slot import Slot
+from ..arrays import Args, Ints
+from .dtypes import known
 from .loader import codes
 from .rows import OUT, native
 
 
-def known(*specs: Spec) -> bool:
-    """Whether kernels know the element types of all these."""
-    return all(s.dtype in codes for s in specs)
-
-
 @native("_copy_as", "copy", accepts=known)
-def copy_as(x: Slot, dtype: Any, stride: Any) -> Any:
+def copy_as(x: Slot, dtype: dtype, stride: Ints) -> Args:
     return (OUT, x) if dtype in codes else None
 
 
 @native("copy", "copy", accepts=known)
-def copy(x: Slot, src: Slot) -> Any:
+def copy(x: Slot, src: Slot) -> Args:
     return OUT, src
-
-
-@native("_first_order", "copy", accepts=known)
-def first_order(x: Slot) -> Any:
-    return OUT, x

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ....core import dtype as dt
+from ...common.slot import Slot
+from ..arrays import Args
+from .dtypes import first_float
 from .rows import OUT, native
 
 
-@native(
-    "_delay_feedback",
-    "delay_feedback",
-    accepts=lambda x, gain, lag: x.dtype in (dt.float32, dt.float64, *dt.HALF),
-    optional=True,
-)
-def delay_feedback(x: Any, gain: Any, lag: Any, transposed: bool) -> Any:
+@native("_delay_feedback", "delay_feedback", accepts=first_float, optional=True)
+def delay_feedback(x: Slot, gain: Slot, lag: Slot, transposed: bool) -> Args:
     return x, gain, lag, OUT, int(transposed)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...common.slot import Slot
-from .copy import known
+from ..arrays import Args
+from .dtypes import known
 from .rows import OUT, native
 
 
 @native("tril", "triangle", accepts=known)
-def tril(x: Slot, diagonal: int) -> Any:
+def tril(x: Slot, diagonal: int) -> Args:
     return OUT, x, diagonal, 1
 
 
 @native("triu", "triangle", accepts=known)
-def triu(x: Slot, diagonal: int) -> Any:
+def triu(x: Slot, diagonal: int) -> Args:
     return OUT, x, diagonal, 0

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ....core import dtype as dt
 from ...common.slot import Slot
+from ..arrays import Args
+from .dtypes import FLOATS
 from .rows import OUT, native
 
-_TABLES = (dt.float32, dt.float64, *dt.HALF)
 
-
-@native("_bag", "bag", accepts=lambda weight, *rest: weight.dtype in _TABLES)
+@native("_bag", "bag", accepts=lambda weight, *rest: weight.dtype in FLOATS)
 def bag(
     weight: Slot,
     indices: Slot,
@@ -21,10 +18,10 @@ def bag(
     padding: int,
     by_frequency: bool,
     ends: bool,
-) -> Any:
+) -> Args:
     return OUT, weight, indices, offsets, factors, int(mean), padding
 
 
-@native("_bag_argmax", "bag_argmax", accepts=lambda weight, *rest: weight.dtype in _TABLES)
-def bag_argmax(weight: Slot, indices: Slot, bags: Slot, count: int) -> Any:
+@native("_bag_argmax", "bag_argmax", accepts=lambda weight, *rest: weight.dtype in FLOATS)
+def bag_argmax(weight: Slot, indices: Slot, bags: Slot, count: int) -> Args:
     return OUT, weight, indices, bags

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....core import dtype as dt
+from ....core.layout import Spec
+from ...common.slot import Slot
+from ..arrays import Args, Ints
 from .loader import codes
 from .reduction import MAX, MIN, arranged, mask
-from .rows import OUT, OUT1, native
+from .rows import OUT, OUT1, Out, native
 
 # The type in which elements are compared.
 _COMPARED = {
@@ -24,22 +25,22 @@ _COMPARED = {
 }
 
 
-def ordered(x: Any) -> bool:
+def ordered(x: Spec) -> bool:
     """Whether the kernels can compare elements of this type."""
     return x.dtype in _COMPARED
 
 
 @native("amax", "reduce", accepts=ordered)
-def amax(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+def amax(x: Slot, dim: Ints, keepdim: bool) -> Args:
     return arranged(x, dim, MAX, _COMPARED[x.dtype])
 
 
 @native("amin", "reduce", accepts=ordered)
-def amin(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+def amin(x: Slot, dim: Ints, keepdim: bool) -> Args:
     return arranged(x, dim, MIN, _COMPARED[x.dtype])
 
 
-def _pick(x: Any, values: Any, places: Any, dim: int | None, largest: bool) -> Any:
+def _pick(x: Slot, values: Out | None, places: Out, dim: int | None, largest: bool) -> Args:
     compared = _COMPARED[x.dtype]
     if compared in (dt.bool_, dt.uint8):
         compared = dt.int32
@@ -48,20 +49,20 @@ def _pick(x: Any, values: Any, places: Any, dim: int | None, largest: bool) -> A
 
 
 @native("argmax", "reduce_pick", accepts=ordered)
-def argmax(x: Any, dim: int | None, keepdim: bool) -> Any:
+def argmax(x: Slot, dim: int | None, keepdim: bool) -> Args:
     return _pick(x, None, OUT, dim, True)
 
 
 @native("argmin", "reduce_pick", accepts=ordered)
-def argmin(x: Any, dim: int | None, keepdim: bool) -> Any:
+def argmin(x: Slot, dim: int | None, keepdim: bool) -> Args:
     return _pick(x, None, OUT, dim, False)
 
 
 @native("_max_dim", "reduce_pick", accepts=ordered)
-def max_dim(x: Any, dim: int, keepdim: bool) -> Any:
+def max_dim(x: Slot, dim: int, keepdim: bool) -> Args:
     return _pick(x, OUT, OUT1, dim, True)
 
 
 @native("_min_dim", "reduce_pick", accepts=ordered)
-def min_dim(x: Any, dim: int, keepdim: bool) -> Any:
+def min_dim(x: Slot, dim: int, keepdim: bool) -> Args:
     return _pick(x, OUT, OUT1, dim, False)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....core import dtype as dt
 from ...common.slot import Slot
+from ..arrays import Args, Ints
 from .rows import OUT, native
 
 # A row needs room for itself in the nearest caches, once for every lane of a vector.
@@ -22,9 +21,9 @@ def _smooth(n: int) -> bool:
     return n == 1
 
 
-def _serves(x: Slot, dim: Any, size: int, real: bool) -> bool:
+def _serves(x: Slot, dim: Ints, size: int, real: bool) -> bool:
     """Whether rows along `dim`, transformed to or from `size` numbers, are such as these."""
-    if tuple(dim) != (x.ndim - 1,) or not x.numel or not 4 <= size <= _LONGEST:
+    if dim != (x.ndim - 1,) or not x.numel or not 4 <= size <= _LONGEST:
         return False
     if (real and size % 2) or not _smooth(size):
         return False
@@ -32,13 +31,13 @@ def _serves(x: Slot, dim: Any, size: int, real: bool) -> bool:
 
 
 @native("_fft_r2c", "fft_r2c", accepts=lambda x: x.dtype in (dt.float32, dt.float64), optional=True)
-def r2c(x: Slot, dim: Any, power: float) -> Any:
+def r2c(x: Slot, dim: Ints, power: float) -> Args:
     size = x.shape[-1] if x.ndim else 0
     return (x, OUT, float(size) ** -power) if _serves(x, dim, size, True) else None
 
 
 @native("_fft_c2r", "fft_c2r", accepts=lambda x: x.dtype in (dt.complex64, dt.complex128), optional=True)
-def c2r(x: Slot, dim: Any, power: float, size: int) -> Any:
+def c2r(x: Slot, dim: Ints, power: float, size: int) -> Args:
     # NumPy cuts or fills what has another length.
     if x.ndim and x.shape[-1] == size // 2 + 1 and _serves(x, dim, size, True):
         return x, OUT, float(size) ** -power
@@ -46,7 +45,7 @@ def c2r(x: Slot, dim: Any, power: float, size: int) -> Any:
 
 
 @native("_fft_c2c", "fft_c2c", accepts=lambda x: x.dtype in (dt.complex64, dt.complex128), optional=True)
-def c2c(x: Slot, dim: Any, power: float, forward: bool) -> Any:
+def c2c(x: Slot, dim: Ints, power: float, forward: bool) -> Args:
     size = x.shape[-1] if x.ndim else 0
     if not _serves(x, dim, size, False):
         return None

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....core import dtype as dt
 from ....core.layout import Spec
 from ...common.slot import Slot
-from .copy import known
+from ..arrays import Args
+from .dtypes import known
 from .loader import codes
 from .rows import OUT, native
 
 
-def plain(value: Any, dtype: dt.dtype) -> bool:
+def plain(value: Slot, dtype: dt.dtype) -> bool:
     """Whether a number reaches kernels whole: they read int64 and float64."""
     return dtype in codes and dtype is not dt.uint64 and not isinstance(value, complex)
 
 
 @native("_fill", "fill", accepts=known)
-def fill(x: Slot, value: Slot) -> Any:
+def fill(x: Slot, value: Slot) -> Args:
     if not isinstance(value.spec, Spec) and not plain(value.spec, x.dtype):
         return None
     return OUT, value
-
-
-@native("_empty", "nothing")
-def empty(size: Any, stride: Any, dtype: dt.dtype, device: Any) -> Any:
-    return ()
-
-
-@native("_full", "fill")
-def full(size: Any, stride: Any, value: Slot, dtype: dt.dtype, device: Any) -> Any:
-    return (OUT, value) if plain(value.spec, dtype) else None

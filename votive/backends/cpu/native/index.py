@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....core import dtype as dt
 from ....core.layout import Spec
 from ...common.slot import Slot
-from .copy import known
+from ..arrays import Args
+from .dtypes import known
 from .loader import codes
 from .rows import OUT, native
 
@@ -32,41 +31,41 @@ def fits(value: Slot, dtype: dt.dtype) -> bool:
 
 
 @native("gather", "gather", accepts=known)
-def gather(x: Slot, dim: int, index: Slot, sparse_grad: bool) -> Any:
+def gather(x: Slot, dim: int, index: Slot, sparse_grad: bool) -> Args:
     return (OUT, x, index, dim) if by_index(x, index) and index.ndim else None
 
 
 @native("index_select", "index_select", accepts=known)
-def index_select(x: Slot, dim: int, index: Slot) -> Any:
+def index_select(x: Slot, dim: int, index: Slot) -> Args:
     return (OUT, x, index, dim) if by_index(x, index) else None
 
 
 @native("index_add", "index_add", accepts=known)
-def index_add(x: Slot, dim: int, index: Slot, source: Slot, alpha: Slot) -> Any:
+def index_add(x: Slot, dim: int, index: Slot, source: Slot, alpha: Slot) -> Args:
     if not by_index(x, index) or x.dtype not in SUMS or isinstance(alpha.spec, complex):
         return None
     return OUT, x, index, source, dim, alpha
 
 
 @native("index_copy", "index_copy", accepts=known)
-def index_copy(x: Slot, dim: int, index: Slot, source: Slot) -> Any:
+def index_copy(x: Slot, dim: int, index: Slot, source: Slot) -> Args:
     return (OUT, x, index, source, dim) if by_index(x, index) else None
 
 
 @native("index_fill", "index_fill", accepts=known)
-def index_fill(x: Slot, dim: int, index: Slot, value: Slot) -> Any:
+def index_fill(x: Slot, dim: int, index: Slot, value: Slot) -> Args:
     if not by_index(x, index) or not fits(value, x.dtype):
         return None
     return OUT, x, index, dim, value
 
 
 @native("take", "take", accepts=known)
-def take(x: Slot, index: Slot) -> Any:
+def take(x: Slot, index: Slot) -> Args:
     return OUT, x, index
 
 
 @native("put", "put", accepts=known)
-def put(x: Slot, index: Slot, source: Slot, accumulate: bool) -> Any:
+def put(x: Slot, index: Slot, source: Slot, accumulate: bool) -> Args:
     if not x.contiguous or (accumulate and x.dtype not in SUMS):
         return None
     return OUT, x, index, source, int(accumulate)

@@ -11,7 +11,8 @@ from ....core.device import cpu
 from ....core.errors import fail
 from ....core.layout import Layout, Spec
 from ...base import BACKENDS, kernel
-from .copy import known
+from ..arrays import Array, Ints
+from .dtypes import known
 from .loader import module
 
 _BLOCK = 1 << 15  # elements of a mask that are counted together
@@ -23,20 +24,20 @@ _scatter = module.Kernel("masked_scatter")
 _copy = module.Kernel("copy")
 
 
-def _starts(mask: Any, cut: bool) -> Any:
+def _starts(mask: Array, cut: bool) -> Any:
     """How many true values lie before each block of rows, and in all."""
     counts = np.empty(-(-mask.size // _BLOCK) + 1 if mask.size else 2, np.int64)
     _count(mask, counts, int(cut))
     return counts
 
 
-def _made(shape: tuple[int, ...], dtype: dt.dtype) -> Any:
+def _made(shape: Ints, dtype: dt.dtype) -> Any:
     spec = Spec(Layout(shape), dtype, cpu)
     return *BACKENDS["cpu"].empty(spec), spec
 
 
 @kernel("_masked_select", priority=10, widen=False, accepts=known, label="native")
-def masked_select(x: Any, mask: Any) -> Any:
+def masked_select(x: Array, mask: Array) -> tuple[Any, ...]:
     cut = mask.flags.c_contiguous and x.flags.c_contiguous
     starts = _starts(mask, cut)
     made = _made((int(starts[-1]),), dt.from_numpy(x.dtype))
@@ -45,7 +46,7 @@ def masked_select(x: Any, mask: Any) -> Any:
 
 
 @kernel("_masked_scatter", priority=10, widen=False, into=True, accepts=known, label="native")
-def masked_scatter(x: Any, mask: Any, source: Any, out: Any) -> None:
+def masked_scatter(x: Array, mask: Array, source: Array, out: Array) -> None:
     cut = mask.flags.c_contiguous and out.flags.c_contiguous
     starts = _starts(mask, cut)
     n = int(starts[-1])
@@ -62,7 +63,7 @@ def masked_scatter(x: Any, mask: Any, source: Any, out: Any) -> None:
 
 
 @kernel("_nonzero", priority=10, widen=False, accepts=known, label="native")
-def nonzero(x: Any) -> Any:
+def nonzero(x: Array) -> Array | tuple[Any, ...]:
     if x.ndim == 0:
         return np.zeros((0, int(bool(x))), np.int64)
     if x.dtype != np.bool_:

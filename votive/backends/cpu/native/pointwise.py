@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import Spec, broadcast_strides
 from ....formula import Formula
+from ..arrays import Ints
 from ..reference import pointwise as reference
 from .loader import codes, module
 from .program import BOOL, FLOAT, INT, Linear, linearise
@@ -39,7 +41,9 @@ def _via(have: dt.dtype | None, compute: dt.dtype, via: dt.dtype | None) -> dt.d
     return compute
 
 
-def _whole(linear: Linear, code: int, steps: Any, constants: Any, result: int) -> tuple[Any, Any, int]:
+def _whole(
+    linear: Linear, code: int, steps: tuple[Any, ...], constants: tuple[Any, ...], result: int
+) -> tuple[tuple[Any, ...], tuple[Any, ...], int]:
     """One compiled function in place of the steps where there is one."""
     inputs = linear.inputs
     if module.has_tile(linear.key(), code):
@@ -114,7 +118,7 @@ def compile_reduction(
     inputs: list[Spec | None],
     values: Spec,
     op: str,
-    dim: tuple[int, ...],
+    dim: Ints,
     out: Spec,
 ) -> Any:
     """A formula and the reduction of its values, bound, or None when the engine lacks something."""
@@ -138,7 +142,12 @@ def compile_reduction(
 
 
 def compile_formula(
-    formula: Formula, names: list[str], roles: list[Any], inputs: list[Spec | None], out: Spec, empty: Any
+    formula: Formula,
+    names: list[str],
+    roles: list[Any],
+    inputs: list[Spec | None],
+    out: Spec,
+    empty: Callable[[Spec], tuple[Any, Any]],
 ) -> tuple[Any, Any]:
     """See `backends.base.Backend.pointwise`."""
     bound = compile_native(formula, names, roles, inputs, out)

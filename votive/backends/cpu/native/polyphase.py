@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ....core import dtype as dt
+from ...common.slot import Slot
+from ..arrays import Args
+from .dtypes import same_float
 from .rows import OUT, native
 
-_FLOATS = (dt.float32, dt.float64, *dt.HALF)
 
-
-def _accepts(x: Any, other: Any) -> bool:
-    return x.dtype in _FLOATS and other.dtype is x.dtype
-
-
-@native("_polyphase", "polyphase", accepts=_accepts, optional=True)
-def polyphase(x: Any, kernel: Any, orig: int, offset: int, length: int) -> Any:
+@native("_polyphase", "polyphase", accepts=same_float, optional=True)
+def polyphase(x: Slot, kernel: Slot, orig: int, offset: int, length: int) -> Args:
     return x, kernel, OUT, orig, offset
 
 
-@native("_polyphase_transposed", "polyphase_transposed", accepts=_accepts, optional=True)
-def polyphase_transposed(g: Any, kernel: Any, orig: int, offset: int, length: int) -> Any:
+@native("_polyphase_transposed", "polyphase_transposed", accepts=same_float, optional=True)
+def polyphase_transposed(g: Slot, kernel: Slot, orig: int, offset: int, length: int) -> Args:
     return g, kernel, OUT, orig, offset
 
 
-@native("_polyphase_products", "polyphase_products", accepts=_accepts, optional=True)
-def polyphase_products(g: Any, x: Any, orig: int, offset: int, new: int, taps: int) -> Any:
+@native("_polyphase_products", "polyphase_products", accepts=same_float, optional=True)
+def polyphase_products(g: Slot, x: Slot, orig: int, offset: int, new: int, taps: int) -> Args:
     return g, x, OUT, orig, offset

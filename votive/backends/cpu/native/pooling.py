@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from ....core import dtype as dt
+from ....core.layout import Spec
+from ...common.slot import Slot
 from ...common.windows import taps_within
+from ..arrays import Args, Array, Ints
 from ..reference.pooling import covering
+from .dtypes import FLOATS, INTEGERS
 from .rows import OUT, OUT1, native
 
-_FLOATS = (dt.float32, dt.float64, *dt.HALF)
-_INTEGERS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
 _LARGEST = 2**31 - 1  # positions are counted in 32 bits
 _SMALL = 2**18
 
 
-def floats(*specs: Any) -> bool:
+def filled_floats(*specs: Spec) -> bool:
     """Floats, none empty."""
-    return specs[0].dtype in _FLOATS and all(s.numel for s in specs)
+    return specs[0].dtype in FLOATS and all(s.numel for s in specs)
 
 
-def numbers(*specs: Any) -> bool:
+def numbers(*specs: Spec) -> bool:
     """Floats or integers, none empty."""
-    return specs[0].dtype in (*_FLOATS, *_INTEGERS) and all(s.numel for s in specs)
+    return specs[0].dtype in (FLOATS | INTEGERS) and all(s.numel for s in specs)
 
 
-def _table(values: Any) -> Any:
+def _table(values: ArrayLike) -> Array:
     return np.ascontiguousarray(values, np.int64)
 
 
 _ONE = (_table([0]), _table([1]))
 
 
-def boxes(x: Any, axes: list[Any], divisor: float = 0.0) -> Any:
+def boxes(x: Slot, axes: Sequence[tuple[Array | None, ...]], divisor: float = 0.0) -> Args:
     """Arguments of box_sum from (start, end, divisor of inputs, of outputs) per dimension.
 
     Divisors are given for every dimension or for none.
@@ -55,29 +58,31 @@ def _windows(i: int, o: int, k: int, s: int, p: int, include_pad: bool) -> tuple
     return first, last, end - start if include_pad else last - first
 
 
-@native("_avg_pool", "box_sum", accepts=floats)
-def avg_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any) -> Any:
+@native("_avg_pool", "box_sum", accepts=filled_floats)
+def avg_pool(
+    x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, include_pad: bool, divisor: int | None
+) -> Args:
     axes = []
-    for i, *window in zip(x.shape[-len(size) :], size, kernel, stride, padding, strict=True):
-        start, end, count = _windows(i, *window, include_pad)
+    for window in zip(x.shape[-len(size) :], size, kernel, stride, padding, strict=True):
+        start, end, count = _windows(*window, include_pad)
         axes.append((start, end, None, None if divisor else count))
     return boxes(x, axes, float(divisor or 0))
 
 
-@native("_avg_pool_transpose", "box_sum", accepts=floats)
+@native("_avg_pool_transpose", "box_sum", accepts=filled_floats)
 def avg_pool_transpose(
-    x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any
-) -> Any:
+    x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, include_pad: bool, divisor: int | None
+) -> Args:
     axes = []
     places = x.shape[-len(size) :]
-    for i, *window in zip(size, places, kernel, stride, padding, strict=True):
-        start, end, count = _windows(i, *window, include_pad)
-        axes.append((*covering(start, end, i), None if divisor else count, None))
+    for window in zip(size, places, kernel, stride, padding, strict=True):
+        start, end, count = _windows(*window, include_pad)
+        axes.append((*covering(start, end, window[0]), None if divisor else count, None))
     return boxes(x, axes, float(divisor or 0))
 
 
 @native("_max_pool", "max_pool", accepts=numbers)
-def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def max_pool(x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Args:
     sizes = x.shape[-len(size) :]
     if math.prod(sizes) > _LARGEST:
         return None
@@ -94,11 +99,11 @@ def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation
 
 
 @native("_max_pool_values", "max_pool_values", accepts=numbers, optional=True)
-def max_pool_values(x: Any, size: Any, *geometry: Any) -> Any:
+def max_pool_values(x: Slot, size: Ints, *geometry: Ints) -> Args:
     arranged = max_pool(x, size, *geometry)
     return arranged and (*arranged[:2], *arranged[3:])
 
 
 @native("_max_pool_transpose", "put_back", accepts=numbers)
-def max_pool_transpose(g: Any, index: Any, size: Any) -> Any:
+def max_pool_transpose(g: Slot, index: Slot, size: Ints) -> Args:
     return g, index, OUT, len(size)

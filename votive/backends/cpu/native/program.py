@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ....formula.expr import Expr
+from ..arrays import Ints
 
 # Primitives that the engine has on floating-point tiles, and on integer tiles.
 _COMMON = (
@@ -45,7 +46,7 @@ class Linear:
 
     inputs: int
     constants: tuple[Any, ...]
-    steps: tuple[tuple[str, tuple[int, ...]], ...]
+    steps: tuple[tuple[str, Ints], ...]
     result: int
 
     @property
@@ -63,7 +64,7 @@ class Linear:
         return _name("g", self.inputs, len(self.constants), self.steps, self.result)
 
 
-def _name(kind: str, *parts: Any) -> str:
+def _name(kind: str, *parts: object) -> str:
     import hashlib
 
     return kind + hashlib.sha1(repr(parts).encode()).hexdigest()[:20]
@@ -101,7 +102,7 @@ def linearise(body: Expr, names: list[str]) -> Linear | None:
                 return None
             place[e.id] = len(names) + len(constants)
             constants.append(e.value)
-    steps: list[tuple[str, tuple[int, ...]]] = []
+    steps: list[tuple[str, Ints]] = []
     first = len(names) + len(constants)
     for e in order:
         if e.args:

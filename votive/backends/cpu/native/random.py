@@ -6,19 +6,20 @@ rare (complex types, parameters that are tensors) is left to the reference.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....core import dtype as dt
+from ....core.layout import Spec
 from ...base import kernel
 from ...common import sampling_bounds
+from ...common.slot import Slot
+from ..arrays import Args, Array, Ints
+from .dtypes import FLOATS, first_float
 from .loader import codes, module
 from .rows import OUT, native
-from .softmax import FLOATS
 
 _WIDE = (1 << 64) - 1
 
 
-def _kinds(*numbers: Any) -> int | None:
+def _kinds(*numbers: Slot) -> int | None:
     """Which numbers are ints, as bits; None when one is neither int nor float."""
     bits = 0
     for k, slot in enumerate(numbers):
@@ -29,13 +30,9 @@ def _kinds(*numbers: Any) -> int | None:
     return bits
 
 
-def _float(*specs: Any) -> bool:
-    return specs[0].dtype in FLOATS
-
-
 def _distribution(name: str) -> None:
-    @native(f"_{name}", name, accepts=_float)
-    def arrange(x: Any, key: Any, counter: Any, *numbers: Any) -> Any:
+    @native(f"_{name}", name, accepts=first_float)
+    def arrange(x: Slot, key: Slot, counter: Slot, *numbers: Slot) -> Args:
         kinds = _kinds(*numbers)
         return None if kinds is None else (OUT, key, counter, *numbers, kinds)
 
@@ -46,7 +43,7 @@ for _name in ("uniform", "normal", "log_normal", "exponential", "cauchy", "geome
 
 def _new_distribution(name: str) -> None:
     @native(f"_new_{name}", name)
-    def arrange(size: Any, dtype: Any, device: Any, key: Any, counter: Any, *numbers: Any) -> Any:
+    def arrange(size: Ints, dtype: dt.dtype, device: object, key: Slot, counter: Slot, *numbers: Slot) -> Args:
         kinds = _kinds(*numbers)
         if kinds is None or dtype not in FLOATS:
             return None
@@ -57,22 +54,17 @@ for _name in ("uniform", "normal"):
     _new_distribution(_name)
 
 
-def _real(*specs: Any) -> bool:
+def _real(*specs: Spec) -> bool:
     return all(s.dtype in codes and not s.dtype.is_complex for s in specs)
 
 
 @native("_bernoulli", "bernoulli", accepts=_real)
-def bernoulli(x: Any, key: Any, counter: Any, p: Any) -> Any:
+def bernoulli(x: Slot, key: Slot, counter: Slot, p: Slot) -> Args:
     if hasattr(p, "shape"):
         same = p.shape == x.shape and p.dtype in FLOATS
         return (OUT, p, key, counter) if same else None
     kinds = _kinds(p)
     return None if kinds is None else (OUT, None, key, counter, p, kinds)
-
-
-@native("_dropout", "dropout", accepts=_float)
-def dropout(x: Any, key: Any, counter: Any, p: float) -> Any:
-    return x, OUT, key, counter, float(p)
 
 
 _INTEGERS = frozenset((dt.bool_, dt.uint8, dt.int8, dt.int16, dt.int32, dt.int64))
@@ -90,7 +82,7 @@ if module is not None:
         label="native",
         accepts=lambda x: x.dtype in _INTEGERS or x.dtype in _EXACT,
     )
-    def random(x: Any, key: int, counter: int, low: int, high: int | None, out: Any) -> None:
+    def random(x: Array, key: int, counter: int, low: int, high: int | None, out: Array) -> None:
         low, high = sampling_bounds.random_range(low, high, out.dtype)
         sampling_bounds.check_range(low, high, out.dtype)
         span = (high - low) & _WIDE
@@ -109,13 +101,13 @@ if module is not None:
         label="native",
         accepts=lambda x: x.dtype in _INTEGERS or x.dtype in FLOATS,
     )
-    def randperm(x: Any, key: int, counter: int, out: Any) -> None:
+    def randperm(x: Array, key: int, counter: int, out: Array) -> None:
         sampling_bounds.check_randperm(len(out), out.dtype)
         _order(out, key, counter)
 
 
 @native("_new_random", "random_between")
-def new_random(size: Any, dtype: Any, device: Any, key: Any, counter: Any, low: Any, high: Any) -> Any:
+def new_random(size: Ints, dtype: dt.dtype, device: object, key: Slot, counter: Slot, low: Slot, high: Slot) -> Args:
     if dtype not in _INTEGERS or type(low.spec) is not int or type(high.spec) is not int:
         return None
     smallest, largest = sampling_bounds.integer_limits(dtype.np)
@@ -123,7 +115,7 @@ def new_random(size: Any, dtype: Any, device: Any, key: Any, counter: Any, low: 
 
 
 @native("_new_randperm", "random_order")
-def new_randperm(size: Any, dtype: Any, device: Any, key: Any, counter: Any) -> Any:
+def new_randperm(size: Ints, dtype: dt.dtype, device: object, key: Slot, counter: Slot) -> Args:
     if dtype not in _INTEGERS and dtype not in FLOATS:
         return None
     sampling_bounds.check_randperm(size[0], dtype.np)

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from ....core.layout import has_overlap
+import numpy as np
+
+from ....core import dtype as dt
 from ...common.slot import Slot
-from .copy import known
+from ..arrays import Args, Ints
+from .dtypes import known, nonempty
 from .rows import OUT, native
 
 
 @native("_flip", "flip", accepts=known)
-def flip(x: Slot, dims: Any) -> Any:
+def flip(x: Slot, dims: Ints) -> Args:
     return (OUT, x, *dims) if x.ndim else (OUT, x)
 
 
 @native("roll", "roll", accepts=known)
-def roll(x: Slot, shifts: Any, dims: Any) -> Any:
+def roll(x: Slot, shifts: Ints, dims: Ints) -> Args:
     if not dims or x.numel == 0:
         return None
     total: dict[int, int] = {}
@@ -27,23 +30,23 @@ def roll(x: Slot, shifts: Any, dims: Any) -> Any:
 
 
 @native("roll", "roll_flat", accepts=known)
-def roll_flat(x: Slot, shifts: Any, dims: Any) -> Any:
+def roll_flat(x: Slot, shifts: Ints, dims: Ints) -> Args:
     if dims or not x.contiguous or x.numel == 0:
         return None
     return OUT, x, shifts[0] % x.numel
 
 
-@native("_into_window", "into_window", accepts=known)
-def into_window(x: Slot, size: Any, stride: Any, offset: int) -> Any:
-    if has_overlap(x.shape, stride):
+@native("constant_pad_nd", "pad_constant", accepts=nonempty)
+def constant_pad_nd(x: Slot, pad: Ints, value: Slot) -> Args:
+    if x.dtype in (dt.complex64, dt.complex128) or not 0 < x.ndim <= 8:
         return None
-    item = x.dtype.itemsize
-    return OUT, x, (offset if x.numel else 0) * item, *[s * item for s in stride]
-
-
-@native("_write_window", "write_window", accepts=known)
-def write_window(x: Slot, src: Slot, stride: Any, offset: int) -> Any:
-    if has_overlap(src.shape, stride):
-        return None
-    item = x.dtype.itemsize
-    return OUT, x, src, offset * item, *[s * item for s in stride]
+    tables: list[Any] = [None] * x.ndim
+    for i in range(len(pad) // 2):
+        before, after = pad[2 * i : 2 * i + 2]
+        size = x.shape[-1 - i]
+        if before or after:
+            at = np.arange(-before, size + after)
+            if not len(at):
+                return None
+            tables[-1 - i] = np.ascontiguousarray(np.where((at >= 0) & (at < size), at, -1), np.int64)
+    return x, OUT, *tables, value

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ....core import dtype as dt
+from ...common.slot import Slot
+from ..arrays import Args, Ints
+from .dtypes import known, wide
 from .loader import codes
 from .rows import OUT, native
 
@@ -12,35 +15,19 @@ from .rows import OUT, native
 SUM, NANSUM, SUM_ABS, SUM_SQUARE, PROD, MAX, MIN, MAX_ABS, MIN_ABS = range(9)
 
 
-def known(*specs: Any) -> bool:
-    """Whether the kernels know the element types."""
-    return all(s.dtype in codes for s in specs)
-
-
-def mask(dim: tuple[int, ...]) -> int:
+def mask(dim: Ints) -> int:
     """Dimensions as bits."""
     return sum(1 << d for d in dim)
 
 
-def wide(dtype: dt.dtype) -> dt.dtype:
-    """The type in which floating-point elements are reduced."""
-    return dt.float64 if dtype is dt.float64 else dt.float32
-
-
 def arranged(
-    x: Any,
-    dim: tuple[int, ...],
-    kind: int,
-    compute: dt.dtype,
-    divisor: float = 1.0,
-    root: float = 1.0,
-    power: float = 1.0,
+    x: Slot, dim: Ints, kind: int, compute: dt.dtype, divisor: float = 1.0, root: float = 1.0, power: float = 1.0
 ) -> tuple[Any, ...]:
     """The arguments of the kernel `reduce`."""
     return x, OUT, mask(dim), kind, codes[compute], float(divisor), float(root), float(power)
 
 
-def _total(x: Any, dim: tuple[int, ...], dtype: dt.dtype, kind: int, truth: int, divisor: int = 1) -> Any:
+def _total(x: Slot, dim: Ints, dtype: dt.dtype, kind: int, truth: int, divisor: int = 1) -> Args:
     """A sum or product in `dtype`; `truth` is what it is of bools."""
     if dtype is dt.bool_:
         return arranged(x, dim, truth, dt.bool_)
@@ -61,23 +48,23 @@ def _total(x: Any, dim: tuple[int, ...], dtype: dt.dtype, kind: int, truth: int,
 
 
 @native("sum", "reduce", accepts=known)
-def sum_(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
+def sum_(x: Slot, dim: Ints, keepdim: bool, dtype: dt.dtype) -> Args:
     return _total(x, dim, dtype, SUM, MAX)
 
 
 @native("nansum", "reduce", accepts=known)
-def nansum(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
+def nansum(x: Slot, dim: Ints, keepdim: bool, dtype: dt.dtype) -> Args:
     if x.dtype.is_floating_point and not dtype.is_floating_point:
         return None
     return _total(x, dim, dtype, NANSUM if x.dtype.is_floating_point else SUM, MAX)
 
 
 @native("mean", "reduce", accepts=known)
-def mean(x: Any, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) -> Any:
+def mean(x: Slot, dim: Ints, keepdim: bool, dtype: dt.dtype) -> Args:
     return _total(x, dim, dtype, SUM, MAX, count(x.shape, dim))
 
 
-def count(shape: tuple[int, ...], dim: tuple[int, ...]) -> int:
+def count(shape: Ints, dim: Ints) -> int:
     """How many elements go into one result."""
     n = 1
     for d in dim:
@@ -86,26 +73,26 @@ def count(shape: tuple[int, ...], dim: tuple[int, ...]) -> int:
 
 
 @native("prod", "reduce", accepts=known)
-def prod(x: Any, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Any:
+def prod(x: Slot, dim: int | None, keepdim: bool, dtype: dt.dtype) -> Args:
     dims = tuple(range(x.ndim)) if dim is None or x.ndim == 0 else (dim,)
     return _total(x, dims, dtype, PROD, MIN)
 
 
 @native("all", "reduce", accepts=known)
-def all_(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+def all_(x: Slot, dim: Ints, keepdim: bool) -> Args:
     return arranged(x, dim, MIN, dt.bool_)
 
 
 @native("any", "reduce", accepts=known)
-def any_(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+def any_(x: Slot, dim: Ints, keepdim: bool) -> Args:
     return arranged(x, dim, MAX, dt.bool_)
 
 
 @native("count_nonzero", "reduce", accepts=known)
-def count_nonzero(x: Any, dim: tuple[int, ...]) -> Any:
+def count_nonzero(x: Slot, dim: Ints) -> Args:
     return arranged(x, dim, SUM, dt.bool_)
 
 
 @native("logsumexp", "reduce_logsumexp", accepts=lambda x: known(x) and not x.dtype.is_complex)
-def logsumexp(x: Any, dim: tuple[int, ...], keepdim: bool) -> Any:
+def logsumexp(x: Slot, dim: Ints, keepdim: bool) -> Args:
     return x, OUT, mask(dim)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ....core import dtype as dt
+from ...common.slot import Slot
+from ..arrays import Args
+from .dtypes import FLOATS, first_float, wide
 from .extremum import ordered
 from .loader import codes
-from .reduction import wide
 from .rows import OUT, OUT1, native
 
 SUM, PRODUCT, LOGSUMEXP = range(3)
-_FLOATS = (dt.float32, dt.float64, *dt.HALF)
 
 
-def _running(x: Any, dim: int, dtype: dt.dtype, kind: int) -> Any:
-    if dtype in _FLOATS:
+def _running(x: Slot, dim: int, dtype: dt.dtype, kind: int) -> Args:
+    if dtype in FLOATS:
         return x, OUT, dim, kind, codes[wide(dtype)]
     if dtype.is_inexact or x.dtype.is_floating_point or dtype not in codes:
         return None
@@ -23,39 +22,39 @@ def _running(x: Any, dim: int, dtype: dt.dtype, kind: int) -> Any:
 
 
 @native("cumsum", "scan", accepts=ordered)
-def cumsum(x: Any, dim: int, dtype: dt.dtype) -> Any:
+def cumsum(x: Slot, dim: int, dtype: dt.dtype) -> Args:
     return _running(x, dim, dtype, SUM)
 
 
 @native("cumprod", "scan", accepts=ordered)
-def cumprod(x: Any, dim: int, dtype: dt.dtype) -> Any:
+def cumprod(x: Slot, dim: int, dtype: dt.dtype) -> Args:
     return _running(x, dim, dtype, PRODUCT)
 
 
-@native("logcumsumexp", "scan", accepts=lambda x: x.dtype in _FLOATS)
-def logcumsumexp(x: Any, dim: int) -> Any:
+@native("logcumsumexp", "scan", accepts=first_float)
+def logcumsumexp(x: Slot, dim: int) -> Args:
     return _running(x, dim, x.dtype, LOGSUMEXP)
 
 
-def _extreme(x: Any, dim: int, largest: bool) -> Any:
+def _extreme(x: Slot, dim: int, largest: bool) -> Args:
     compared = wide(x.dtype) if x.dtype.is_floating_point else dt.int64
     return x, OUT, OUT1, dim, codes[compared], int(largest)
 
 
 @native("_cummax", "scan_extreme", accepts=ordered)
-def cummax(x: Any, dim: int) -> Any:
+def cummax(x: Slot, dim: int) -> Args:
     return _extreme(x, dim, True)
 
 
 @native("_cummin", "scan_extreme", accepts=ordered)
-def cummin(x: Any, dim: int) -> Any:
+def cummin(x: Slot, dim: int) -> Args:
     return _extreme(x, dim, False)
 
 
 @native(
     "_recurrence",
     "recurrence",
-    accepts=lambda gain, x: x.dtype in _FLOATS and gain.dtype in _FLOATS and gain.shape == x.shape,
+    accepts=lambda gain, x: x.dtype in FLOATS and gain.dtype in FLOATS and gain.shape == x.shape,
 )
-def recurrence(gain: Any, x: Any, dim: int, reverse: bool) -> Any:
+def recurrence(gain: Slot, x: Slot, dim: int, reverse: bool) -> Args:
     return gain, x, OUT, dim, int(reverse)

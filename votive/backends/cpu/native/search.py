@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....core import dtype as dt
@@ -11,6 +9,8 @@ from ....core.device import cpu
 from ....core.errors import fail
 from ....core.layout import Layout, Spec
 from ...base import kernel
+from ...common.slot import Slot
+from ..arrays import Args, Array
 from .extremum import ordered
 from .loader import codes, module
 from .rows import OUT, native
@@ -20,7 +20,7 @@ _INTS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
 
 
 @native("_searchsorted", "searchsorted", accepts=lambda *specs: all(map(ordered, specs)))
-def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: Any) -> Any:
+def searchsorted(bounds: Slot, x: Slot, sorter: Slot | None, right: bool, dtype: dt.dtype) -> Args:
     if sorter is not None:
         return None
     if bounds.dtype in _INTS and x.dtype in _INTS:
@@ -32,11 +32,11 @@ def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: Any) -> A
 
 
 @native("_histc", "histc", accepts=lambda x: x.dtype in (*_NARROW, dt.float64))
-def histc(x: Any, bins: int, low: float, high: float) -> Any:
+def histc(x: Slot, bins: int, low: float, high: float) -> Args:
     return (x, OUT, bins, low, high) if x.contiguous else None
 
 
-def _bincount(x: Any, weights: Any, minlength: int) -> Any:
+def _bincount(x: Array, weights: Array | None, minlength: int) -> Array:
     if x.size == 0:
         return np.zeros(minlength, np.int64)
     extent = np.empty(2, np.int64)

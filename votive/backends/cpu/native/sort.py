@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ....core.layout import Spec
 from ...base import kernel
+from ...common.slot import Slot
+from ..arrays import Args, Array
 from ..reference.sort import unique as unique_by_numpy
 from .extremum import ordered
 from .loader import module
@@ -17,27 +18,27 @@ _MOST = 1 << 32
 KTH, MEDIAN, NANMEDIAN, MODE = range(4)
 
 
-def fits(x: Any) -> bool:
+def fits(x: Spec) -> bool:
     """Whether the kernels can order these elements."""
     return ordered(x) and x.numel < _MOST
 
 
 @native("_sort", "sort", accepts=fits)
-def sort(x: Any, dim: int, descending: bool) -> Any:
+def sort(x: Slot, dim: int, descending: bool) -> Args:
     return x, OUT, OUT1, dim, int(descending)
 
 
 @native("_topk", "topk", accepts=fits)
-def topk(x: Any, k: int, dim: int, largest: bool, sorted: bool) -> Any:
+def topk(x: Slot, k: int, dim: int, largest: bool, sorted: bool) -> Args:
     return x, OUT, OUT1, dim, k, int(largest), int(sorted)
 
 
 @native("_kthvalue", "rank", accepts=fits)
-def kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> Any:
+def kthvalue(x: Slot, k: int, dim: int, keepdim: bool) -> Args:
     return x, OUT, OUT1, dim, KTH, k - 1
 
 
-def _distinct(x: Any, dim: int | None, consecutive: bool) -> Any:
+def _distinct(x: Array, dim: int | None, consecutive: bool) -> Args:
     if dim is not None:
         return unique_by_numpy(x, dim, consecutive)
     x = np.ascontiguousarray(x)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 from ..reference.varlen_attention import one, sequences, window
-from .attention import _takes
+from .dtypes import first_float
 from .loader import module
 
 
@@ -24,21 +25,21 @@ def _rule(rows: int, columns: int, left: int, right: int) -> tuple[Any, int, int
 if module is not None:
     _forward, _backward = module.Kernel("attention"), module.Kernel("attention_backward")
 
-    @kernel("_varlen_attention", priority=9, accepts=_takes, widen=False, into=True, label="native")
+    @kernel("_varlen_attention", priority=9, accepts=first_float, widen=False, into=True, label="native")
     def varlen_attention(
-        q: Any,
-        k: Any,
-        v: Any,
-        ends_q: Any,
-        ends_k: Any,
-        used: Any,
+        q: Array,
+        k: Array,
+        v: Array,
+        ends_q: Array,
+        ends_k: Array,
+        used: Array | None,
         max_q: int,
         max_k: int,
         scale: float,
         left: int,
         right: int,
         *,
-        out: Any,
+        out: list[Array],
     ) -> None:
         y, lse = out
         y[...], lse[...] = 0, 0
@@ -48,24 +49,24 @@ if module is not None:
             if results[1].size:
                 _forward(one(q[a]), one(k[b]), one(v[b]), mask, *results, causal, offset, scale)
 
-    @kernel("_varlen_attention_backward", priority=9, accepts=_takes, widen=False, into=True, label="native")
+    @kernel("_varlen_attention_backward", priority=9, accepts=first_float, widen=False, into=True, label="native")
     def varlen_attention_backward(
-        g: Any,
-        g_lse: Any,
-        q: Any,
-        k: Any,
-        v: Any,
-        ends_q: Any,
-        ends_k: Any,
-        y: Any,
-        lse: Any,
+        g: Array,
+        g_lse: Array,
+        q: Array,
+        k: Array,
+        v: Array,
+        ends_q: Array,
+        ends_k: Array,
+        y: Array,
+        lse: Array,
         max_q: int,
         max_k: int,
         scale: float,
         left: int,
         right: int,
         *,
-        out: Any,
+        out: list[Array],
     ) -> None:
         for made in out:
             made[...] = 0

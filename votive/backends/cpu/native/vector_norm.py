@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 from ....core import dtype as dt
-from .reduction import MAX_ABS, MIN_ABS, SUM, SUM_ABS, SUM_SQUARE, arranged, wide
+from ...common.slot import Slot
+from ..arrays import Args, Ints
+from .dtypes import first_float, wide
+from .reduction import MAX_ABS, MIN_ABS, SUM, SUM_ABS, SUM_SQUARE, arranged
 from .rows import native
 
 
-@native("_vector_norm", "reduce", accepts=lambda x: x.dtype in (dt.float32, dt.float64, *dt.HALF))
-def vector_norm(x: Any, ord: float, dim: tuple[int, ...], keepdim: bool) -> Any:
+@native("_vector_norm", "reduce", accepts=first_float)
+def vector_norm(x: Slot, ord: float, dim: Ints, keepdim: bool) -> Args:
     compute = wide(x.dtype)
     if ord == math.inf:
         return arranged(x, dim, MAX_ABS, compute)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array, Ints
 from .pooling import covering, largest, sum_ranges
 
 
@@ -18,7 +19,7 @@ def _ranges(size: int, places: int) -> tuple[Any, Any]:
 
 
 @kernel("_adaptive_avg_pool")
-def adaptive_avg_pool(x: Any, size: Any) -> Any:
+def adaptive_avg_pool(x: Array, size: Ints) -> Array:
     for axis in range(-len(size), 0):
         start, end = _ranges(x.shape[axis], size[axis])
         x = sum_ranges(x, start, end, axis) / _along((end - start).astype(x.dtype), axis)
@@ -26,7 +27,7 @@ def adaptive_avg_pool(x: Any, size: Any) -> Any:
 
 
 @kernel("_adaptive_avg_pool_transpose")
-def adaptive_avg_pool_transpose(x: Any, size: Any) -> Any:
+def adaptive_avg_pool_transpose(x: Array, size: Ints) -> Array:
     for axis in range(-len(size), 0):
         start, end = _ranges(size[axis], x.shape[axis])
         x = x / _along((end - start).astype(x.dtype), axis)
@@ -34,13 +35,13 @@ def adaptive_avg_pool_transpose(x: Any, size: Any) -> Any:
     return x
 
 
-def _along(vector: Any, axis: int) -> Any:
+def _along(vector: Array, axis: int) -> Any:
     """A vector that broadcasts along a dimension counted from the end."""
     return vector.reshape(-1, *(1,) * (-1 - axis))
 
 
 @kernel("_adaptive_max_pool")
-def adaptive_max_pool(x: Any, size: Any) -> tuple[Any, Any]:
+def adaptive_max_pool(x: Array, size: Ints) -> tuple[Any, Any]:
     tables = []
     for i, o in zip(x.shape[-len(size) :], size, strict=True):
         start, end = _ranges(i, o)
@@ -50,7 +51,7 @@ def adaptive_max_pool(x: Any, size: Any) -> tuple[Any, Any]:
     return largest(x, tables)
 
 
-def _random_starts(samples: Any, size: int, places: int, kernel: int) -> Any:
+def _random_starts(samples: Array, size: int, places: int, kernel: int) -> Any:
     """Where windows begin: evenly spaced, shifted by each sample, the last one at the end."""
     starts = np.full((*samples.shape, places), size - kernel)
     if places > 1:
@@ -62,7 +63,7 @@ def _random_starts(samples: Any, size: int, places: int, kernel: int) -> Any:
 
 
 @kernel("_fractional_max_pool")
-def fractional_max_pool(x: Any, size: Any, kernel: Any, samples: Any) -> tuple[Any, Any]:
+def fractional_max_pool(x: Array, size: Ints, kernel: Ints, samples: Array) -> tuple[Any, Any]:
     n = len(size)
     lead, sizes = x.shape[:-n], x.shape[-n:]
     samples = samples[: lead[0]] if len(lead) == 2 else samples[0]

@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 from .matmul import multiply
 
 
-def _factors(y: Any, *factors: Any) -> list[Any]:
+def _factors(y: Array, *factors: Any) -> list[Any]:
     # As in torch, a fractional factor of integers is cut off.
     return [y.dtype.type(int(f)) for f in factors] if y.dtype.kind in "iu" else list(factors)
 
 
-def _combine(x: Any, y: Any, beta: Any, alpha: Any) -> Any:
+def _combine(x: Array, y: Array, beta: float, alpha: float) -> Any:
     alpha, beta = _factors(y, alpha, beta)
     y = y if alpha == 1 else y * alpha
     # With beta 0 the input does not count at all, not even its NaNs.
@@ -23,12 +24,12 @@ def _combine(x: Any, y: Any, beta: Any, alpha: Any) -> Any:
 
 
 @kernel("_addmm")
-def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def addmm(x: Array, a: Array, b: Array, beta: float, alpha: float) -> Array:
     return _combine(x, multiply(a, b), beta, alpha)
 
 
 @kernel("_addbmm")
-def addbmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+def addbmm(x: Array, a: Array, b: Array, beta: float, alpha: float) -> Array:
     total = np.zeros((a.shape[1], b.shape[2]), a.dtype)
     for first, second in zip(a, b, strict=True):
         total += multiply(first, second)

@@ -7,24 +7,25 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array, Ints
 from .dropout import noise
 from .matmul import multiply
 
 NOTHING = np.empty(0, np.float32)
 
 
-def _fold(x: Any, heads: int) -> Any:
+def _fold(x: Array, heads: int) -> Any:
     """Query heads that share a key head become rows of one matrix, so keys are not repeated."""
     b, h, rows, columns = x.shape
     return x.reshape(b, heads, h // heads * rows if heads else rows, columns)
 
 
-def _product(a: Any, b: Any) -> Any:
+def _product(a: Array, b: Array) -> Any:
     """`a @ b` for a of all query heads and b of the shared ones."""
     return multiply(_fold(a, b.shape[1]), b).reshape(*a.shape[:3], b.shape[3])
 
 
-def _weights(q: Any, k: Any, mask: Any, offset: int, is_causal: bool, scale: float) -> tuple[Any, Any]:
+def _weights(q: Array, k: Array, mask: Array | None, offset: int, is_causal: bool, scale: float) -> tuple[Any, Any]:
     """Rows of softmax and their log-sum-exp.
 
     In float64: the exponential turns the absolute error of a score into a relative one, and scores
@@ -36,7 +37,8 @@ def _weights(q: Any, k: Any, mask: Any, offset: int, is_causal: bool, scale: flo
     elif mask is not None:
         scores += mask
     if is_causal:
-        seen = np.tri(*scores.shape[2:], offset, dtype=np.bool_)
+        rows, columns = scores.shape[2:]
+        seen = np.tri(rows, columns, offset, dtype=np.bool_)
         scores = np.where(seen, scores, -np.inf)
     top = np.max(scores, axis=-1, keepdims=True, initial=-np.inf)
     top = np.where(top == -np.inf, 0, top)  # a row that sees nothing: all exponentials are zero
@@ -47,17 +49,17 @@ def _weights(q: Any, k: Any, mask: Any, offset: int, is_causal: bool, scale: flo
 
 @kernel("_attention")
 def attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any,
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None,
     seed: int,
     counter: int,
     offset: int,
     dropout_p: float,
     is_causal: bool,
     scale: float,
-) -> Any:
+) -> tuple[Array, ...]:
     weights, lse = _weights(q, k, mask, offset, is_causal, scale)
     if dropout_p:
         weights *= noise(seed, counter, weights.shape, dropout_p, weights.dtype)
@@ -66,14 +68,14 @@ def attention(
 
 @kernel("_attention_backward")
 def attention_backward(
-    g: Any,
-    g_lse: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    mask: Any,
-    out: Any,
-    lse: Any,
+    g: Array,
+    g_lse: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None,
+    out: Array,
+    lse: Array,
     seed: int,
     counter: int,
     offset: int,
@@ -81,7 +83,7 @@ def attention_backward(
     is_causal: bool,
     scale: float,
     by_mask: bool,
-) -> Any:
+) -> tuple[Array, ...]:
     # `out` and `lse` are for kernels that never hold a whole row of weights; here it is at hand.
     weights, _ = _weights(q, k, mask, offset, is_causal, scale)
     by_weights, dropped = _product(g, np.swapaxes(v, 2, 3)), weights
@@ -95,11 +97,11 @@ def attention_backward(
         _product(by_scores, k) * scale,
         multiply(np.swapaxes(_fold(by_scores, heads), 2, 3), _fold(q, heads)) * scale,
         multiply(np.swapaxes(_fold(dropped, heads), 2, 3), _fold(g, heads)),
-        _reduced(by_scores, mask.shape) if by_mask else NOTHING,
+        _reduced(by_scores, mask.shape) if by_mask and mask is not None else NOTHING,
     )
 
 
-def _reduced(x: Any, shape: tuple[int, ...]) -> Any:
+def _reduced(x: Array, shape: Ints) -> Any:
     """Summed over the dimensions along which a mask of `shape` was stretched."""
     x = x.sum(axis=tuple(range(x.ndim - len(shape))))
     axes = tuple(i for i, n in enumerate(shape) if n == 1 != x.shape[i])

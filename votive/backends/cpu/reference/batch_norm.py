@@ -7,19 +7,20 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array, Ints
 from .standardise import NOTHING, affine, moments, reciprocal_root, standardise_gradient, total
 
 
-def _channels(parameter: Any, ndim: int) -> Any:
+def _channels(parameter: Array | None, ndim: int) -> Any:
     return None if parameter is None else parameter.reshape(1, -1, *[1] * (ndim - 2))
 
 
-def _others(x: Any) -> tuple[int, ...]:
+def _others(x: Array) -> Ints:
     return (0, *range(2, x.ndim))
 
 
 @kernel("_batch_norm")
-def batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
+def batch_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, ...]:
     centred, mean, var = moments(x, _others(x))
     y = centred * reciprocal_root(var, eps, x.dtype)
     y = affine(y, _channels(weight, x.ndim), _channels(bias, x.ndim))
@@ -28,8 +29,8 @@ def batch_norm(x: Any, weight: Any, bias: Any, eps: float) -> Any:
 
 @kernel("_batch_norm_backward")
 def batch_norm_backward(
-    g: Any, x: Any, mean: Any, var: Any, weight: Any, eps: float, by_input: bool, by_affine: bool
-) -> Any:
+    g: Array, x: Array, mean: Array, var: Array, weight: Array | None, eps: float, by_input: bool, by_affine: bool
+) -> tuple[Array, ...]:
     axes = _others(x)
     rstd = _channels(reciprocal_root(var, eps, x.dtype), x.ndim)
     y = (x - _channels(mean, x.ndim)) * rstd
@@ -42,7 +43,7 @@ def batch_norm_backward(
 
 
 @kernel("_batch_norm_by")
-def batch_norm_by(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
+def batch_norm_by(x: Array, mean: Array, var: Array, weight: Array | None, bias: Array | None, eps: float) -> Array:
     scale = affine(1 / np.sqrt(var + var.dtype.type(eps)), weight, None)
     mean, scale, bias = (_channels(p, x.ndim) for p in (mean, scale, bias))
     return affine((x - mean) * scale, None, bias)
@@ -50,8 +51,8 @@ def batch_norm_by(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: floa
 
 @kernel("_batch_norm_by_backward")
 def batch_norm_by_backward(
-    g: Any, x: Any, mean: Any, var: Any, weight: Any, eps: float, by_input: bool, by_affine: bool
-) -> Any:
+    g: Array, x: Array, mean: Array, var: Array, weight: Array | None, eps: float, by_input: bool, by_affine: bool
+) -> tuple[Array, ...]:
     axes = _others(x)
     rstd = _channels(reciprocal_root(var, eps, x.dtype), x.ndim)
     y = (x - _channels(mean, x.ndim)) * rstd if by_affine else x
@@ -63,7 +64,7 @@ def batch_norm_by_backward(
 
 
 @kernel("_move_statistics", widen=False)
-def move_statistics(mean: Any, var: Any, means: Any, variances: Any, count: int, momentum: float) -> tuple[()]:
+def move_statistics(mean: Array, var: Array, means: Array, variances: Array, count: int, momentum: float) -> tuple[()]:
     _move(mean, means, momentum)
     with np.errstate(all="ignore"):
         squares = (variances * variances.dtype.type(count)).astype(var.dtype)
@@ -71,16 +72,16 @@ def move_statistics(mean: Any, var: Any, means: Any, variances: Any, count: int,
     return ()
 
 
-def _wide(x: Any) -> Any:
+def _wide(x: Array) -> Array:
     return x if x.dtype.itemsize > 2 else x.astype(np.float32)
 
 
-def _rounded(like: Any, x: Any) -> Any:
+def _rounded(like: Array, x: Array) -> Array:
     """`x` as the statistic would hold it, for computing on."""
     return _wide(x.astype(like.dtype))
 
 
-def _move(running: Any, new: Any, momentum: float) -> None:
+def _move(running: Array, new: Array, momentum: float) -> None:
     """Each row moves the statistic for itself; every step rounds to its type."""
     if not running.size:
         return

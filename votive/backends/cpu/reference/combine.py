@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 
 
 @kernel("cat", into=True, widen=False)
-def cat(tensors: Any, dim: int, out: Any) -> None:
+def cat(tensors: list[Array], dim: int, out: Array) -> None:
     start = 0
     for x in tensors:
         if x.shape == (0,):
@@ -22,6 +21,6 @@ def cat(tensors: Any, dim: int, out: Any) -> None:
 
 
 @kernel("stack", into=True, widen=False)
-def stack(tensors: Any, dim: int, out: Any) -> None:
+def stack(tensors: list[Array], dim: int, out: Array) -> None:
     for i, x in enumerate(tensors):
         np.copyto(out[(slice(None),) * dim + (i, ...)], x, casting="unsafe")

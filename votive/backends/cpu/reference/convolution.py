@@ -9,26 +9,29 @@ import numpy as np
 
 from ...base import kernel
 from ...common.windows import places_of
+from ..arrays import Array, Ints
 from .fold import taps
 
 
-def _by_group(x: Any, groups: int) -> Any:
+def _by_group(x: Array, groups: int) -> Any:
     """(N, C, ...) as (N, groups, channels, ...)."""
     return x.reshape(x.shape[0], groups, x.shape[1] // groups, *x.shape[2:])
 
 
-def _product(w: Any, x: Any) -> Any:
+def _product(w: Array, x: Array) -> Any:
     """(groups, out, in) times (N, groups, in, ...): a matrix at every position of every group."""
     flat = x.reshape(*x.shape[:3], math.prod(x.shape[3:]))
     return np.matmul(w, flat).reshape(x.shape[0], *w.shape[:2], *x.shape[3:])
 
 
-def _add_bias(y: Any, bias: Any) -> Any:
+def _add_bias(y: Array, bias: Array | None) -> Any:
     return y if bias is None else np.add(y, bias.reshape(-1, *(1,) * (y.ndim - 2)), out=y)
 
 
 @kernel("_convolution")
-def convolution(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def convolution(
+    x: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Array:
     size, kernel = x.shape[2:], weight.shape[2:]
     places = places_of(size, kernel, stride, padding, dilation)
     out = np.zeros((len(x), len(weight), *places), x.dtype)
@@ -41,8 +44,8 @@ def convolution(x: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilat
 
 @kernel("_convolution_transpose")
 def convolution_transpose(
-    x: Any, weight: Any, bias: Any, size: Any, stride: Any, padding: Any, dilation: Any, groups: int
-) -> Any:
+    x: Array, weight: Array, bias: Array | None, size: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Array:
     kernel, places = weight.shape[2:], x.shape[2:]
     out = np.zeros((len(x), weight.shape[1] * groups, *size), x.dtype)
     to, given = _by_group(out, groups), _by_group(x, groups)
@@ -53,7 +56,9 @@ def convolution_transpose(
 
 
 @kernel("_convolution_weight")
-def convolution_weight(x: Any, grad: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
+def convolution_weight(
+    x: Array, grad: Array, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int
+) -> Array:
     size, places = x.shape[2:], grad.shape[2:]
     given, by = _by_group(x, groups), _by_group(grad, groups)
     out = np.zeros((groups, by.shape[2], given.shape[2], *kernel), x.dtype)

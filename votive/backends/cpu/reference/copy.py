@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....core.device import device
+from ....core.dtype import dtype
 from ...base import kernel
 from ...common.assign import assign
+from ..arrays import Array, Ints
 
 
 @kernel("_copy_as", into=True, widen=False)
-def copy_as(x: Any, dtype: Any, stride: Any, out: Any) -> None:
+def copy_as(x: Array, dtype: dtype, stride: Ints, out: Array) -> None:
     assign(out, x)
 
 
 @kernel("copy", into=True, widen=False)
-def copy(x: Any, src: Any, out: Any) -> None:
+def copy(x: Array, src: Array, out: Array) -> None:
     assign(out, src)
 
 
 @kernel("_to_device", widen=False)
-def to_device(x: Any, device: Any, non_blocking: bool) -> Any:
+def to_device(x: Array, device: device, non_blocking: bool) -> Any:
     """Hand the values to another device, or copy them here."""
     from ....core import dtype as dt
     from ....core.layout import Layout, Spec
@@ -34,13 +37,13 @@ def to_device(x: Any, device: Any, non_blocking: bool) -> Any:
 
 
 @kernel("_transfer_", widen=False)
-def transfer(x: Any, src: Any, non_blocking: bool) -> tuple[()]:
+def transfer(x: Array, src: Array, non_blocking: bool) -> tuple[()]:
     assign(x, src)
     return ()
 
 
 @kernel("_pin_memory", widen=False)
-def pin_memory(x: Any) -> Any:
+def pin_memory(x: Array) -> tuple[Any, ...]:
     """The values in memory that the backend of a GPU has page-locked."""
     from ...base import BACKENDS
 
@@ -50,7 +53,7 @@ def pin_memory(x: Any) -> Any:
 
 
 @kernel("_empty_pinned", widen=False)
-def empty_pinned(size: Any, stride: Any, dtype: Any) -> Any:
+def empty_pinned(size: Ints, stride: Ints, dtype: dtype) -> tuple[Any, ...]:
     from ...base import BACKENDS
 
     strides = tuple(s * dtype.itemsize for s in stride)

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ....core.dtype import dtype
 from ...base import kernel
 from ...common.assign import assign
+from ..arrays import Array, Ints
 
 
 @kernel("_empty", into=True, widen=False)
-def empty(size: Any, stride: Any, dtype: Any, device: Any, out: Any) -> None:
+def empty(size: Ints, stride: Ints, dtype: dtype, device: object, out: Array) -> None:
     """Nothing to do: the memory is there."""
 
 
 @kernel("_full", into=True, widen=False)
-def full(size: Any, stride: Any, value: Any, dtype: Any, device: Any, out: Any) -> None:
+def full(size: Ints, stride: Ints, value: float, dtype: dtype, device: object, out: Array) -> None:
     assign(out, np.asarray(value))
 
 
 @kernel("_eye")
-def eye(n: int, m: int, dtype: Any, device: Any) -> Any:
+def eye(n: int, m: int, dtype: dtype, device: object) -> Array:
     return np.eye(n, m, dtype=dtype.np)

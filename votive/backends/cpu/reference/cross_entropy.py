@@ -8,14 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from ....core.dtype import dtype
 from ...base import kernel
+from ..arrays import Array, Ints
 
 
-def _dim(x: Any) -> int:
+def _dim(x: Array) -> int:
     return 1 if x.ndim > 1 else 0
 
 
-def _targets(op: str, t: Any, classes: int, ignore: int) -> tuple[Any, Any]:
+def _targets(op: str, t: Array, classes: int, ignore: int) -> tuple[Any, Any]:
     """(class indices that are safe to look up, which of them count)."""
     used = t != ignore
     wrong = used & ((t < 0) | (t >= classes))
@@ -27,12 +29,12 @@ def _targets(op: str, t: Any, classes: int, ignore: int) -> tuple[Any, Any]:
     return np.where(used, t, 0).astype(np.int64), used
 
 
-def _column(v: Any, ndim: int) -> Any:
+def _column(v: Array, ndim: int) -> Any:
     """A vector over the classes, shaped to broadcast along their dimension."""
     return v.reshape([-1 if d == (1 if ndim > 1 else 0) else 1 for d in range(ndim)])
 
 
-def _picked(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float) -> Any:
+def _picked(op: str, x: Array, t: Array, weight: Array | None, ignore: int, smoothing: float) -> Any:
     """`sum_c q_c x_c` for each target."""
     dim = _dim(x)
     classes = x.shape[dim]
@@ -49,7 +51,7 @@ def _picked(op: str, x: Any, t: Any, weight: Any, ignore: int, smoothing: float)
     return np.where(used, picked, x.dtype.type(0))
 
 
-def _spread(op: str, g: Any, t: Any, weight: Any, ignore: int, smoothing: float, shape: tuple[int, ...]) -> Any:
+def _spread(op: str, g: Array, t: Array, weight: Array | None, ignore: int, smoothing: float, shape: Ints) -> Any:
     """`g q`: what `_picked` takes from each class, put back."""
     out = np.zeros(shape, g.dtype)
     dim = _dim(out)
@@ -68,16 +70,18 @@ def _spread(op: str, g: Any, t: Any, weight: Any, ignore: int, smoothing: float,
 
 
 @kernel("_nll")
-def nll(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: Any) -> Any:
+def nll(x: Array, t: Array, weight: Array | None, ignore: int, smoothing: float, dtype: dtype) -> Array:
     return -_picked("nll_loss", x, t, weight, ignore, smoothing)
 
 
 @kernel("_nll_backward")
-def nll_backward(g: Any, t: Any, weight: Any, ignore: int, smoothing: float, size: tuple[int, ...], dtype: Any) -> Any:
+def nll_backward(
+    g: Array, t: Array, weight: Array | None, ignore: int, smoothing: float, size: Ints, dtype: dtype
+) -> Array:
     return -_spread("nll_loss", g, t, weight, ignore, smoothing, size)
 
 
-def _weight_of(t: Any, weight: Any, ignore: int, dtype: Any) -> Any:
+def _weight_of(t: Array, weight: Array | None, ignore: int, dtype: np.dtype[Any]) -> Any:
     """The weight of all targets that count."""
     used = t != ignore
     if weight is None:
@@ -85,33 +89,35 @@ def _weight_of(t: Any, weight: Any, ignore: int, dtype: Any) -> Any:
     return np.sum(weight[np.where(used, t, 0)] * used, dtype=np.float64).astype(dtype)
 
 
-def _reduced(losses: Any, total: Any, mean: bool) -> Any:
+def _reduced(losses: Array, total: Array, mean: bool) -> Any:
     loss = losses.sum(dtype=np.float64)
     with np.errstate(all="ignore"):
         return np.asarray(loss / total if mean else loss)
 
 
 @kernel("_nll_reduced")
-def nll_reduced(x: Any, t: Any, weight: Any, ignore: int, mean: bool) -> Any:
+def nll_reduced(x: Array, t: Array, weight: Array | None, ignore: int, mean: bool) -> tuple[Array, ...]:
     losses = -_picked("nll_loss", x, t, weight, ignore, 0.0)
     total = _weight_of(t, weight, ignore, x.dtype)
     return _reduced(losses, total, mean), np.asarray(total)
 
 
-def _per_target(g: Any, total: Any, t: Any, mean: bool) -> Any:
+def _per_target(g: Array, total: Array, t: Array, mean: bool) -> Any:
     with np.errstate(all="ignore"):
         return np.broadcast_to(np.asarray(g / total if mean else g, dtype=total.dtype), t.shape)
 
 
 @kernel("_nll_reduced_backward")
 def nll_reduced_backward(
-    g: Any, total: Any, t: Any, weight: Any, ignore: int, mean: bool, size: tuple[int, ...], dtype: Any
-) -> Any:
+    g: Array, total: Array, t: Array, weight: Array | None, ignore: int, mean: bool, size: Ints, dtype: dtype
+) -> Array:
     return -_spread("nll_loss", _per_target(g, total, t, mean), t, weight, ignore, 0.0, size)
 
 
 @kernel("_cross_entropy")
-def cross_entropy(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dtype: Any) -> Any:
+def cross_entropy(
+    x: Array, t: Array, weight: Array | None, ignore: int, smoothing: float, dtype: dtype | None = None
+) -> Array:
     dim = _dim(x)
     if not x.size:
         _targets("cross_entropy", t, x.shape[dim], ignore)
@@ -123,7 +129,7 @@ def cross_entropy(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, dt
 
 
 @kernel("_cross_entropy_backward")
-def cross_entropy_backward(g: Any, x: Any, t: Any, weight: Any, ignore: int, smoothing: float) -> Any:
+def cross_entropy_backward(g: Array, x: Array, t: Array, weight: Array | None, ignore: int, smoothing: float) -> Array:
     if not x.size:
         return np.zeros(x.shape, x.dtype)
     dim = _dim(x)
@@ -134,8 +140,10 @@ def cross_entropy_backward(g: Any, x: Any, t: Any, weight: Any, ignore: int, smo
 
 
 @kernel("_cross_entropy_reduced")
-def cross_entropy_reduced(x: Any, t: Any, weight: Any, ignore: int, smoothing: float, mean: bool) -> Any:
-    losses = cross_entropy(x, t, weight, ignore, smoothing, None)
+def cross_entropy_reduced(
+    x: Array, t: Array, weight: Array | None, ignore: int, smoothing: float, mean: bool
+) -> tuple[Array, ...]:
+    losses = cross_entropy(x, t, weight, ignore, smoothing)
     total = _weight_of(t, weight, ignore, x.dtype)
     statistics = np.zeros((2, *t.shape), x.dtype)
     if x.size:
@@ -147,7 +155,15 @@ def cross_entropy_reduced(x: Any, t: Any, weight: Any, ignore: int, smoothing: f
 
 @kernel("_cross_entropy_reduced_backward")
 def cross_entropy_reduced_backward(
-    g: Any, x: Any, t: Any, weight: Any, total: Any, statistics: Any, ignore: int, smoothing: float, mean: bool
-) -> Any:
+    g: Array,
+    x: Array,
+    t: Array,
+    weight: Array | None,
+    total: Array,
+    statistics: Array,
+    ignore: int,
+    smoothing: float,
+    mean: bool,
+) -> Array:
     each = _per_target(g, total, t, mean)
     return cross_entropy_backward(each, x, t, weight, ignore, smoothing)

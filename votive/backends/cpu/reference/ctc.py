@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array, Ints
 
 
-def _states(targets: Any, labels: Any, blank: int, classes: int) -> tuple[Any, Any]:
+def _states(targets: Array, labels: Array, blank: int, classes: int) -> tuple[Any, Any]:
     """The class of each state, and whether the blank before it may be skipped: (batch, state)."""
     longest = int(labels.max(initial=0))
     inside = np.arange(longest) < labels[:, None]
@@ -28,14 +29,14 @@ def _states(targets: Any, labels: Any, blank: int, classes: int) -> tuple[Any, A
     return state, skip
 
 
-def _later(a: Any, by: int) -> Any:
+def _later(a: Array, by: int) -> Any:
     """Each state's value `by` states before it; nothing precedes the first."""
     out = np.full_like(a, -np.inf)
     out[:, by:] = a[:, : a.shape[1] - by]
     return out
 
 
-def _alpha(emit: Any, skip: Any, labels: Any) -> Any:
+def _alpha(emit: Array, skip: Array, labels: Array) -> Any:
     """log p(all ways to be in a state at a time), (time, batch, state)."""
     alpha = np.full_like(emit, -np.inf)
     alpha[0, :, 0] = emit[0, :, 0]
@@ -49,19 +50,19 @@ def _alpha(emit: Any, skip: Any, labels: Any) -> Any:
     return alpha
 
 
-def _ends(shape: tuple[int, ...], labels: Any) -> Any:
+def _ends(shape: Ints, labels: Array) -> Any:
     """The two states in which a path may end: the last class and the blank after it."""
     state = np.arange(shape[1])
     last = 2 * labels[:, None]
     return (state == last) | ((state == last - 1) & (last > 0))
 
 
-def _beta(emit: Any, skip: Any, frames: Any, labels: Any) -> Any:
+def _beta(emit: Array, skip: Array, frames: Array, labels: Array) -> Any:
     """log p(all ways from a state at a time to the end), (time, batch, state)."""
     beta = np.full_like(emit, -np.inf)
     ends = _ends(emit.shape[1:], labels)
     starts = np.where(ends, emit.dtype.type(0), -np.inf)
-    # States are turned around, so that "later" means earlier.
+    # States are reversed, so that "later" means earlier.
     allowed = np.zeros_like(skip)
     allowed[:, 2:] = skip[:, ::-1][:, :-2]
     for t in range(len(emit) - 1, -1, -1):
@@ -75,11 +76,11 @@ def _beta(emit: Any, skip: Any, frames: Any, labels: Any) -> Any:
     return beta
 
 
-def _emissions(x: Any, state: Any) -> Any:
+def _emissions(x: Array, state: Array) -> Any:
     return np.take_along_axis(x, np.broadcast_to(state, (len(x), *state.shape)), 2)
 
 
-def _loss(alpha: Any, frames: Any, labels: Any) -> Any:
+def _loss(alpha: Array, frames: Array, labels: Array) -> Any:
     final = alpha[np.maximum(frames, 1) - 1, np.arange(len(frames))]
     paths = np.where(_ends(final.shape, labels), final, -np.inf)
     loss = -np.logaddexp.reduce(paths, 1)
@@ -88,14 +89,16 @@ def _loss(alpha: Any, frames: Any, labels: Any) -> Any:
 
 
 @kernel("_ctc_loss")
-def ctc_loss(x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_infinity: bool) -> Any:
+def ctc_loss(x: Array, targets: Array, frames: Array, labels: Array, blank: int, zero_infinity: bool) -> Array:
     state, skip = _states(targets, labels, blank, x.shape[2])
     loss = _loss(_alpha(_emissions(x, state), skip, labels), frames, labels)
     return np.where(np.isposinf(loss), x.dtype.type(0), loss) if zero_infinity else loss
 
 
 @kernel("_ctc_loss_backward")
-def ctc_loss_backward(g: Any, x: Any, targets: Any, frames: Any, labels: Any, blank: int, zero_infinity: bool) -> Any:
+def ctc_loss_backward(
+    g: Array, x: Array, targets: Array, frames: Array, labels: Array, blank: int, zero_infinity: bool
+) -> Array:
     state, skip = _states(targets, labels, blank, x.shape[2])
     emit = _emissions(x, state)
     alpha = _alpha(emit, skip, labels)

@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 from .attention import attention
 
 
-def _normed(x: Any, weight: Any, eps: float) -> Any:
+def _normed(x: Array, weight: Array | None, eps: float) -> Any:
     scale = 1 / np.sqrt(np.mean(x * x, -1, keepdims=True) + x.dtype.type(eps))
     return x * scale if weight is None else x * scale * weight
 
 
 @kernel("_norm_linear")
-def norm_linear(x: Any, norm: Any, eps: float, weights: Any, gated: bool) -> Any:
+def norm_linear(x: Array, norm: Array, eps: float, weights: list[Array], gated: bool) -> Array:
     y = [_normed(x, norm, eps) @ w.T for w in weights]
     if not gated:
         return np.concatenate(y, -1)
@@ -24,32 +25,32 @@ def norm_linear(x: Any, norm: Any, eps: float, weights: Any, gated: bool) -> Any
 
 
 @kernel("_linear_add")
-def linear_add(x: Any, weight: Any, residual: Any) -> Any:
+def linear_add(x: Array, weight: Array, residual: Array) -> Array:
     return residual + x @ weight.T
 
 
 @kernel("_rotate_and_attend", widen=False)
 def rotate_and_attend(
-    qkv: Any,
-    q_norm: Any,
-    k_norm: Any,
+    qkv: Array,
+    q_norm: Array | None,
+    k_norm: Array | None,
     eps: float,
-    cos: Any,
-    sin: Any,
-    keys: Any,
-    values: Any,
-    position: Any,
-    counts: Any,
+    cos: Array,
+    sin: Array,
+    keys: Array,
+    values: Array,
+    position: Array,
+    counts: Array,
     heads: int,
     scale: float,
-) -> Any:
+) -> Array:
     batch, shared, _, width = keys.shape
     wide = np.float64 if qkv.dtype == np.float64 else np.float32
     parts = qkv.reshape(batch, heads + 2 * shared, width).astype(wide)
     at = int(np.asarray(position).reshape(-1)[0])
     c, s = cos[at].astype(wide), sin[at].astype(wide)
 
-    def turned(x: Any, weight: Any) -> Any:
+    def turned(x: Array, weight: Array | None) -> Any:
         if weight is not None:
             x = _normed(x, weight.astype(wide), eps)
         a, b = x[..., : len(c)], x[..., len(c) : 2 * len(c)]

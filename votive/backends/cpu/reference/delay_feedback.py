@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....core.errors import fail
 from ...base import kernel
+from ..arrays import Array
 
 
 @kernel("_delay_feedback")
-def delay_feedback(x: Any, gain: Any, lag: Any, transposed: bool) -> Any:
+def delay_feedback(x: Array, gain: Array, lag: Array, transposed: bool) -> Array:
     if lag.size and lag.min() < 1:
         fail(ValueError, "delay_feedback", f"lags must be at least 1, got {lag.min()}.")
     y = x.astype(np.float64)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 
 
 @kernel("_survivors")
-def survivors(boxes: Any, group: Any, threshold: float) -> Any:
+def survivors(boxes: Array, group: Array, threshold: float) -> Array:
     """Each survivor strikes out at once all later boxes that it covers too much of."""
     keep = np.zeros(len(boxes), bool)
     x1, y1, x2, y2 = boxes.T
@@ -33,7 +32,7 @@ def survivors(boxes: Any, group: Any, threshold: float) -> Any:
 
 
 @kernel("_region_argmax")
-def region_argmax(x: Any, image: Any, top: Any, bottom: Any, left: Any, right: Any) -> Any:
+def region_argmax(x: Array, image: Array, top: Array, bottom: Array, left: Array, right: Array) -> Array:
     """Bins may overlap and differ in size, so each is searched by itself."""
     channels, width = x.shape[1], x.shape[3]
     out = np.full((len(image), channels, top.shape[1], left.shape[1]), -1, np.int64)
@@ -47,7 +46,7 @@ def region_argmax(x: Any, image: Any, top: Any, bottom: Any, left: Any, right: A
 
 
 @kernel("_region_sums")
-def region_sums(x: Any, image: Any, by_row: Any, by_column: Any) -> Any:
+def region_sums(x: Array, image: Array, by_row: Array, by_column: Array) -> Array:
     out = np.empty((len(image), x.shape[1], by_row.shape[1], by_column.shape[1]), x.dtype)
     for k, n in enumerate(image):
         out[k] = by_row[k] @ x[n] @ by_column[k].T
@@ -55,7 +54,7 @@ def region_sums(x: Any, image: Any, by_row: Any, by_column: Any) -> Any:
 
 
 @kernel("_region_sums_transpose")
-def region_sums_transpose(g: Any, image: Any, by_row: Any, by_column: Any, batch: int) -> Any:
+def region_sums_transpose(g: Array, image: Array, by_row: Array, by_column: Array, batch: int) -> Array:
     out = np.zeros((batch, g.shape[1], by_row.shape[2], by_column.shape[2]), g.dtype)
     for k, n in enumerate(image):
         out[n] += by_row[k].T @ g[k] @ by_column[k]

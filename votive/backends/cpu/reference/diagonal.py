@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 
 
 @kernel("tril", widen=False)
-def tril(x: Any, diagonal: int) -> Any:
+def tril(x: Array, diagonal: int) -> Array:
     return np.tril(x, diagonal)
 
 
 @kernel("triu", widen=False)
-def triu(x: Any, diagonal: int) -> Any:
+def triu(x: Array, diagonal: int) -> Array:
     return np.triu(x, diagonal)

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 from .index import bounded
 
 
 @kernel("_embedding", widen=False)
-def embedding(weight: Any, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+def embedding(weight: Array, indices: Array, padding_idx: int, scale_grad_by_freq: bool) -> Array:
     at = bounded("embedding", indices, weight.shape[0], 0, IndexError)
     return np.take(weight, at, axis=0)
 
 
-def starts(groups: Any) -> Any:
+def starts(groups: Array) -> Array:
     """Where each run of equal numbers begins."""
     return np.flatnonzero(np.diff(groups, prepend=groups[:1] - 1))
 
 
 @kernel("_embedding_backward")
-def embedding_backward(g: Any, indices: Any, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Any:
+def embedding_backward(g: Array, indices: Array, rows: int, padding_idx: int, scale_grad_by_freq: bool) -> Array:
     out = np.zeros((rows, g.shape[-1]), g.dtype)
     if indices.size:
         at = indices.reshape(-1)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....core.errors import fail
 from ...base import kernel
+from ..arrays import Array
 from .embedding import starts
 
 _OP = "embedding_bag"
 
 
-def _check(indices: Any, offsets: Any, rows: int) -> None:
+def _check(indices: Array, offsets: Array, rows: int) -> None:
     if indices.size:
         low, high = indices.min(), indices.max()
         if low < 0 or high >= rows:
@@ -33,8 +32,15 @@ def _check(indices: Any, offsets: Any, rows: int) -> None:
 
 @kernel("_bag")
 def bag(
-    weight: Any, indices: Any, offsets: Any, factors: Any, mean: bool, padding: int, by_frequency: bool, ends: bool
-) -> Any:
+    weight: Array,
+    indices: Array,
+    offsets: Array,
+    factors: Array | None,
+    mean: bool,
+    padding: int,
+    by_frequency: bool,
+    ends: bool,
+) -> Array:
     _check(indices, offsets, weight.shape[0])
     count = offsets.size - ends
     bags = np.searchsorted(offsets, np.arange(indices.size), side="right") - 1
@@ -50,7 +56,7 @@ def bag(
 
 
 @kernel("_bag_argmax")
-def bag_argmax(weight: Any, indices: Any, bags: Any, count: int) -> Any:
+def bag_argmax(weight: Array, indices: Array, bags: Array, count: int) -> Array:
     out = np.full((count, weight.shape[1]), -1, np.int64)
     if indices.size:
         rows = weight[indices]

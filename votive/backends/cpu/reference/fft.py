@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array, Ints
 
+_Norm = Literal["backward", "ortho", "forward"]
 # NumPy names the scaling by the pair of transforms, we by the power of 1/n on this one.
-_FORWARD = {0.0: "backward", 0.5: "ortho", 1.0: "forward"}
-_INVERSE = {0.0: "forward", 0.5: "ortho", 1.0: "backward"}
+_FORWARD: dict[float, _Norm] = {0.0: "backward", 0.5: "ortho", 1.0: "forward"}
+_INVERSE: dict[float, _Norm] = {0.0: "forward", 0.5: "ortho", 1.0: "backward"}
 
 
 @kernel("_fft_c2c")
-def c2c(x: Any, dim: tuple[int, ...], power: float, forward: bool) -> Any:
+def c2c(x: Array, dim: Ints, power: float, forward: bool) -> Array:
     if not dim or not x.size:
         return x.astype(np.result_type(x.dtype, np.complex64))
     if forward:
@@ -23,7 +25,7 @@ def c2c(x: Any, dim: tuple[int, ...], power: float, forward: bool) -> Any:
 
 
 @kernel("_fft_r2c")
-def r2c(x: Any, dim: tuple[int, ...], power: float) -> Any:
+def r2c(x: Array, dim: Ints, power: float) -> Array:
     if not x.size:
         shape = list(x.shape)
         shape[dim[-1]] = shape[dim[-1]] // 2 + 1
@@ -32,7 +34,7 @@ def r2c(x: Any, dim: tuple[int, ...], power: float) -> Any:
 
 
 @kernel("_fft_c2r")
-def c2r(x: Any, dim: tuple[int, ...], power: float, size: int) -> Any:
+def c2r(x: Array, dim: Ints, power: float, size: int) -> Array:
     shape = [*(x.shape[d] for d in dim[:-1]), size]
     if not x.size:
         full = list(x.shape)
@@ -42,7 +44,7 @@ def c2r(x: Any, dim: tuple[int, ...], power: float, size: int) -> Any:
 
 
 @kernel("_fft_pairs")
-def pairs(x: Any, dim: int, size: int, factor: float) -> Any:
+def pairs(x: Array, dim: int, size: int, factor: float) -> Array:
     y = np.array(x)
     inner = [slice(None)] * x.ndim
     inner[dim] = slice(1, (size + 1) // 2)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...base import kernel
 from ...common.assign import assign
+from ..arrays import Array
 
 
 @kernel("_fill", into=True, widen=False)
-def fill(x: Any, value: Any, out: Any) -> None:
+def fill(x: Array, value: Array | complex, out: Array) -> None:
     assign(out, np.asarray(value))

@@ -7,15 +7,17 @@ copy grows with stride, padding or dilation.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...base import kernel
 from ...common.windows import places_of
+from ..arrays import Array, Ints
 
-Slices = tuple[slice, ...]
+# Positions or slices of the last dimensions.
+Index = tuple[Any, ...]
 
 
 def _within(size: int, places: int, stride: int, offset: int) -> tuple[slice, slice]:
@@ -27,23 +29,23 @@ def _within(size: int, places: int, stride: int, offset: int) -> tuple[slice, sl
 
 
 def taps(
-    size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any, places: Any
-) -> Iterator[tuple[tuple[int, ...], Slices, Slices]]:
+    size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, places: Sequence[int]
+) -> Iterator[tuple[Index, Index, Index]]:
     """(position in the kernel, the windows whose tap lies within the array, the elements it is).
 
     A tap that no window has within the array is left out.
     """
-    per_dim = []
+    per_dim: list[list[tuple[int, slice, slice]]] = []
     for i, k, s, p, d, o in zip(size, kernel, stride, padding, dilation, places, strict=True):
         found = ((t, *_within(i, o, s, t * d - p)) for t in range(k))
         per_dim.append([(t, at, src) for t, at, src in found if at.start < at.stop])
     for which in np.ndindex(*map(len, per_dim)):
-        tap, at, source = zip(*(dim[n] for dim, n in zip(per_dim, which, strict=True)), strict=True)
-        yield tap, at, source
+        chosen = [dim[n] for dim, n in zip(per_dim, which, strict=True)]
+        yield tuple(c[0] for c in chosen), tuple(c[1] for c in chosen), tuple(c[2] for c in chosen)
 
 
 @kernel("_unfold", widen=False)
-def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def unfold(x: Array, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Array:
     size = x.shape[2:]
     places = places_of(size, kernel, stride, padding, dilation)
     out = np.zeros((*x.shape[:2], *kernel, *places), x.dtype)
@@ -53,7 +55,7 @@ def unfold(x: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any
 
 
 @kernel("_fold")
-def fold(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def fold(x: Array, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> Array:
     places = places_of(size, kernel, stride, padding, dilation)
     channels = x.shape[1] // math.prod(kernel)
     cols = x.reshape(x.shape[0], channels, *kernel, *places)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 from .matmul import multiply
 
 # Rows are taken so many at a time that their differences fit into the second-level cache.
@@ -15,14 +16,14 @@ _BLOCK_BYTES = 1 << 18
 
 
 @kernel("_cross")
-def cross(a: Any, b: Any, dim: int) -> Any:
+def cross(a: Array, b: Array, dim: int) -> Array:
     a, b = np.moveaxis(a, dim, 0), np.moveaxis(b, dim, 0)
     out = np.stack([a[i - 2] * b[i - 1] - a[i - 1] * b[i - 2] for i in range(3)])
     return np.moveaxis(out, 0, dim)
 
 
 @kernel("_cdist")
-def cdist(x1: Any, x2: Any, p: float, product: bool) -> Any:
+def cdist(x1: Array, x2: Array, p: float, product: bool) -> Array:
     if product:
         return _by_product(x1, x2)
     batch = np.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
@@ -36,7 +37,7 @@ def cdist(x1: Any, x2: Any, p: float, product: bool) -> Any:
     return out
 
 
-def _norm(distances: Any, p: float) -> Any:
+def _norm(distances: Array, p: float) -> Any:
     if p == 0:
         return np.count_nonzero(distances, axis=-1)
     if p == 1:
@@ -48,7 +49,7 @@ def _norm(distances: Any, p: float) -> Any:
     return (distances**p).sum(-1) ** (1 / p)
 
 
-def _by_product(x1: Any, x2: Any) -> Any:
+def _by_product(x1: Array, x2: Array) -> Any:
     """|a - b|^2 = |a|^2 - 2 ab + |b|^2, held above the negative numbers that rounding makes."""
     first = np.square(x1).sum(-1)[..., :, None]
     second = np.square(x2).sum(-1)[..., None, :]

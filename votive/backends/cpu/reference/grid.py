@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array, Ints
 
 
-def _bring_back(x: Any, size: int, padding: str, align: bool) -> tuple[Any, Any]:
+def _bring_back(x: Array, size: int, padding: str, align: bool) -> tuple[Any, Any]:
     """Positions as the padding sees them, and how much they move with the given ones."""
     slope = np.ones_like(x)
     if padding == "zeros":
@@ -31,7 +32,7 @@ def _bring_back(x: Any, size: int, padding: str, align: bool) -> tuple[Any, Any]
     return np.where(x > 0, np.minimum(x, size - 1), 0).astype(x.dtype), np.where(inside, slope, 0)
 
 
-def _cubic(d: Any, near: bool, sign: int) -> tuple[Any, Any]:
+def _cubic(d: Array, near: bool, sign: int) -> tuple[Any, Any]:
     """Keys' kernel with a = -3/4 at a distance of 0..1 (near) or 1..2, and its derivative."""
     a = -0.75
     if near:
@@ -39,7 +40,7 @@ def _cubic(d: Any, near: bool, sign: int) -> tuple[Any, Any]:
     return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a, sign * ((3 * a * d - 10 * a) * d + 8 * a)
 
 
-def _along(coordinate: Any, size: int, mode: str, padding: str, align: bool) -> list[Any]:
+def _along(coordinate: Array, size: int, mode: str, padding: str, align: bool) -> list[Any]:
     """(element, whether it exists, weight, its derivative) of each tap along one dimension."""
     scale = (size - 1) / 2 if align else size / 2
     x = (coordinate + 1).astype(np.float64) * scale - (0.0 if align else 0.5)
@@ -68,19 +69,19 @@ def _along(coordinate: Any, size: int, mode: str, padding: str, align: bool) -> 
     return found
 
 
-def _corners(x: Any, grid: Any, mode: str, padding: str, align: bool) -> Iterator[Any]:
+def _corners(x: Array, grid: Array, mode: str, padding: str, align: bool) -> Iterator[Any]:
     """Index of the element (N, 1, *places), whether it exists, and (weight, derivative) by dim."""
     n, sizes = grid.shape[-1], x.shape[2:]
     with np.errstate(invalid="ignore", over="ignore"):
         taps = [_along(grid[..., n - 1 - d], sizes[d], mode, padding, align) for d in range(n)]
     for corner in itertools.product(*taps):
-        index, inside = 0, True
+        index, inside = np.zeros((), np.int64), np.ones((), np.bool_)
         for size, (place, within, *_) in zip(sizes, corner):
             index, inside = index * size + place, inside & within
         yield index[:, None], inside[:, None], [(w[:, None], by[:, None]) for *_, w, by in corner]
 
 
-def _values(x: Any, index: Any, inside: Any) -> Any:
+def _values(x: Array, index: Array, inside: Array) -> Any:
     sample, channel = np.ogrid[: x.shape[0], : x.shape[1]]
     lead = (..., *(None,) * (index.ndim - 2))
     flat = x.reshape(*x.shape[:2], math.prod(x.shape[2:]))
@@ -89,7 +90,7 @@ def _values(x: Any, index: Any, inside: Any) -> Any:
 
 
 @kernel("_grid_sample")
-def grid_sample(x: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
+def grid_sample(x: Array, grid: Array, mode: str, padding: str, align: bool) -> Array:
     out = np.zeros((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
     for index, inside, taps in _corners(x, grid, mode, padding, align):
         value = _values(x, index, inside)
@@ -99,7 +100,7 @@ def grid_sample(x: Any, grid: Any, mode: str, padding: str, align: bool) -> Any:
 
 @kernel("_grid_sample_backward")
 def grid_sample_backward(
-    g: Any, x: Any, grid: Any, mode: str, padding: str, align: bool, by_input: bool, by_grid: bool
+    g: Array, x: Array, grid: Array, mode: str, padding: str, align: bool, by_input: bool, by_grid: bool
 ) -> tuple[Any, Any]:
     back = np.zeros((*x.shape[:2], math.prod(x.shape[2:])), x.dtype)
     at = np.zeros_like(grid)
@@ -119,13 +120,13 @@ def grid_sample_backward(
     return back.reshape(x.shape) if by_input else empty, at if by_grid else empty
 
 
-def centres(n: int, align: bool, real: Any) -> Any:
+def centres(n: int, align: bool, real: type[np.floating[Any]]) -> Any:
     """Coordinates of n elements in -1..1: the ends are the outer centres (align) or edges."""
     span = n - 1 if align else n
     return (np.arange(1 - n, n, 2) / max(span, 1)).astype(real)
 
 
-def _base(size: Any, align: bool, real: Any) -> Any:
+def _base(size: Ints, align: bool, real: type[np.floating[Any]]) -> Any:
     """(places, n + 1): the coordinates of each element, the innermost first, and 1."""
     lines = [centres(s, align, real) for s in size[2:]]
     axes = np.meshgrid(*lines, indexing="ij")
@@ -133,12 +134,12 @@ def _base(size: Any, align: bool, real: Any) -> Any:
 
 
 @kernel("_affine_grid")
-def affine_grid(theta: Any, size: Any, align: bool) -> Any:
+def affine_grid(theta: Array, size: Ints, align: bool) -> Array:
     points = _base(size, align, theta.dtype) @ np.swapaxes(theta, 1, 2)
     return points.reshape(size[0], *size[2:], len(size) - 2)
 
 
 @kernel("_affine_grid_transpose")
-def affine_grid_transpose(g: Any, size: Any, align: bool) -> Any:
+def affine_grid_transpose(g: Array, size: Ints, align: bool) -> Array:
     flat = g.reshape(size[0], math.prod(size[2:]), len(size) - 2)
     return np.swapaxes(flat, 1, 2) @ _base(size, align, g.dtype)

@@ -8,14 +8,15 @@ import numpy as np
 
 from ....core.errors import fail
 from ...base import kernel
+from ..arrays import Array, Ints
 
 
-def is_half(dtype: Any) -> bool:
+def is_half(dtype: np.dtype[Any]) -> bool:
     """Whether sums in this type are carried in float32 and rounded once."""
     return dtype == np.float16 or dtype.kind == "V"
 
 
-def bounded(op: str, index: Any, size: int, dim: int, kind: type[Exception] = RuntimeError, below: int = 0) -> Any:
+def bounded(op: str, index: Array, size: int, dim: int, kind: type[Exception] = RuntimeError, below: int = 0) -> Any:
     """`index` after checking that it lies in `below..size-1`."""
     if index.size:
         low, high = index.min(), index.max()
@@ -25,7 +26,7 @@ def bounded(op: str, index: Any, size: int, dim: int, kind: type[Exception] = Ru
     return index
 
 
-def number(op: str, value: Any, dtype: Any) -> Any:
+def number(op: str, value: complex, dtype: np.dtype[Any]) -> Any:
     """A Python number as an element of `dtype`, if it fits."""
     if isinstance(value, complex):
         if dtype.kind == "c":
@@ -45,14 +46,15 @@ def number(op: str, value: Any, dtype: Any) -> Any:
     return found
 
 
-def lined(array: Any) -> Any:
+def lined(array: Array) -> Any:
     """A 0-d array as one of a single element, over the same memory."""
     return array.reshape(1) if array.ndim == 0 else array
 
 
-def positions(index: Any, dim: int, shape: tuple[int, ...]) -> Any:
+def positions(index: Array, dim: int, shape: Ints) -> Any:
     """Flat positions in an array of `shape` that `index` along `dim` names, in row-major order."""
-    out, step = np.zeros((1,) * index.ndim, np.int64), 1
+    out: Array = np.zeros((1,) * index.ndim, np.int64)
+    step = 1
     for d in range(len(shape) - 1, -1, -1):
         along = [1] * index.ndim
         along[d] = index.shape[d]
@@ -62,7 +64,7 @@ def positions(index: Any, dim: int, shape: tuple[int, ...]) -> Any:
     return np.broadcast_to(out, index.shape).reshape(-1)
 
 
-def write(out: Any, at: Any, values: Any, how: Any = None) -> None:
+def write(out: Array, at: Array, values: Array, how: np.ufunc | None = None) -> None:
     """`out.flat[at] = values` in order, or combined with what is there by the ufunc `how`."""
     if np.may_share_memory(out, values):
         values = values.copy()
@@ -78,14 +80,14 @@ def write(out: Any, at: Any, values: Any, how: Any = None) -> None:
         np.copyto(out, flat.reshape(out.shape), casting="unsafe")
 
 
-def start(x: Any, out: Any) -> None:
+def start(x: Array, out: Array) -> None:
     """Begin with the input's values; in place they are there already."""
     if out is not x:
         np.copyto(out, x)
 
 
 @kernel("gather", widen=False)
-def gather(x: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+def gather(x: Array, dim: int, index: Array, sparse_grad: bool) -> Array:
     if index.size == 0:
         return np.empty(index.shape, x.dtype)
     x, i = lined(x), lined(index)
@@ -95,12 +97,12 @@ def gather(x: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
 
 
 @kernel("index_select", widen=False)
-def index_select(x: Any, dim: int, index: Any) -> Any:
+def index_select(x: Array, dim: int, index: Array) -> Array:
     at = bounded("index_select", lined(index), lined(x).shape[dim], dim, IndexError)
     return np.take(x, at, axis=dim) if x.ndim else x.copy()
 
 
-def slices(index: Any, dim: int, shape: tuple[int, ...]) -> Any:
+def slices(index: Array, dim: int, shape: Ints) -> Any:
     """Flat positions of the slices along `dim` that a vector names."""
     sizes = [1] * len(shape)
     sizes[dim] = index.size
@@ -109,7 +111,7 @@ def slices(index: Any, dim: int, shape: tuple[int, ...]) -> Any:
 
 
 @kernel("index_add", into=True, widen=False)
-def index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any, out: Any) -> None:
+def index_add(x: Array, dim: int, index: Array, source: Array, alpha: float, out: Array) -> None:
     at = bounded("index_add", lined(index), lined(out).shape[dim], dim)
     if is_half(source.dtype):
         source = source.astype(np.float32)
@@ -121,7 +123,7 @@ def index_add(x: Any, dim: int, index: Any, source: Any, alpha: Any, out: Any) -
 
 
 @kernel("index_copy", into=True, widen=False)
-def index_copy(x: Any, dim: int, index: Any, source: Any, out: Any) -> None:
+def index_copy(x: Array, dim: int, index: Array, source: Array, out: Array) -> None:
     at = bounded("index_copy", lined(index), lined(out).shape[dim], dim, IndexError)
     start(x, out)
     out = lined(out)
@@ -129,10 +131,10 @@ def index_copy(x: Any, dim: int, index: Any, source: Any, out: Any) -> None:
 
 
 @kernel("index_fill", into=True, widen=False)
-def index_fill(x: Any, dim: int, index: Any, value: Any, out: Any) -> None:
+def index_fill(x: Array, dim: int, index: Array, value: Array | complex, out: Array) -> None:
     size = lined(out).shape[dim]
     at = bounded("index_fill", lined(index), size, dim, IndexError, -size)
-    if hasattr(value, "ndim"):
+    if isinstance(value, np.ndarray):
         fixed = value.astype(out.dtype)
     else:
         fixed = number("index_fill", value, out.dtype)
@@ -140,7 +142,7 @@ def index_fill(x: Any, dim: int, index: Any, value: Any, out: Any) -> None:
     lined(out)[(slice(None),) * dim + (at,)] = fixed
 
 
-def _flat_places(op: str, index: Any, size: int) -> Any:
+def _flat_places(op: str, index: Array, size: int) -> Any:
     """Positions in a flattened tensor; negative ones count from the end."""
     if index.size:
         low, high = index.min(), index.max()
@@ -151,12 +153,12 @@ def _flat_places(op: str, index: Any, size: int) -> Any:
 
 
 @kernel("take", widen=False)
-def take(x: Any, index: Any) -> Any:
+def take(x: Array, index: Array) -> Array:
     return np.take(x.reshape(-1), _flat_places("take", index, x.size)).reshape(index.shape)
 
 
 @kernel("put", into=True, widen=False)
-def put(x: Any, index: Any, source: Any, accumulate: bool, out: Any) -> None:
+def put(x: Array, index: Array, source: Array, accumulate: bool, out: Array) -> None:
     at = _flat_places("put", index, x.size).reshape(-1)
     start(x, out)
     write(lined(out), at, source.reshape(-1), np.add if accumulate else None)

@@ -7,23 +7,24 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array, Ints
 from .index import bounded, start, write
 
 
-def _checked(op: str, indices: Any, dims: Any, shape: tuple[int, ...]) -> list[Any]:
+def _checked(op: str, indices: list[Array], dims: Ints, shape: Ints) -> list[Array]:
     for i, d in zip(indices, dims, strict=True):
         bounded(op, i, shape[d], d, IndexError, -shape[d])
     return list(indices)
 
 
-def _selection(indices: list[Any], dims: Any, ndim: int) -> tuple[Any, ...]:
+def _selection(indices: list[Array], dims: Ints, ndim: int) -> tuple[Any, ...]:
     out: list[Any] = [slice(None)] * ndim
     for i, d in zip(indices, dims, strict=True):
         out[d] = i
     return tuple(out)
 
 
-def _flat(indices: list[Any], dims: Any, shape: tuple[int, ...]) -> Any:
+def _flat(indices: list[Array], dims: Ints, shape: Ints) -> Any:
     """The flat position of every element that is read, in the order in which reading gives them."""
     common = np.broadcast_shapes(*(i.shape for i in indices))
     kept = [d for d in range(len(shape)) if d not in dims]
@@ -42,7 +43,7 @@ def _flat(indices: list[Any], dims: Any, shape: tuple[int, ...]) -> Any:
 
 
 @kernel("_index", widen=False)
-def index(x: Any, indices: Any, dims: Any) -> Any:
+def index(x: Array, indices: list[Array], dims: Ints) -> Array:
     found = _checked("indexing", indices, dims, x.shape)
     if len(found) == 1:
         return np.take(x, found[0], axis=dims[0])
@@ -50,7 +51,7 @@ def index(x: Any, indices: Any, dims: Any) -> Any:
 
 
 @kernel("_index_put", into=True, widen=False)
-def index_put(x: Any, indices: Any, dims: Any, values: Any, accumulate: bool, out: Any) -> None:
+def index_put(x: Array, indices: list[Array], dims: Ints, values: Array, accumulate: bool, out: Array) -> None:
     found = _checked("index_put", indices, dims, x.shape)
     start(x, out)
     if accumulate:

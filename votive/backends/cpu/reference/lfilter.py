@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 
 
 @kernel("_lfilter")
-def lfilter(x: Any, a: Any, b: Any, reverse: bool) -> Any:
+def lfilter(x: Array, a: Array, b: Array, reverse: bool) -> Array:
     order = slice(None, None, -1 if reverse else 1)
     # Feedback carries rounding on, so it is computed in float64; time comes first.
     x = np.moveaxis(x, 2, 0)[order].astype(np.float64)  # (time, batch, channel)
@@ -28,7 +27,7 @@ def lfilter(x: Any, a: Any, b: Any, reverse: bool) -> Any:
 
 
 @kernel("_lag_products")
-def lag_products(g: Any, x: Any, taps: int, reverse: bool) -> Any:
+def lag_products(g: Array, x: Array, taps: int, reverse: bool) -> Array:
     early, late = (g, x) if reverse else (x, g)
     out = np.zeros((x.shape[1], taps), np.float64)
     n = x.shape[2]

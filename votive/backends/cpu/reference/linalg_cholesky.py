@@ -8,14 +8,15 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 from .linalg_triangular import substitute
 
 
-def _adjoint(x: Any) -> Any:
+def _adjoint(x: Array) -> Any:
     return np.swapaxes(x, -2, -1).conj()
 
 
-def _column_by_column(a: Any) -> tuple[Any, Any]:
+def _column_by_column(a: Array) -> tuple[Any, Any]:
     """The factor as far as it goes, and the order of the minor where it stopped."""
     *batch, n, _ = a.shape
     low = np.tril(a).reshape(math.prod(batch), n, n)
@@ -34,7 +35,7 @@ def _column_by_column(a: Any) -> tuple[Any, Any]:
 
 
 @kernel("_cholesky")
-def cholesky(a: Any, upper: bool) -> tuple[Any, Any]:
+def cholesky(a: Array, upper: bool) -> tuple[Any, Any]:
     if upper:
         a = _adjoint(a)
     if np.isfinite(a).all():
@@ -48,13 +49,13 @@ def cholesky(a: Any, upper: bool) -> tuple[Any, Any]:
 
 
 @kernel("_cholesky_solve")
-def cholesky_solve(b: Any, factor: Any, upper: bool) -> Any:
+def cholesky_solve(b: Array, factor: Array, upper: bool) -> Array:
     low = _adjoint(factor) if upper else factor
     return substitute(_adjoint(low), substitute(low, b, False, False), True, False)
 
 
 @kernel("_cholesky_inverse")
-def cholesky_inverse(factor: Any, upper: bool) -> Any:
+def cholesky_inverse(factor: Array, upper: bool) -> Array:
     low = _adjoint(factor) if upper else factor
     inverse = substitute(low, np.eye(low.shape[-1], dtype=low.dtype), False, False)
     return _adjoint(inverse) @ inverse

@@ -7,21 +7,22 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 from .linalg_lu import determinant
 from .linalg_solve import inv
 
 
 @kernel("_det")
-def det(a: Any) -> Any:
+def det(a: Array) -> Array:
     return determinant(a)
 
 
 @kernel("_slogdet")
-def slogdet(a: Any) -> tuple[Any, Any]:
+def slogdet(a: Array) -> tuple[Any, Any]:
     return np.linalg.slogdet(a)
 
 
-def _by_singular_values(a: Any) -> Any:
+def _by_singular_values(a: Array) -> Any:
     """`det U det V^H  U* diag(products of all other singular values) V^T`, right for any rank."""
     u, s, vh = np.linalg.svd(a)
     n = s.shape[-1]
@@ -31,7 +32,7 @@ def _by_singular_values(a: Any) -> Any:
 
 
 @kernel("_cofactor")
-def cofactor(a: Any) -> Any:
+def cofactor(a: Array) -> Array:
     inverse, _ = inv(a)
     out = determinant(a)[..., None, None] * np.swapaxes(inverse, -2, -1)
     # With less than half of the digits right the two do not fit together any more.

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ....core.errors import LinAlgError, fail
 from ...base import kernel
+from ..arrays import Array
 
 _NONE = np.empty(0)
 
 
 @kernel("_eigh")
-def eigh(a: Any, uplo: str, vectors: bool) -> tuple[Any, Any]:
+def eigh(a: Array, uplo: Literal["L", "U"], vectors: bool) -> tuple[Any, Any]:
     try:
         if vectors:
             values, found = np.linalg.eigh(a, UPLO=uplo)
@@ -24,8 +25,8 @@ def eigh(a: Any, uplo: str, vectors: bool) -> tuple[Any, Any]:
 
 
 @kernel("_eig")
-def eig(a: Any, vectors: bool) -> tuple[Any, Any]:
-    finite = np.isfinite(a).all(axis=(-2, -1))
+def eig(a: Array, vectors: bool) -> tuple[Any, Any]:
+    finite = np.asarray(np.isfinite(a).all(axis=(-2, -1)))
     if vectors and not finite.all():
         fail(RuntimeError, "linalg.eig", "the matrix has elements that are not finite.")
     try:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 
 # Bounds the growth of elements over a step of size 1 and two of size 2 alike: Bunch, Kaufman, "Some
 # stable methods for calculating inertia and solving symmetric linear systems" (1977), section 2.
 ALPHA = (1 + 17**0.5) / 8
 
 
-def _size(x: Any) -> Any:
+def _size(x: Array) -> Any:
     """LAPACK ranks complex pivots by |re| + |im|; so do we, to choose the same ones."""
     return np.abs(x.real) + np.abs(x.imag)
 
 
-def _pivot(a: Any, k: int) -> tuple[int, int]:
+def _pivot(a: Array, k: int) -> tuple[int, int]:
     """The row to exchange, and the size of the block: 0 where a whole column is zero."""
     here, below = _size(a[k, k]), _size(a[k + 1 :, k])
     largest = below.max(initial=0)
@@ -33,7 +35,7 @@ def _pivot(a: Any, k: int) -> tuple[int, int]:
     return row, 1 if _size(a[row, row]) >= ALPHA * across else 2
 
 
-def _exchange(a: Any, k: int, at: int, row: int, flip: Any) -> None:
+def _exchange(a: Array, k: int, at: int, row: int, flip: Callable[[Array], Array]) -> None:
     """Swap rows and columns `at` and `row` of what is left of a lower triangle."""
     a[[at, row], k:at] = a[[row, at], k:at]
     a[row + 1 :, [at, row]] = a[row + 1 :, [row, at]]
@@ -44,7 +46,7 @@ def _exchange(a: Any, k: int, at: int, row: int, flip: Any) -> None:
     a[row, at] = flip(a[row, at])
 
 
-def _factor(a: Any, flip: Any) -> tuple[Any, int]:
+def _factor(a: Array, flip: Callable[[Array], Array]) -> tuple[Any, int]:
     """Factor one lower triangle in place; `flip` conjugates for Hermitian matrices."""
     n = len(a)
     pivots, info, k = np.zeros(n, np.int64), 0, 0
@@ -73,7 +75,7 @@ def _flip(hermitian: bool) -> Any:
 
 
 @kernel("_ldl_factor")
-def ldl_factor(a: Any, hermitian: bool) -> tuple[Any, Any, Any]:
+def ldl_factor(a: Array, hermitian: bool) -> tuple[Any, Any, Any]:
     flip = _flip(hermitian)
     ld = np.tril(a)
     if hermitian and ld.dtype.kind == "c":
@@ -85,7 +87,7 @@ def ldl_factor(a: Any, hermitian: bool) -> tuple[Any, Any, Any]:
     return ld, pivots, info
 
 
-def _blocks(pivots: Any) -> list[tuple[int, int, int]]:
+def _blocks(pivots: Array) -> list[tuple[int, int, int]]:
     """(first row, size, row exchanged with the block's last one) of each block of D."""
     found, k = [], 0
     while k < len(pivots):
@@ -96,7 +98,7 @@ def _blocks(pivots: Any) -> list[tuple[int, int, int]]:
 
 
 @kernel("_ldl_solve")
-def ldl_solve(ld: Any, pivots: Any, b: Any, hermitian: bool) -> Any:
+def ldl_solve(ld: Array, pivots: Array, b: Array, hermitian: bool) -> Array:
     flip = _flip(hermitian)
     batch = np.broadcast_shapes(ld.shape[:-2], b.shape[:-2])
     x = np.broadcast_to(b, (*batch, *b.shape[-2:])).copy()

@@ -9,13 +9,14 @@ import numpy as np
 
 from ....core.errors import fail
 from ...base import kernel
+from ..arrays import Array
 from .linalg_triangular import substitute
 
 # Columns eliminated one by one; wider panels are split in two, so that matmul does most work.
 PANEL = 16
 
 
-def _swap(a: Any, swaps: Any, lo: int, hi: int, columns: slice) -> None:
+def _swap(a: Array, swaps: Array, lo: int, hi: int, columns: slice) -> None:
     """Exchange row k with row swaps[:, k] inside some columns, for k from lo to hi."""
     each = np.arange(a.shape[0])
     for k in range(lo, hi):
@@ -24,7 +25,7 @@ def _swap(a: Any, swaps: Any, lo: int, hi: int, columns: slice) -> None:
         a[:, k, columns] = row
 
 
-def _eliminate(a: Any, swaps: Any, lo: int, hi: int) -> None:
+def _eliminate(a: Array, swaps: Array, lo: int, hi: int) -> None:
     """Factor columns lo to hi in place; rows above `lo` are done, other columns are left alone."""
     if hi - lo > PANEL:
         mid = (lo + hi) // 2
@@ -47,7 +48,7 @@ def _eliminate(a: Any, swaps: Any, lo: int, hi: int) -> None:
         a[:, k + 1 :, k + 1 : hi] -= a[:, k + 1 :, k, None] * a[:, k, None, k + 1 : hi]
 
 
-def factor(a: Any) -> tuple[Any, Any, Any]:
+def factor(a: Array) -> tuple[Any, Any, Any]:
     """L below the diagonal and U on and above it, row swaps counted from 0, first zero pivot."""
     *batch, m, n = a.shape
     lu = np.array(a).reshape(math.prod(batch), m, n)
@@ -62,7 +63,7 @@ def factor(a: Any) -> tuple[Any, Any, Any]:
     return lu.reshape(a.shape), swaps.reshape(*batch, k), info.reshape(batch)
 
 
-def determinant(a: Any) -> Any:
+def determinant(a: Array) -> Any:
     """The product of the pivots, with the sign of the row swaps."""
     if a.shape[-1] > PANEL:
         return np.linalg.det(a)
@@ -73,7 +74,7 @@ def determinant(a: Any) -> Any:
     return np.where(count % 2, -1, 1).astype(a.dtype) * diagonal.prod(axis=-1)
 
 
-def row_order(swaps: Any, rows: int) -> Any:
+def row_order(swaps: Array, rows: int) -> Any:
     """Where each row of `P^T A` comes from, given the swaps counted from 0."""
     *batch, k = swaps.shape
     swaps = swaps.reshape(math.prod(batch), k)
@@ -83,13 +84,13 @@ def row_order(swaps: Any, rows: int) -> Any:
 
 
 @kernel("_lu_factor")
-def lu_factor(a: Any) -> tuple[Any, Any, Any]:
+def lu_factor(a: Array) -> tuple[Any, Any, Any]:
     lu, swaps, info = factor(a)
     return lu, swaps + 1, info
 
 
 @kernel("_row_order")
-def row_order_of_pivots(pivots: Any, rows: int) -> Any:
+def row_order_of_pivots(pivots: Array, rows: int) -> Array:
     swaps = pivots.astype(np.int64) - 1
     if swaps.size and (swaps.min() < 0 or swaps.max() >= rows):
         fail(RuntimeError, "lu_unpack", f"pivots must lie in 1..{rows}, as lu_factor gives them.")

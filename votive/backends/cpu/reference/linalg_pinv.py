@@ -7,16 +7,17 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 from .linalg_svd import svd
 from .linalg_triangular import substitute
 
 
-def _adjoint(x: Any) -> Any:
+def _adjoint(x: Array) -> Any:
     return np.swapaxes(x, -2, -1).conj()
 
 
 @kernel("_pinv")
-def pinv(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
+def pinv(a: Array, atol: Array, rtol: Array, hermitian: bool) -> Array:
     if hermitian:
         values, u = np.linalg.eigh(a)
         vh = _adjoint(u)
@@ -29,7 +30,7 @@ def pinv(a: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
     return (_adjoint(vh) * inverse[..., None, :]) @ _adjoint(u)
 
 
-def _by_triangle(a: Any, b: Any) -> tuple[Any, Any]:
+def _by_triangle(a: Array, b: Array) -> tuple[Any, Any]:
     """Full rank taken for granted: QR of A, or of its adjoint if it is wide; where that fails."""
     m, n = a.shape[-2:]
     q, r = np.linalg.qr(a if m >= n else _adjoint(a))
@@ -41,11 +42,11 @@ def _by_triangle(a: Any, b: Any) -> tuple[Any, Any]:
     largest = sizes.max(axis=-1, keepdims=True, initial=0)
     info = (sizes <= np.finfo(a.dtype).eps * largest).any(axis=-1)
     # LAPACK's gels answers 0 for a matrix of zeros, instead of finding fault with it.
-    zero = ~a.any(axis=(-2, -1))
+    zero = np.asarray(~a.any(axis=(-2, -1)))
     return np.where(zero[..., None, None], 0, x), info & ~zero
 
 
-def _leading_columns(a: Any, rcond: float) -> Any:
+def _leading_columns(a: Array, rcond: float) -> Any:
     """An orthonormal basis of the columns that a pivoted QR takes before `rcond` is undercut."""
     left = a.copy()
     chosen: list[int] = []
@@ -62,7 +63,7 @@ def _leading_columns(a: Any, rcond: float) -> Any:
 
 
 @kernel("_lstsq")
-def lstsq(a: Any, b: Any, rcond: float, driver: str) -> tuple[Any, Any, Any, Any]:
+def lstsq(a: Array, b: Array, rcond: float, driver: str) -> tuple[Any, Any, Any, Any]:
     *batch, m, n = a.shape
     k = min(m, n)
     if driver == "gels":

@@ -8,9 +8,10 @@ import numpy as np
 
 from ...base import kernel
 from ...common.matrix_exp import DEGREE, LIMIT, WEIGHTS
+from ..arrays import Array
 
 
-def _rational(a: Any) -> Any:
+def _rational(a: Array) -> Any:
     """p(A) / p(-A), p the numerator of the approximant; even and odd powers are summed apart."""
     power = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
     even, odd = np.zeros_like(a), np.zeros_like(a)
@@ -25,7 +26,7 @@ def _rational(a: Any) -> Any:
 
 
 @kernel("_matrix_exp")
-def matrix_exp(a: Any) -> Any:
+def matrix_exp(a: Array) -> Array:
     n = a.shape[-1]
     if n <= 1 or a.size == 0:
         return np.exp(a)

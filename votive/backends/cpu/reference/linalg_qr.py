@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 
 
 @kernel("_qr")
-def qr(a: Any, mode: str) -> tuple[Any, Any]:
+def qr(a: Array, mode: Literal["reduced", "complete", "r"]) -> tuple[Any, Any]:
     if mode == "r":
         return np.empty(0), np.linalg.qr(a, mode="r")
     q, r = np.linalg.qr(a, mode=mode)
@@ -18,13 +19,13 @@ def qr(a: Any, mode: str) -> tuple[Any, Any]:
 
 
 @kernel("_geqrf")
-def geqrf(a: Any) -> tuple[Any, Any]:
+def geqrf(a: Array) -> tuple[Any, Any]:
     packed, tau = np.linalg.qr(a, mode="raw")
     return np.swapaxes(packed, -2, -1), tau
 
 
 @kernel("_reflect")
-def reflect(v: Any, tau: Any, x: Any, back: bool) -> Any:
+def reflect(v: Array, tau: Array, x: Array, back: bool) -> Array:
     k = tau.shape[-1]
     x = x.copy()
     for i in range(k) if back else reversed(range(k)):

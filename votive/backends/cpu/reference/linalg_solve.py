@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 from .linalg_lu import factor, row_order
 from .linalg_triangular import substitute
 
 
-def _by_factors(a: Any, b: Any) -> tuple[Any, Any]:
+def _by_factors(a: Array, b: Array) -> tuple[Any, Any]:
     """The solution where some matrix is singular: its part is made of inf and NaN, as in LAPACK."""
     lu, swaps, info = factor(a)
     order = np.broadcast_to(row_order(swaps, a.shape[-1])[..., None], (*b.shape[:-1], 1))
@@ -20,7 +21,7 @@ def _by_factors(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @kernel("_solve")
-def solve(a: Any, b: Any) -> tuple[Any, Any]:
+def solve(a: Array, b: Array) -> tuple[Any, Any]:
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     b = np.broadcast_to(b, (*batch, *b.shape[-2:]))
     try:
@@ -30,7 +31,7 @@ def solve(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 @kernel("_inv")
-def inv(a: Any) -> tuple[Any, Any]:
+def inv(a: Array) -> tuple[Any, Any]:
     try:
         return np.linalg.inv(a), np.zeros(a.shape[:-2])
     except np.linalg.LinAlgError:

@@ -8,10 +8,11 @@ import numpy as np
 
 from ....core.errors import LinAlgError, fail
 from ...base import kernel
+from ..arrays import Array
 
 
 @kernel("_svd")
-def svd(a: Any, full: bool, vectors: bool) -> tuple[Any, Any, Any]:
+def svd(a: Array, full: bool, vectors: bool) -> tuple[Any, Any, Any]:
     none = np.empty(0)
     try:
         if vectors:

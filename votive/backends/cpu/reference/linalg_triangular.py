@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 
 # Rows substituted one by one; larger systems are split in two, so that matmul does most work.
 PANEL = 16
 
 
-def substitute(a: Any, b: Any, upper: bool, unit: bool) -> Any:
+def substitute(a: Array, b: Array, upper: bool, unit: bool) -> Any:
     """X with `A X = B`, reading one triangle of A; `unit` takes its diagonal as 1."""
     n = a.shape[-1]
     batch = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -21,7 +22,7 @@ def substitute(a: Any, b: Any, upper: bool, unit: bool) -> Any:
     return x
 
 
-def _fill(a: Any, b: Any, x: Any, upper: bool, unit: bool) -> None:
+def _fill(a: Array, b: Array, x: Array, upper: bool, unit: bool) -> None:
     n = a.shape[-1]
     if n > PANEL:
         mid = n // 2
@@ -40,5 +41,5 @@ def _fill(a: Any, b: Any, x: Any, upper: bool, unit: bool) -> None:
 
 
 @kernel("_solve_triangular")
-def solve_triangular(a: Any, b: Any, upper: bool, unit: bool) -> Any:
+def solve_triangular(a: Array, b: Array, upper: bool, unit: bool) -> Array:
     return substitute(a, b, upper, unit)

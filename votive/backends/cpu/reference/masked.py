@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....core.errors import fail
 from ...base import kernel
+from ..arrays import Array
 from .index import start
 
 
 @kernel("_masked_select", widen=False)
-def masked_select(x: Any, mask: Any) -> Any:
+def masked_select(x: Array, mask: Array) -> Array:
     return x[mask]
 
 
 @kernel("_masked_scatter", into=True, widen=False)
-def masked_scatter(x: Any, mask: Any, source: Any, out: Any) -> None:
+def masked_scatter(x: Array, mask: Array, source: Array, out: Array) -> None:
     n = np.count_nonzero(mask)
     if source.size < n:
         fail(
@@ -33,7 +32,7 @@ def masked_scatter(x: Any, mask: Any, source: Any, out: Any) -> None:
 
 
 @kernel("_nonzero", widen=False)
-def nonzero(x: Any) -> Any:
+def nonzero(x: Array) -> Array:
     if x.ndim == 0:
         return np.zeros((0, int(bool(x))), np.int64)
     return np.stack(np.nonzero(x)).astype(np.int64, copy=False)

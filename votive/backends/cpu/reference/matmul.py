@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 
 
-def _for_blas(x: Any) -> Any:
+def _for_blas(x: Array) -> Any:
     """The array itself if BLAS can read it, else a contiguous copy.
 
     BLAS wants one of the last two dimensions dense and the other at least as far apart as its rows
@@ -23,7 +24,7 @@ def _for_blas(x: Any) -> Any:
     return x if by_rows or by_columns else np.ascontiguousarray(x)
 
 
-def multiply(a: Any, b: Any, out: Any = None) -> Any:
+def multiply(a: Array, b: Array, out: Array | None = None) -> Array:
     """`a @ b`; a batch of matrices times one matrix is one large product."""
     a, b = _for_blas(a), _for_blas(b)
     foldable = a.ndim > 2 and b.ndim <= 2 and a.size and a.flags.c_contiguous
@@ -37,7 +38,7 @@ def multiply(a: Any, b: Any, out: Any = None) -> Any:
 
 
 @kernel("matmul", into=True)
-def matmul(a: Any, b: Any, out: Any) -> None:
+def matmul(a: Array, b: Array, out: Array) -> None:
     if out.dtype == a.dtype:
         multiply(a, b, out)
     else:  # half types were widened: accumulate in float32, round once
@@ -45,6 +46,6 @@ def matmul(a: Any, b: Any, out: Any) -> None:
 
 
 @kernel("linear")
-def linear(x: Any, weight: Any, bias: Any) -> Any:
+def linear(x: Array, weight: Array, bias: Array | None) -> Array:
     y = multiply(x, weight.T)
     return y if bias is None else np.add(y, bias, out=y if isinstance(y, np.ndarray) else None)

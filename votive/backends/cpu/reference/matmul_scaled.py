@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ....core.dtype import dtype
 from ...base import kernel
 from ...common.assign import assign
+from ..arrays import Array
 from .matmul import multiply
 
 
 @kernel("_scaled_product", into=True, widen=False)
 def scaled_product(
-    a: Any, b: Any, scale_a: Any, scale_b: Any, bias: Any, scale_result: Any, dtype: Any, fast: bool, out: Any
+    a: Array,
+    b: Array,
+    scale_a: Array,
+    scale_b: Array,
+    bias: Array | None,
+    scale_result: Array | None,
+    dtype: dtype,
+    fast: bool,
+    out: Array,
 ) -> None:
     y = multiply(a.astype(np.float32), b.astype(np.float32))
     single = scale_a.size == scale_b.size == 1
@@ -27,7 +35,7 @@ def scaled_product(
 
 
 @kernel("_whole_product")
-def whole_product(a: Any, b: Any) -> Any:
+def whole_product(a: Array, b: Array) -> Array:
     # Sums of up to 2^9 products of 2^15 are exact in 24 bits; in 53 bits all are.
     wide = np.float32 if a.shape[1] <= 512 else np.float64
     return multiply(a.astype(wide), b.astype(wide)).astype(np.int64).astype(np.int32)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array, Ints
 from .standardise import NOTHING, affine, mean_of, moments, reciprocal_root, standardise_gradient, total
 
 
-def _axes(x: Any, dims: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _axes(x: Array, dims: int) -> tuple[Ints, Ints]:
     """The leading axes, and the trailing ones that are normalised over."""
     split = x.ndim - dims
     return tuple(range(split)), tuple(range(split, x.ndim))
 
 
 @kernel("_layer_norm")
-def layer_norm(x: Any, weight: Any, bias: Any, dims: int, eps: float) -> Any:
+def layer_norm(x: Array, weight: Array | None, bias: Array | None, dims: int, eps: float) -> tuple[Array, ...]:
     centred, mean, var = moments(x, _axes(x, dims)[1])
     rstd = reciprocal_root(var, eps, x.dtype)
     return affine(centred * rstd, weight, bias), mean, rstd
@@ -25,8 +24,8 @@ def layer_norm(x: Any, weight: Any, bias: Any, dims: int, eps: float) -> Any:
 
 @kernel("_layer_norm_backward")
 def layer_norm_backward(
-    g: Any, x: Any, mean: Any, rstd: Any, weight: Any, dims: int, by_input: bool, by_affine: bool
-) -> Any:
+    g: Array, x: Array, mean: Array, rstd: Array, weight: Array | None, dims: int, by_input: bool, by_affine: bool
+) -> tuple[Array, ...]:
     rows, axes = _axes(x, dims)
     y = (x - mean) * rstd
     return (
@@ -37,13 +36,15 @@ def layer_norm_backward(
 
 
 @kernel("_rms_norm")
-def rms_norm(x: Any, weight: Any, dims: int, eps: float) -> Any:
+def rms_norm(x: Array, weight: Array | None, dims: int, eps: float) -> tuple[Array, ...]:
     rstd = reciprocal_root(mean_of(np.square(x), _axes(x, dims)[1]), eps, x.dtype)
     return affine(x * rstd, weight, None), rstd
 
 
 @kernel("_rms_norm_backward")
-def rms_norm_backward(g: Any, x: Any, rstd: Any, weight: Any, dims: int, by_input: bool, by_weight: bool) -> Any:
+def rms_norm_backward(
+    g: Array, x: Array, rstd: Array, weight: Array | None, dims: int, by_input: bool, by_weight: bool
+) -> tuple[Array, ...]:
     rows, axes = _axes(x, dims)
     y, h = x * rstd, affine(g, weight, None)
     return (

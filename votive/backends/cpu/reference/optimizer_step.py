@@ -1,23 +1,27 @@
 """Optimizer steps on NumPy, in place. Knows arrays and formulas, no parameter groups.
 
-Each formula keeps the order of operations that torch uses, so that trajectories agree to rounding.
+A step is written for one parameter: its gradient, itself and its states, then the numbers. Each formula keeps
+the order of operations that torch uses, so that trajectories agree to rounding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ....core import dtype as dt
 from ...base import kernel
+from ..arrays import Array
 from .vector_norm import vector_norm
+
+_Rule = Callable[..., None]
 
 _NARROW = frozenset(d.np for d in (*dt.HALF, *dt.FLOAT8))
 
 
-def _workable(a: Any) -> Any:
+def _workable(a: Array) -> Array:
     """The array as steps compute on it: half types in float32, complex ones as pairs of reals."""
     if a.ndim == 0:
         a = a.reshape(1)  # NumPy turns 0-d results into scalars, which cannot be written into
@@ -26,27 +30,13 @@ def _workable(a: Any) -> Any:
     return a[..., None].view(a.real.dtype) if a.dtype.kind == "c" else a
 
 
-def _each(grads: Any, *written: Any) -> Iterator[tuple[Any, ...]]:
-    """One parameter at a time: its gradient and the arrays to write; half types round once.
-
-    A narrow array is written back when the loop asks for the next one: in `zip` this stands first.
-    """
-    for g, *outs in zip(grads, *written, strict=True):
-        work = [_workable(a) for a in outs]
-        yield (_workable(g), *work)
-        for a, w in zip(outs, work, strict=True):
-            if a.dtype in _NARROW:
-                np.copyto(a, w.reshape(a.shape), casting="unsafe")
+def _write_back(a: Array, computed: Array) -> None:
+    """A narrow array is computed in a copy, and rounded once."""
+    if a.dtype in _NARROW:
+        np.copyto(a, computed.reshape(a.shape), casting="unsafe")
 
 
-def _descent(g: Any, p: Any, weight_decay: float, maximize: bool) -> Any:
-    """The gradient to descend along: negated for ascent, with the weight decay of L2 penalties."""
-    if maximize:
-        g = -g
-    return g + p * weight_decay if weight_decay != 0 else g
-
-
-def _skipped(grads: Any, grad_scale: Any, found_inf: Any) -> bool:
+def _skipped(grads: list[Array], grad_scale: Array | None, found_inf: Array | None) -> bool:
     """Whether nothing is to be written; else gradients are divided by the scale if there is one."""
     if found_inf is not None and found_inf.any():
         return True
@@ -54,17 +44,60 @@ def _skipped(grads: Any, grad_scale: Any, found_inf: Any) -> bool:
         for g in grads:
             wide = _workable(g)
             np.divide(wide, wide.dtype.type(grad_scale.item()), out=wide)
-            if g.dtype in _NARROW:
-                np.copyto(g, wide.reshape(g.shape), casting="unsafe")
+            _write_back(g, wide)
     return False
 
 
-def _advance(step: Any) -> float:
+def _step(op: str, *, states: int, more: int = 0, scaled: bool = False) -> Callable[[_Rule], _Rule]:
+    """Register rule(g, p, states..., more..., numbers...) for a step over lists of all of these.
+
+    Of the lists behind parameters and gradients, `states` hold arrays like the parameter, None where a list is
+    empty because no option needs it; `more` hold one value per parameter. A `scaled` step ends with the
+    arguments of a GradScaler.
+    """
+
+    def register(rule: _Rule) -> _Rule:
+        @kernel(op, widen=False)
+        def run(params: list[Array], grads: list[Array], *rest: Any) -> tuple[()]:
+            if scaled:
+                *rest, grad_scale, found_inf = rest  # type: ignore[assignment]
+                if _skipped(grads, grad_scale, found_inf):
+                    return ()
+            for i, g in enumerate(grads):
+                arrays = [kept[i] if kept else None for kept in (params, *rest[:states])]
+                work = [None if a is None else _workable(a) for a in arrays]
+                rule(_workable(g), *work, *[values[i] for values in rest[states:][:more]], *rest[states + more :])
+                for a, w in zip(arrays, work, strict=True):
+                    if a is not None and w is not None:
+                        _write_back(a, w)
+            return ()
+
+        return rule
+
+    return register
+
+
+def _descent(g: Array, p: Array, decay: float, maximize: bool) -> Array:
+    """The gradient to descend along: negated for ascent, with the weight decay of L2 penalties."""
+    if maximize:
+        g = -g
+    return g + p * decay if decay != 0 else g
+
+
+def _decayed(g: Array, p: Array, lr: float, decay: float, decoupled: bool, maximize: bool) -> Array:
+    """The same, or with decoupled decay the bare gradient, and the parameter shrunk at once."""
+    g = _descent(g, p, 0 if decoupled else decay, maximize)
+    if decoupled and decay != 0:
+        p *= 1 - lr * decay
+    return g
+
+
+def _advance(step: Array) -> float:
     step += 1
     return float(step)
 
 
-def _lerp(x: Any, end: Any, weight: float) -> None:
+def _lerp(x: Array, end: Array, weight: float) -> None:
     """Move x towards `end`, computed from the nearer of the two as torch does."""
     if weight < 0.5:
         x += (end - x) * weight
@@ -72,349 +105,287 @@ def _lerp(x: Any, end: Any, weight: float) -> None:
         np.subtract(end, (end - x) * (1 - weight), out=x)
 
 
-def _decay_square(v: Any, g: Any, beta: float) -> None:
+def _decay_square(v: Array, g: Array, beta: float) -> None:
     """The running average of squares: v = beta * v + (1 - beta) * g * g."""
     v *= beta
     v += g * (1 - beta) * g
 
 
-@kernel("_sgd_step", widen=False)
+@_step("_sgd_step", states=1, more=1, scaled=True)
 def sgd(
-    params: Any,
-    grads: Any,
-    buffers: Any,
-    fresh: Any,
+    g: Array,
+    p: Array,
+    buf: Array | None,
+    fresh: bool,
     lr: float,
     momentum: float,
     dampening: float,
-    weight_decay: float,
+    decay: float,
     nesterov: bool,
     maximize: bool,
-    grad_scale: Any = None,
-    found_inf: Any = None,
-) -> tuple[()]:
-    if _skipped(grads, grad_scale, found_inf):
-        return ()
+) -> None:
+    g = _descent(g, p, decay, maximize)
     if momentum == 0:
-        for g, p in _each(grads, params):
-            p += _descent(g, p, weight_decay, maximize) * -lr
-        return ()
-    for (g, p, buf), new in zip(_each(grads, params, buffers), fresh, strict=True):
-        g = _descent(g, p, weight_decay, maximize)
-        if new:
-            buf[...] = g
-        else:
-            buf *= momentum
-            buf += g * (1 - dampening)
-        p += (g + buf * momentum if nesterov else buf) * -lr
-    return ()
+        p += g * -lr
+        return
+    if buf is None:
+        raise ValueError("_sgd_step: momentum needs a buffer for each parameter")
+    if fresh:
+        buf[...] = g
+    else:
+        buf *= momentum
+        buf += g * (1 - dampening)
+    p += (g + buf * momentum if nesterov else buf) * -lr
 
 
-@kernel("_adam_step", widen=False)
+@_step("_adam_step", states=3, more=1, scaled=True)
 def adam(
-    params: Any,
-    grads: Any,
-    exp_avgs: Any,
-    exp_avg_sqs: Any,
-    maxima: Any,
-    steps: Any,
+    g: Array,
+    p: Array,
+    m: Array,
+    v: Array,
+    top: Array,
+    step: Array,
     lr: float,
     beta1: float,
     beta2: float,
     eps: float,
-    weight_decay: float,
+    decay: float,
     amsgrad: bool,
     maximize: bool,
     decoupled: bool,
-    grad_scale: Any = None,
-    found_inf: Any = None,
-) -> tuple[()]:
-    if _skipped(grads, grad_scale, found_inf):
-        return ()
-    lists = (params, exp_avgs, exp_avg_sqs, *([maxima] if amsgrad else []))
-    for (g, p, m, v, *top), step in zip(_each(grads, *lists), steps, strict=True):
-        t = _advance(step)
-        g = _descent(g, p, 0 if decoupled else weight_decay, maximize)
-        if decoupled and weight_decay != 0:
-            p *= 1 - lr * weight_decay
-        _lerp(m, g, 1 - beta1)
-        _decay_square(v, g, beta2)
-        if amsgrad:
-            np.maximum(top[0], v, out=top[0])
-        denom = np.sqrt(top[0] if amsgrad else v) / (1 - beta2**t) ** 0.5
-        denom += eps
-        p += m * (-lr / (1 - beta1**t)) / denom
-    return ()
+) -> None:
+    t = _advance(step)
+    g = _decayed(g, p, lr, decay, decoupled, maximize)
+    _lerp(m, g, 1 - beta1)
+    _decay_square(v, g, beta2)
+    if amsgrad:
+        np.maximum(top, v, out=top)
+    denom = np.sqrt(top if amsgrad else v) / (1 - beta2**t) ** 0.5
+    denom += eps
+    p += m * (-lr / (1 - beta1**t)) / denom
 
 
-@kernel("_rmsprop_step", widen=False)
+@_step("_rmsprop_step", states=3, more=1)
 def rmsprop(
-    params: Any,
-    grads: Any,
-    square_avgs: Any,
-    grad_avgs: Any,
-    buffers: Any,
-    steps: Any,
+    g: Array,
+    p: Array,
+    v: Array,
+    avg: Array,
+    buf: Array | None,
+    step: Array,
     lr: float,
     alpha: float,
     eps: float,
-    weight_decay: float,
+    decay: float,
     momentum: float,
     centered: bool,
     maximize: bool,
-) -> tuple[()]:
-    lists = [params, square_avgs]
-    lists += [grad_avgs] if centered else []
-    lists += [buffers] if momentum > 0 else []
-    for (g, p, v, *more), step in zip(_each(grads, *lists), steps, strict=True):
-        _advance(step)
-        g = _descent(g, p, weight_decay, maximize)
-        _decay_square(v, g, alpha)
-        spread = v
-        if centered:
-            _lerp(more[0], g, 1 - alpha)
-            spread = v - more[0] * more[0]
-        denom = np.sqrt(spread)
-        denom += eps
-        if momentum > 0:
-            buf = more[-1]
-            buf *= momentum
-            buf += g / denom
-            p += buf * -lr
-        else:
-            p += g * -lr / denom
-    return ()
+) -> None:
+    _advance(step)
+    g = _descent(g, p, decay, maximize)
+    _decay_square(v, g, alpha)
+    spread = v
+    if centered:
+        _lerp(avg, g, 1 - alpha)
+        spread = v - avg * avg
+    denom = np.sqrt(spread)
+    denom += eps
+    if momentum > 0:
+        if buf is None:
+            raise ValueError("_rmsprop_step: momentum needs a buffer for each parameter")
+        buf *= momentum
+        buf += g / denom
+        p += buf * -lr
+    else:
+        p += g * -lr / denom
 
 
-@kernel("_adagrad_step", widen=False)
+@_step("_adagrad_step", states=1, more=1, scaled=True)
 def adagrad(
-    params: Any,
-    grads: Any,
-    sums: Any,
-    steps: Any,
-    lr: float,
-    lr_decay: float,
-    eps: float,
-    weight_decay: float,
-    maximize: bool,
-    grad_scale: Any = None,
-    found_inf: Any = None,
-) -> tuple[()]:
-    if _skipped(grads, grad_scale, found_inf):
-        return ()
-    for (g, p, total), step in zip(_each(grads, params, sums), steps, strict=True):
-        t = _advance(step)
-        g = _descent(g, p, weight_decay, maximize)
-        total += g * g
-        p += g * (-lr / (1 + (t - 1) * lr_decay)) / (np.sqrt(total) + eps)
-    return ()
+    g: Array, p: Array, total: Array, step: Array, lr: float, lr_decay: float, eps: float, decay: float, maximize: bool
+) -> None:
+    t = _advance(step)
+    g = _descent(g, p, decay, maximize)
+    total += g * g
+    p += g * (-lr / (1 + (t - 1) * lr_decay)) / (np.sqrt(total) + eps)
 
 
-@kernel("_adadelta_step", widen=False)
+@_step("_adadelta_step", states=2, more=1)
 def adadelta(
-    params: Any,
-    grads: Any,
-    square_avgs: Any,
-    acc_deltas: Any,
-    steps: Any,
+    g: Array,
+    p: Array,
+    v: Array,
+    acc: Array,
+    step: Array,
     lr: float,
     rho: float,
     eps: float,
-    weight_decay: float,
+    decay: float,
     maximize: bool,
-) -> tuple[()]:
-    lists = (params, square_avgs, acc_deltas)
-    for (g, p, v, acc), step in zip(_each(grads, *lists), steps, strict=True):
-        _advance(step)
-        g = _descent(g, p, weight_decay, maximize)
-        _decay_square(v, g, rho)
-        delta = np.sqrt(acc + eps) / np.sqrt(v + eps) * g
-        _decay_square(acc, delta, rho)
-        p += delta * -lr
-    return ()
+) -> None:
+    _advance(step)
+    g = _descent(g, p, decay, maximize)
+    _decay_square(v, g, rho)
+    delta = np.sqrt(acc + eps) / np.sqrt(v + eps) * g
+    _decay_square(acc, delta, rho)
+    p += delta * -lr
 
 
-@kernel("_adamax_step", widen=False)
+@_step("_adamax_step", states=2, more=1)
 def adamax(
-    params: Any,
-    grads: Any,
-    exp_avgs: Any,
-    exp_infs: Any,
-    steps: Any,
+    g: Array,
+    p: Array,
+    m: Array,
+    u: Array,
+    step: Array,
     lr: float,
     beta1: float,
     beta2: float,
     eps: float,
-    weight_decay: float,
+    decay: float,
     maximize: bool,
-) -> tuple[()]:
-    lists = (params, exp_avgs, exp_infs)
-    for (g, p, m, u), step in zip(_each(grads, *lists), steps, strict=True):
-        t = _advance(step)
-        g = _descent(g, p, weight_decay, maximize)
-        _lerp(m, g, 1 - beta1)
-        np.maximum(u * beta2, np.abs(g) + eps, out=u)
-        p += m * (-lr / (1 - beta1**t)) / u
-    return ()
+) -> None:
+    t = _advance(step)
+    g = _descent(g, p, decay, maximize)
+    _lerp(m, g, 1 - beta1)
+    np.maximum(u * beta2, np.abs(g) + eps, out=u)
+    p += m * (-lr / (1 - beta1**t)) / u
 
 
-@kernel("_nadam_step", widen=False)
+@_step("_nadam_step", states=2, more=2)
 def nadam(
-    params: Any,
-    grads: Any,
-    exp_avgs: Any,
-    exp_avg_sqs: Any,
-    mu_products: Any,
-    steps: Any,
+    g: Array,
+    p: Array,
+    m: Array,
+    v: Array,
+    product: Array,
+    step: Array,
     lr: float,
     beta1: float,
     beta2: float,
     eps: float,
-    weight_decay: float,
+    decay: float,
     momentum_decay: float,
     decoupled: bool,
     maximize: bool,
-) -> tuple[()]:
-    each = _each(grads, params, exp_avgs, exp_avg_sqs)
-    for (g, p, m, v), step, product in zip(each, steps, mu_products, strict=True):
-        t = _advance(step)
-        g = _descent(g, p, 0 if decoupled else weight_decay, maximize)
-        if decoupled and weight_decay != 0:
-            p *= 1 - lr * weight_decay
-        # Dozat, "Incorporating Nesterov Momentum into Adam": the schedule of mu with base 0.96.
-        mu = beta1 * (1.0 - 0.5 * 0.96 ** (t * momentum_decay))
-        mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((t + 1) * momentum_decay))
-        product *= mu
-        _lerp(m, g, 1 - beta1)
-        _decay_square(v, g, beta2)
-        denom = np.sqrt(v / (1 - beta2**t))
-        denom += eps
-        p += g * (-lr * (1.0 - mu) / (1.0 - float(product))) / denom
-        p += m * (-lr * mu_next / (1.0 - float(product) * mu_next)) / denom
-    return ()
+) -> None:
+    t = _advance(step)
+    g = _decayed(g, p, lr, decay, decoupled, maximize)
+    # Dozat, "Incorporating Nesterov Momentum into Adam": the schedule of mu with base 0.96.
+    mu = beta1 * (1.0 - 0.5 * 0.96 ** (t * momentum_decay))
+    mu_next = beta1 * (1.0 - 0.5 * 0.96 ** ((t + 1) * momentum_decay))
+    product *= mu
+    _lerp(m, g, 1 - beta1)
+    _decay_square(v, g, beta2)
+    denom = np.sqrt(v / (1 - beta2**t))
+    denom += eps
+    p += g * (-lr * (1.0 - mu) / (1.0 - float(product))) / denom
+    p += m * (-lr * mu_next / (1.0 - float(product) * mu_next)) / denom
 
 
-@kernel("_radam_step", widen=False)
+@_step("_radam_step", states=2, more=1)
 def radam(
-    params: Any,
-    grads: Any,
-    exp_avgs: Any,
-    exp_avg_sqs: Any,
-    steps: Any,
+    g: Array,
+    p: Array,
+    m: Array,
+    v: Array,
+    step: Array,
     lr: float,
     beta1: float,
     beta2: float,
     eps: float,
-    weight_decay: float,
+    decay: float,
     decoupled: bool,
     maximize: bool,
-) -> tuple[()]:
+) -> None:
+    t = _advance(step)
+    g = _decayed(g, p, lr, decay, decoupled, maximize)
+    _lerp(m, g, 1 - beta1)
+    _decay_square(v, g, beta2)
+    correction = 1 - beta2**t
+    update = m / (1 - beta1**t) * lr
+    # Liu et al. 2019, algorithm 2: rho_t is the length of the average's window; the variance of the
+    # adaptive rate is finite, and its rectification defined, only beyond 4 (here 5).
     longest = 2 / (1 - beta2) - 1
-    lists = (params, exp_avgs, exp_avg_sqs)
-    for (g, p, m, v), step in zip(_each(grads, *lists), steps, strict=True):
-        t = _advance(step)
-        g = _descent(g, p, 0 if decoupled else weight_decay, maximize)
-        if decoupled and weight_decay != 0:
-            p *= 1 - lr * weight_decay
-        _lerp(m, g, 1 - beta1)
-        _decay_square(v, g, beta2)
-        correction = 1 - beta2**t
-        update = m / (1 - beta1**t) * lr
-        # Liu et al. 2019, algorithm 2: rho_t is the length of the average's window; the variance
-        # of the adaptive rate is finite, and its rectification defined, only beyond 4 (here 5).
-        rho = longest - 2 * t * beta2**t / correction
-        if rho > 5.0:
-            top = (rho - 4) * (rho - 2) * longest
-            rectifier = (top / ((longest - 4) * (longest - 2) * rho)) ** 0.5
-            update = update * (correction**0.5 / (np.sqrt(v) + eps)) * rectifier
-        p -= update
-    return ()
+    rho = longest - 2 * t * beta2**t / correction
+    if rho > 5.0:
+        top = (rho - 4) * (rho - 2) * longest
+        rectifier = (top / ((longest - 4) * (longest - 2) * rho)) ** 0.5
+        update = update * (correction**0.5 / (np.sqrt(v) + eps)) * rectifier
+    p -= update
 
 
-@kernel("_lion_step", widen=False)
-def lion(
-    params: Any, grads: Any, exp_avgs: Any, lr: float, beta1: float, beta2: float, weight_decay: float, maximize: bool
-) -> tuple[()]:
-    for g, p, m in _each(grads, params, exp_avgs):
-        g = -g if maximize else g
-        if weight_decay != 0:
-            p *= 1 - lr * weight_decay
-        # Chen et al. 2023, algorithm 2: the update looks further ahead than the momentum kept.
-        p += np.sign(m * beta1 + g * (1 - beta1)) * -lr
-        _lerp(m, g, 1 - beta2)
-    return ()
+@_step("_lion_step", states=1)
+def lion(g: Array, p: Array, m: Array, lr: float, beta1: float, beta2: float, decay: float, maximize: bool) -> None:
+    g = _decayed(g, p, lr, decay, True, maximize)
+    # Chen et al. 2023, algorithm 2: the update looks further ahead than the momentum kept.
+    p += np.sign(m * beta1 + g * (1 - beta1)) * -lr
+    _lerp(m, g, 1 - beta2)
 
 
-@kernel("_rprop_step", widen=False)
+@_step("_rprop_step", states=2, more=1)
 def rprop(
-    params: Any,
-    grads: Any,
-    prevs: Any,
-    step_sizes: Any,
-    steps: Any,
+    g: Array,
+    p: Array,
+    prev: Array,
+    size: Array,
+    step: Array,
     eta_minus: float,
     eta_plus: float,
     smallest: float,
     largest: float,
     maximize: bool,
-) -> tuple[()]:
-    lists = (params, prevs, step_sizes)
-    for (g, p, prev, size), step in zip(_each(grads, *lists), steps, strict=True):
-        _advance(step)
-        g = -g if maximize else g
-        factor = np.sign(g * prev)
-        turned = factor < 0
-        factor[factor > 0] = eta_plus
-        factor[turned] = eta_minus
-        factor[factor == 0] = 1
-        size *= factor
-        np.clip(size, smallest, largest, out=size)
-        g = np.where(turned, 0, g)
-        p -= np.sign(g) * size
-        prev[...] = g
-    return ()
+) -> None:
+    _advance(step)
+    g = -g if maximize else g
+    factor = np.sign(g * prev)
+    reversed_ = factor < 0
+    factor[factor > 0] = eta_plus
+    factor[reversed_] = eta_minus
+    factor[factor == 0] = 1
+    size *= factor
+    np.clip(size, smallest, largest, out=size)
+    g = np.where(reversed_, 0, g)
+    p -= np.sign(g) * size
+    prev[...] = g
 
 
-@kernel("_asgd_step", widen=False)
+@_step("_asgd_step", states=1, more=3)
 def asgd(
-    params: Any,
-    grads: Any,
-    axs: Any,
-    mus: Any,
-    etas: Any,
-    steps: Any,
+    g: Array,
+    p: Array,
+    ax: Array,
+    mu: Array,
+    eta: Array,
+    step: Array,
     lr: float,
     lambd: float,
     alpha: float,
     t0: float,
-    weight_decay: float,
+    decay: float,
     maximize: bool,
-) -> tuple[()]:
-    each = _each(grads, params, axs)
-    for (g, p, ax), step, mu, eta in zip(each, steps, mus, etas, strict=True):
-        t = _advance(step)
-        g = _descent(g, p, weight_decay, maximize)
-        rate = float(eta)
-        p *= 1 - lambd * rate
-        p += g * -rate
-        if float(mu) == 1:
-            ax[...] = p
-        else:
-            ax += (p - ax) * float(mu)
-        eta[...] = lr / (1 + lambd * lr * t) ** alpha
-        mu[...] = 1 / max(1, t - t0)
-    return ()
+) -> None:
+    t = _advance(step)
+    g = _descent(g, p, decay, maximize)
+    rate = float(eta)
+    p *= 1 - lambd * rate
+    p += g * -rate
+    if float(mu) == 1:
+        ax[...] = p
+    else:
+        ax += (p - ax) * float(mu)
+    eta[...] = lr / (1 + lambd * lr * t) ** alpha
+    mu[...] = 1 / max(1, t - t0)
 
 
-@kernel("_average_step", widen=False)
-def average(averages: Any, values: Any, weight: float) -> tuple[()]:
-    for v, a in _each(values, averages):
-        _lerp(a, v, weight)
-    return ()
+@_step("_average_step", states=0)
+def average(value: Array, mean: Array, weight: float) -> None:
+    _lerp(mean, value, weight)
 
 
 @kernel("_amp_foreach_non_finite_check_and_unscale_", widen=False)
-def check_and_unscale(grads: Any, found_inf: Any, inv_scale: Any) -> tuple[()]:
+def check_and_unscale(grads: list[Array], found_inf: Array, inv_scale: Array) -> tuple[()]:
     factor = inv_scale.item()
     for g in grads:
         wide = _workable(g)
@@ -422,13 +393,14 @@ def check_and_unscale(grads: Any, found_inf: Any, inv_scale: Any) -> tuple[()]:
             found_inf[...] = 1
         if factor != 1:
             np.multiply(wide, factor, out=wide)
-            if g.dtype in _NARROW:
-                np.copyto(g, wide.reshape(g.shape), casting="unsafe")
+            _write_back(g, wide)
     return ()
 
 
 @kernel("_amp_update_scale_", widen=False)
-def update_scale(scale: Any, tracker: Any, found_inf: Any, growth: float, backoff: float, interval: int) -> tuple[()]:
+def update_scale(
+    scale: Array, tracker: Array, found_inf: Array, growth: float, backoff: float, interval: int
+) -> tuple[()]:
     if found_inf.any():
         scale[...] = scale * backoff
         tracker[...] = 0
@@ -443,17 +415,16 @@ def update_scale(scale: Any, tracker: Any, found_inf: Any, growth: float, backof
 
 
 @kernel("_scale_", widen=False)
-def scale(tensors: Any, factor: Any) -> tuple[()]:
+def scale(tensors: list[Array], factor: Array) -> tuple[()]:
     for t in tensors:
         wide = _workable(t)
         np.multiply(wide, factor.astype(wide.dtype), out=wide)
-        if t.dtype in _NARROW:
-            np.copyto(t, wide.reshape(t.shape), casting="unsafe")
+        _write_back(t, wide)
     return ()
 
 
 @kernel("_total_norm", widen=False)
-def total_norm(tensors: Any, ord: float) -> Any:
+def total_norm(tensors: list[Array], ord: float) -> Array:
     norms = []
     for t in tensors:
         wide = t.astype(np.float32) if t.dtype in _NARROW else t

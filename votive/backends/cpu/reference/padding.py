@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array, Ints
 
 
 def _source(size: int, before: int, after: int, mode: str) -> Any:
@@ -22,7 +23,7 @@ def _source(size: int, before: int, after: int, mode: str) -> Any:
     return (at - first) % max(last - first, 1) + first
 
 
-def _tables(shape: Any, pad: Any, mode: str) -> Iterator[tuple[int, Any]]:
+def _tables(shape: Ints, pad: Ints, mode: str) -> Iterator[tuple[int, Any]]:
     """(dimension, table) for the padded ones, counted from the last."""
     for i in range(len(pad) // 2):
         before, after = pad[2 * i], pad[2 * i + 1]
@@ -30,7 +31,7 @@ def _tables(shape: Any, pad: Any, mode: str) -> Iterator[tuple[int, Any]]:
             yield -1 - i, _source(shape[-1 - i], before, after, mode)
 
 
-def collect(x: Any, index: Any, size: int, axis: int) -> Any:
+def collect(x: Array, index: Array, size: int, axis: int) -> Any:
     """`out[..., index[j], ...] += x[..., j, ...]`: the transpose of `take(index)` from `size`."""
     shape = list(x.shape)
     shape[axis] = size
@@ -43,14 +44,14 @@ def collect(x: Any, index: Any, size: int, axis: int) -> Any:
 
 
 @kernel("_pad", widen=False)
-def pad(x: Any, pad: Any, mode: str) -> Any:
+def pad(x: Array, pad: Ints, mode: str) -> Array:
     for axis, table in _tables(x.shape, pad, mode):
         x = x.take(table, axis)
     return x
 
 
 @kernel("_pad_transpose")
-def pad_transpose(x: Any, size: Any, pad: Any, mode: str) -> Any:
+def pad_transpose(x: Array, size: Ints, pad: Ints, mode: str) -> Array:
     for axis, table in _tables(size, pad, mode):
         x = collect(x, table, size[axis], axis)
     return x

@@ -5,7 +5,8 @@ Half types are widened to float32 first and rounded once at the end, whatever th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ....core.storage import SMALL
 from ....formula import Formula, to_numpy
 from ...common.integers import word64
 from ...common.primitives import FUNCTIONS, UFUNCS
+from ..arrays import Array
 from ..quiet import QUIET, quiet_reset, quiet_set
 
 
@@ -46,7 +48,7 @@ def function_of(formula: Formula, names: list[str]) -> Callable[..., Any]:
     source = to_numpy(formula.body, "_formula", names)
     scope = dict(FUNCTIONS)
     exec(compile(source, f"<formula {formula.name}>", "exec"), scope)
-    return scope["_formula"]  # type: ignore[no-any-return]
+    return scope["_formula"]
 
 
 def compile_formula(
@@ -69,7 +71,7 @@ def compile_formula(
         elif have is None:
             casts.append((i, number_caster(compute)))
         elif have is not compute:
-            casts.append((i, lambda a, to=compute.np: a.astype(to)))
+            casts.append((i, methodcaller("astype", compute.np)))
     ufunc = direct_ufunc(formula, names)
     # The ufunc may write straight into the result when its own type is what is stored.
     if ufunc is not None and _result_type(ufunc, roles) != out.dtype.np:
@@ -80,13 +82,13 @@ def compile_formula(
         inexact = {i for i, (have, c, via) in enumerate(roles) if have is None and via is None and c.np.kind in "fc"}
         casts = [c for c in casts if c[0] not in inexact]
 
-    def into(values: Any, out: Any) -> None:
+    def into(values: Sequence[Any], out: Array) -> None:
         token = quiet_set(QUIET)
         try:
             if casts:
-                values = list(values)
+                values = changed = list(values)
                 for i, cast in casts:
-                    values[i] = cast(values[i])
+                    changed[i] = cast(changed[i])
             if fn is None:
                 ufunc(*values, out=out)
             else:
@@ -120,11 +122,11 @@ def compile_formula(
     return direct, into
 
 
-def _small(ufunc: Any) -> Callable[..., tuple[Any, Any]]:
+def _small(ufunc: np.ufunc) -> Callable[..., tuple[Any, Any]]:
     """The shortest way to a small result; its storage is made when somebody asks for it."""
     enter, leave, quiet = quiet_set, quiet_reset, QUIET
 
-    def one(x: Any) -> tuple[Any, Any]:
+    def one(x: Array) -> tuple[Any, Any]:
         token = enter(quiet)
         try:
             data = ufunc(x)
@@ -132,7 +134,7 @@ def _small(ufunc: Any) -> Callable[..., tuple[Any, Any]]:
             leave(token)
         return None, data
 
-    def two(x: Any, y: Any) -> tuple[Any, Any]:
+    def two(x: Array, y: Array) -> tuple[Any, Any]:
         token = enter(quiet)
         try:
             data = ufunc(x, y)
@@ -143,7 +145,7 @@ def _small(ufunc: Any) -> Callable[..., tuple[Any, Any]]:
     return one if ufunc.nin == 1 else two
 
 
-def _result_type(ufunc: Any, roles: list[tuple[dtype | None, dtype, dtype | None]]) -> Any:
+def _result_type(ufunc: np.ufunc, roles: list[tuple[dtype | None, dtype, dtype | None]]) -> Any:
     if len({compute for _, compute, _ in roles}) != 1:
         return None
     token = quiet_set(QUIET)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 
 
 def _places(length: int, size: int, orig: int, offset: int, new: int, taps: int) -> Iterator[tuple[int, Any, Any, Any]]:
@@ -20,7 +21,7 @@ def _places(length: int, size: int, orig: int, offset: int, new: int, taps: int)
 
 
 @kernel("_polyphase")
-def polyphase(x: Any, weight: Any, orig: int, offset: int, length: int) -> Any:
+def polyphase(x: Array, weight: Array, orig: int, offset: int, length: int) -> Array:
     out = np.zeros((x.shape[0], length), x.dtype)
     for k, n, phase, m in _places(length, x.shape[1], orig, offset, *weight.shape):
         out[:, n] += weight[phase, k] * x[:, m]
@@ -28,15 +29,15 @@ def polyphase(x: Any, weight: Any, orig: int, offset: int, length: int) -> Any:
 
 
 @kernel("_polyphase_transposed")
-def polyphase_transposed(g: Any, weight: Any, orig: int, offset: int, length: int) -> Any:
+def polyphase_transposed(g: Array, weight: Array, orig: int, offset: int, length: int) -> Array:
     out = np.zeros((g.shape[0], length), g.dtype)
     for k, n, phase, m in _places(g.shape[1], length, orig, offset, *weight.shape):
-        np.add.at(out, (slice(None), m), weight[phase, k] * g[:, n])
+        np.add.at(out.T, m, (weight[phase, k] * g[:, n]).T)
     return out
 
 
 @kernel("_polyphase_products")
-def polyphase_products(g: Any, x: Any, orig: int, offset: int, new: int, taps: int) -> Any:
+def polyphase_products(g: Array, x: Array, orig: int, offset: int, new: int, taps: int) -> Array:
     out = np.zeros((new, taps), x.dtype)
     for k, n, phase, m in _places(g.shape[1], x.shape[1], orig, offset, new, taps):
         np.add.at(out[:, k], phase, (g[:, n] * x[:, m]).sum(0))

@@ -9,9 +9,10 @@ import numpy as np
 
 from ...base import kernel
 from ...common.windows import taps_within
+from ..arrays import Array, Ints
 
 
-def largest(x: Any, tables: list[Any]) -> tuple[Any, Any]:
+def largest(x: Array, tables: list[Any]) -> tuple[Any, Any]:
     """Largest values of windows over the last dimensions, and their flat positions there.
 
     A table (places, window) names the elements of each window along one dimension. Among equal
@@ -31,7 +32,7 @@ def largest(x: Any, tables: list[Any]) -> tuple[Any, Any]:
     return x, index
 
 
-def sum_ranges(x: Any, starts: Any, ends: Any, axis: int) -> Any:
+def sum_ranges(x: Array, starts: Array, ends: Array, axis: int) -> Any:
     """`out[..., i, ...] = x[..., starts[i] : ends[i], ...].sum()` along one dimension."""
     room = [(0, 0)] * x.ndim
     room[axis] = (0, 1)  # reduceat wants every end to be a valid index
@@ -41,14 +42,14 @@ def sum_ranges(x: Any, starts: Any, ends: Any, axis: int) -> Any:
     return np.moveaxis(sums, -1, axis)
 
 
-def covering(starts: Any, ends: Any, size: int) -> tuple[Any, Any]:
+def covering(starts: Array, ends: Array, size: int) -> tuple[Any, Any]:
     """For each of `size` elements the range of the (rising) ranges that hold it."""
     at = np.arange(size)
     return np.searchsorted(ends, at, "right"), np.searchsorted(starts, at, "right")
 
 
 @kernel("_max_pool")
-def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Any:
+def max_pool(x: Array, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> tuple[Array, ...]:
     tables, missed = [], []
     for i, o, k, s, p, d in zip(x.shape[-len(size) :], size, kernel, stride, padding, dilation):
         start = np.arange(o)[:, None] * s - p
@@ -66,12 +67,12 @@ def max_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, dilation
 
 
 @kernel("_max_pool_values")
-def max_pool_values(x: Any, size: Any, *geometry: Any) -> Any:
+def max_pool_values(x: Array, size: Ints, *geometry: Ints) -> Array:
     return max_pool(x, size, *geometry)[0]
 
 
 @kernel("_max_pool_transpose")
-def max_pool_transpose(x: Any, index: Any, size: Any) -> Any:
+def max_pool_transpose(x: Array, index: Array, size: Ints) -> Array:
     lead, elements = x.shape[: x.ndim - len(size)], math.prod(size)
     out = np.zeros((math.prod(lead), elements), x.dtype)
     places = math.prod(x.shape[x.ndim - len(size) :])
@@ -80,7 +81,9 @@ def max_pool_transpose(x: Any, index: Any, size: Any) -> Any:
     return out.reshape(*lead, *size)
 
 
-def _boxes(sizes: Any, places: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool) -> tuple[list[Any], Any]:
+def _boxes(
+    sizes: Ints, places: Ints, kernel: Ints, stride: Ints, padding: Ints, include_pad: bool
+) -> tuple[list[Any], Any]:
     """Ranges of each dimension, clipped to the input, and how many elements each box counts."""
     ranges, counts = [], np.ones(1, np.int64)
     for i, o, k, s, p in zip(sizes, places, kernel, stride, padding, strict=True):
@@ -93,7 +96,9 @@ def _boxes(sizes: Any, places: Any, kernel: Any, stride: Any, padding: Any, incl
 
 
 @kernel("_avg_pool")
-def avg_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any) -> Any:
+def avg_pool(
+    x: Array, size: Ints, kernel: Ints, stride: Ints, padding: Ints, include_pad: bool, divisor: int | None
+) -> Array:
     n = len(size)
     ranges, counts = _boxes(x.shape[-n:], size, kernel, stride, padding, include_pad)
     for axis, (start, end) in zip(range(-n, 0), ranges, strict=True):
@@ -106,8 +111,8 @@ def avg_pool(x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_
 
 @kernel("_avg_pool_transpose")
 def avg_pool_transpose(
-    x: Any, size: Any, kernel: Any, stride: Any, padding: Any, include_pad: bool, divisor: Any
-) -> Any:
+    x: Array, size: Ints, kernel: Ints, stride: Ints, padding: Ints, include_pad: bool, divisor: int | None
+) -> Array:
     n = len(size)
     ranges, counts = _boxes(size, x.shape[-n:], kernel, stride, padding, include_pad)
     x = x / np.asarray(counts if divisor is None else divisor, x.dtype)

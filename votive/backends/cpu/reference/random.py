@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from ....core.dtype import dtype
 from ...base import kernel
+from ..arrays import Array, Ints
 from . import sampling
 
 
@@ -14,7 +14,7 @@ def _register(name: str) -> None:
     sample = getattr(sampling, name)
 
     @kernel(f"_{name}", into=True, widen=False)
-    def run(x: Any, key: int, counter: int, *parameters: Any, out: Any) -> None:
+    def run(x: Array, key: int, counter: int, *parameters: float, out: Array) -> None:
         out[...] = sample(key, counter, out.shape, *parameters, dtype=out.dtype)
 
 
@@ -36,7 +36,7 @@ def _register_new(name: str) -> None:
     sample = getattr(sampling, name)
 
     @kernel(f"_new_{name}", into=True, widen=False)
-    def run(size: Any, dtype: Any, device: Any, key: int, counter: int, *parameters: Any, out: Any) -> None:
+    def run(size: Ints, dtype: dtype, device: object, key: int, counter: int, *parameters: float, out: Array) -> None:
         out[...] = sample(key, counter, out.shape, *parameters, dtype=out.dtype)
 
 
@@ -45,12 +45,12 @@ for _name in ("uniform", "normal", "random"):
 
 
 @kernel("_new_randperm", into=True, widen=False)
-def new_randperm(size: Any, dtype: Any, device: Any, key: int, counter: int, out: Any) -> None:
+def new_randperm(size: Ints, dtype: dtype, device: object, key: int, counter: int, out: Array) -> None:
     out[...] = sampling.randperm(key, counter, len(out), out.dtype)
 
 
 @kernel("_normal", into=True, widen=False)
-def normal(x: Any, key: int, counter: int, mean: Any, std: Any, out: Any) -> None:
+def normal(x: Array, key: int, counter: int, mean: Array | complex, std: Array | complex, out: Array) -> None:
     if np.iscomplexobj(mean):  # the sampler draws the two parts as real numbers
         out[...] = sampling.normal(key, counter, out.shape, 0.0, std, out.dtype) + mean
     else:
@@ -58,10 +58,10 @@ def normal(x: Any, key: int, counter: int, mean: Any, std: Any, out: Any) -> Non
 
 
 @kernel("_randperm", into=True, widen=False)
-def randperm(x: Any, key: int, counter: int, out: Any) -> None:
+def randperm(x: Array, key: int, counter: int, out: Array) -> None:
     out[...] = sampling.randperm(key, counter, len(out), out.dtype)
 
 
 @kernel("_multinomial", widen=False)
-def multinomial(x: Any, key: int, counter: int, num_samples: int, replacement: bool) -> Any:
+def multinomial(x: Array, key: int, counter: int, num_samples: int, replacement: bool) -> Array:
     return sampling.multinomial(key, counter, x, num_samples, replacement)

@@ -7,19 +7,21 @@ from typing import Any
 
 import numpy as np
 
+from ....core.dtype import dtype
 from ...base import kernel
 from ...common.assign import assign
+from ..arrays import Array
 
 
 @kernel("_arange", into=True, widen=False)
-def arange(start: Any, step: Any, size: int, dtype: Any, device: Any, out: Any) -> None:
+def arange(start: float, step: float, size: int, dtype: dtype, device: object, out: Array) -> None:
     if out.dtype.kind in "iu":
         assign(out, int(start) + np.arange(size) * int(step))
     else:
         assign(out, float(start) + np.arange(size) * float(step))
 
 
-def spaced(start: Any, end: Any, steps: int, kind: str) -> Any:
+def spaced(start: float, end: float, steps: int, kind: str) -> Any:
     """Equal distances in double precision, counted from the nearer end so that both are exact."""
     if steps < 2:
         return np.full(steps, start)
@@ -31,22 +33,22 @@ def spaced(start: Any, end: Any, steps: int, kind: str) -> Any:
 
 
 @kernel("_linspace", into=True, widen=False)
-def linspace(start: Any, end: Any, steps: int, dtype: Any, device: Any, out: Any) -> None:
+def linspace(start: float, end: float, steps: int, dtype: dtype, device: object, out: Array) -> None:
     assign(out, spaced(start, end, steps, out.dtype.kind))
 
 
 @kernel("_logspace", into=True, widen=False)
-def logspace(start: Any, end: Any, steps: int, base: float, dtype: Any, device: Any, out: Any) -> None:
+def logspace(start: float, end: float, steps: int, base: float, dtype: dtype, device: object, out: Array) -> None:
     assign(out, np.power(base, spaced(start, end, steps, out.dtype.kind)))
 
 
 @kernel("_triangle", into=True)
-def triangle(row: int, col: int, offset: int, lower: bool, dtype: Any, device: Any, out: Any) -> None:
+def triangle(row: int, col: int, offset: int, lower: bool, dtype: dtype, device: object, out: Array) -> None:
     out[...] = np.tril_indices(row, offset, col) if lower else np.triu_indices(row, offset, col)
 
 
 @kernel("_choose", into=True)
-def choose(n: int, r: int, with_replacement: bool, device: Any, out: Any) -> None:
+def choose(n: int, r: int, with_replacement: bool, device: object, out: Array) -> None:
     pick = itertools.combinations_with_replacement if with_replacement else itertools.combinations
     if out.size:
         out[...] = list(pick(range(n), r))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 
 
 @kernel("_interleave_indices")
-def interleave_indices(repeats: Any, output_size: int | None) -> Any:
+def interleave_indices(repeats: Array, output_size: int | None) -> Array:
     if (repeats < 0).any():
         raise RuntimeError("repeat_interleave: repeats must not be negative.")
     out = np.repeat(np.arange(repeats.size, dtype=repeats.dtype), repeats)

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ....core.dtype import from_numpy
+from ....core.dtype import dtype, from_numpy
 from ....core.promotion import promote_types
 from ...base import kernel
+from ..arrays import Array
 from .normalization import layer_norm, layer_norm_backward, rms_norm, rms_norm_backward
 from .standardise import NOTHING
 
@@ -20,7 +21,16 @@ def _wide(x: Any) -> Any:
 
 
 @kernel("_add_norm", widen=False)
-def add_norm(x: Any, delta: Any, weight: Any, bias: Any, dims: int, eps: float, centre: bool, dtype: Any) -> Any:
+def add_norm(
+    x: Array,
+    delta: Array,
+    weight: Array | None,
+    bias: Array | None,
+    dims: int,
+    eps: float,
+    centre: bool,
+    dtype: dtype | None,
+) -> tuple[Array, ...]:
     kind = promote_types(from_numpy(x.dtype), from_numpy(delta.dtype)).np  # NumPy's know no bfloat16
     total = (_wide(x) + _wide(delta)).astype(kind)
     s, w, b = _wide(total), _wide(weight), _wide(bias)
@@ -34,8 +44,16 @@ def add_norm(x: Any, delta: Any, weight: Any, bias: Any, dims: int, eps: float, 
 
 @kernel("_add_norm_backward", widen=False)
 def add_norm_backward(
-    g: Any, by_sum: Any, total: Any, mean: Any, rstd: Any, weight: Any, dims: int, delta: Any, by_affine: bool
-) -> Any:
+    g: Array,
+    by_sum: Array | None,
+    total: Array,
+    mean: Array | None,
+    rstd: Array,
+    weight: Array | None,
+    dims: int,
+    delta: dtype,
+    by_affine: bool,
+) -> tuple[Array, ...]:
     g, s, w = _wide(g), _wide(total), _wide(weight)
     if mean is None:
         by, by_weight = rms_norm_backward(g, s, rstd, w, dims, True, by_affine)

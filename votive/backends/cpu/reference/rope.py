@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 
 
 @kernel("_rope")
-def rope(x: Any, cos: Any, sin: Any, offset: int, interleaved: bool) -> Any:
+def rope(x: Array, cos: Array, sin: Array, offset: int, interleaved: bool) -> Array:
     rows = slice(offset, offset + x.shape[-2])
     cos, sin = cos[..., rows, :], sin[..., rows, :]
     angles = cos.shape[-1]

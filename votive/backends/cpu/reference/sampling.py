@@ -135,10 +135,9 @@ def uniform(
 def _box_muller(words: Words, wide: bool) -> Array:
     """Standard normal numbers, as many as unit numbers: Box and Muller (1958), equation 1."""
     pairs = (as_uint64(words) if wide else words).reshape(-1, 2)
-    real = np.float64 if wide else np.float32
+    real: type[np.floating[Any]] = np.float64 if wide else np.float32
     out = np.empty(pairs.shape, dtype=real)
-    radius = open_unit(words, wide)[0::2]
-    radius = np.sqrt(np.log(radius) * real(-2))
+    radius = np.sqrt(np.log(open_unit(words, wide)[0::2]) * real(-2))
     angle = pairs[:, 1].astype(real) * real(2 * math.pi * (2.0**-64 if wide else 2.0**-32))
     np.multiply(radius, np.cos(angle), out=out[:, 0])
     np.multiply(radius, np.sin(angle), out=out[:, 1])

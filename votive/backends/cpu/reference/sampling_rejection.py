@@ -18,6 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import ml_dtypes
@@ -113,6 +114,11 @@ def _search(u: Array, first: Array, ratio: Callable[[int], Array]) -> Array:
     return k
 
 
+def _poisson_ratio(mean: Array, k: int) -> Array:
+    """The chance of k + 1 by that of k."""
+    return mean / (k + 1)
+
+
 def poisson(key: int, counter: int, shape: Sequence[int], rate: Any, dtype: DTypeLike = np.float32) -> Array:
     """Poisson numbers with the given rates, a number or an array that broadcasts to `shape`."""
     kind = float_type("poisson", dtype)
@@ -127,7 +133,7 @@ def poisson(key: int, counter: int, shape: Sequence[int], rate: Any, dtype: DTyp
             if small.any():
                 u = open_unit(_halves(key, counter, at[small], 0)[0], wide=True)
                 mean = lam[small]
-                part[small] = _search(u, np.exp(-mean), lambda k, m=mean: m / (k + 1))
+                part[small] = _search(u, np.exp(-mean), partial(_poisson_ratio, mean))
             if large.any():
                 part[large] = _poisson_rejection(key, counter, at[large], lam[large])
             out[where] = part

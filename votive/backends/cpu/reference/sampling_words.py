@@ -19,7 +19,10 @@ from .philox import Words, as_uint64, word_blocks
 
 Array = NDArray[Any]
 
-COMPLEX_PARTS = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}
+COMPLEX_PARTS: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.complex64): np.dtype(np.float32),
+    np.dtype(np.complex128): np.dtype(np.float64),
+}
 
 
 def float_type(op: str, dtype: DTypeLike) -> np.dtype[Any]:

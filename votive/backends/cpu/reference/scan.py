@@ -9,24 +9,25 @@ import numpy as np
 from ....core.dtype import dtype
 from ...base import kernel
 from ...common.primitives import logaddexp
+from ..arrays import Array
 from .reduction import WIDE, cast
 
 
 @kernel("cumsum")
-def cumsum(x: Any, dim: int, dtype: dtype) -> Any:
+def cumsum(x: Array, dim: int, dtype: dtype) -> Array:
     x = cast(x, dtype)
     # One by one is the only order a running sum has, so the digits come from a wider accumulator.
     return np.cumsum(x, axis=dim, dtype=WIDE.get(x.dtype, x.dtype)).reshape(x.shape)
 
 
 @kernel("cumprod")
-def cumprod(x: Any, dim: int, dtype: dtype) -> Any:
+def cumprod(x: Array, dim: int, dtype: dtype) -> Array:
     x = cast(x, dtype)
     return np.cumprod(x, axis=dim, dtype=WIDE.get(x.dtype, x.dtype)).reshape(x.shape)
 
 
 @kernel("_shift", into=True, widen=False)
-def shift(x: Any, dim: int, by: int, fill: Any, out: Any) -> None:
+def shift(x: Array, dim: int, by: int, fill: float, out: Array) -> None:
     if x.ndim == 0:
         out[...] = fill
         return
@@ -38,7 +39,7 @@ def shift(x: Any, dim: int, by: int, fill: Any, out: Any) -> None:
 
 
 @kernel("_recurrence")
-def recurrence(gain: Any, x: Any, dim: int, reverse: bool) -> Any:
+def recurrence(gain: Array, x: Array, dim: int, reverse: bool) -> Array:
     if x.ndim == 0:
         return x.copy()
     order = slice(None, None, -1 if reverse else 1)
@@ -54,7 +55,7 @@ def recurrence(gain: Any, x: Any, dim: int, reverse: bool) -> Any:
 
 
 @kernel("logcumsumexp")
-def logcumsumexp(x: Any, dim: int) -> Any:
+def logcumsumexp(x: Array, dim: int) -> Array:
     if x.ndim == 0:
         return x.copy()
     if x.dtype.kind != "c":
@@ -67,7 +68,7 @@ def logcumsumexp(x: Any, dim: int) -> Any:
     return np.moveaxis(y, 0, dim)
 
 
-def _running(x: Any, dim: int, extreme: Any) -> tuple[Any, Any]:
+def _running(x: Array, dim: int, extreme: np.ufunc) -> tuple[Any, Any]:
     if x.ndim == 0:
         return x.copy(), np.zeros((), np.int64)
     values = extreme.accumulate(x, axis=dim)
@@ -78,10 +79,10 @@ def _running(x: Any, dim: int, extreme: Any) -> tuple[Any, Any]:
 
 
 @kernel("_cummax")
-def cummax(x: Any, dim: int) -> tuple[Any, Any]:
+def cummax(x: Array, dim: int) -> tuple[Any, Any]:
     return _running(x, dim, np.maximum)
 
 
 @kernel("_cummin")
-def cummin(x: Any, dim: int) -> tuple[Any, Any]:
+def cummin(x: Array, dim: int) -> tuple[Any, Any]:
     return _running(x, dim, np.minimum)

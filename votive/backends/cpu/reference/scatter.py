@@ -7,16 +7,26 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array
 from .index import bounded, lined, number, positions, start, write
 
 
-def _scatter(op: str, x: Any, dim: int, index: Any, src: Any, out: Any, how: Any = None, clear: Any = None) -> None:
+def _scatter(
+    op: str,
+    x: Array,
+    dim: int,
+    index: Array,
+    src: Array | complex,
+    out: Array,
+    how: np.ufunc | None = None,
+    clear: float | None = None,
+) -> None:
     """Write `src` where `index` says; `clear` first replaces what is there."""
     if index.size == 0:
         return start(x, out)
     at = lined(index)
     bounded(op, at, lined(out).shape[dim], dim)
-    if hasattr(src, "ndim"):
+    if isinstance(src, np.ndarray):
         part = lined(src)[tuple(slice(n) for n in at.shape)].reshape(-1)
     else:
         part = np.asarray(number(op, src, out.dtype))
@@ -32,26 +42,26 @@ def _scatter(op: str, x: Any, dim: int, index: Any, src: Any, out: Any, how: Any
 
 
 @kernel("_scatter", into=True, widen=False)
-def scatter(x: Any, dim: int, index: Any, src: Any, out: Any) -> None:
+def scatter(x: Array, dim: int, index: Array, src: Array | complex, out: Array) -> None:
     _scatter("scatter", x, dim, index, src, out)
 
 
 @kernel("scatter_add", into=True, widen=False)
-def scatter_add(x: Any, dim: int, index: Any, src: Any, out: Any) -> None:
+def scatter_add(x: Array, dim: int, index: Array, src: Array, out: Array) -> None:
     _scatter("scatter_add", x, dim, index, src, out, np.add)
 
 
 @kernel("_first_order", into=True, widen=False)
-def first_order(x: Any, out: Any) -> None:
+def first_order(x: Array, out: Array) -> None:
     np.copyto(out, x)
 
 
 @kernel("_scatter_prod", into=True, widen=False)
-def scatter_prod(x: Any, dim: int, index: Any, src: Any, own: bool, out: Any) -> None:
+def scatter_prod(x: Array, dim: int, index: Array, src: Array, own: bool, out: Array) -> None:
     _scatter("scatter_reduce", x, dim, index, src, out, np.multiply, None if own else 1)
 
 
-def _least(dtype: Any, sign: int) -> Any:
+def _least(dtype: np.dtype[Any], sign: int) -> float:
     """What loses against every other value: the neutral element of max (sign 1) or min (-1)."""
     if dtype.kind == "b":
         return sign < 0
@@ -61,7 +71,7 @@ def _least(dtype: Any, sign: int) -> Any:
 
 
 @kernel("_scatter_extremum", into=True, widen=False)
-def scatter_extremum(x: Any, dim: int, index: Any, src: Any, reduce: str, own: bool, out: Any) -> None:
+def scatter_extremum(x: Array, dim: int, index: Array, src: Array, reduce: str, own: bool, out: Array) -> None:
     sign = 1 if reduce == "amax" else -1
     how = np.maximum if sign > 0 else np.minimum
     clear = None if own else _least(out.dtype, sign)

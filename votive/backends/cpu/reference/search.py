@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ....core import dtype as dt
@@ -11,20 +9,18 @@ from ....core.device import cpu
 from ....core.errors import fail
 from ....core.layout import Layout, Spec
 from ...base import kernel
+from ..arrays import Array
 
 
 @kernel("_searchsorted")
-def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: Any) -> Any:
+def searchsorted(bounds: Array, x: Array, sorter: Array | None, right: bool, dtype: dt.dtype) -> Array:
     if sorter is not None:
         if sorter.size and (sorter.min() < 0 or sorter.max() >= bounds.shape[-1]):
             fail(RuntimeError, "searchsorted", "a sorter index is out of range.")
         bounds = np.take_along_axis(bounds, sorter, -1)
     common = np.promote_types(bounds.dtype, x.dtype)
     bounds, values = bounds.astype(common), x.astype(common)
-    if bounds.ndim == 1:
-        read = bounds.take
-    else:
-        read = lambda at: np.take_along_axis(bounds, at, -1)
+    read = bounds.take if bounds.ndim == 1 else lambda at: np.take_along_axis(bounds, at, -1)
     low = np.zeros(x.shape, np.int64)
     high = np.full(x.shape, bounds.shape[-1], np.int64)
     # All searches take the same steps, so rows and NaN need no care of their own: a comparison with
@@ -39,7 +35,7 @@ def searchsorted(bounds: Any, x: Any, sorter: Any, right: bool, dtype: Any) -> A
 
 
 @kernel("_bincount")
-def bincount(x: Any, weights: Any, minlength: int) -> Any:
+def bincount(x: Array, weights: Array | None, minlength: int) -> Array:
     if x.size == 0:
         return np.zeros(minlength, np.int64)
     if x.min() < 0:
@@ -51,7 +47,7 @@ def bincount(x: Any, weights: Any, minlength: int) -> Any:
 
 
 @kernel("_histc")
-def histc(x: Any, bins: int, low: float, high: float) -> Any:
+def histc(x: Array, bins: int, low: float, high: float) -> Array:
     values = x.reshape(-1)
     low, high = values.dtype.type(low), values.dtype.type(high)
     inside = values[(values >= low) & (values <= high)]
@@ -61,7 +57,7 @@ def histc(x: Any, bins: int, low: float, high: float) -> Any:
 
 
 @kernel("_histogram")
-def histogram(x: Any, edges: Any, weight: Any) -> Any:
+def histogram(x: Array, edges: list[Array], weight: Array | None) -> Array:
     inside = np.ones(len(x), bool)
     at = np.zeros(len(x), np.int64)
     for d, e in enumerate(edges):

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array, Ints
 from .index import is_half, lined
 
 
-def ordered(x: Any, axis: int, descending: bool) -> Any:
+def ordered(x: Array, axis: int, descending: bool) -> Any:
     """Indices that sort along `axis`; equal values keep their order in both directions."""
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
@@ -19,19 +20,19 @@ def ordered(x: Any, axis: int, descending: bool) -> Any:
     return x.shape[axis] - 1 - np.flip(order, axis)
 
 
-def _picked(x: Any, order: Any, dim: int, shape: tuple[int, ...]) -> tuple[Any, Any]:
+def _picked(x: Array, order: Array, dim: int, shape: Ints) -> tuple[Any, Any]:
     values = np.take_along_axis(x, order, dim)
     return values.reshape(shape), order.reshape(shape)
 
 
 @kernel("_sort")
-def sort(x: Any, dim: int, descending: bool) -> tuple[Any, Any]:
+def sort(x: Array, dim: int, descending: bool) -> tuple[Any, Any]:
     rows = lined(x)
     return _picked(rows, ordered(rows, dim, descending), dim, x.shape)
 
 
 @kernel("_topk")
-def topk(x: Any, k: int, dim: int, largest: bool, in_order: bool) -> tuple[Any, Any]:
+def topk(x: Array, k: int, dim: int, largest: bool, in_order: bool) -> tuple[Any, Any]:
     if x.ndim == 0:
         return x, np.zeros((), np.int64)
     n = x.shape[dim]
@@ -51,7 +52,7 @@ def topk(x: Any, k: int, dim: int, largest: bool, in_order: bool) -> tuple[Any, 
 
 
 @kernel("_kthvalue")
-def kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> tuple[Any, Any]:
+def kthvalue(x: Array, k: int, dim: int, keepdim: bool) -> tuple[Any, Any]:
     rows = lined(x)
     at = np.take(np.argpartition(rows, k - 1, axis=dim), [k - 1], axis=dim)
     if x.ndim == 0:
@@ -61,7 +62,7 @@ def kthvalue(x: Any, k: int, dim: int, keepdim: bool) -> tuple[Any, Any]:
 
 
 @kernel("_unique", widen=False)
-def unique(x: Any, dim: int | None, consecutive: bool) -> tuple[Any, Any, Any]:
+def unique(x: Array, dim: int | None, consecutive: bool) -> tuple[Any, Any, Any]:
     rows = x.reshape(-1, 1) if dim is None else np.moveaxis(lined(x), dim, 0)
     n = rows.shape[0]
     keys = rows.reshape(n, -1) if rows.size else np.zeros((n, 1))

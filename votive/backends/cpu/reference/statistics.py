@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array, Ints
 from .extremum import pick
 from .reduction import WIDE, count, total
 
 
 @kernel("_var")
-def var(x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+def var(x: Array, dim: Ints, correction: float, keepdim: bool) -> Array:
     n = count(x, dim)
     # Two passes, the first with twice the digits: large sums of squares would cancel.
     away = x - np.sum(x, dim, WIDE.get(x.dtype), keepdims=True) / np.float64(n)
@@ -21,11 +22,11 @@ def var(x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
 
 
 @kernel("_std")
-def std(x: Any, dim: tuple[int, ...], correction: float, keepdim: bool) -> Any:
+def std(x: Array, dim: Ints, correction: float, keepdim: bool) -> Array:
     return np.sqrt(var(x, dim, correction, keepdim))
 
 
-def _median_index(x: Any, ignore_nan: bool) -> Any:
+def _median_index(x: Array, ignore_nan: bool) -> Any:
     """Where the lower median of each row (last axis) is."""
     order = np.argsort(x, axis=-1, kind="stable")  # NaN comes last
     nan = np.isnan(x) if x.dtype.kind == "f" else np.zeros(x.shape, bool)
@@ -36,7 +37,7 @@ def _median_index(x: Any, ignore_nan: bool) -> Any:
     return found if ignore_nan else np.where(missing > 0, nan.argmax(-1, keepdims=True), found)
 
 
-def _mode_index(x: Any) -> Any:
+def _mode_index(x: Array) -> Any:
     """Where the smallest of the most frequent values of each row (last axis) occurs last."""
     order = np.argsort(x, axis=-1, kind="stable")
     s = np.take_along_axis(x, order, -1)
@@ -49,7 +50,7 @@ def _mode_index(x: Any) -> Any:
 
 
 @kernel("_sample")
-def sample(x: Any, kind: str, dim: int, keepdim: bool) -> tuple[Any, Any]:
+def sample(x: Array, kind: str, dim: int, keepdim: bool) -> tuple[Any, Any]:
     if x.ndim == 0:
         return x, np.zeros((), np.int64)
     rows = np.moveaxis(x, dim, -1)
@@ -58,7 +59,7 @@ def sample(x: Any, kind: str, dim: int, keepdim: bool) -> tuple[Any, Any]:
 
 
 @kernel("_median")
-def median(x: Any, kind: str) -> Any:
+def median(x: Array, kind: str) -> Array:
     if x.size == 0:
         return np.asarray(np.nan).astype(x.dtype)
     flat = x.reshape(-1)

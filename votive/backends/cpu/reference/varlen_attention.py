@@ -10,12 +10,13 @@ import numpy as np
 
 from ....core.errors import fail
 from ...base import kernel
+from ..arrays import Array
 from .attention import attention, attention_backward
 
 OP = "varlen_attn"
 
 
-def spans(ends: Any, total: int, most: int, name: str) -> list[tuple[int, int]]:
+def spans(ends: Array, total: int, most: int, name: str) -> list[tuple[int, int]]:
     """Beginning and end of each sequence."""
     given = [int(n) for n in ends]
     if given[0] != 0 or given[-1] > total or any(a > b for a, b in pairwise(given)):
@@ -29,7 +30,7 @@ def spans(ends: Any, total: int, most: int, name: str) -> list[tuple[int, int]]:
 
 
 def sequences(
-    q: Any, k: Any, ends_q: Any, ends_k: Any, used: Any, max_q: int, max_k: int
+    q: Array, k: Array, ends_q: Array, ends_k: Array, used: Array | None, max_q: int, max_k: int
 ) -> Iterator[tuple[slice, slice]]:
     """Queries and keys of each sequence."""
     of_q = spans(ends_q, q.shape[0], int(max_q), "q")
@@ -38,7 +39,7 @@ def sequences(
         yield slice(a, b), slice(c, d if used is None else min(d, c + max(int(used[n]), 0)))
 
 
-def one(x: Any) -> Any:
+def one(x: Array) -> Array:
     """A sequence as a batch of one: (1, heads, positions, features)."""
     return np.swapaxes(x, 0, 1)[None]
 
@@ -58,18 +59,18 @@ def window(rows: int, columns: int, left: int, right: int) -> Any:
 
 @kernel("_varlen_attention")
 def varlen_attention(
-    q: Any,
-    k: Any,
-    v: Any,
-    ends_q: Any,
-    ends_k: Any,
-    used: Any,
+    q: Array,
+    k: Array,
+    v: Array,
+    ends_q: Array,
+    ends_k: Array,
+    used: Array | None,
     max_q: int,
     max_k: int,
     scale: float,
     left: int,
     right: int,
-) -> Any:
+) -> tuple[Array, ...]:
     out = np.zeros((*q.shape[:2], v.shape[2]), q.dtype)
     lse = np.zeros((q.shape[1], q.shape[0]), q.dtype)
     for a, b in sequences(q, k, ends_q, ends_k, used, max_q, max_k):
@@ -81,21 +82,21 @@ def varlen_attention(
 
 @kernel("_varlen_attention_backward")
 def varlen_attention_backward(
-    g: Any,
-    g_lse: Any,
-    q: Any,
-    k: Any,
-    v: Any,
-    ends_q: Any,
-    ends_k: Any,
-    out: Any,
-    lse: Any,
+    g: Array,
+    g_lse: Array,
+    q: Array,
+    k: Array,
+    v: Array,
+    ends_q: Array,
+    ends_k: Array,
+    out: Array,
+    lse: Array,
     max_q: int,
     max_k: int,
     scale: float,
     left: int,
     right: int,
-) -> Any:
+) -> tuple[Array, ...]:
     made = tuple(np.zeros_like(x) for x in (q, k, v))
     for a, b in sequences(q, k, ends_q, ends_k, None, max_q, max_k):
         mask = window(a.stop - a.start, b.stop - b.start, left, right)

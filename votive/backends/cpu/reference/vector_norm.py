@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 
 from ...base import kernel
+from ..arrays import Array, Ints
 from .reduction import total
 
 
 @kernel("_vector_norm")
-def vector_norm(x: Any, ord: float, dim: tuple[int, ...], keepdim: bool) -> Any:
+def vector_norm(x: Array, ord: float, dim: Ints, keepdim: bool) -> Array:
     size = np.abs(x)
     if ord == math.inf:
         return np.max(size, axis=dim, keepdims=keepdim)
