@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.mode import mode
@@ -17,6 +17,9 @@ from ..ops.operator import Composite
 from ..ops.registry import F
 from .observe import refresh
 from .state import state
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 class Settings(threading.local):
@@ -59,7 +62,7 @@ def _refuse(values: Any, device: str) -> None:
         )
 
 
-def _eligible(v: Any, device: str) -> bool:
+def _eligible(v: object, device: str) -> bool:
     # float64 was chosen on purpose; nobody wants it cut down.
     return (
         isinstance(v, state.tensor)
@@ -94,11 +97,11 @@ def _cast(v: Any, device: str, target: dt.dtype, lower: dt.dtype) -> Any:
     return F._to_dtype(v, target)
 
 
-def _is_weight(t: Any) -> bool:
+def _is_weight(t: Tensor) -> bool:
     return t._rg and t._edge is None and t._base is None and t._spec.dtype is dt.float32
 
 
-def _cached(t: Any, target: dt.dtype) -> Any:
+def _cached(t: Tensor, target: dt.dtype) -> Any:
     """One cast of a weight serves all its uses; its gradient flows through it."""
     if settings.cache is None:
         settings.cache = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from ..backends.base import Request, bind, listeners
@@ -78,7 +79,7 @@ def find(op: Op, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
         return prepare(op, args)
 
 
-def _is_plain(v: Any) -> bool:
+def _is_plain(v: object) -> bool:
     """Whether a static argument is known by its value, as plans know it."""
     if v.__class__ is tuple:
         return all(x.__class__ is int for x in v)
@@ -91,7 +92,7 @@ def _spec_of(v: Any) -> Any:
     return v._spec if isinstance(v, state.tensor) else v
 
 
-def _flat_specs(values: Any) -> list[Spec]:
+def _flat_specs(values: Iterable[Any]) -> list[Spec]:
     out: list[Spec] = []
     for v in values:
         if v.__class__ is Spec:
@@ -114,7 +115,7 @@ def _device_of(op: str, specs: list[Spec]) -> Any:
     return next(iter(devices), None)
 
 
-def _check_results(op: str, outs: Any, dev: Any) -> None:
+def _check_results(op: str, outs: tuple[Spec, ...] | None, dev: device.device) -> None:
     """A 0-d tensor of the CPU serves as a number, not as what the result is made like."""
     for s in outs or ():
         if s.device != dev:

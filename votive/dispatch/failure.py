@@ -9,6 +9,7 @@ import sys
 from typing import Any, NoReturn
 
 from ..core.errors import OutOfMemoryError, SizeError, caller, fail, received
+from ..core.layout import Spec
 from ..core.storage import cpu_allocator
 from ..ops.operator import Operator
 from ..ops.registry import COMPOSITES, OPS
@@ -54,7 +55,7 @@ def failed(plan: Any, cause: Exception) -> NoReturn:
     raise_for(plan.op.name, plan.outs, cause)
 
 
-def raise_for(op: str, outs: Any, cause: Exception) -> NoReturn:
+def raise_for(op: str, outs: tuple[Spec, ...] | None, cause: Exception) -> NoReturn:
     """Raise votive's own error for what went wrong while an operator was planned or run."""
     name = called(op)
     if isinstance(cause, OverflowError):

@@ -29,7 +29,7 @@ def _as_int(op: str, a: Arg, v: Any) -> int:
         raise _wrong(op, a, f"int, got {type(v).__name__}") from None
 
 
-def _as_number(op: str, a: Arg, v: Any) -> Any:
+def _as_number(op: str, a: Arg, v: object) -> Any:
     if v.__class__ in (int, float, bool, complex):
         return v
     if isinstance(v, np.generic):
@@ -41,7 +41,7 @@ def _as_number(op: str, a: Arg, v: Any) -> Any:
     raise _wrong(op, a, f"a number, got {type(v).__name__}")
 
 
-def _as_tensor(op: str, a: Arg, v: Any) -> Any:
+def _as_tensor(op: str, a: Arg, v: object) -> Any:
     if isinstance(v, state.tensor):
         return v
     if a.type == "Operand" and isinstance(v, (int, float, bool, complex, np.generic)):

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.cpu.native.loader import module as native
 from ..core.mode import mode
@@ -14,6 +14,9 @@ from ..ops.operator import Op
 from .build import prepare
 from .plan import Plan
 from .state import state
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 class Call:
@@ -91,7 +94,7 @@ class Observer:
     def refused(self, op: Op, args: tuple[Any, ...], error: Exception) -> None:
         """Arguments that an operator does not take, so that there was no call."""
 
-    def read(self, tensor: Any) -> None:
+    def read(self, tensor: Tensor) -> None:
         """A tensor's numbers are handed to Python: `item`, `tolist`, `numpy`, a condition."""
 
     def __enter__(self) -> Any:
@@ -102,13 +105,13 @@ class Observer:
         detach(self)
 
 
-def attach(observer: Any) -> None:
+def attach(observer: Observer) -> None:
     """Let `observer` see every call from now on."""
     state.observers = (*state.observers, observer)
     refresh()
 
 
-def detach(observer: Any) -> None:
+def detach(observer: Observer) -> None:
     """Stop an observer."""
     state.observers = tuple(o for o in state.observers if o is not observer)
     refresh()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..backends.base import BACKENDS
 from ..core.errors import DeviceError, DtypeError, ShapeError, fail, received, refuse_readonly
@@ -18,6 +18,9 @@ from .failure import FAILURES, failed
 from .observe import observed
 from .plan import KernelPlan, Plan, StructuredPlan, data_of
 from .state import make, state
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 def write(op: Op, args: tuple[Any, ...]) -> Any:
@@ -39,7 +42,7 @@ def write(op: Op, args: tuple[Any, ...]) -> Any:
     return _write(plan, args, x)
 
 
-def _write_into(plan: KernelPlan, values: tuple[Any, ...], x: Any) -> None:
+def _write_into(plan: KernelPlan, values: tuple[Any, ...], x: Tensor) -> None:
     assert plan.into is not None
     try:
         plan.into([data_of(v) for v in values], x._data)
@@ -69,7 +72,7 @@ def _writes_directly(plan: KernelPlan) -> bool:
     )
 
 
-def _write(plan: Plan, args: tuple[Any, ...], x: Any) -> Any:
+def _write(plan: Plan, args: tuple[Any, ...], x: Tensor) -> Any:
     op, out = plan.op, plan.out
     assert isinstance(plan, KernelPlan)
     values = op.values(args)
@@ -104,13 +107,13 @@ def _write(plan: Plan, args: tuple[Any, ...], x: Any) -> Any:
     return x
 
 
-def _overwrite(x: Any, new: Any) -> Any:
+def _overwrite(x: Tensor, new: Tensor) -> Any:
     """Write into x what an observer gave for an in-place call: its callers go on with x."""
     plan, args = prepare(OPS["copy"], (x, new))
     return _write(plan, args, x)
 
 
-def private_copy(x: Any) -> Any:
+def private_copy(x: Tensor) -> Any:
     """A private copy of x that stands in for it in the graph."""
     storage, data = BACKENDS[x._spec.device.type].empty(x._spec.dense_like())
     BACKENDS[x._spec.device.type].copy(data, x._data)
@@ -127,7 +130,7 @@ def _leaves(values: Any) -> Any:
             yield v
 
 
-def _collides(v: Any, x: Any) -> bool:
+def _collides(v: Any, x: Tensor) -> bool:
     """Whether reading v while x is written could see new values."""
     other = getattr(v, "_storage", None)
     if other is None or other.root is not x._storage.root:
@@ -135,7 +138,7 @@ def _collides(v: Any, x: Any) -> bool:
     return not (v._spec is x._spec and v._offset == x._offset)
 
 
-def _span(t: Any) -> range:
+def _span(t: Tensor) -> range:
     """The addresses a tensor reaches; two storages may be windows on one foreign block."""
     start = t.data_ptr()
     return range(start, start + extent(t._spec.shape, t._spec.strides) * t._spec.dtype.itemsize)
@@ -151,7 +154,7 @@ def refuse_overlap(op: str, values: Any, out: Any) -> None:
                 fail(RuntimeError, op, "out overlaps an input in memory; clone() one of them.")
 
 
-def refuse_shared_elements(op: str, x: Any) -> None:
+def refuse_shared_elements(op: str, x: Tensor) -> None:
     """Raise when several elements of the tensor to be written are one place in memory."""
     if x._spec.layout.overlaps:
         fail(
@@ -162,7 +165,7 @@ def refuse_shared_elements(op: str, x: Any) -> None:
         )
 
 
-def check_writable(op: str, x: Any, tracked: bool) -> None:
+def check_writable(op: str, x: Tensor, tracked: bool) -> None:
     """Raise when x must not be written: it looks at read-only memory, or torch would refuse."""
     if x._storage.readonly:
         refuse_readonly(op)

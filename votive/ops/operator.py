@@ -8,17 +8,15 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from types import MethodType
-from typing import Any, ClassVar, Protocol, Union
+from typing import Any, ClassVar
 
 from ..backends.base import MUTATES
 from ..backends.cpu.native.loader import module as native
-from ..core.layout import Shape, Spec
 from ..core.mode import mode
 from ..formula import Expr, Formula, var
-from .autocast_policy import Policies
+from .declaration import Declaration, places
 from .schema import REQUIRED, Arg, Schema, parse
 
 Rule = Callable[..., Any]
@@ -66,86 +64,6 @@ class PlainOperator:
 
 
 _Base: Any = PlainOperator if native is None else native.Operator
-
-
-class Context(Protocol):
-    """What a gradient rule is given: the recorded call, with its arguments and results as attributes.
-
-    `c.input` and `c.dim` are arguments by their names in the schema, `c.out` is the result, or `c.out0`, `c.out1`.
-    """
-
-    def __getattr__(self, name: str) -> Any: ...
-
-    def spec(self, name: str) -> Spec:
-        """Shape and dtype of an argument, whether or not its value was kept."""
-
-    def shape(self, name: str) -> Shape:
-        """The shape of an argument."""
-
-    def needs(self, name: str) -> bool:
-        """Whether this argument's gradient is wanted."""
-
-
-# What a call with plain arguments comes down to: an operator and its arguments, where the operator may be None for
-# "the tensor itself"; None when the function has to run. Calls are known by the spec of a tensor, so no answer may
-# depend on its values.
-Resolved = Union["tuple[Op | None, tuple[Any, ...]]", None]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
-class Declaration:
-    """Everything that a declaration may say of an operator beside its schema and rules: the keyword options of
-    `pointwise`, `structured`, `view` and `composite`. No other table speaks of operators by name.
-    """
-
-    # Where it appears. Given as `hidden=True`, and for names that begin with an underscore: nowhere.
-    namespaces: tuple[str, ...] = ("",)  # as a function: "" is votive itself, "linalg", "nn.functional"
-    method: bool = True  # as a method of Tensor
-    aliases: tuple[str, ...] = ()  # other names, in the same places
-    also: tuple[str, ...] = ()  # other places, as paths: "special.expit"
-    operator: str = ""  # Python's operator: "add" makes `+`, where it has them also reflected and in place
-
-    # Its in-place form, and `out=`.
-    inplace: bool = False  # has one, named with an underscore
-    inplace_function: bool = False  # that is a function too, not only a method
-    inplace_casts: bool = False  # there, a result of any dtype is cast to the tensor's
-    out: bool = True
-    out_exact_dtype: bool = False  # `out` must have just the dtype of the result
-    out_no_overlap: bool = False  # `out` must not share memory with an input: it is read at places given by data
-
-    # Its results.
-    n_out: int = 1
-    result: str | None = None  # the named tuple that holds them
-    returns_view: bool = False  # the result is, or may be, a view: which plan its arguments led to is remembered
-    indexes: bool = False  # it is x[index]
-
-    # How it is called.
-    autocast: Policies | None = None
-    mutates: tuple[str, ...] = ()  # arguments that the kernel writes into
-    across: bool = False  # its tensors may be on different devices
-    rounds_numbers: bool = False  # a number beside a half tensor is rounded first, as in torch, not taken in float32
-    shortcut: Callable[..., Resolved] | None = None  # a composite: what it comes down to
-
-    typical: tuple[tuple[Any, ...], ...] = ()  # static arguments that are common in programs, for kernels made ahead
-
-    # How elements of its arguments get into its results, for those who follow values.
-    elementwise: bool = False  # each element counts for one element, as in every formula
-    moves: tuple[int, ...] = ()  # elements are only moved: those of the arguments at these positions
-    skips_elements: bool = False  # some elements of an argument may count for nothing
-    rowwise: bool = False  # computes row by row, along the dimension that is its second argument
-    overwrites: bool = False  # of its first argument only shape and dtype count
-    gate: bool = False  # an activation whose units are off where its first argument is not positive
-
-    # Its gradient.
-    differentiable: bool = True
-    partial: bool = False  # its gradient rule takes None for results that nobody used
-
-
-def _places(name: str, options: dict[str, Any]) -> dict[str, Any]:
-    """The options of a declaration, in which what is hidden appears nowhere."""
-    if options.pop("hidden", name.startswith("_")):
-        options.update(namespaces=(), method=False, inplace=False, out=False)
-    return options
 
 
 class Operator(Declaration, _Base):  # type: ignore[misc]
@@ -250,7 +168,7 @@ class Op(Operator):
         **options: Any,
     ) -> None:
         name = schema[: schema.index("(")].strip()
-        super().__init__(**_places(name, options))
+        super().__init__(**places(name, options))
         self._called(name)
         self._text = schema
         self.kind = kind
@@ -370,7 +288,7 @@ class Composite(Operator):
     memory: ClassVar[Callable[[], dict[Any, Any]]]
 
     def __init__(self, fn: Callable[..., Any], name: str, *, out: bool = False, **options: Any) -> None:
-        super().__init__(**_places(name, {"out": out, **options}))
+        super().__init__(**places(name, {"out": out, **options}))
         self._called(name)
         self.fn = fn
         self._doc = fn.__doc__ or ""

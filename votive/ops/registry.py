@@ -14,7 +14,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from ..formula import Expr, Formula, apply
-from .operator import Composite, Context, Op, Operator, Resolved, Rule
+from .declaration import Context, Resolved
+from .operator import Composite, Op, Operator, Rule
 
 __all__ = ["COMPOSITES", "OPS", "Composite", "Context", "F", "Op", "Operator", "Resolved"]
 __all__ += ["composite", "formula_op", "pointwise", "structured", "view"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from ..backends.base import TABLE
@@ -30,7 +31,7 @@ def _indent(text: str) -> str:
     return "\n".join("    " + line if line else line for line in text.rstrip().splitlines())
 
 
-def _find(what: Any) -> Op | Composite:
+def _find(what: object) -> Op | Composite:
     """The operator meant by a name, a public path, a function or a method."""
     if isinstance(what, (Op, Composite)):
         return what
@@ -103,7 +104,7 @@ def _gradient_line(formula: Formula, by: str) -> str:
     return f"d{by}{star} = {to_text(grad.body)}{note}"
 
 
-def _source(fn: Any) -> str:
+def _source(fn: Callable[..., Any]) -> str:
     try:
         return inspect.cleandoc("\n" + inspect.getsource(fn))
     except (OSError, TypeError):
@@ -140,7 +141,7 @@ def _structured_part(op: Op) -> list[str]:
     return lines
 
 
-def explanation(op: Any) -> str:
+def explanation(op: object) -> str:
     """The text that `explain` prints.
 
     >>> print(votive.explanation("tanh").splitlines()[0])
@@ -161,7 +162,7 @@ def explanation(op: Any) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def explain(op: Any) -> None:
+def explain(op: object) -> None:
     """Print an operator's schema, formula, derived gradient and kernels on each device.
 
     >>> votive.explain("tanh")  # doctest: +ELLIPSIS

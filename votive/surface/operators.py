@@ -4,13 +4,16 @@ place.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.promotion import promote_types
 from ..dispatch import with_foreign
 from ..ops.operator import Form
 from ..ops.registry import COMPOSITES, OPS, F, Op
 from .namespaces import bind_method
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 
 def declared_operators() -> dict[str, tuple[str, str]]:
@@ -46,25 +49,25 @@ def install(tensor: Any) -> None:
     tensor.__round__ = lambda self, n=0: F.round(self, decimals=n)
 
 
-def _invert(self: Any) -> Any:
+def _invert(self: Tensor) -> Any:
     if self.dtype.is_inexact:
         raise TypeError(f"~ is for bool and integer tensors, got {self.dtype}.")
     return F.bitwise_not(self)
 
 
-def _matmul(self: Any, other: Any) -> Any:
+def _matmul(self: Tensor, other: object) -> Any:
     if hasattr(other, "_spec"):
         return F.matmul(self, other)
     return with_foreign("matmul", _promoted_matmul, self, other)
 
 
-def _rmatmul(self: Any, other: Any) -> Any:
+def _rmatmul(self: Tensor, other: object) -> Any:
     if hasattr(other, "_spec"):
         return F.matmul(other, self)
     return with_foreign("matmul", _promoted_matmul, other, self)
 
 
-def _promoted_matmul(a: Any, b: Any) -> Any:
+def _promoted_matmul(a: Tensor, b: Tensor) -> Any:
     """The product with an array of NumPy, whose type need not be that of the tensor."""
     common = promote_types(a.dtype, b.dtype)
     return F.matmul(a.to(common), b.to(common))

@@ -5,7 +5,8 @@ Sits beside Tensor; knows storages and layouts, not what a device's memory looks
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from .. import dispatch
 from ..autograd import record
@@ -20,9 +21,12 @@ from ..ops.registry import OPS, Op, composite
 from ..ops.sizes import also_named, new_shape
 from ..ops.strided import window_args
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
+
 
 @composite(name="_views")
-def views(input: Any, joint: str, given: Any, dim: int, bounds: Any) -> tuple[Any, ...]:
+def views(input: Tensor, joint: str, given: Any, dim: int, bounds: Any) -> tuple[Any, ...]:
     """Views of one tensor that share one node in the graph, that of the operator `joint`.
 
     `bounds` are pairs (start, end) along a dimension, or the number of its slices. With a node
@@ -51,7 +55,7 @@ def views(input: Any, joint: str, given: Any, dim: int, bounds: Any) -> tuple[An
     return parts
 
 
-def _any_replaced(input: Any, dim: int, bounds: Any, parts: tuple[Any, ...]) -> bool:
+def _any_replaced(input: Tensor, dim: int, bounds: Any, parts: tuple[Any, ...]) -> bool:
     """Whether any piece is not just the view that was asked for, or somebody waits at its node."""
     base = input if input._base is None else input._base
     edge, stride = record.edge_of(input), input._spec.strides[dim]
@@ -84,7 +88,7 @@ if native is not None:
     native.install_windows(mode, dispatch.forgettable(), _window)
 
 
-def _keep_views(x: Any, spec: Spec, offset: int) -> None:
+def _keep_views(x: Tensor, spec: Spec, offset: int) -> None:
     """Views of `x` were described relative to its old window: lead them through that first."""
     for v in x._live_views():
         old = (x, spec.shape, spec.strides, offset - x._offset)
@@ -92,7 +96,7 @@ def _keep_views(x: Any, spec: Spec, offset: int) -> None:
         v._chain = (plan, *v._chain)
 
 
-def _become(name: str, x: Any, op: str, *args: Any) -> Any:
+def _become(name: str, x: Tensor, op: str, *args: Any) -> Any:
     """Let `x` be what the view operator `op` makes of it."""
     if mode.grad and x._rg and x.grad_fn is None:
         fail(
@@ -114,7 +118,7 @@ def _become(name: str, x: Any, op: str, *args: Any) -> Any:
 
 
 @composite(namespaces=())
-def transpose_(input: Any, dim0: int, dim1: int) -> Any:
+def transpose_(input: Tensor, dim0: int, dim1: int) -> Any:
     """In-place form of `transpose`: this tensor itself gets the new shape.
 
     >>> votive.zeros(2, 3).transpose_(0, 1).shape
@@ -124,7 +128,7 @@ def transpose_(input: Any, dim0: int, dim1: int) -> Any:
 
 
 @composite(namespaces=())
-def swapaxes_(input: Any, axis0: int, axis1: int) -> Any:
+def swapaxes_(input: Tensor, axis0: int, axis1: int) -> Any:
     """In-place form of `swapaxes`.
 
     >>> votive.zeros(2, 3).swapaxes_(0, 1).shape
@@ -134,7 +138,7 @@ def swapaxes_(input: Any, axis0: int, axis1: int) -> Any:
 
 
 @composite(namespaces=())
-def swapdims_(input: Any, dim0: int, dim1: int) -> Any:
+def swapdims_(input: Tensor, dim0: int, dim1: int) -> Any:
     """In-place form of `swapdims`.
 
     >>> votive.zeros(2, 3).swapdims_(0, 1).shape
@@ -144,7 +148,7 @@ def swapdims_(input: Any, dim0: int, dim1: int) -> Any:
 
 
 @composite(namespaces=())
-def t_(input: Any) -> Any:
+def t_(input: Tensor) -> Any:
     """In-place form of `t`.
 
     >>> votive.zeros(2, 3).t_().shape
@@ -154,7 +158,7 @@ def t_(input: Any) -> Any:
 
 
 @composite(namespaces=())
-def squeeze_(input: Any, dim: Any = None) -> Any:
+def squeeze_(input: Tensor, dim: Any = None) -> Any:
     """In-place form of `squeeze`.
 
     >>> votive.zeros(1, 3).squeeze_().shape
@@ -164,7 +168,7 @@ def squeeze_(input: Any, dim: Any = None) -> Any:
 
 
 @composite(namespaces=())
-def unsqueeze_(input: Any, dim: int) -> Any:
+def unsqueeze_(input: Tensor, dim: int) -> Any:
     """In-place form of `unsqueeze`.
 
     >>> votive.zeros(3).unsqueeze_(0).shape
@@ -174,7 +178,7 @@ def unsqueeze_(input: Any, dim: int) -> Any:
 
 
 @composite
-def as_strided_(input: Any, size: Any, stride: Any, storage_offset: int | None = None) -> Any:
+def as_strided_(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
     """In-place form of `as_strided`.
 
     >>> votive.tensor([1, 2, 3]).as_strided_((2, 2), (1, 1))
@@ -187,7 +191,7 @@ def as_strided_(input: Any, size: Any, stride: Any, storage_offset: int | None =
 
 @composite(namespaces=())
 @also_named("size")
-def resize_(input: Any, *size: Any, memory_format: Any = None) -> Any:
+def resize_(input: Tensor, *size: Any, memory_format: Any = None) -> Any:
     """Change the shape without regard to the elements; memory grows when it is too small.
 
     Elements that fit are kept in storage order, new ones are arbitrary.
@@ -211,7 +215,7 @@ def resize_(input: Any, *size: Any, memory_format: Any = None) -> Any:
     return _grow(input, spec)
 
 
-def _grow(x: Any, spec: Spec) -> Any:
+def _grow(x: Tensor, spec: Spec) -> Any:
     """Move `x` and all that views its memory to a larger storage that starts with the old bytes."""
     old = x._storage
     if not old.owned:
@@ -240,7 +244,7 @@ def _grow(x: Any, spec: Spec) -> Any:
 
 
 @composite
-def resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+def resize_as_(input: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Any:
     """Resize this tensor to the shape of another.
 
     >>> votive.tensor([1, 2, 3, 4]).resize_as_(votive.zeros(2, 2))
