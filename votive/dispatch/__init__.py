@@ -6,14 +6,13 @@ Knows neither formulas' content nor devices' internals; autograd and Tensor plug
 """
 
 from . import autocast, compiled, forms  # noqa: F401 - they fill in what operators leave to the dispatcher
+from .arguments import as_dtype
 from .build import drop_plans, find, forgettable, prepare
 from .execute import execute, install, run
-from .forms import with_foreign
-from .normalise import as_dtype
+from .forms import check_writable, private_copy, refuse_grad, with_foreign, write_out
 from .observe import Call, Observer, attach, detach, refresh, was_read
 from .plan import KernelPlan, Plan, PointwisePlan, StructuredPlan, ViewPlan
 from .state import make, state
-from .write import check_writable, private_copy, refuse_grad, write_out
 
 __all__ = [
     "Call", "KernelPlan", "Observer", "Plan", "PointwisePlan", "StructuredPlan", "ViewPlan", "as_dtype", "attach",

@@ -13,9 +13,8 @@ from ..core.layout import Spec, broadcast_shapes, elementwise_strides
 from ..core.promotion import number_type, result_type_of
 from ..ops.operator import Composite, Op
 from ..ops.registry import OPS
+from .arguments import configure, normalise
 from .failure import FAILURES, raise_for
-from .keys import configure
-from .normalise import normalise
 from .plan import Plan, PointwisePlan, StructuredPlan, ViewPlan
 from .state import state
 

@@ -11,11 +11,11 @@ from typing import Any
 from ..core.mode import mode
 from ..ops.operator import Form, Op
 from ..ops.schema import REQUIRED
+from .arguments import defaults_by_name, key_expressions, letter
 from .execute import execute, execute_on
 from .failure import FAILURES, failed
-from .keys import defaults_by_name, key_expressions, letter
+from .forms import write
 from .state import state
-from .write import write
 
 _ELEMENTWISE = """
     try:

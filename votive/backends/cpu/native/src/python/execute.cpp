@@ -141,7 +141,7 @@ PyObject* wrap_results(const Operator& op, PyObject* plan, PyObject* parts) {
 }  // namespace
 
 // (runtime parts..., then position, type and value of each static argument that is not its default). One part alone is
-// the key itself. dispatch/keys.py makes the same. nullptr, with or without an error, when the general way must look.
+// the key itself. dispatch/arguments.py makes the same. nullptr, with or without an error, when the general way must look.
 PyObject* key_of(const Operator& op, PyObject* const* args) {
   PyObject* parts[3 * MAX_ARGS];
   int m = 0;
