@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from votive import printing
+from votive.surface import printing
 from votive.surface.printing import PrintOptions, format_tensor, tensor_suffixes
 
 nan, inf = math.nan, math.inf

@@ -41,11 +41,11 @@ from .core.memory_format import preserve_format as preserve_format
 from .core.memory_format import strided as strided
 from .core.promotion import can_cast as can_cast
 from .core.promotion import promote_types as promote_types
-from .interchange import as_tensor as as_tensor
-from .interchange import asarray as asarray
-from .interchange import from_dlpack as from_dlpack
-from .interchange import from_numpy as from_numpy
-from .interchange import frombuffer as frombuffer
+from .surface.interchange import as_tensor as as_tensor
+from .surface.interchange import asarray as asarray
+from .surface.interchange import from_dlpack as from_dlpack
+from .surface.interchange import from_numpy as from_numpy
+from .surface.interchange import frombuffer as frombuffer
 from . import autograd as autograd
 from . import config as config
 from . import cpu as cpu
@@ -78,14 +78,14 @@ from .config import get_num_threads as get_num_threads
 from .config import set_float32_matmul_precision as set_float32_matmul_precision
 from .config import set_num_interop_threads as set_num_interop_threads
 from .config import set_num_threads as set_num_threads
-from .printing import get_printoptions as get_printoptions
-from .printing import printoptions as printoptions
-from .printing import set_printoptions as set_printoptions
-from .custom import custom_op as custom_op
-from .custom import register_kernel as register_kernel
-from .explain import explain as explain
-from .explain import explanation as explanation
-from .fuse import fuse as fuse
+from .surface.printing import get_printoptions as get_printoptions
+from .surface.printing import printoptions as printoptions
+from .surface.printing import set_printoptions as set_printoptions
+from .surface.custom import custom_op as custom_op
+from .surface.custom import register_kernel as register_kernel
+from .surface.explain import explain as explain
+from .surface.explain import explanation as explanation
+from .surface.fuse import fuse as fuse
 from ._version import __version__ as __version__
 float = float32
 double = float64

@@ -10,7 +10,7 @@ import pytest
 
 import votive
 from tests.test_memory import resident
-from votive.dispatch.plan import PLAN_LIMIT, memories
+from votive.dispatch.build import PLAN_LIMIT, _memories
 from votive.generation import generate
 from votive.ops.registry import OPS
 
@@ -58,7 +58,7 @@ def test_two_thousand_tokens_leave_memory_flat(settings: dict[str, Any], room: i
     # What is left are plans for lengths not seen before, of which there is a bounded number.
     assert resident() - before < 12 << 20
     assert all(len(o.plans) <= 2 * PLAN_LIMIT for o in OPS.values())
-    assert all(len(m) <= 2 * PLAN_LIMIT for m in memories)
+    assert all(len(m) <= 2 * PLAN_LIMIT for m in _memories)
 
 
 def test_no_view_of_the_history_is_made_where_nobody_reads_it() -> None:

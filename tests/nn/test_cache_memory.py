@@ -88,7 +88,7 @@ def test_windows_may_differ_by_layer() -> None:
     assert cache.get_seq_length(0) == cache.get_seq_length(1) == 6
     assert cache.get_max_length() is None
     assert nn.SlidingWindowCache([4, 9]).get_max_length() == 9
-    with pytest.raises(IndexError, match="windows for 2 layers, and layer 2"):
+    with pytest.raises(IndexError, match="windows for 2 layers, but layer 2"):
         cache.update(x, x, 2)
     for wrong in ([], [0], [None, -1]):
         with pytest.raises(ValueError, match="positive"):

@@ -144,7 +144,7 @@ def _kind(source: Any) -> str:
     """The name of a source's format."""
     name = type(source).__name__.removesuffix("File").removesuffix("Source").lower()
     if name == "sharded":
-        whole = any(f.endswith(".safetensors") for f in source.files.values())
+        whole = any(f.endswith(".safetensors") for f in source.entries.values())
         return f"{'safetensors' if whole else 'torch'} (sharded)"
     return name
 
@@ -154,7 +154,7 @@ def _files(source: Any) -> list[Path]:
         return []
     index = getattr(source, "index", None)
     if index is not None:  # without opening every shard
-        return [index, *sorted({index.parent / f for f in source.files.values()})]
+        return [index, *sorted({index.parent / f for f in source.entries.values()})]
     found = {source.info(n).file for n in source.names()}
     return sorted(p for p in found if p is not None)
 

@@ -170,7 +170,7 @@ class Values(Facts):
         return iter(F.unbind(self, 0))
 
     def __contains__(self, element: Any) -> bool:
-        if isinstance(element, (Tensor, int, float, bool, complex)):
+        if isinstance(element, (Values, int, float, bool, complex)):
             return bool(F.eq(self, element).any().item())
         raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, got {received(element)}.")
 
