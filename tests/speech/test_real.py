@@ -81,18 +81,18 @@ def test_the_studio_tells_the_same_words_and_heads_that_look_at_them(folder: Pat
 
     raw = JFK.read_bytes()
     with studio(tmp_path, model=str(folder)) as one, Page(one) as page:
-        page.ask("hearing.begin", name=JFK.name, size=len(raw))
-        page.ask("hearing.part", data=base64.b64encode(raw).decode())
-        page.ask("hearing.listen")
-        (window,) = page.ask("hearing.transcribe")["windows"]
+        page.ask("speech.begin", name=JFK.name, size=len(raw))
+        page.ask("speech.part", data=base64.b64encode(raw).decode())
+        page.ask("speech.listen")
+        (window,) = page.ask("speech.transcribe")["windows"]
         assert "".join(w["text"] for w in window["words"]).strip() == SAID
         told = page.ask("model.info")["hearing"]["alignment"]
-        times = page.ask("hearing.alignment")["times"]
+        times = page.ask("speech.alignment")["times"]
         chosen, others = [], []
         for word in window["words"]:
             assert times[word["first"]] == pytest.approx(word["start"], abs=0.021)
             span = {"start": word["start"], "end": word["end"]}
-            shares = page.ask("hearing.heads", first=word["first"], last=word["first"] + 1, **span)
+            shares = page.ask("speech.heads", first=word["first"], last=word["first"] + 1, **span)
             for layer, head in [(a, b) for a in range(6) for b in range(8)]:
                 kind = chosen if [layer, head] in told else others
                 kind.append(float(shares["shares"][layer, head]))

@@ -8,6 +8,9 @@
 #endif
 #include <numpy/arrayobject.h>
 
+#include <cxxabi.h>
+#include <unistd.h>
+
 #include <memory>
 #include <vector>
 
@@ -84,6 +87,21 @@ PyObject* cut_function();
 void intern_names();
 extern bool unusual;
 
+// PyEval_RestoreThread. While the interpreter ends, Python stops a thread that comes back by unwinding its stack, and
+// destructors on the way would give references back without the lock: such a thread sleeps instead until the process
+// is gone.
+inline void restore_thread(PyThreadState* state) {
+#if defined(__GLIBCXX__)
+  try {
+    PyEval_RestoreThread(state);
+  } catch (const abi::__forced_unwind&) {
+    for (;;) pause();
+  }
+#else
+  PyEval_RestoreThread(state);
+#endif
+}
+
 // Runs f; C++ exceptions become Python errors. Releases the GIL when `release`.
 template <class F> bool guarded(bool release, F&& f) {
   PyObject* type = nullptr;
@@ -100,7 +118,7 @@ template <class F> bool guarded(bool release, F&& f) {
   } catch (const std::exception& e) {
     type = PyExc_RuntimeError, message = e.what();
   }
-  if (state) PyEval_RestoreThread(state);
+  if (state) restore_thread(state);
   if (type == nullptr) return true;
   PyErr_SetString(type, message.c_str());
   return false;

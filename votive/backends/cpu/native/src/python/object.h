@@ -74,7 +74,7 @@ template <class T> PyTypeObject* make_type(const TypeDef& def) {
   type.tp_descr_get = def.get;
   if (def.call != nullptr) {
     type.tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
-    type.tp_vectorcall_offset = offsetof(Box<T>, call);
+    type.tp_vectorcall_offset = offsetof(Box<char>, call);  // the same for every T
     type.tp_call = PyVectorcall_Call;
   }
   type.tp_dealloc = [](PyObject* o) {
