@@ -12,7 +12,7 @@ from ..core.mode import mode
 from ..ops.operator import Form, Op
 from ..ops.schema import REQUIRED
 from .arguments import defaults_by_name, key_expressions, letter
-from .execute import execute, execute_on
+from .execute import execute
 from .failure import FAILURES, failed
 from .forms import write
 from .state import state
@@ -21,9 +21,16 @@ _ELEMENTWISE = """
     try:
         plan = plans[{tensors}]
         storage, data = plan.compute({data})
+        wants = {rg}
     except AttributeError:  # a number on one side
         plan = plans.get({key})
-        return {general} if plan is None else execute_on(plan, ({values},))
+        if plan is None:
+            return {general}
+        try:
+            storage, data = plan.compute({data_or_number})
+        except FAILURES as e:
+            failed(plan, e)
+        wants = {rg_or_number}
     except (KeyError, TypeError):
         return {general}
     except FAILURES as e:
@@ -33,7 +40,7 @@ _ELEMENTWISE = """
     if storage is not None:
         result._storage = storage
     result._spec = plan.out
-    if ({rg}) and mode.grad and {differentiable}:
+    if wants and mode.grad and {differentiable}:
         state.graph.record(plan, ({values},), result)
     return result
 """
@@ -63,7 +70,7 @@ def _parameters(op: Op) -> str:
 
 def _function(op: Op, lines: list[str], body: str, **more: Any) -> Callable[..., Any]:
     scope: dict[str, Any] = {**defaults_by_name(op), "plans": op.plans, "op": op, "run": Op.run, "state": state}
-    scope |= {"write_out": Op.write_out, "execute": execute, "execute_on": execute_on, "mode": mode, **more}
+    scope |= {"write_out": Op.write_out, "execute": execute, "mode": mode, **more}
     scope |= {"new": object.__new__, "tensor": state.tensor, "failed": failed, "FAILURES": FAILURES, "write": write}
     exec("\n".join(lines) + body, scope)
     function: Callable[..., Any] = scope["call"]
@@ -93,6 +100,8 @@ def _body(op: Op, general: str, at_defaults: bool = False) -> str:
         values=", ".join(values),
         data=", ".join(f"{n}._data" for n in values),
         rg=" or ".join(f"{n}._rg" for n in values),
+        data_or_number=", ".join(f"getattr({n}, '_data', {n})" for n in values),
+        rg_or_number=" or ".join(f"getattr({n}, '_rg', False)" for n in values),
         differentiable=op.differentiable,
     )
 

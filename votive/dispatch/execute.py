@@ -58,18 +58,8 @@ def execute(plan: Plan, args: tuple[Any, ...]) -> Any:
     """Run a plan on normalised arguments and record it for autograd."""
     op = plan.op
     values = op.values(args)
-    if not op.mutates:
-        return execute_on(plan, values)
-    out = _execute_writing(plan, args, values)
+    out = _execute_writing(plan, args, values) if op.mutates else plan.run(values)
     if mode.grad and op.differentiable and any_grad(values):
-        state.graph.record(plan, values, out)
-    return out
-
-
-def execute_on(plan: Plan, values: tuple[Any, ...]) -> Any:
-    """`execute` for the runtime arguments alone, of an operator that writes into none."""
-    out = plan.run(values)
-    if mode.grad and plan.op.differentiable and any_grad(values):
         state.graph.record(plan, values, out)
     return out
 
