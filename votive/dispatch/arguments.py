@@ -132,14 +132,18 @@ _PARTS = {
 }
 
 
-def key_expressions(args: tuple[Arg, ...], names: list[str]) -> tuple[str, str, str]:
+def key_expressions(args: tuple[Arg, ...], names: list[str], any_operand: bool = False) -> tuple[str, str, str]:
     """(the key when static arguments are at their defaults, the test of that, the key otherwise) as Python text;
     the default of the i-th argument is called `d<i>`.
 
     Runtime parts come first, then position, type and value of each static argument that is not its default.
-    One part alone is the key itself. src/python/execute.cpp makes the same keys.
+    One part alone is the key itself. src/python/execute.cpp makes the same keys. `any_operand`: an argument that must be
+    a tensor is looked at like one that may be a number.
     """
-    parts = [_PARTS[letter(a)].format(n) for a, n in zip(args, names, strict=True) if a.is_runtime]
+    letters = [letter(a) for a in args]
+    if any_operand:
+        letters = ["o" if k == "t" else k for k in letters]
+    parts = [_PARTS[k].format(n) for k, n in zip(letters, names, strict=True) if k != "s"]
     static = [(i, n) for i, (a, n) in enumerate(zip(args, names, strict=True)) if not a.is_runtime]
     plain = parts[0] if len(parts) == 1 else f"({''.join(p + ', ' for p in parts)})"
     others = " ".join(f"+ (() if {n} is d{i} else ({i}, {n}.__class__, {n}))" for i, n in static)

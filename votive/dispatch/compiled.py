@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.mode import mode
-from ..ops.operator import Form, Op
+from ..ops.operator import Form, Op, both_spellings
 from ..ops.schema import REQUIRED
 from .arguments import defaults_by_name, key_expressions, letter
 from .execute import execute
@@ -86,6 +86,8 @@ def _body(op: Op, general: str, at_defaults: bool = False) -> str:
     letters = [letter(a) for a in op.schema.args]
     values = list(op.schema.runtime_names)
     specs = [f"{n}._spec" for n in values]
+    if op.kind == "pointwise":  # what is no tensor has no such key, and the general way says so
+        plain, test, full = key_expressions(op.schema.args, names, any_operand=True)
     elementwise = op.kind == "pointwise" and all(k in "tos" for k in letters)
     tensors = specs[0] if len(specs) == 1 else f"({', '.join(specs)})"
 
@@ -111,7 +113,10 @@ def compile_call(op: Op) -> Callable[..., Any]:
     packed = f"({''.join(n + ', ' for n in op.schema.names)})"
     lines = [f"def call({_parameters(op)}):"]
     for other, name in op.spellings.items():
-        lines += [f"    if {other} is not None:", f"        {name} = {other}"]
+        i = op.schema.names.index(name)
+        absent = "None" if op.schema.args[i].default is REQUIRED else f"d{i}"
+        lines += [f"    if {other} is not None:", f"        if {name} is not {absent}:"]
+        lines += [f"            raise TypeError({both_spellings(op.name, name, other)!r})", f"        {name} = {other}"]
     if op.out:
         lines += ["    if out is not None:", f"        return write_out(op, {packed}, out)"]
     lines += ["    if state.unusual:", f"        return run(op, {packed})"]

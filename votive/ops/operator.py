@@ -91,8 +91,6 @@ class Operator(Declaration, _Base):  # type: ignore[misc]
         """The docstring without its indentation; cleaned only when somebody reads it."""
         return inspect.cleandoc(self._doc)
 
-    __doc__ = property(lambda self: self.doc)
-
     def _called(self, name: str) -> None:
         """Take a name, and look like the function of that name."""
         self.name = self.__name__ = self.__qualname__ = name
@@ -101,7 +99,7 @@ class Operator(Declaration, _Base):  # type: ignore[misc]
 
     @property
     def __signature__(self) -> inspect.Signature:
-        return inspect.Signature(list(self.parameters()))
+        return inspect.Signature([p.replace(annotation=inspect.Parameter.empty) for p in self.parameters()])
 
     def parameters(self) -> Iterator[inspect.Parameter]:
         raise NotImplementedError
@@ -120,7 +118,7 @@ class Operator(Declaration, _Base):  # type: ignore[misc]
             value = kwargs.pop(other, None)
             if value is not None:
                 if kwargs.get(name) is not None:
-                    raise TypeError(f"{self.name}() got both {name!r} and {other!r}; they mean the same.")
+                    raise TypeError(both_spellings(self.name, name, other))
                 kwargs[name] = value
 
     @cached_property
@@ -128,11 +126,16 @@ class Operator(Declaration, _Base):  # type: ignore[misc]
         """The operator that writes its result over the first argument."""
         return Form(self, "in place")
 
-    def __reduce__(self) -> str:
+    def __reduce__(self) -> Any:
         return self.name
 
     def __repr__(self) -> str:
         return f"<votive operator {self.name}{self.__signature__}>"
+
+
+def both_spellings(op: str, name: str, other: str) -> str:
+    """What to say to `dim=0, axis=1`."""
+    return f"{op}() got both {name!r} and {other!r}; they mean the same."
 
 
 def spellings(names: list[tuple[str, bool]]) -> dict[str, str]:
@@ -389,6 +392,14 @@ class Form(Operator):
     def apply_general(self, args: tuple[Any, ...]) -> Any:
         assert isinstance(self.of, Op)
         return Form.write(self.of, args)
+
+    def __reduce__(self) -> Any:
+        return (getattr, (self.of, "inplace_form")) if self.kind == "in place" else (Form, (self.of, self.kind))
+
+
+for _kind in (Op, Composite, Form):
+    # The docstring of an operator is that of the function it is; a class of its own would hide it.
+    _kind.__doc__ = property(lambda self: self.doc)  # type: ignore[assignment]
 
 
 def caller() -> tuple[str, int]:
