@@ -137,8 +137,8 @@ def key_expressions(args: tuple[Arg, ...], names: list[str], any_operand: bool =
     the default of the i-th argument is called `d<i>`.
 
     Runtime parts come first, then position, type and value of each static argument that is not its default.
-    One part alone is the key itself. src/python/execute.cpp makes the same keys. `any_operand`: an argument that must be
-    a tensor is looked at like one that may be a number.
+    One part alone is the key itself. src/python/execute.cpp makes the same keys. `any_operand`: an argument that must
+    be a tensor is looked at like one that may be a number.
     """
     letters = [letter(a) for a in args]
     if any_operand:
