@@ -86,7 +86,7 @@ def test_the_studio_tells_the_same_words_and_heads_that_look_at_them(folder: Pat
         page.ask("speech.listen")
         (window,) = page.ask("speech.transcribe")["windows"]
         assert "".join(w["text"] for w in window["words"]).strip() == SAID
-        told = page.ask("model.info")["hearing"]["alignment"]
+        heads = page.ask("model.info")["speech"]["alignment"]
         times = page.ask("speech.alignment")["times"]
         chosen, others = [], []
         for word in window["words"]:
@@ -94,7 +94,7 @@ def test_the_studio_tells_the_same_words_and_heads_that_look_at_them(folder: Pat
             span = {"start": word["start"], "end": word["end"]}
             shares = page.ask("speech.heads", first=word["first"], last=word["first"] + 1, **span)
             for layer, head in [(a, b) for a in range(6) for b in range(8)]:
-                kind = chosen if [layer, head] in told else others
+                kind = chosen if [layer, head] in heads else others
                 kind.append(float(shares["shares"][layer, head]))
         # Heads that follow the speech look at the word much more than the others do.
         assert sum(chosen) / len(chosen) > 2 * sum(others) / len(others)
