@@ -92,6 +92,25 @@ def test_keywords_in_any_order_and_spelling_lead_to_the_same(first: bool) -> Non
     assert out.tolist() == wanted
 
 
+def test_names_of_keywords_may_be_made_at_run_time() -> None:
+    y = votive.tensor([[1.0, 2.0], [3.0, 4.0]])
+    axis, out = "".join(["ax", "is"]), "".join(["ou", "t"])
+    for _ in range(2):
+        assert votive.softmax(y, **{axis: 0}).tolist() == votive.softmax(y, 0).tolist()
+        assert votive.sum(y, **{axis: 0}).tolist() == [4.0, 6.0]
+        into = votive.empty(2, 2)
+        assert votive.softmax(y, 0, **{out: into}) is into
+
+
+def test_a_kernel_for_a_gpu_is_registered_before_the_gpu_is_used() -> None:
+    with votive.register_kernel("cumsum", lambda x, dim, dtype: x, device="cuda"):
+        pass
+    with pytest.raises(TypeError, match="widen=False is for kernels of the CPU"):
+        votive.register_kernel("cumsum", lambda x, dim, dtype: x, device="cuda", widen=False)
+    with pytest.raises(RuntimeError, match="nowhere"):
+        votive.register_kernel("cumsum", lambda x, dim, dtype: x, device="nowhere")
+
+
 def test_true_and_one_are_different_static_arguments() -> None:
     y = votive.ones(2, 2)
     assert y.sum(1).shape == (2,)

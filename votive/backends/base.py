@@ -69,8 +69,18 @@ MUTATES: dict[str, Callable[[], frozenset[int]]] = {}
 listeners: list[Callable[[str], None]] = []
 
 
-# How a plain function of a device's data becomes a row, by device: (op=, device=, fn=, ...) -> row.
-FUNCTION_ROWS: dict[str, Callable[..., Row]] = {}
+class _FunctionRows(dict[str, Callable[..., Row]]):
+    """How a plain function of a device's data becomes a row, by device: (op=, device=, fn=, ...) -> row."""
+
+    def __missing__(self, kind: str) -> Callable[..., Row]:
+        if kind == "cuda":
+            from .cuda import rows
+
+            return self.setdefault(kind, rows.FunctionRow)
+        unknown(kind)
+
+
+FUNCTION_ROWS = _FunctionRows()
 
 
 def kernel(

@@ -53,7 +53,8 @@ _OTHER = """
 """
 
 
-def _parameters(op: Op) -> str:
+def _parameters(op: Op, extra: bool = True) -> str:
+    """The parameter list; `extra`: with `out` and other spellings."""
     parts, star = [], False
     respelt = op.spellings.values()
     for i, a in enumerate(op.schema.args):
@@ -64,8 +65,8 @@ def _parameters(op: Op) -> str:
             parts.append(f"{a.name}=d{i}")
         else:
             parts.append(f"{a.name}=None" if a.name in respelt else a.name)
-    extra = (["out=None"] if op.out else []) + [f"{other}=None" for other in op.spellings]
-    return ", ".join(parts + (["*"] if extra and not star else []) + extra)
+    more = (["out=None"] if op.out else []) + [f"{other}=None" for other in op.spellings] if extra else []
+    return ", ".join(parts + (["*"] if more and not star else []) + more)
 
 
 def _function(op: Op, lines: list[str], body: str, **more: Any) -> Callable[..., Any]:
@@ -76,6 +77,7 @@ def _function(op: Op, lines: list[str], body: str, **more: Any) -> Callable[...,
     function: Callable[..., Any] = scope["call"]
     function.__name__ = function.__qualname__ = op.name
     function.__wrapped__ = more.get("form", op)  # type: ignore[attr-defined]
+    function.__doc__ = op.doc
     return function
 
 
@@ -130,11 +132,8 @@ def compile_form(form: Form) -> Callable[..., Any]:
         return lambda *args, **kwargs: form.general(*args, **kwargs)
     names = op.schema.names
     if form.kind == "in place":
-        packed = ", ".join(names)
-        parameters = ", ".join(p for p in _parameters(op).split(", ") if p.split("=")[0] in (*names, "*"))
-        return _function(
-            op, [f"def call({parameters.removesuffix(', *')}):"], f"\n    return write(op, ({packed},))", form=form
-        )
+        head = f"def call({_parameters(op, extra=False)}):"
+        return _function(op, [head], f"\n    return write(op, ({', '.join(names)},))", form=form)
     a, b = names[:2]
     given = f"{b}, {a}" if form.kind == "reflected" else f"{a}, {b}"
     lines = [f"def call({given}):", "    if state.unusual:", f"        return form.general({given})"]

@@ -373,7 +373,8 @@ class Form(Operator):
         self.of = of
         self.kind = kind  # "in place", "operator", "reflected" or "operator in place"
         self._called(of.name + "_" if "in place" in kind else of.name)
-        self._doc = f"In-place form of `{of.name}`."
+        what = {"in place": "In-place form", "reflected": "Reflected form"}.get(kind, "Python's operator")
+        self._doc = f"{what} of `{of.name}`."
         self.defined_at = of.defined_at
 
     @property

@@ -52,6 +52,8 @@ def register_kernel(
     if OPS[op].kind != "structured":
         raise TypeError(f"register_kernel: {op} is a {OPS[op].kind} operator and needs no kernel row.")
     label = getattr(fn, "__name__", "custom")
+    if not widen and device != "cpu":
+        raise TypeError(f"register_kernel: widen=False is for kernels of the CPU; on {device} nothing is widened.")
     options = {} if widen else {"widen": False}
     row = FUNCTION_ROWS[device](op=op, device=device, fn=fn, priority=priority, takes=accepts, label=label, **options)
     add_row(row)

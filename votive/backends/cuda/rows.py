@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.device import device
 from ...core.layout import Spec
-from ..base import FUNCTION_ROWS, Bound, Fn, Request, Row, add_row
+from ..base import Bound, Fn, Request, Row, add_row
 from ..common.slot import Slot
 from . import cpu_fallback
 from . import runtime as rt
@@ -78,7 +78,6 @@ class CudaRow(Row):
     """A kernel of ours; `fn` arranges its launches once per plan, see `cuda`."""
 
     label: str = "cuda"
-    kernel: str = "cuda"
     into: bool = False
 
     def bind(self, request: Request) -> Bound | None:
@@ -147,9 +146,6 @@ class FunctionRow(Row):
             return tuple([backend.adopt(r, s, given) for r, s in zip(results, wanted, strict=True)])
 
         return Bound(rt.guarded(compute, _target(request).index or 0))
-
-
-FUNCTION_ROWS["cuda"] = FunctionRow
 
 
 @dataclass(frozen=True, kw_only=True)

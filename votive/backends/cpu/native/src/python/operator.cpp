@@ -82,7 +82,7 @@ bool takes_itself(const Operator& op, PyObject* names) {
   if (names == nullptr || !op.special) return true;
   for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(names); ++k)
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(op.special.get()); ++i)
-      if (PyTuple_GET_ITEM(names, k) == PyTuple_GET_ITEM(op.special.get(), i)) return false;
+      if (PyUnicode_Compare(PyTuple_GET_ITEM(names, k), PyTuple_GET_ITEM(op.special.get(), i)) == 0) return false;
   return true;
 }
 
