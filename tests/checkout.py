@@ -8,6 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+# An editable install answers for its package before any folder is looked through, and would lead a copy's commands to
+# the repository itself: Python runs this file when it starts.
+LIKE_ANY_FOLDER = """
+import sys
+sys.meta_path[:] = [f for f in sys.meta_path if "votive" not in getattr(f, "known_source_files", ())]
+"""
+
 ROOT = Path(__file__).resolve().parent.parent
 # What declaring, computing and testing operators needs. The compiled modules stay behind: NumPy computes.
 PARTS = """
@@ -26,6 +33,9 @@ def copied(folder: Path) -> Path:
             shutil.copytree(source, target, ignore=shutil.ignore_patterns("*.so", "static"))
         else:
             shutil.copy(source, target)
+    (folder / "sitecustomize.py").write_text(LIKE_ANY_FOLDER)
+    found = run(folder, "-c", "import votive; print(votive.__file__)")
+    assert found.stdout.strip() == str(folder / "votive" / "__init__.py"), found.stdout + found.stderr
     return folder
 
 
