@@ -52,7 +52,7 @@ class Tensor(Values):
         if cls is Tensor:
             return made
         out = object.__new__(cls)
-        out.__dict__.update(made.__dict__)
+        out._take_fields(made)
         return out
 
     # --- autograd -----------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class Tensor(Values):
     def __copy__(self) -> Tensor:
         out = object.__new__(type(self))
         out._storage = self._storage  # both must have the same one
-        out.__dict__.update(self.__dict__)
+        out._take_fields(self)
         return out
 
     def __reduce_ex__(self, protocol: Any) -> Any:
@@ -290,7 +290,7 @@ def _rebuild(
     if dev != "cpu":
         plain = F.to(plain, device(dev))
     out: Tensor = object.__new__(cls)
-    out.__dict__.update(plain.__dict__)
+    out._take_fields(plain)
     out.__dict__.update(extra)
     out._rg = rg
     return out

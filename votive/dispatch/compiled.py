@@ -36,10 +36,9 @@ _ELEMENTWISE = """
     except FAILURES as e:
         failed(plan, e)
     result = new(tensor)
-    result._data = data  # before _storage, see dispatch.state.make
+    result._data, result._spec, result._rg = data, plan.out, False
     if storage is not None:
         result._storage = storage
-    result._spec = plan.out
     if wants and mode.grad and {differentiable}:
         state.graph.record(plan, ({values},), result)
     return result

@@ -13,7 +13,7 @@ from ..ops.operator import Op
 from .autocast import cast
 from .build import find
 from .observe import observed
-from .plan import Plan
+from .plan import KernelPlan, Plan
 from .state import state
 
 
@@ -22,7 +22,7 @@ def install(tensor: type, graph: Any) -> None:
     state.tensor = tensor
     state.graph = graph
     if native is not None:
-        native.install_calls(tensor, state, mode)
+        native.install_calls(tensor, KernelPlan, state, mode)
         native.install_recall(dtype, device._stack)
 
 

@@ -35,12 +35,11 @@ _new = object.__new__
 def make(storage: Storage | None, data: Any, spec: Spec, offset: int = 0) -> Tensor:
     """A tensor over existing memory."""
     t = _new(state.tensor)
-    # Attributes die in the order in which they were set. The data is a NumPy view on the storage's
-    # block; it must go first, or the block still looks used when the storage hands it back.
-    t._data = data
+    # The data is a NumPy view on the storage's block; it must die first, or the block still looks used when the storage
+    # hands it back. Slots do, before other attributes.
+    t._data, t._spec, t._rg = data, spec, False
     if storage is not None:
         t._storage = storage
-    t._spec = spec
     if offset:
         t._offset = offset
     if mode.inference:

@@ -18,7 +18,7 @@ from ..tensor import Tensor
 def _adopt(cls: type, data: Tensor, requires_grad: bool) -> Any:
     """A tensor of class `cls` over the memory of `data`, without its history."""
     out: Any = object.__new__(cls)
-    out.__dict__.update(data.detach().__dict__)
+    out._take_fields(data.detach())
     if requires_grad:
         # Not the public method: an uninitialised parameter refuses most questions about itself.
         Tensor.requires_grad_(data.detach(), True)
@@ -122,7 +122,7 @@ class UninitializedTensorMixin(_Tensor):
             "initialize it first."
         )
 
-    # Every operator asks its arguments for `_spec`; the real one stays in __dict__.
+    # Every operator asks its arguments for `_spec`; the real one stays in __dict__, the slot empty.
     @property
     def _spec(self) -> Any:
         self._refuse()
@@ -135,8 +135,8 @@ class UninitializedTensorMixin(_Tensor):
     def data(self) -> Tensor:
         """The empty tensor that carries dtype and device."""
         out = object.__new__(Tensor)
-        out._data, out._storage = self.__dict__["_data"], self.__dict__["_storage"]
-        out._spec = self.__dict__["_spec"]
+        out._data, out._storage = self._data, self._storage
+        out._spec, out._rg = self.__dict__["_spec"], False
         return out
 
     @data.setter
@@ -186,12 +186,18 @@ class UninitializedTensorMixin(_Tensor):
         dtype = self.dtype if dtype is None else dtype
         self.data = F.empty(tuple(shape), device=device, dtype=dtype)
         self.__class__ = self.cls_to_become
+        self._spec = self.__dict__.pop("_spec")
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         return f"<{type(self).__name__}>"
 
     def __reduce_ex__(self, protocol: object) -> Any:
         return type(self), (self._rg, str(self.device), self.dtype)
+
+    def __copy__(self) -> Any:
+        out = _adopt(type(self), self.data, self._rg)
+        out.__dict__.update(self.__dict__)
+        return out
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:

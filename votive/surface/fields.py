@@ -26,13 +26,16 @@ class _LateStorage:
 
 
 class Fields(TensorMethods):
-    """What a tensor is made of. Defaults live on the class, so that a new tensor sets three attributes only."""
+    """What a tensor is made of: slots for what every call looks at, which native code reads at their places; defaults
+    of the rest live on the class, so that a new tensor sets no more than these.
+    """
 
+    __slots__ = ("_data", "_rg", "_spec")
     _storage: Any = _LateStorage() if native is None else native.LateStorage()
     _data: Any
     _spec: Spec
     _offset: int = 0
-    _rg: bool = False
+    _rg: bool  # requires_grad
     _edge: Any = None
     _grad: Any = None
     _base: Any = None
@@ -46,3 +49,8 @@ class Fields(TensorMethods):
     _post_hooks: dict[int, Any] | None = None
     # NumPy must leave `array * tensor` to Tensor.__rmul__.
     __array_priority__ = 1000
+
+    def _take_fields(self, other: Fields) -> None:
+        """Become the same as another tensor: its memory, its history and what users hung onto it."""
+        self._data, self._spec, self._rg = other._data, other._spec, other._rg
+        self.__dict__.update(other.__dict__)

@@ -42,7 +42,7 @@ class TVTensor(Tensor):
             tensor = tensor.view(tuple(tensor.shape))  # gradients go to the one that was given
         out: Any = object.__new__(cls)
         out._storage = tensor._storage
-        out.__dict__.update(tensor.__dict__)
+        out._take_fields(tensor)
         out.__dict__.update(attributes)
         return out
 
@@ -53,6 +53,7 @@ class TVTensor(Tensor):
         """The same memory and history as a plain tensor."""
         out: Any = object.__new__(Tensor)
         out._storage = self._storage
+        out._data, out._spec, out._rg = self._data, self._spec, self._rg
         out.__dict__.update({k: v for k, v in self.__dict__.items() if k.startswith("_")})
         return out
 

@@ -64,6 +64,18 @@ bool read_number(PyObject* v, bool integers, char* slot);
 bool read_program(Program& p, PyObject* steps, PyObject* constants, PyObject* inputs,
                   const std::vector<int64_t>& shape, std::vector<std::vector<int64_t>>& in_strides);
 
+// What a native kernel with one result gives, without a tuple around it: `storage` and `array` are owned.
+struct Result {
+  PyObject *storage, *array, *spec;
+};
+// 1 done, 0 when this callable has to be called through Python, -1 with an error set.
+int run_elementwise(PyObject* kernel, PyObject* const* values, Py_ssize_t n, Result& out);
+int run_launch(PyObject* kernel, PyObject* const* values, Py_ssize_t n, Result& out);
+inline int run_directly(PyObject* kernel, PyObject* const* values, Py_ssize_t n, Result& out) {
+  const int done = run_elementwise(kernel, values, n, out);
+  return done != 0 ? done : run_launch(kernel, values, n, out);
+}
+
 PyObject* item_of(PyObject* array);
 
 PyTypeObject* block_type();
@@ -77,7 +89,7 @@ PyTypeObject* window_type();
 
 // What calls look at: the Tensor class, dispatch's state, the per-thread modes; the dtype class, and the list of devices
 // that `with` blocks have set; the table of windows that basic indexes ask for, and the function that makes one.
-bool install_calls(PyObject* tensor, PyObject* state, PyObject* mode);
+bool install_calls(PyObject* tensor, PyObject* plan, PyObject* state, PyObject* mode);
 void install_recall(PyObject* dtype, PyObject* stack);
 void install_views(PyObject* mode);
 void install_windows(PyObject* mode, PyObject* table, PyObject* make);

@@ -1,7 +1,7 @@
 // What the short ways of a GPU's host side share: this thread's device, stream and pool, and the
 // fields of the Python classes that hold its memory. Knows addresses, not the driver.
 #pragma once
-#include <Python.h>
+#include "object.h"
 
 #include <cstdint>
 
@@ -17,18 +17,6 @@ struct Current {
   void* space = nullptr;  // scratch memory of products on this stream, once it is known
 };
 Current& current();
-
-// A field of a Python class with __slots__, read and written at its place.
-struct Field {
-  Py_ssize_t offset = 0;
-  PyObject* get(PyObject* o) const { return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset); }
-  void set(PyObject* o, PyObject* stolen) const {
-    auto& place = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset);
-    PyObject* old = place;
-    place = stolen;
-    Py_XDECREF(old);
-  }
-};
 
 // data.View: address, spec and storage.
 extern PyTypeObject* view_class;

@@ -5,7 +5,6 @@
 // one to every other thread; while one of those changes the lists (`busy`), the long way waits for it.
 #include "device.h"
 
-#include <structmember.h>
 
 #include <initializer_list>
 #include <utility>
@@ -81,18 +80,6 @@ PyObject* finalize(PyObject* storage, PyObject*) {
   PyObject* done = PyObject_CallMethodOneArg(pool, s_give, block);
   Py_DECREF(pool);
   return done;
-}
-
-bool fields(PyTypeObject* type, std::initializer_list<std::pair<const char*, Field*>> wanted) {
-  for (auto [name, field] : wanted) {
-    PyObject* found = PyDict_GetItemString(type->tp_dict, name);
-    if (found == nullptr || Py_TYPE(found) != &PyMemberDescr_Type) {
-      PyErr_Format(PyExc_TypeError, "%s has no slot %s", type->tp_name, name);
-      return false;
-    }
-    field->offset = reinterpret_cast<PyMemberDescrObject*>(found)->d_member->offset;
-  }
-  return true;
 }
 
 }  // namespace
@@ -193,12 +180,12 @@ bool install_device(PyObject* classes) {
   s_nbytes = PyUnicode_InternFromString("nbytes");
   s_device = PyUnicode_InternFromString("device");
   s_index = PyUnicode_InternFromString("index");
-  return fields(view_class, {{"ptr", &view_ptr}, {"spec", &view_spec}, {"storage", &view_storage}}) &&
-         fields(storage_class, {{"block", &storage_block}, {"ptr", &storage_ptr}, {"_nbytes", &storage_nbytes}, {"device", &storage_device}}) &&
-         fields(block_class, {{"ptr", &block_ptr}, {"nbytes", &block_nbytes}, {"wanted", &block_wanted}, {"free", &block_free},
+  return find_slots(reinterpret_cast<PyObject*>(view_class), {{"ptr", &view_ptr}, {"spec", &view_spec}, {"storage", &view_storage}}) &&
+         find_slots(reinterpret_cast<PyObject*>(storage_class), {{"block", &storage_block}, {"ptr", &storage_ptr}, {"_nbytes", &storage_nbytes}, {"device", &storage_device}}) &&
+         find_slots(reinterpret_cast<PyObject*>(block_class), {{"ptr", &block_ptr}, {"nbytes", &block_nbytes}, {"wanted", &block_wanted}, {"free", &block_free},
                               {"streams", &block_streams}, {"pool", &block_pool}}) &&
-         fields(pool_class, {{"bins", &pool_bins}, {"allocator", &pool_allocator}}) &&
-         fields(allocator_class, {{"busy", &all_busy}, {"late", &all_late}, {"allocated", &all_allocated}, {"peak", &all_peak},
+         find_slots(reinterpret_cast<PyObject*>(pool_class), {{"bins", &pool_bins}, {"allocator", &pool_allocator}}) &&
+         find_slots(reinterpret_cast<PyObject*>(allocator_class), {{"busy", &all_busy}, {"late", &all_late}, {"allocated", &all_allocated}, {"peak", &all_peak},
                                   {"taken", &all_taken}});
 }
 

@@ -14,6 +14,8 @@ struct Elementwise {
   bool integers;
 };
 
+PyTypeObject* type = nullptr;
+
 }  // namespace
 
 // A number as one value of type int64 or float64.
@@ -50,7 +52,7 @@ bool read_number(PyObject* v, bool integers, char* slot) {
   return true;
 }
 
-static bool run_elementwise(Elementwise* self, PyObject* const* values, Py_ssize_t n, char* out) {
+static bool run(const Elementwise* self, PyObject* const* values, Py_ssize_t n, char* out) {
   const Program& p = *self->program;
   if (n != p.inputs) {
     PyErr_Format(PyExc_TypeError, "formula of %d inputs called with %zd", p.inputs, n);
@@ -67,18 +69,23 @@ static bool run_elementwise(Elementwise* self, PyObject* const* values, Py_ssize
   return guarded(p.numel * p.cost > 65536, [&] { p.run(out, in); });
 }
 
+int run_elementwise(PyObject* kernel, PyObject* const* values, Py_ssize_t n, Result& out) {
+  if (Py_TYPE(kernel) != type) return 0;
+  const auto* self = &unbox<Elementwise>(kernel);
+  if (!make_result(*self->out, &out.storage, &out.array)) return -1;
+  out.spec = self->out->spec;
+  if (run(self, values, n, PyArray_BYTES(reinterpret_cast<PyArrayObject*>(out.array)))) return 1;
+  Py_DECREF(out.storage);
+  Py_DECREF(out.array);
+  return -1;
+}
+
 static PyObject* elementwise_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject*) {
-  auto* self = &unbox<Elementwise>(me);
-  PyObject *storage, *array;
-  if (!make_result(*self->out, &storage, &array)) return nullptr;
-  if (!run_elementwise(self, args, PyVectorcall_NARGS(nargsf), PyArray_BYTES(reinterpret_cast<PyArrayObject*>(array)))) {
-    Py_DECREF(storage);
-    Py_DECREF(array);
-    return nullptr;
-  }
+  Result made;
+  if (run_elementwise(me, args, PyVectorcall_NARGS(nargsf), made) < 0) return nullptr;
   PyObject* pair = PyTuple_New(2);
-  PyTuple_SET_ITEM(pair, 0, storage);
-  PyTuple_SET_ITEM(pair, 1, array);
+  PyTuple_SET_ITEM(pair, 0, made.storage);
+  PyTuple_SET_ITEM(pair, 1, made.array);
   return pair;
 }
 
@@ -126,7 +133,7 @@ static PyObject* elementwise_into(PyObject* me, PyObject* const* args, Py_ssize_
   }
   bool ok;
   if (same || self->program->numel == 0) {
-    ok = run_elementwise(self, PySequence_Fast_ITEMS(values), PySequence_Fast_GET_SIZE(values), PyArray_BYTES(out));
+    ok = run(self, PySequence_Fast_ITEMS(values), PySequence_Fast_GET_SIZE(values), PyArray_BYTES(out));
   } else {
     // Written with other strides than planned, or over what is read: through a result of our own.
     PyObject* pair = elementwise_call(me, PySequence_Fast_ITEMS(values), size_t(PySequence_Fast_GET_SIZE(values)), nullptr);
@@ -217,7 +224,7 @@ bool read_program(Program& p, PyObject* steps, PyObject* constants, PyObject* in
 }
 
 // Elementwise(compute, steps, constants, inputs, result, out spec, cost)
-static PyObject* elementwise_new(PyTypeObject* type, PyObject* args, PyObject*) {
+static PyObject* elementwise_new(PyTypeObject*, PyObject* args, PyObject*) {
   PyObject *steps, *constants, *inputs, *spec;
   int compute_code, result, cost;
   if (!PyArg_ParseTuple(args, "iO!O!O!iOi", &compute_code, &PyTuple_Type, &steps, &PyTuple_Type, &constants, &PyTuple_Type, &inputs, &result, &spec, &cost)) return nullptr;
@@ -246,12 +253,13 @@ PyTypeObject* elementwise_type() {
   static PyGetSetDef facts[] = {
       {"checks_overlap", [](PyObject*, void*) { return Py_NewRef(Py_True); }, nullptr, "into() may be given any array.", nullptr},
       {nullptr, nullptr, nullptr, nullptr, nullptr}};
-  return make_type<Elementwise>({.name = "votive.Elementwise",
+  type = make_type<Elementwise>({.name = "votive.Elementwise",
                                  .doc = "A formula bound to layouts: compute(*values) -> (storage, array).",
                                  .make = elementwise_new,
                                  .call = elementwise_call,
                                  .methods = methods,
                                  .attributes = facts});
+  return type;
 }
 
 }  // namespace vt

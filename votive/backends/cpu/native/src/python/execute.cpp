@@ -17,18 +17,17 @@ PyObject* type_of(PyObject* v) { return Py_NewRef(reinterpret_cast<PyObject*>(Py
 
 }  // namespace
 
+Field tensor_data, tensor_spec, tensor_rg;
+
 bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyType_IsSubtype(Py_TYPE(o), tensor_type); }
 
 PyObject* wrap(PyObject* storage, PyObject* data, PyObject* spec) {
   PyObject* t = tensor_type->tp_alloc(tensor_type, 0);
   if (t == nullptr) return nullptr;
-  // The data first: attributes die in the order in which they were set, see dispatch.state.make.
-  if (PyObject_GenericSetAttr(t, name::_data, data) < 0 ||
-      (storage != Py_None && PyObject_GenericSetAttr(t, name::_storage, storage) < 0) ||
-      PyObject_GenericSetAttr(t, name::_spec, spec) < 0) {
-    Py_DECREF(t);
-    return nullptr;
-  }
+  tensor_data.set(t, Py_NewRef(data));
+  tensor_spec.set(t, Py_NewRef(spec));
+  tensor_rg.set(t, Py_NewRef(Py_False));
+  if (storage != Py_None && PyObject_GenericSetAttr(t, name::_storage, storage) < 0) Py_CLEAR(t);
   return t;
 }
 
@@ -68,9 +67,9 @@ PyObject* list_specs(PyObject* v) {
   Ref specs(PyTuple_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject* t = PySequence_Fast_GET_ITEM(v, i);
-    PyObject* spec = is_tensor(t) ? PyObject_GetAttr(t, name::_spec) : nullptr;
+    PyObject* spec = is_tensor(t) ? tensor_spec.get(t) : nullptr;
     if (spec == nullptr) return nullptr;
-    PyTuple_SET_ITEM(specs.get(), i, spec);
+    PyTuple_SET_ITEM(specs.get(), i, Py_NewRef(spec));
   }
   return specs.release();
 }
@@ -80,36 +79,42 @@ PyObject* runtime_part(char letter, PyObject* v) {
   switch (letter) {
     case 'n': return type_of(v);
     case 'l': return list_specs(v);
-    case 'o': return is_tensor(v) ? PyObject_GetAttr(v, name::_spec) : type_of(v);
+    case 'o': return is_tensor(v) ? Py_XNewRef(tensor_spec.get(v)) : type_of(v);
     case 'T':
       if (v == Py_None) return Py_NewRef(v);
       [[fallthrough]];
-    default: return is_tensor(v) ? PyObject_GetAttr(v, name::_spec) : nullptr;
+    default: return is_tensor(v) ? Py_XNewRef(tensor_spec.get(v)) : nullptr;
   }
 }
 
 PyObject* data_of(PyObject* v) {
-  if (is_tensor(v)) return PyObject_GetAttr(v, name::_data);
+  if (is_tensor(v)) return Py_NewRef(tensor_data.get(v));
   if (!is_list(v)) return Py_NewRef(v);
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(v);
   Ref out(PyList_New(n));
   for (Py_ssize_t i = 0; i < n; ++i) {
-    PyObject* d = PyObject_GetAttr(PySequence_Fast_GET_ITEM(v, i), name::_data);
-    if (d == nullptr) return nullptr;
-    PyList_SET_ITEM(out.get(), i, d);
+    PyList_SET_ITEM(out.get(), i, Py_NewRef(tensor_data.get(PySequence_Fast_GET_ITEM(v, i))));
   }
   return out.release();
 }
 
-int wants_grad(PyObject* v) {
-  if (is_tensor(v)) return flag(v, name::_rg);
-  if (!is_list(v)) return 0;
+bool wants_grad(PyObject* v) {
+  if (is_tensor(v)) return requires_grad(v);
+  if (!is_list(v)) return false;
   for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(v); ++i) {
     PyObject* t = PySequence_Fast_GET_ITEM(v, i);
-    const int r = is_tensor(t) ? flag(t, name::_rg) : 0;
-    if (r != 0) return r;
+    if (is_tensor(t) && requires_grad(t)) return true;
   }
-  return 0;
+  return false;
+}
+
+// Where plans have what calls need of them.
+Field plan_out, plan_outs, plan_compute, plan_into, plan_writes;
+
+// Whether a plan gives one tensor, not a tuple of them.
+bool single(const Operator& op, PyObject* plan) {
+  return op.kind == Operator::pointwise || plan_out.get(plan) != Py_None ||
+         (op.n_out == 1 && plan_outs.get(plan) == Py_None);
 }
 
 // The k-th of a structured kernel's results: (storage, data, spec).
@@ -119,15 +124,9 @@ PyObject* wrap_part(PyObject* parts, Py_ssize_t k) {
 }
 
 PyObject* wrap_results(const Operator& op, PyObject* plan, PyObject* parts) {
-  Ref spec(PyObject_GetAttr(plan, name::out));
-  if (!spec) return nullptr;
-  if (op.kind == Operator::pointwise) return wrap(PyTuple_GET_ITEM(parts, 0), PyTuple_GET_ITEM(parts, 1), spec.get());
-  bool single = spec.get() != Py_None;
-  if (!single && op.n_out == 1) {
-    Ref outs(PyObject_GetAttr(plan, name::outs));
-    single = outs.get() == Py_None;
-  }
-  if (single) return wrap_part(parts, 0);
+  if (op.kind == Operator::pointwise)
+    return wrap(PyTuple_GET_ITEM(parts, 0), PyTuple_GET_ITEM(parts, 1), plan_out.get(plan));
+  if (single(op, plan)) return wrap_part(parts, 0);
   const Py_ssize_t m = PyTuple_GET_SIZE(parts);
   Ref out(PyTuple_New(m));
   for (Py_ssize_t i = 0; i < m; ++i) {
@@ -136,6 +135,19 @@ PyObject* wrap_results(const Operator& op, PyObject* plan, PyObject* parts) {
     PyTuple_SET_ITEM(out.get(), i, t);
   }
   return out.release();
+}
+
+// The result of a plan for these data; nullptr with an error set.
+PyObject* compute(const Operator& op, PyObject* plan, PyObject* const* data, int n) {
+  const Ref kernel = Ref::to(plan_compute.get(plan));
+  Result made;
+  if (const int done = single(op, plan) ? run_directly(kernel.get(), data, n, made) : 0) {
+    if (done < 0) return failed(plan);
+    const Ref storage(made.storage), array(made.array);
+    return wrap(made.storage, made.array, made.spec);
+  }
+  const Ref parts(PyObject_Vectorcall(kernel.get(), data, size_t(n) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
+  return parts ? wrap_results(op, plan, parts.get()) : failed(plan);
 }
 
 }  // namespace
@@ -171,20 +183,13 @@ PyObject* key_of(const Operator& op, PyObject* const* args) {
 PyObject* execute(const Operator& op, PyObject* plan, PyObject* const* values) {
   const int n = op.values;
   PyObject* data[MAX_ARGS + 1];
-  Ref compute(PyObject_GetAttr(plan, name::compute)), out;
-  if (!compute) return nullptr;
-  int made = 0;
-  while (made < n && (data[made + 1] = data_of(values[made])) != nullptr) ++made;
-  Ref parts;
-  if (made == n)
-    parts = Ref(PyObject_Vectorcall(compute.get(), data + 1, size_t(n) | PY_VECTORCALL_ARGUMENTS_OFFSET, nullptr));
-  for (int k = 0; k < made; ++k) Py_DECREF(data[k + 1]);
-  if (!parts) return failed(plan);
-  out = Ref(wrap_results(op, plan, parts.get()));
+  for (int k = 0; k < n; ++k) data[k + 1] = data_of(values[k]);
+  Ref out(compute(op, plan, data + 1, n));
+  for (int k = 0; k < n; ++k) Py_DECREF(data[k + 1]);
   if (!out || !op.differentiable) return out.release();
-  int wants = 0;
-  for (int k = 0; k < n && wants == 0; ++k) wants = wants_grad(values[k]);
-  if (wants > 0) wants = flag(mode, name::grad);
+  bool tracked = false;
+  for (int k = 0; k < n && !tracked; ++k) tracked = wants_grad(values[k]);
+  const int wants = tracked ? flag(mode, name::grad) : 0;
   if (wants < 0 || (wants > 0 && !record(plan, values, n, out.get()))) return nullptr;
   return out.release();
 }
@@ -196,9 +201,9 @@ namespace {
 // Whether memory may be written. A view's array is writable when its base's is, so the array tells; a GPU's
 // view leaves that to the storage.
 bool writable(PyObject* x) {
-  Ref data(PyObject_GetAttr(x, name::_data));
-  if (!data) return false;
-  if (PyArray_Check(data.get())) return PyArray_ISWRITEABLE(reinterpret_cast<PyArrayObject*>(data.get()));
+  PyObject* data = tensor_data.get(x);
+  if (data == nullptr) return false;
+  if (PyArray_Check(data)) return PyArray_ISWRITEABLE(reinterpret_cast<PyArrayObject*>(data));
   Ref storage(PyObject_GetAttr(x, name::_storage));
   return storage && flag(storage.get(), name::readonly) == 0;
 }
@@ -207,12 +212,11 @@ bool writable(PyObject* x) {
 // be written.
 bool plainly_writable(const Operator& op, PyObject* plan, PyObject* x, PyObject* const* values) {
   if (!is_tensor(x)) return false;
-  Ref writes(PyObject_GetAttr(plan, name::writes));
-  if (writes.get() != Py_True || flag(x, name::_inference) != 0) return false;
+  if (plan_writes.get(plan) != Py_True || flag(x, name::_inference) != 0) return false;
   Ref base(PyObject_GetAttr(x, name::_base));
-  if (!base || (base.get() != Py_None && flag(base.get(), name::_rg) != 0) || !writable(x)) return false;
+  if (!base || (base.get() != Py_None && requires_grad(base.get())) || !writable(x)) return false;
   for (int k = 0; k < op.values; ++k)
-    if (wants_grad(values[k]) != 0) return false;
+    if (wants_grad(values[k])) return false;
   return true;
 }
 
@@ -232,13 +236,8 @@ int write_usual(const Operator& op, PyObject* plan, PyObject* x, PyObject* const
     PyErr_Clear();  // the general way says what is wrong
     return 0;
   }
-  Ref into(PyObject_GetAttr(plan, name::into)), target(PyObject_GetAttr(x, name::_data)), data(PyTuple_New(op.values));
-  if (!into || !target) return -1;
-  for (int k = 0; k < op.values; ++k) {
-    PyObject* d = data_of(values[k]);
-    if (d == nullptr) return -1;
-    PyTuple_SET_ITEM(data.get(), k, d);
-  }
+  const Ref into = Ref::to(plan_into.get(plan)), target = Ref::to(tensor_data.get(x)), data(PyTuple_New(op.values));
+  for (int k = 0; k < op.values; ++k) PyTuple_SET_ITEM(data.get(), k, data_of(values[k]));
   PyObject* stack[2] = {data.get(), target.get()};
   if (!Ref(PyObject_Vectorcall(into.get(), stack, 2, nullptr))) {
     failed(plan);
@@ -247,11 +246,10 @@ int write_usual(const Operator& op, PyObject* plan, PyObject* x, PyObject* const
   return count_write(x) ? 1 : -1;
 }
 
-bool install_calls(PyObject* tensor, PyObject* state_, PyObject* mode_) {
-  if (!PyType_Check(tensor)) {
-    PyErr_SetString(PyExc_TypeError, "install_calls(Tensor class, state, mode)");
+bool install_calls(PyObject* tensor, PyObject* plan, PyObject* state_, PyObject* mode_) {
+  if (!find_slots(tensor, {{"_data", &tensor_data}, {"_spec", &tensor_spec}, {"_rg", &tensor_rg}}) ||
+      !find_slots(plan, {{"out", &plan_out}, {"outs", &plan_outs}, {"compute", &plan_compute}, {"into", &plan_into}, {"writes", &plan_writes}}))
     return false;
-  }
   tensor_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(tensor));
   state = Py_NewRef(state_);
   mode = Py_NewRef(mode_);

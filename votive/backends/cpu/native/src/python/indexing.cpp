@@ -161,14 +161,12 @@ int item_usual(PyObject* x, PyObject* index, PyObject** result) {
   if (windows == nullptr) return 0;
   const bool single = PyLong_CheckExact(index) || PySlice_Check(index);
   if (!single && !PyTuple_CheckExact(index)) return 0;
-  const int grad = flag(mode, name::grad), wants = flag(x, name::_rg);
-  if (grad < 0 || wants < 0) return -1;
-  if (grad && wants) return 0;
-  PyObject* data = PyObject_GetAttr(x, name::_data);
-  if (data == nullptr) return -1;
+  const int grad = flag(mode, name::grad);
+  if (grad < 0) return -1;
+  if (grad && requires_grad(x)) return 0;
+  PyObject *data = tensor_data.get(x), *spec = tensor_spec.get(x);
   Sizes sizes;
-  bool ok = sizes.read(data);
-  Py_DECREF(data);
+  bool ok = data != nullptr && spec != nullptr && sizes.read(data);
   const int ndim = sizes.ndim;
   Part parts[32];
   int n = 0, d = 0;
@@ -201,13 +199,9 @@ int item_usual(PyObject* x, PyObject* index, PyObject** result) {
   }
   for (; ok && d < ndim; ++d) parts[n++] = {Part::range, 0, sizes.of[d], 1};
   if (!ok) return 0;
-  PyObject* spec = PyObject_GetAttr(x, name::_spec);
-  if (spec == nullptr) return -1;
   Py_ssize_t by;
   PyObject* win = window_of(spec, parts, n);
-  const bool fine = win != nullptr && shift_of(spec, parts, n, &by);
-  Py_DECREF(spec);
-  if (!fine) return -1;
+  if (win == nullptr || !shift_of(spec, parts, n, &by)) return -1;
   Py_INCREF(win);
   PyObject *step = step_of(parts, n, !single), *base = nullptr;
   PyObject* out = step == nullptr ? nullptr : bare_view(*unbox<Window>(win).out, by, x, step, &base);
@@ -226,22 +220,19 @@ namespace {
 PyObject* cut(PyObject*, PyObject* const* args, Py_ssize_t n_args) {
   if (n_args != 4 || !is_tensor(args[0])) Py_RETURN_NONE;
   PyObject *x = args[0], *bounds = args[2], *plan = args[3];
-  const int grad = flag(mode, name::grad), wants = flag(x, name::_rg);
-  if (grad < 0 || wants < 0) return nullptr;
-  PyObject* data = PyObject_GetAttr(x, name::_data);
-  if (data == nullptr) return nullptr;
+  const int grad = flag(mode, name::grad);
+  if (grad < 0) return nullptr;
+  const bool wants = requires_grad(x);
+  PyObject *data = tensor_data.get(x), *spec = tensor_spec.get(x);
   Sizes sizes;
-  const bool usual = !unusual && sizes.read(data);
+  const bool usual = !unusual && data != nullptr && spec != nullptr && sizes.read(data);
   const int ndim = usual ? sizes.ndim : 0;
   const int dim = int(PyLong_AsLong(args[1]));
   Part parts[32];
   for (int d = 0; d < ndim; ++d) parts[d] = {Part::range, 0, sizes.of[d], 1};
-  Py_DECREF(data);
   if (!usual || dim < 0 || dim >= ndim) Py_RETURN_NONE;
   const bool single = PyLong_CheckExact(bounds);
   const Py_ssize_t count = single ? PyLong_AsSsize_t(bounds) : PyTuple_GET_SIZE(bounds);
-  PyObject* spec = PyObject_GetAttr(x, name::_spec);
-  if (spec == nullptr) return nullptr;
   PyObject *out = PyTuple_New(count), *base = nullptr;
   // How far one step along the dimension leads.
   Py_ssize_t stride = 0;
@@ -275,7 +266,6 @@ PyObject* cut(PyObject*, PyObject* const* args, Py_ssize_t n_args) {
   }
   Py_XDECREF(win);
   if (!ok) Py_CLEAR(out);
-  Py_DECREF(spec);
   if (out != nullptr && grad && wants && count > 0 && !record_view(plan, x, base, out)) Py_CLEAR(out);
   Py_XDECREF(base);
   if (out == nullptr && !PyErr_Occurred()) Py_RETURN_NONE;

@@ -131,9 +131,11 @@ struct Launch {
   std::vector<SpecPtr> outs;
 };
 
+PyTypeObject* type = nullptr;
+
 }  // namespace
 
-static bool run_launch(Launch* self, PyObject* const* values, Py_ssize_t n, PyObject* const* outs) {
+static bool run(const Launch* self, PyObject* const* values, Py_ssize_t n, PyObject* const* outs) {
   CallFrame frame;
   for (const Entry& e : self->entries) {
     PyObject* v = e.value.get();
@@ -147,6 +149,18 @@ static bool run_launch(Launch* self, PyObject* const* values, Py_ssize_t n, PyOb
     if (!append(*frame.c, v)) return false;
   }
   return guarded(large(*frame.c), [&] { self->fn(*frame.c); });
+}
+
+int run_launch(PyObject* kernel, PyObject* const* values, Py_ssize_t n, Result& out) {
+  if (Py_TYPE(kernel) != type) return 0;
+  const auto* self = &unbox<Launch>(kernel);
+  if (self->outs.size() != 1) return 0;
+  if (!make_result(*self->outs[0], &out.storage, &out.array)) return -1;
+  out.spec = self->outs[0]->spec;
+  if (run(self, values, n, &out.array)) return 1;
+  Py_DECREF(out.storage);
+  Py_DECREF(out.array);
+  return -1;
 }
 
 static PyObject* launch_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject*) {
@@ -167,7 +181,7 @@ static PyObject* launch_call(PyObject* me, PyObject* const* args, size_t nargsf,
     PyTuple_SET_ITEM(result, k, part);
     arrays[k] = array;
   }
-  if (!run_launch(self, args, PyVectorcall_NARGS(nargsf), arrays)) {
+  if (!run(self, args, PyVectorcall_NARGS(nargsf), arrays)) {
     Py_DECREF(result);
     return nullptr;
   }
@@ -189,14 +203,14 @@ static PyObject* launch_into(PyObject* me, PyObject* const* args, Py_ssize_t n) 
     const Py_ssize_t m = PySequence_Fast_GET_SIZE(args[1]);
     for (Py_ssize_t i = 0; i < m && i < 16; ++i) outs[i] = PySequence_Fast_GET_ITEM(args[1], i);
   }
-  const bool ok = run_launch(self, PySequence_Fast_ITEMS(values), PySequence_Fast_GET_SIZE(values), outs);
+  const bool ok = run(self, PySequence_Fast_ITEMS(values), PySequence_Fast_GET_SIZE(values), outs);
   Py_DECREF(values);
   if (!ok) return nullptr;
   Py_RETURN_NONE;
 }
 
 // Launch(name, entries, outs): entries are ("slot", i), ("out", i) or ("fixed", value).
-static PyObject* launch_new(PyTypeObject* type, PyObject* args, PyObject*) {
+static PyObject* launch_new(PyTypeObject*, PyObject* args, PyObject*) {
   PyObject *name, *entries, *outs;
   if (!PyArg_ParseTuple(args, "UO!O!", &name, &PyTuple_Type, &entries, &PyTuple_Type, &outs)) return nullptr;
   Launch made{named(name), {}, {}};
@@ -218,11 +232,12 @@ PyTypeObject* launch_type() {
   static PyMethodDef methods[] = {
       {"into", as_method(launch_into), METH_FASTCALL, "into(values, out): write the results into arrays."},
       {nullptr, nullptr, 0, nullptr}};
-  return make_type<Launch>({.name = "votive.Launch",
+  type = make_type<Launch>({.name = "votive.Launch",
                             .doc = "A kernel bound to static arguments: compute(*values) -> ((storage, array, spec), ...).",
                             .make = launch_new,
                             .call = launch_call,
                             .methods = methods});
+  return type;
 }
 
 }  // namespace vt

@@ -37,8 +37,8 @@ VT_MODULE(VT_MODULE_NAME, m) {
     if (type == nullptr) throw nb::python_error();
     m.attr(name) = nb::borrow(reinterpret_cast<PyObject*>(type));
   }
-  m.def("install_calls", [](nb::handle tensor, nb::handle state, nb::handle mode) {
-    if (!vt::install_calls(tensor.ptr(), state.ptr(), mode.ptr())) throw nb::python_error();
+  m.def("install_calls", [](nb::handle tensor, nb::handle plan, nb::handle state, nb::handle mode) {
+    if (!vt::install_calls(tensor.ptr(), plan.ptr(), state.ptr(), mode.ptr())) throw nb::python_error();
   });
   static PyMethodDef item = {"item", [](PyObject*, PyObject* a) { return vt::item_of(a); }, METH_O,
                              "item(array): its only element as a Python number."};

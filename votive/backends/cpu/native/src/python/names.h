@@ -4,11 +4,11 @@
 
 #define VT_NAMES(X)                                                                                             \
   /* of a Tensor and its storage */                                                                             \
-  X(_spec) X(_data) X(_storage) X(_rg) X(_offset) X(_base) X(_chain) X(_views) X(_remember_view)                \
-  X(_no_grad_view) X(_seen) X(_rebased) X(_inference) X(_edge) X(version) X(readonly) X(shape) X(strides)       \
+  X(_storage) X(_offset) X(_base) X(_chain) X(_views) X(_remember_view) X(_no_grad_view) X(_seen) X(_rebased)   \
+  X(_inference) X(_edge) X(version) X(readonly) X(shape) X(strides)                                             \
   /* of plans, operators and the dispatcher's state */                                                          \
-  X(compute) X(into) X(out) X(outs) X(writes) X(window) X(offset) X(op) X(differentiable) X(general)            \
-  X(_general) X(add) X(apply_general) X(blame) X(graph) X(record) X(failed) X(grad)                                                \
+  X(outs) X(window) X(offset) X(op) X(differentiable) X(general) X(_general) X(add) X(apply_general) X(blame)   \
+  X(graph) X(record) X(failed) X(grad)                                                                          \
   /* of nodes, what they keep, and the thread's modes */                                                        \
   X(recipes) X(recipe) X(slots) X(carries) X(edges) X(seq) X(kept) X(numbers) X(tensor) X(is_out) X(noted)      \
   X(special) X(module_path) X(grad_specs)                                                                       \

@@ -1,8 +1,10 @@
 // Python types from C++ structs: one template fills in what every type has.
 #pragma once
 #include <Python.h>
+#include <structmember.h>
 
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <utility>
@@ -29,6 +31,31 @@ class Ref {
  private:
   PyObject* p_ = nullptr;
 };
+
+// A field of a Python class with __slots__, read and written at its place.
+struct Field {
+  Py_ssize_t offset = 0;
+  PyObject* get(PyObject* o) const { return *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset); }
+  void set(PyObject* o, PyObject* stolen) const {
+    auto& place = *reinterpret_cast<PyObject**>(reinterpret_cast<char*>(o) + offset);
+    PyObject* old = place;
+    place = stolen;
+    Py_XDECREF(old);
+  }
+};
+
+// Finds the places of fields; false with an error set when the class has no such slot.
+inline bool find_slots(PyObject* cls, std::initializer_list<std::pair<const char*, Field*>> wanted) {
+  for (auto [name, field] : wanted) {
+    const Ref found(PyObject_GetAttrString(cls, name));
+    if (!found || Py_TYPE(found.get()) != &PyMemberDescr_Type) {
+      PyErr_Format(PyExc_TypeError, "%R has no slot %s", cls, name);
+      return false;
+    }
+    field->offset = reinterpret_cast<PyMemberDescrObject*>(found.get())->d_member->offset;
+  }
+  return true;
+}
 
 // A Python object around a T. Python calls it through `call` where the type says so.
 template <class T> struct Box {

@@ -21,12 +21,7 @@ PyObject* save(PyObject* t, Py_ssize_t is_out) {
   if (version != nullptr && is_out >= 0) {
     // The result itself would make a cycle result -> node -> result; keep a bare alias.
     Py_DECREF(kept);
-    kept = nullptr;
-    PyObject* data = PyObject_GetAttr(t, name::_data);
-    PyObject* spec = PyObject_GetAttr(t, name::_spec);
-    if (data != nullptr && spec != nullptr) kept = wrap(storage, data, spec);
-    Py_XDECREF(data);
-    Py_XDECREF(spec);
+    kept = wrap(storage, tensor_data.get(t), tensor_spec.get(t));
   }
   Py_DECREF(storage);
   PyObject* s = version == nullptr || kept == nullptr ? nullptr : saved_type->tp_alloc(saved_type, 0);
@@ -90,14 +85,8 @@ int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject
     }
   }
   PyObject* mask = PyTuple_New(count);
-  for (Py_ssize_t k = 0; k < count; ++k) {
-    const int r = is_tensor(flat[k]) ? flag(flat[k], name::_rg) : 0;
-    if (r < 0) {
-      Py_DECREF(mask);
-      return -1;
-    }
-    PyTuple_SET_ITEM(mask, k, PyBool_FromLong(r));
-  }
+  for (Py_ssize_t k = 0; k < count; ++k)
+    PyTuple_SET_ITEM(mask, k, PyBool_FromLong(is_tensor(flat[k]) && requires_grad(flat[k])));
   PyObject* recipes = PyObject_GetAttr(plan, name::recipes);
   PyObject* recipe = recipes == nullptr ? nullptr : PyDict_GetItemWithError(recipes, mask);
   Py_XINCREF(recipe);
@@ -175,7 +164,8 @@ int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject
     if (PyTuple_GET_ITEM(carries, k) != Py_True) continue;
     PyObject* o = result(k);
     PyObject* e = k == 0 ? Py_NewRef(node) : PyObject_CallFunction(edge_class, "On", node, k);
-    if (e == nullptr || PyObject_SetAttr(o, name::_rg, Py_True) < 0 || PyObject_SetAttr(o, name::_edge, e) < 0) done = -1;
+    tensor_rg.set(o, Py_NewRef(Py_True));
+    if (e == nullptr || PyObject_SetAttr(o, name::_edge, e) < 0) done = -1;
     Py_XDECREF(e);
     if (done < 0) goto end;
   }

@@ -1,6 +1,7 @@
 // Recording of calls for autograd, and what it shares with running them.
 #pragma once
 #include "api.h"
+#include "object.h"
 
 namespace vt {
 
@@ -13,7 +14,10 @@ inline int flag(PyObject* owner, PyObject* name) {
   return r;
 }
 
+// The slots of a Tensor. Empty ones belong to tensors that are not ready to be computed with.
+extern Field tensor_data, tensor_spec, tensor_rg;
 bool is_tensor(PyObject* o);
+inline bool requires_grad(PyObject* tensor) { return tensor_rg.get(tensor) == Py_True; }
 // A tensor over a kernel's result (storage may be None); takes no references.
 PyObject* wrap(PyObject* storage, PyObject* data, PyObject* spec);
 

@@ -37,7 +37,7 @@ PyObject* call_key(PyObject* const* args, Py_ssize_t n, PyObject* names) {
   const Py_ssize_t all = n + (names == nullptr ? 0 : PyTuple_GET_SIZE(names));
   Ref key(PyTuple_New(all + (names != nullptr)));
   for (Py_ssize_t k = 0; k < all; ++k) {
-    PyObject* part = k == 0 && is_tensor(args[0]) ? PyObject_GetAttr(args[0], name::_spec) : part_of(args[k]);
+    PyObject* part = k == 0 && is_tensor(args[0]) ? Py_XNewRef(tensor_spec.get(args[0])) : part_of(args[k]);
     if (part == nullptr) return nullptr;
     PyTuple_SET_ITEM(key.get(), k, part);
   }

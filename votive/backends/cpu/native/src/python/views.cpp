@@ -52,7 +52,8 @@ PyObject* part_of_data(const OutSpec& o, Py_ssize_t by, PyObject* data) {
 }  // namespace
 
 PyObject* bare_view(const OutSpec& o, Py_ssize_t by, PyObject* x, PyObject* step, PyObject** of) {
-  Ref data(PyObject_GetAttr(x, name::_data)), storage(PyObject_GetAttr(x, name::_storage)),
+  const Ref data = Ref::to(tensor_data.get(x));
+  Ref storage(PyObject_GetAttr(x, name::_storage)),
       offset(PyObject_GetAttr(x, name::_offset)), base(PyObject_GetAttr(x, name::_base)),
       chain(PyObject_GetAttr(x, name::_chain));
   if (!data || !storage || !offset || !base || !chain || o.nbytes == 0) return nullptr;
@@ -93,11 +94,12 @@ int view_usual(PyObject* plan, PyObject* x, PyObject** result) {
   Ref out(bare_view(*unbox<Window>(window.get()).out, PyLong_AsSsize_t(offset.get()), x, plan, &of));
   Ref base(of);
   if (!out) return PyErr_Occurred() ? -1 : 0;
-  const int grad = flag(mode, name::grad), wants = grad > 0 ? flag(x, name::_rg) : 0;
-  if (grad < 0 || wants < 0) return -1;
+  const int grad = flag(mode, name::grad);
+  const bool wants = grad > 0 && requires_grad(x);
+  if (grad < 0) return -1;
   if (grad == 0) {
     if (!set(out.get(), name::_no_grad_view, Py_True)) return -1;
-  } else if (wants > 0) {
+  } else if (wants) {
     Ref op(PyObject_GetAttr(plan, name::op));
     const int differentiable = op ? flag(op.get(), name::differentiable) : -1;
     if (differentiable < 0 || (differentiable > 0 && !record_view(plan, x, base.get(), out.get()))) return -1;
@@ -115,9 +117,8 @@ struct LateStorage {};
 PyObject* late_get(PyObject* me, PyObject* tensor, PyObject*) {
   if (tensor == nullptr || tensor == Py_None) return Py_NewRef(me);
   // Nothing here lets another thread run, so that all get the same storage.
-  PyObject* data = PyObject_GetAttr(tensor, name::_data);
+  PyObject* data = tensor_data.get(tensor);
   PyObject* storage = data == nullptr ? nullptr : new_storage(data);
-  Py_XDECREF(data);
   if (storage != nullptr && !set(tensor, name::_storage, storage)) Py_CLEAR(storage);
   return storage;
 }
