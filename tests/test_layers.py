@@ -107,6 +107,7 @@ def test_models_import_generation_and_never_the_other_way_round(path: Path) -> N
 # written in programs, which are written in functions of the device.
 APART = {
     "backends/common": ["backends.base", "backends.cpu", "backends.cuda", "backends.trace"],
+    "ops": ["backends.cpu.reference", "backends.cuda", "backends.trace"],
     "backends/cpu": ["backends.cuda"],
     "backends/cuda": ["backends.cpu"],
     "backends/cuda/runtime": [f"backends.cuda.{n}" for n in ("device", "programs", "libraries", "kernels", "rows")],

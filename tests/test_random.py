@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import votive as vt
-from votive.backends.cpu.reference import sampling
+from votive.backends.common import sampling
 from votive.core import rng
 from votive.ops.registry import OPS
 

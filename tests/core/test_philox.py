@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from votive.backends.cpu.reference import philox
+from votive.backends.common import philox
 
 from .philox_words import FIRST, KEY, scalar_philox, words
 

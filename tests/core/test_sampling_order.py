@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from votive.backends.cpu.reference import sampling, sampling_rejection
+from votive.backends.common import sampling, sampling_rejection
 from votive.core import rng
 
 from .philox_words import BF16, FIRST, KEY

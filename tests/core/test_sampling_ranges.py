@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from votive.backends.cpu.reference import philox, sampling
+from votive.backends.common import philox, sampling
 
 from .philox_words import BF16, FIRST, FLOATS, INTS, KEY, MASK32, longs
 

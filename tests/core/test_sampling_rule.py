@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from votive.backends.cpu.reference import sampling
+from votive.backends.common import sampling
 
 from .philox_words import FIRST, FLOATS, INTS, KEY, longs, words
 

@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from votive.backends.cpu.reference import sampling
+from votive.backends.common import sampling
 
 N = 200_000
 

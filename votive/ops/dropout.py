@@ -10,7 +10,7 @@ import math
 import warnings
 from typing import TYPE_CHECKING
 
-from ..backends.cpu.reference.sampling import counters
+from ..backends.common.sampling import counters
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..backends.cpu.reference.sampling import counters
+from ..backends.common.sampling import counters
 from ..core import dtype as dt
 from ..core.errors import ShapeError, UnsupportedError, fail
 from ..core.layout import Spec

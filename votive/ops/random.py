@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..backends.cpu.reference.sampling import counters, multinomial_draws
+from ..backends.common.sampling import counters, multinomial_draws
 from ..core import dtype as dt
 from ..core import rng
 from ..core.device import resolve

@@ -1,4 +1,4 @@
-"""Dropout on NumPy: the mask is drawn by the rule of bernoulli in `sampling.py`."""
+"""Dropout on NumPy: the mask is drawn by the rule of bernoulli in `common/sampling.py`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ...common.sampling import bernoulli
 from ..arrays import Array, Ints
-from .sampling import bernoulli
 
 
 def noise(key: int, counter: int, shape: Ints, p: float, dtype: np.dtype[Any]) -> Any:

@@ -15,12 +15,12 @@ import ml_dtypes
 import numpy as np
 
 from ...base import kernel
+from ...common.philox import philox4x32
 from ...common.quadrature import nodes
+from ...common.sampling import gamma
+from ...common.sampling_words import open_unit
 from ...common.special.approx import F64, elementwise, fill
 from ...common.special.gamma import digamma
-from .philox import philox4x32
-from .sampling import gamma
-from .sampling_words import open_unit
 
 # Where the integrand has fallen by exp(-40) the rest is below the last bit of the whole.
 _DROP = 40.0

@@ -1,4 +1,4 @@
-"""Random numbers into memory: kernels draw row-major by the rule in `sampling.py`, then copy."""
+"""Random numbers into memory: kernels draw row-major by the rule in `common/sampling.py`, then copy."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 
 from ....core.dtype import dtype
 from ...base import kernel
+from ...common import sampling
 from ..arrays import Array, Ints
-from . import sampling
 
 
 def _register(name: str) -> None:

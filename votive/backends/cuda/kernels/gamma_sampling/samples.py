@@ -1,4 +1,4 @@
-"""Gamma and Dirichlet numbers by the rule of `cpu/reference/sampling_rejection.py`."""
+"""Gamma and Dirichlet numbers by the rule of `common/sampling_rejection.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random positions by the rule of `cpu/reference/sampling_choice.py`: permutations, and choice by
+"""Random positions by the rule of `common/sampling_choice.py`: permutations, and choice by
 weights. A permutation is the order of random keys; choice with replacement searches running sums,
 choice without lets exponential numbers race.
 """

@@ -1,4 +1,4 @@
-"""Random numbers by the rule of `cpu/reference/sampling.py`: a seed gives the same numbers as on
+"""Random numbers by the rule of `common/sampling.py`: a seed gives the same numbers as on
 the CPU. A program makes the words of some counters and turns them into elements.
 """
 

@@ -1,4 +1,4 @@
-"""Random integers, also stored as floats, by the rule of `cpu/reference/sampling.py`."""
+"""Random integers, also stored as floats, by the rule of `common/sampling.py`."""
 
 from __future__ import annotations
 

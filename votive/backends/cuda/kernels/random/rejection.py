@@ -1,4 +1,4 @@
-"""Poisson, binomial and gamma numbers by the rule of `cpu/reference/sampling_rejection.py`: each
+"""Poisson, binomial and gamma numbers by the rule of `common/sampling_rejection.py`: each
 element has counters of its own, and the number of its attempt in their high words. All is computed
 in float64. Sources of methods and constants are named there.
 """

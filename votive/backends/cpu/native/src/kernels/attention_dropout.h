@@ -1,4 +1,4 @@
-// The noise of dropout on weights, drawn as `reference/sampling.py` says: element e of all weights is
+// The noise of dropout on weights, drawn as `common/sampling.py` says: element e of all weights is
 // kept when word e of the draw is below a threshold.
 #pragma once
 #include "attention.h"

@@ -1,4 +1,4 @@
-// Random numbers into memory, and dropout. The rules stand in the docstring of reference/sampling.py.
+// Random numbers into memory, and dropout. The rules stand in the docstring of common/sampling.py.
 //
 // Element i is a function of (key, counter, i) alone, so any split of the work draws the same numbers.
 #include <algorithm>

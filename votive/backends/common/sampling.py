@@ -42,10 +42,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ....core.errors import DtypeError, UnsupportedError, fail
-from ...common import sampling_bounds as bounds
-from ...common.sampling_bounds import FLOATS, nearest_inside
+from ...core.errors import DtypeError, UnsupportedError, fail
+from . import sampling_bounds as bounds
 from .philox import Longs, Words, as_uint64, counters_for
+from .sampling_bounds import FLOATS, nearest_inside
 from .sampling_choice import multinomial, multinomial_draws, randperm
 from .sampling_rejection import binomial, gamma, poisson
 from .sampling_words import (

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ...common.sampling_bounds import check_multinomial, check_randperm
 from .philox import random_uint32, random_uint64
+from .sampling_bounds import check_multinomial, check_randperm
 from .sampling_words import Array, standard_exponential, unit
 
 _FLOAT64 = np.dtype(np.float64)

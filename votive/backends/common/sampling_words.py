@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from ....core.errors import UnsupportedError, fail
-from ...common.sampling_bounds import FLOATS, digits
+from ...core.errors import UnsupportedError, fail
 from .philox import Words, as_uint64, word_blocks
+from .sampling_bounds import FLOATS, digits
 
 Array = NDArray[Any]
 

@@ -25,8 +25,8 @@ import ml_dtypes
 import numpy as np
 from numpy.typing import DTypeLike
 
-from ...common.sampling_bounds import check_poisson
 from .philox import Words, philox4x32
+from .sampling_bounds import check_poisson
 from .sampling_words import Array, centred_unit, float_type, open_unit
 
 # Elements worked on at a time, so that the temporaries stay in cache.
