@@ -318,9 +318,7 @@ class WhisperForConditionalGeneration(_Whisper):
 
     def generate(self, input_features: Tensor | None = None, **settings: Any) -> Any:
         """The tokens of what was said; see votive.speech.generate."""
-        from ..speech import generate
-
-        return generate(self, input_features, **settings)
+        return votive.speech.generate(self, input_features, **settings)
 
     def detect_language(
         self,
@@ -329,6 +327,4 @@ class WhisperForConditionalGeneration(_Whisper):
         generation_config: GenerationConfig | None = None,
     ) -> Any:
         """The token of the language of each recording, (batch,); see votive.speech."""
-        from ..speech import detect_language_ids
-
-        return detect_language_ids(self, input_features, encoder_outputs, generation_config)
+        return votive.speech.detect_language_ids(self, input_features, encoder_outputs, generation_config)

@@ -11,8 +11,7 @@ from typing import Any
 
 from ..io import WeightSource
 from ..serialization.container import FileFormatError
-from ..speech.timing import later_half
-from ..speech.vocabulary import Vocabulary
+from .whisper_vocabulary import Vocabulary
 
 _OPENAI = (
     (r"^(?:model_state_dict|model)\.(?=encoder\.|decoder\.)", ""),
@@ -53,6 +52,16 @@ ALIGNMENT: dict[str, list[list[int]]] = {
                  [24, 1], [25, 6]],
     "large-v3-turbo": [[2, 4], [2, 11], [3, 3], [3, 6], [3, 11], [3, 14]],
 }  # fmt: skip
+
+
+def later_half(layers: int, heads: int) -> list[list[int]]:
+    """All heads of the later half of layers, which OpenAI's program takes where none are told.
+
+    >>> from votive.models.whisper_names import later_half
+    >>> later_half(2, 3)
+    [[1, 0], [1, 1], [1, 2]]
+    """
+    return [[layer, head] for layer in range(layers // 2, layers) for head in range(heads)]
 
 
 def from_openai(source: WeightSource) -> Any:

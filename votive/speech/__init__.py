@@ -1,9 +1,10 @@
 """Speech to text: sound as mels, windows, rules of times, languages, words, files of subtitles."""
 
+from ..models.whisper_languages import LANGUAGES, language_code
+from ..models.whisper_vocabulary import Vocabulary
 from .features import WhisperFeatureExtractor, log_mel_spectrogram
 from .generating import generate
 from .init_tokens import detect_language_ids
-from .languages import LANGUAGES, language_code
 from .processors import WhisperTimeStampLogitsProcessor
 from .sound import load_audio
 from .tiktoken import from_tiktoken
@@ -11,7 +12,6 @@ from .timing import dynamic_time_warping, median_filter
 from .token_stream import Token
 from .transcribing import Transcriber, transcribe
 from .transcript import Segment, Transcript, Word
-from .vocabulary import Vocabulary
 
 __all__ = [
     "LANGUAGES",

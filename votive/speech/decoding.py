@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..models.whisper_vocabulary import Vocabulary
 from .processors import logits_processors, no_speech_probability
 from .segments import PRECISION
 from .token_stream import Token, TokenStreamer
-from .vocabulary import Vocabulary
 from .window import Hypothesis, Window, hypotheses
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ import votive
 
 from ..generation.preparing import settings_of
 from ..generation.stopping import listed
+from ..models.whisper_vocabulary import Vocabulary
 from ..tensor import Tensor
 from .init_tokens import init_tokens, language_scores, warn_translated_timestamps
 from .long_form import FirstWindow, Row, Rules, advance, limits, processors_for
 from .segments import STRIDE
-from .vocabulary import Vocabulary
 from .window import Window
 
 if TYPE_CHECKING:

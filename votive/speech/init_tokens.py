@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import votive
 
+from ..models.whisper_vocabulary import Vocabulary
 from ..tensor import Tensor
-from .vocabulary import Vocabulary
 from .window import Window
 
 if TYPE_CHECKING:

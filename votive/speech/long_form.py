@@ -12,12 +12,12 @@ import votive
 from votive.nn import functional as F
 
 from ..generation import GenerationConfig, LogitsProcessorList
+from ..models.whisper_vocabulary import Vocabulary
 from ..tensor import Tensor
 from .decoding import byte_compression
 from .processors import logits_processors, no_speech_probability
 from .segments import PRECISION, STRIDE, split_segments
 from .timing import token_times
-from .vocabulary import Vocabulary
 from .window import Hypothesis, Window, hypotheses
 
 if TYPE_CHECKING:

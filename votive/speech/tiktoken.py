@@ -12,10 +12,10 @@ import os
 from itertools import pairwise
 from pathlib import Path
 
+from ..models.whisper_languages import LANGUAGES
 from ..serialization.container import FileFormatError
 from ..text import Tokenizer, from_gguf
 from ..text.pieces import byte_level_spelling
-from .languages import LANGUAGES
 
 _NORMAL, _CONTROL = 1, 3
 _LARGEST = 16 << 20

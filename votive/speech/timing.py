@@ -14,6 +14,7 @@ import numpy as np
 import votive
 from votive.nn import functional as F
 
+from ..models.whisper_names import later_half
 from ..tensor import Tensor
 from .segments import PRECISION, STRIDE
 
@@ -76,16 +77,6 @@ def dynamic_time_warping(cost: Tensor | Sequence[Sequence[float]] | np.ndarray) 
         step = trace[i, j]
         i, j = i - int(step != 2), j - int(step != 1)
     return np.array(rows[::-1]), np.array(columns[::-1])
-
-
-def later_half(layers: int, heads: int) -> list[list[int]]:
-    """All heads of the later half of layers, which OpenAI's program takes where none are told.
-
-    >>> from votive.speech.timing import later_half
-    >>> later_half(2, 3)
-    [[1, 0], [1, 1], [1, 2]]
-    """
-    return [[layer, head] for layer in range(layers // 2, layers) for head in range(heads)]
 
 
 def alignment_heads(model: Whisper) -> list[list[int]]:

@@ -14,18 +14,18 @@ from typing import IO, TYPE_CHECKING, Any, Self
 
 from ..core import dtype as dt
 from ..core.device import device as Device
+from ..models.whisper_languages import language_code
+from ..models.whisper_vocabulary import Vocabulary
 from ..tensor import Tensor
 from .decoding import Decoder, DecodingOptions, DecodingResult
 from .features import HOP, SAMPLE_RATE, log_mel_spectrogram
 from .init_tokens import init_tokens, language_scores, warn_translated_timestamps
-from .languages import language_code
 from .segments import PRECISION, Split, split_segments
 from .sound import load_audio
 from .tiktoken import from_tiktoken
 from .timing import alignment_heads
 from .token_stream import Token
 from .transcript import Segment, Transcript
-from .vocabulary import Vocabulary
 from .window import Window
 from .words import APPENDED, PREPENDED, add_word_timestamps, find_alignment
 

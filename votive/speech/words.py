@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .languages import UNSPACED
+from ..models.whisper_languages import UNSPACED
 from .segments import PRECISION, STRIDE
 from .timing import alignment_matrix, jumps
 from .transcript import Segment, Word
 
 if TYPE_CHECKING:
+    from ..models.whisper_vocabulary import Vocabulary
     from ..text import Tokenizer
-    from .vocabulary import Vocabulary
     from .window import Window
 
 PREPENDED = "\"'“¿([{-"

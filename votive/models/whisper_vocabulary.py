@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from .languages import LANGUAGES, language_code
+from .whisper_languages import LANGUAGES, language_code
 
 if TYPE_CHECKING:
     from ..generation import GenerationConfig
-    from ..models.whisper import WhisperForConditionalGeneration as Whisper
+    from .whisper import WhisperForConditionalGeneration as Whisper
 
 # Of the vocabulary's size, what is neither a language nor the token that English alone lacks:
 # words and their end, the tasks and other signs, and the points in time.
