@@ -10,7 +10,7 @@ import triton.language as tl
 from ...common.special import airy as airy
 from ...common.special import bessel as b
 from .elementary import f_div, libdevice
-from .source import chebyshev, polynomial
+from .source import chebyshev, one_liners, polynomial
 
 _i0_series, _i1_series = (polynomial(f"i{n}_series", b._I[n]) for n in (0, 1))
 _i0_fit, _i1_fit = (chebyshev(f"i{n}_fit", b._growing_fit(n)) for n in (0, 1))
@@ -54,11 +54,6 @@ def _i_scaled(x, ORDER: tl.constexpr):
 
 
 @triton.jit
-def f_i0e(x):
-    return _i_scaled(tl.abs(x.to(tl.float64)), 0).to(x.dtype)
-
-
-@triton.jit
 def f_i1e(x):
     y = _i_scaled(tl.abs(x.to(tl.float64)), 1)
     return tl.where(x < 0, -y, y).to(x.dtype)
@@ -88,26 +83,6 @@ def _k(x, ORDER: tl.constexpr, SCALED: tl.constexpr):
     y = tl.where(low, small, large)
     y = tl.where(x == float("inf"), 0.0, y)
     return tl.where(x == 0, float("inf"), tl.where(x > 0, y, float("nan")))
-
-
-@triton.jit
-def f_modified_bessel_k0(x):
-    return _k(x.to(tl.float64), 0, False).to(x.dtype)
-
-
-@triton.jit
-def f_modified_bessel_k1(x):
-    return _k(x.to(tl.float64), 1, False).to(x.dtype)
-
-
-@triton.jit
-def f_scaled_modified_bessel_k0(x):
-    return _k(x.to(tl.float64), 0, True).to(x.dtype)
-
-
-@triton.jit
-def f_scaled_modified_bessel_k1(x):
-    return _k(x.to(tl.float64), 1, True).to(x.dtype)
 
 
 @triton.jit
@@ -152,24 +127,9 @@ def _y(x, ORDER: tl.constexpr):
 
 
 @triton.jit
-def f_bessel_j0(x):
-    return _j(tl.abs(x.to(tl.float64)), 0).to(x.dtype)
-
-
-@triton.jit
 def f_bessel_j1(x):
     y = _j(tl.abs(x.to(tl.float64)), 1)
     return tl.where(x < 0, -y, y).to(x.dtype)
-
-
-@triton.jit
-def f_bessel_y0(x):
-    return _y(x.to(tl.float64), 0).to(x.dtype)
-
-
-@triton.jit
-def f_bessel_y1(x):
-    return _y(x.to(tl.float64), 1).to(x.dtype)
 
 
 @triton.jit
@@ -203,3 +163,18 @@ def f_airy_ai(given):
     y = tl.where(x >= 1.0, right, tl.where(x < -2.5, left, y))
     y = tl.where((x == float("inf")) | (x != x), float("nan"), y)
     return y.to(given.dtype)
+
+
+one_liners(
+    globals(),
+    {
+        "f_i0e(x)": "_i_scaled(tl.abs(x.to(tl.float64)), 0).to(x.dtype)",
+        "f_modified_bessel_k0(x)": "_k(x.to(tl.float64), 0, False).to(x.dtype)",
+        "f_modified_bessel_k1(x)": "_k(x.to(tl.float64), 1, False).to(x.dtype)",
+        "f_scaled_modified_bessel_k0(x)": "_k(x.to(tl.float64), 0, True).to(x.dtype)",
+        "f_scaled_modified_bessel_k1(x)": "_k(x.to(tl.float64), 1, True).to(x.dtype)",
+        "f_bessel_j0(x)": "_j(tl.abs(x.to(tl.float64)), 0).to(x.dtype)",
+        "f_bessel_y0(x)": "_y(x.to(tl.float64), 0).to(x.dtype)",
+        "f_bessel_y1(x)": "_y(x.to(tl.float64), 1).to(x.dtype)",
+    },
+)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from .source import one_liners
+
 if triton.knobs.runtime.interpret:
     from ..emulated.libdevice import libdevice as libdevice
 else:
@@ -15,149 +17,9 @@ else:
 
 
 @triton.jit
-def f_exp(x):
-    return libdevice.exp(x)
-
-
-@triton.jit
-def f_exp2(x):
-    return libdevice.exp2(x)
-
-
-@triton.jit
-def f_expm1(x):
-    return libdevice.expm1(x)
-
-
-@triton.jit
-def f_log(x):
-    return libdevice.log(x)
-
-
-@triton.jit
-def f_log2(x):
-    return libdevice.log2(x)
-
-
-@triton.jit
-def f_log10(x):
-    return libdevice.log10(x)
-
-
-@triton.jit
-def f_log1p(x):
-    return libdevice.log1p(x)
-
-
-@triton.jit
-def f_sin(x):
-    return libdevice.sin(x)
-
-
-@triton.jit
-def f_cos(x):
-    return libdevice.cos(x)
-
-
-@triton.jit
-def f_tan(x):
-    return libdevice.tan(x)
-
-
-@triton.jit
-def f_asin(x):
-    return libdevice.asin(x)
-
-
-@triton.jit
-def f_acos(x):
-    return libdevice.acos(x)
-
-
-@triton.jit
-def f_atan(x):
-    return libdevice.atan(x)
-
-
-@triton.jit
-def f_sinh(x):
-    return libdevice.sinh(x)
-
-
-@triton.jit
-def f_cosh(x):
-    return libdevice.cosh(x)
-
-
-@triton.jit
-def f_tanh(x):
-    return libdevice.tanh(x)
-
-
-@triton.jit
-def f_asinh(x):
-    return libdevice.asinh(x)
-
-
-@triton.jit
-def f_acosh(x):
-    return libdevice.acosh(x)
-
-
-@triton.jit
-def f_atanh(x):
-    return libdevice.atanh(x)
-
-
-@triton.jit
-def f_erf(x):
-    return libdevice.erf(x)
-
-
-@triton.jit
-def f_erfc(x):
-    return libdevice.erfc(x)
-
-
-@triton.jit
-def f_erfcx(x):
-    return libdevice.erfcx(x)
-
-
-@triton.jit
-def f_erfinv(x):
-    return libdevice.erfinv(x)
-
-
-@triton.jit
-def f_ndtri(x):
-    return libdevice.normcdfinv(x)
-
-
-@triton.jit
 def f_lgamma(x):
     # A negative infinity has no sign to choose; the mathematics says infinity.
     return tl.where(x == -float("inf"), float("inf"), libdevice.lgamma(x))
-
-
-@triton.jit
-def f_i0(x):
-    return libdevice.cyl_bessel_i0(x)
-
-
-@triton.jit
-def f_i1(x):
-    return libdevice.cyl_bessel_i1(x)
-
-
-@triton.jit
-def f_sqrt(x):
-    return libdevice.sqrt(x)
-
-
-@triton.jit
-def f_rsqrt(x):
-    return libdevice.rsqrt(x)
 
 
 @triton.jit
@@ -168,3 +30,38 @@ def f_reciprocal(x):
 @triton.jit
 def f_div(a, b):
     return libdevice.div_rn(a, b)
+
+
+one_liners(
+    globals(),
+    {
+        "f_exp(x)": "libdevice.exp(x)",
+        "f_exp2(x)": "libdevice.exp2(x)",
+        "f_expm1(x)": "libdevice.expm1(x)",
+        "f_log(x)": "libdevice.log(x)",
+        "f_log2(x)": "libdevice.log2(x)",
+        "f_log10(x)": "libdevice.log10(x)",
+        "f_log1p(x)": "libdevice.log1p(x)",
+        "f_sin(x)": "libdevice.sin(x)",
+        "f_cos(x)": "libdevice.cos(x)",
+        "f_tan(x)": "libdevice.tan(x)",
+        "f_asin(x)": "libdevice.asin(x)",
+        "f_acos(x)": "libdevice.acos(x)",
+        "f_atan(x)": "libdevice.atan(x)",
+        "f_sinh(x)": "libdevice.sinh(x)",
+        "f_cosh(x)": "libdevice.cosh(x)",
+        "f_tanh(x)": "libdevice.tanh(x)",
+        "f_asinh(x)": "libdevice.asinh(x)",
+        "f_acosh(x)": "libdevice.acosh(x)",
+        "f_atanh(x)": "libdevice.atanh(x)",
+        "f_erf(x)": "libdevice.erf(x)",
+        "f_erfc(x)": "libdevice.erfc(x)",
+        "f_erfcx(x)": "libdevice.erfcx(x)",
+        "f_erfinv(x)": "libdevice.erfinv(x)",
+        "f_ndtri(x)": "libdevice.normcdfinv(x)",
+        "f_i0(x)": "libdevice.cyl_bessel_i0(x)",
+        "f_i1(x)": "libdevice.cyl_bessel_i1(x)",
+        "f_sqrt(x)": "libdevice.sqrt(x)",
+        "f_rsqrt(x)": "libdevice.rsqrt(x)",
+    },
+)

@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 from .elementary import f_div, libdevice
+from .source import one_liners
 
 _PI = tl.constexpr(3.141592653589793)
 _LOG2E = tl.constexpr(1.4426950408889634)
@@ -52,73 +53,13 @@ def f_sigmoid(x):
 
 
 @triton.jit
-def f_square(x):
-    return x * x
-
-
-@triton.jit
-def f_abs(x):
-    return tl.abs(x)
-
-
-@triton.jit
-def f_neg(x):
-    return -x
-
-
-@triton.jit
-def f_floor(x):
-    return libdevice.floor(x)
-
-
-@triton.jit
-def f_ceil(x):
-    return libdevice.ceil(x)
-
-
-@triton.jit
-def f_trunc(x):
-    return libdevice.trunc(x)
-
-
-@triton.jit
-def f_round(x):
-    return libdevice.rint(x)
-
-
-@triton.jit
 def f_sign(x):
     return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
 
 
 @triton.jit
-def f_sgn(x):
-    return f_sign(x)
-
-
-@triton.jit
-def f_isnan(x):
-    return x != x
-
-
-@triton.jit
 def f_isinf(x):
     return tl.abs(x) == float("inf")
-
-
-@triton.jit
-def f_isfinite(x):
-    return tl.abs(x) < float("inf")
-
-
-@triton.jit
-def f_isposinf(x):
-    return x == float("inf")
-
-
-@triton.jit
-def f_isneginf(x):
-    return x == -float("inf")
 
 
 @triton.jit
@@ -130,16 +71,6 @@ def f_signbit(x):
 
 
 @triton.jit
-def f_copysign(a, b):
-    return libdevice.copysign(a, b)
-
-
-@triton.jit
-def f_nextafter(a, b):
-    return libdevice.nextafter(a, b)
-
-
-@triton.jit
 def f_maximum(a, b):
     return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
 
@@ -147,21 +78,6 @@ def f_maximum(a, b):
 @triton.jit
 def f_minimum(a, b):
     return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
-
-
-@triton.jit
-def f_fmax(a, b):
-    return tl.where(a != a, b, tl.where(b != b, a, tl.where(a > b, a, b)))
-
-
-@triton.jit
-def f_fmin(a, b):
-    return tl.where(a != a, b, tl.where(b != b, a, tl.where(a < b, a, b)))
-
-
-@triton.jit
-def f_fmod(a, b):
-    return libdevice.fmod(a, b)
 
 
 @triton.jit
@@ -181,26 +97,6 @@ def f_floor_divide(a, b):
 
 
 @triton.jit
-def f_trunc_divide(a, b):
-    return libdevice.trunc(f_div(a, b))
-
-
-@triton.jit
-def f_pow(a, b):
-    return libdevice.pow(a, b)
-
-
-@triton.jit
-def f_atan2(a, b):
-    return libdevice.atan2(a, b)
-
-
-@triton.jit
-def f_hypot(a, b):
-    return libdevice.hypot(a, b)
-
-
-@triton.jit
 def f_logaddexp(a, b):
     top = f_maximum(a, b)
     apart = -tl.abs(a - b)
@@ -217,35 +113,15 @@ def f_logaddexp2(a, b):
 
 
 @triton.jit
-def f_xlogy(a, b):
-    return tl.where(b != b, b, tl.where(a == 0, 0.0, a * libdevice.log(b)))
-
-
-@triton.jit
-def f_xlog1py(a, b):
-    return tl.where(b != b, b, tl.where(a == 0, 0.0, a * libdevice.log1p(b)))
-
-
-@triton.jit
 def f_entr(x):
     out = tl.where(x == 0, 0.0, -x * libdevice.log(x))
     return tl.where(x < 0, -float("inf"), out)
 
 
 @triton.jit
-def f_ldexp(a, b):
-    return a * libdevice.exp2(b)
-
-
-@triton.jit
 def f_sinc(x):
     z = x * _PI
     return tl.where(x == 0, 1.0, f_div(libdevice.sin(z), tl.where(x == 0, 1.0, z)))
-
-
-@triton.jit
-def f_angle(x):
-    return tl.where(x != x, x, tl.where(x < 0, _PI, 0.0))
 
 
 @triton.jit
@@ -256,3 +132,35 @@ def f_log_ndtr(given):
     left = libdevice.log(libdevice.erfcx(-t) * 0.5) - t * t
     y = tl.where(x < -1, left, libdevice.log1p(libdevice.erfc(t) * -0.5))
     return y.to(given.dtype)
+
+
+one_liners(
+    globals(),
+    {
+        "f_square(x)": "x * x",
+        "f_abs(x)": "tl.abs(x)",
+        "f_neg(x)": "-x",
+        "f_floor(x)": "libdevice.floor(x)",
+        "f_ceil(x)": "libdevice.ceil(x)",
+        "f_trunc(x)": "libdevice.trunc(x)",
+        "f_round(x)": "libdevice.rint(x)",
+        "f_sgn(x)": "f_sign(x)",
+        "f_isnan(x)": "x != x",
+        "f_isfinite(x)": 'tl.abs(x) < float("inf")',
+        "f_isposinf(x)": 'x == float("inf")',
+        "f_isneginf(x)": 'x == -float("inf")',
+        "f_copysign(a, b)": "libdevice.copysign(a, b)",
+        "f_nextafter(a, b)": "libdevice.nextafter(a, b)",
+        "f_fmax(a, b)": "tl.where(a != a, b, tl.where(b != b, a, tl.where(a > b, a, b)))",
+        "f_fmin(a, b)": "tl.where(a != a, b, tl.where(b != b, a, tl.where(a < b, a, b)))",
+        "f_fmod(a, b)": "libdevice.fmod(a, b)",
+        "f_trunc_divide(a, b)": "libdevice.trunc(f_div(a, b))",
+        "f_pow(a, b)": "libdevice.pow(a, b)",
+        "f_atan2(a, b)": "libdevice.atan2(a, b)",
+        "f_hypot(a, b)": "libdevice.hypot(a, b)",
+        "f_xlogy(a, b)": "tl.where(b != b, b, tl.where(a == 0, 0.0, a * libdevice.log(b)))",
+        "f_xlog1py(a, b)": "tl.where(b != b, b, tl.where(a == 0, 0.0, a * libdevice.log1p(b)))",
+        "f_ldexp(a, b)": "a * libdevice.exp2(b)",
+        "f_angle(x)": "tl.where(x != x, x, tl.where(x < 0, _PI, 0.0))",
+    },
+)

@@ -8,71 +8,13 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-
-@triton.jit
-def i_abs(x):
-    return tl.where(x < 0, -x, x)
-
-
-@triton.jit
-def i_neg(x):
-    return -x
-
-
-@triton.jit
-def i_square(x):
-    return x * x
-
-
-@triton.jit
-def i_same(x):
-    return x
-
-
-@triton.jit
-def i_sign(x):
-    return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
-
-
-@triton.jit
-def i_never(x):
-    return x != x
-
-
-@triton.jit
-def i_always(x):
-    return x == x
-
-
-@triton.jit
-def i_signbit(x):
-    return x < 0
-
-
-@triton.jit
-def i_maximum(a, b):
-    return tl.maximum(a, b)
-
-
-@triton.jit
-def i_minimum(a, b):
-    return tl.minimum(a, b)
-
-
-@triton.jit
-def i_trunc_divide(a, b):
-    return a // b
+from .source import one_liners
 
 
 @triton.jit
 def i_floor_divide(a, b):
     q = a // b
     return tl.where((q * b != a) & ((a < 0) != (b < 0)), q - 1, q)
-
-
-@triton.jit
-def i_fmod(a, b):
-    return a % b
 
 
 @triton.jit
@@ -131,3 +73,22 @@ def i_gcd(a, b):
 def i_lcm(a, b):
     g = i_gcd(a, b)
     return tl.where(g == 0, a * 0, tl.abs(a // tl.where(g == 0, 1, g) * b))
+
+
+one_liners(
+    globals(),
+    {
+        "i_abs(x)": "tl.where(x < 0, -x, x)",
+        "i_neg(x)": "-x",
+        "i_square(x)": "x * x",
+        "i_same(x)": "x",
+        "i_sign(x)": "(x > 0).to(x.dtype) - (x < 0).to(x.dtype)",
+        "i_never(x)": "x != x",
+        "i_always(x)": "x == x",
+        "i_signbit(x)": "x < 0",
+        "i_maximum(a, b)": "tl.maximum(a, b)",
+        "i_minimum(a, b)": "tl.minimum(a, b)",
+        "i_trunc_divide(a, b)": "a // b",
+        "i_fmod(a, b)": "a % b",
+    },
+)

@@ -8,6 +8,7 @@ import triton
 import triton.language as tl
 
 from .elementary import f_div, libdevice
+from .source import one_liners
 
 HERMITE, HERMITE_E, LAGUERRE, LEGENDRE, CHEBYSHEV = (tl.constexpr(k) for k in range(5))
 T, U, V, W = (tl.constexpr(k) for k in range(4))
@@ -118,61 +119,20 @@ def _chebyshev(given, degree, KIND: tl.constexpr, SHIFTED: tl.constexpr):
     return y.to(given.dtype)
 
 
-@triton.jit
-def f_chebyshev_polynomial_t(x, n):
-    return _chebyshev(x, n, T, False)
-
-
-@triton.jit
-def f_chebyshev_polynomial_u(x, n):
-    return _chebyshev(x, n, U, False)
-
-
-@triton.jit
-def f_chebyshev_polynomial_v(x, n):
-    return _chebyshev(x, n, V, False)
-
-
-@triton.jit
-def f_chebyshev_polynomial_w(x, n):
-    return _chebyshev(x, n, W, False)
-
-
-@triton.jit
-def f_shifted_chebyshev_polynomial_t(x, n):
-    return _chebyshev(x, n, T, True)
-
-
-@triton.jit
-def f_shifted_chebyshev_polynomial_u(x, n):
-    return _chebyshev(x, n, U, True)
-
-
-@triton.jit
-def f_shifted_chebyshev_polynomial_v(x, n):
-    return _chebyshev(x, n, V, True)
-
-
-@triton.jit
-def f_shifted_chebyshev_polynomial_w(x, n):
-    return _chebyshev(x, n, W, True)
-
-
-@triton.jit
-def f_hermite_polynomial_h(x, n):
-    return _simple(x, n, HERMITE)
-
-
-@triton.jit
-def f_hermite_polynomial_he(x, n):
-    return _simple(x, n, HERMITE_E)
-
-
-@triton.jit
-def f_laguerre_polynomial_l(x, n):
-    return _simple(x, n, LAGUERRE)
-
-
-@triton.jit
-def f_legendre_polynomial_p(x, n):
-    return _simple(x, n, LEGENDRE)
+one_liners(
+    globals(),
+    {
+        "f_chebyshev_polynomial_t(x, n)": "_chebyshev(x, n, T, False)",
+        "f_chebyshev_polynomial_u(x, n)": "_chebyshev(x, n, U, False)",
+        "f_chebyshev_polynomial_v(x, n)": "_chebyshev(x, n, V, False)",
+        "f_chebyshev_polynomial_w(x, n)": "_chebyshev(x, n, W, False)",
+        "f_shifted_chebyshev_polynomial_t(x, n)": "_chebyshev(x, n, T, True)",
+        "f_shifted_chebyshev_polynomial_u(x, n)": "_chebyshev(x, n, U, True)",
+        "f_shifted_chebyshev_polynomial_v(x, n)": "_chebyshev(x, n, V, True)",
+        "f_shifted_chebyshev_polynomial_w(x, n)": "_chebyshev(x, n, W, True)",
+        "f_hermite_polynomial_h(x, n)": "_simple(x, n, HERMITE)",
+        "f_hermite_polynomial_he(x, n)": "_simple(x, n, HERMITE_E)",
+        "f_laguerre_polynomial_l(x, n)": "_simple(x, n, LAGUERRE)",
+        "f_legendre_polynomial_p(x, n)": "_simple(x, n, LEGENDRE)",
+    },
+)

@@ -14,14 +14,22 @@ import triton.language as tl
 
 @cache
 def function(source: str, name: str, **known: Any) -> Any:
-    """A Triton function from text that may call the `known` ones; the text is where debuggers and
-    `inspect` can find it.
-    """
+    """A Triton function from text that may call the `known` ones."""
+    return _define(source, name, {"triton": triton, "tl": tl, "__name__": __name__, **known})
+
+
+def _define(source: str, name: str, scope: dict[str, Any]) -> Any:
+    """The text is where debuggers and `inspect` can find it."""
     file = f"<votive kernel {name} {sha1(source.encode()).hexdigest()[:12]}>"
     linecache.cache[file] = (len(source), None, source.splitlines(True), file)
-    scope: dict[str, Any] = {"triton": triton, "tl": tl, "__name__": __name__, **known}
     exec(compile(source, file, "exec"), scope)
     return scope[name]
+
+
+def one_liners(scope: dict[str, Any], table: dict[str, str]) -> None:
+    """Put Triton functions among the names of a module: `name(arguments)`, and what each returns."""
+    for head, value in table.items():
+        _define(f"@triton.jit\ndef {head}:\n    return {value}\n", head.partition("(")[0], scope)
 
 
 def polynomial(name: str, coefficients: Sequence[float]) -> Any:
