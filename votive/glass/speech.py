@@ -253,7 +253,7 @@ def alignment(
     >>> found.weights(1, head=0).shape, len(found.times())
     (votive.Size([3, 10]), 2)
     """
-    from ..speech.timing import later_half
+    from ..models.whisper_names import later_half
 
     ids = votive.as_tensor(tokens)
     ids = ids.unsqueeze(0) if ids.dim() == 1 else ids
