@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
+from ...common.attention import How
 from ..arrays import Array, Ints
 from .dropout import noise
 from .matmul import multiply
@@ -48,56 +49,33 @@ def _weights(q: Array, k: Array, mask: Array | None, offset: int, is_causal: boo
 
 
 @kernel("_attention")
-def attention(
-    q: Array,
-    k: Array,
-    v: Array,
-    mask: Array | None,
-    seed: int,
-    counter: int,
-    offset: int,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float,
-) -> tuple[Array, ...]:
-    weights, lse = _weights(q, k, mask, offset, is_causal, scale)
-    if dropout_p:
-        weights *= noise(seed, counter, weights.shape, dropout_p, weights.dtype)
+def attention(q: Array, k: Array, v: Array, mask: Array | None, *given: Any) -> tuple[Array, ...]:
+    how = How(*given)
+    weights, lse = _weights(q, k, mask, how.offset, how.is_causal, how.scale)
+    if how.dropout_p:
+        weights *= noise(how.seed, how.counter, weights.shape, how.dropout_p, weights.dtype)
     return _product(weights, v), lse
 
 
 @kernel("_attention_backward")
 def attention_backward(
-    g: Array,
-    g_lse: Array,
-    q: Array,
-    k: Array,
-    v: Array,
-    mask: Array | None,
-    out: Array,
-    lse: Array,
-    seed: int,
-    counter: int,
-    offset: int,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float,
-    by_mask: bool,
+    g: Array, g_lse: Array, q: Array, k: Array, v: Array, mask: Array | None, out: Array, lse: Array, *given: Any
 ) -> tuple[Array, ...]:
     # `out` and `lse` are for kernels that never hold a whole row of weights; here it is at hand.
-    weights, _ = _weights(q, k, mask, offset, is_causal, scale)
+    how = How(*given)
+    weights, _ = _weights(q, k, mask, how.offset, how.is_causal, how.scale)
     by_weights, dropped = _product(g, np.swapaxes(v, 2, 3)), weights
-    if dropout_p:
-        kept = noise(seed, counter, weights.shape, dropout_p, weights.dtype)
+    if how.dropout_p:
+        kept = noise(how.seed, how.counter, weights.shape, how.dropout_p, weights.dtype)
         by_weights, dropped = by_weights * kept, weights * kept
     mean = np.sum(by_weights * weights, axis=-1, keepdims=True) - g_lse[..., None]
     by_scores = weights * (by_weights - mean)
-    heads, scale = k.shape[1], q.dtype.type(scale)
+    heads, scale = k.shape[1], q.dtype.type(how.scale)
     return (
         _product(by_scores, k) * scale,
         multiply(np.swapaxes(_fold(by_scores, heads), 2, 3), _fold(q, heads)) * scale,
         multiply(np.swapaxes(_fold(dropped, heads), 2, 3), _fold(g, heads)),
-        _reduced(by_scores, mask.shape) if by_mask and mask is not None else NOTHING,
+        _reduced(by_scores, mask.shape) if how.by_mask and mask is not None else NOTHING,
     )
 
 

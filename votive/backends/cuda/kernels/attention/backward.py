@@ -8,6 +8,7 @@ from typing import Any
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
+from ....common.attention import How
 from ....common.slot import Slot
 from ...programs.layouts import contiguous, next_power_of_two
 from ...programs.program import TYPE, Program
@@ -198,56 +199,33 @@ def backward(
 
 @cuda("_attention_backward", accepts=lambda g, g_lse, q, *rest: takes(q))
 def attention_backward(
-    g: Slot,
-    g_lse: Slot,
-    q: Slot,
-    k: Slot,
-    v: Slot,
-    mask: Slot | None,
-    out: Slot,
-    lse: Slot,
-    seed: Slot,
-    counter: Slot,
-    offset: Slot,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float,
-    by_mask: bool,
+    g: Slot, g_lse: Slot, q: Slot, k: Slot, v: Slot, mask: Slot | None, out: Slot, lse: Slot, *given: Any
 ) -> Run:
     from .backward_mask import mask_gradient
     from .plain import plain_backward
 
+    how = How(*given)
     B, H, T, D = q.shape
     S, E = k.shape[2], v.shape[3]
     results = tuple(x.spec.dense_like() for x in (q, k, v))
     make: Any = backward if fits(D, E, q.dtype) else plain_backward
-    launch = make(q, k, v, g, out, mask, results, (B, H, T, S), dropout_p, is_causal)
-    of_mask = mask_gradient(q, k, v, g, out, mask, dropout_p, is_causal) if by_mask and mask is not None else None
-    noise = noise_for(dropout_p)
+    launch = make(q, k, v, g, out, mask, results, (B, H, T, S), how.dropout_p, how.is_causal)
+    of_mask = None
+    if how.by_mask and mask is not None:
+        of_mask = mask_gradient(q, k, v, g, out, mask, how.dropout_p, how.is_causal)
+    noise = noise_for(how.dropout_p)
 
-    def run(
-        outs: list[View],
-        g: View,
-        g_lse: View,
-        q: View,
-        k: View,
-        v: View,
-        mask: View | None,
-        out: View,
-        lse: View,
-        seed: int,
-        counter: int,
-        offset: int,
-    ) -> None:
-        q, k, v, g, out = packed(q), packed(k), packed(v), packed(g), packed(out)
-        g_lse, lse = contiguous(g_lse), contiguous(lse)
+    def run(outs: list[View], *views: Any) -> None:
+        *_, mask, out, lse, seed, counter, offset = views
+        g, q, k, v, out = (packed(x) for x in (views[0], *views[2:5], out))
+        g_lse, lse = contiguous(views[1]), contiguous(lse)
         drawn = noise(seed, counter)
         at = 0 if mask is None else mask.ptr
         made = [room(x) for x in outs[:3]]
-        launch(made, g, g_lse, q, k, v, at, out, lse, (0, 0), drawn, int(offset), 0, scale)
+        launch(made, g, g_lse, q, k, v, at, out, lse, (0, 0), drawn, int(offset), 0, how.scale)
         for to, x in zip(outs, made, strict=False):
             put(to, x)
         if of_mask is not None:
-            of_mask(outs[3], g, g_lse, q, k, v, mask, out, lse, drawn, int(offset), scale)
+            of_mask(outs[3], g, g_lse, q, k, v, mask, out, lse, drawn, int(offset), how.scale)
 
     return run

@@ -11,6 +11,7 @@ import triton
 import triton.language as tl
 
 from .....core.layout import Spec
+from ....common.attention import How
 from ....common.slot import Slot
 from ...programs.layouts import next_power_of_two
 from ...programs.program import TYPE, Program
@@ -284,31 +285,22 @@ def forward(
 
 
 @cuda("_attention", accepts=takes)
-def attention(
-    q: Slot,
-    k: Slot,
-    v: Slot,
-    mask: Slot | None,
-    seed: Slot,
-    counter: Slot,
-    offset: Slot,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float,
-) -> Run:
+def attention(q: Slot, k: Slot, v: Slot, mask: Slot | None, *given: Any) -> Run:
     from .decode import few_queries
     from .plain import plain_forward
 
+    how = How(*given)
     B, H, T, D = q.shape
     S, E = k.shape[2], v.shape[3]
     out = q.spec.dense_like() if D == E else q.spec.like((B, H, T, E))
     whole = fits(D, E, q.dtype)
-    if whole and not dropout_p and D and E:
-        few = few_queries(q, k, v, mask, is_causal, scale)
+    if whole and not how.dropout_p and D and E:
+        few = few_queries(q, k, v, mask, how.is_causal, how.scale)
         if few is not None:
             return few
-    launch: Any = (forward if whole else plain_forward)(q, k, v, mask, out, (B, H, T, S), dropout_p, is_causal, scale)
-    noise = noise_for(dropout_p)
+    make: Any = forward if whole else plain_forward
+    launch = make(q, k, v, mask, out, (B, H, T, S), how.dropout_p, how.is_causal, how.scale)
+    noise = noise_for(how.dropout_p)
 
     def run(
         outs: list[View], q: View, k: View, v: View, mask: View | None, seed: int, counter: int, offset: int
