@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
+
+from ..core.plain import plain as plain
 
 _STYLES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -109,21 +110,6 @@ def json_line(value: object) -> str:
     '{"x": "inf", "shape": [2, 3]}'
     """
     return json.dumps(plain(value), ensure_ascii=False, allow_nan=False)
-
-
-def plain(value: object) -> Any:
-    """The value in what JSON knows."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else str(value)
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(v) for v in value]
-    if hasattr(value, "tolist"):  # tensors, arrays and their scalars
-        return plain(value.tolist())
-    return str(value)
 
 
 def note(args: argparse.Namespace, text: str) -> None:

@@ -67,8 +67,7 @@ class Categorical(Odds, Distribution):
         return F.transpose(drawn, 0, 1).reshape(self._extended_shape(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         index, logits = F.broadcast_tensors(value.long().unsqueeze(-1), self.logits)
         return F.gather(logits, -1, index[..., :1]).squeeze(-1)
 
@@ -145,8 +144,7 @@ class OneHotCategorical(_OverClasses):
         return self._one_hot(self._categorical.sample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self._categorical.log_prob(F.argmax(value, -1))
 
     def entropy(self) -> Tensor:
@@ -212,8 +210,7 @@ class Multinomial(_OverClasses):
         return counts.scatter_add_(-1, drawn, F.ones_like(drawn, dtype=counts.dtype))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         logits, value = broadcast_all(self.logits, value)
         ways = F.lgamma(F.sum(value, -1) + 1) - F.sum(F.lgamma(value + 1), -1)
         # A class without a chance that never came counts for nothing.

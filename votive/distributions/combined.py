@@ -173,8 +173,7 @@ class MixtureSameFamily(Distribution):
         return F.sum(parts * self._mixture_distribution.probs, -1)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         parts = self._component_distribution.log_prob(F.unsqueeze(value, self._dim))
         weights = F.log_softmax(self._mixture_distribution.logits, -1)
         return F.logsumexp(parts + weights, -1)

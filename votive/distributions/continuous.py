@@ -15,20 +15,14 @@ from .distribution import Distribution, ExponentialFamily
 from .parameters import ParameterLike, broadcast_all, standard_normal, unfilled
 
 EULER_GAMMA = 0.57721566490153286061  # OEIS A001620
-_PLACED: Any = {"loc": constraints.real, "scale": constraints.positive}
 
 
-class Normal(ExponentialFamily):
-    """The normal distribution, density `exp(-((x - loc) / scale)^2 / 2) / (scale sqrt(2 pi))`.
+class LocationScale(Distribution):
+    """A distribution over all real numbers around `loc`, stretched by `scale`."""
 
-    >>> votive.distributions.Normal(0.0, 1.0).log_prob(votive.tensor(0.0))
-    tensor(-0.9189)
-    """
-
-    arg_constraints = _PLACED
+    arg_constraints: Any = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True
-    _mean_carrier_measure = 0
 
     def __init__(self, loc: ParameterLike, scale: ParameterLike, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
@@ -41,6 +35,16 @@ class Normal(ExponentialFamily):
     @property
     def mode(self) -> Tensor:
         return self.loc
+
+
+class Normal(LocationScale, ExponentialFamily):
+    """The normal distribution, density `exp(-((x - loc) / scale)^2 / 2) / (scale sqrt(2 pi))`.
+
+    >>> votive.distributions.Normal(0.0, 1.0).log_prob(votive.tensor(0.0))
+    tensor(-0.9189)
+    """
+
+    _mean_carrier_measure = 0
 
     @property
     def stddev(self) -> Tensor:
@@ -55,14 +59,12 @@ class Normal(ExponentialFamily):
         return self.loc + eps * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         off = (value - self.loc) ** 2 / (2 * self.variance)
         return -off - F.log(self.scale) - 0.5 * math.log(2 * math.pi)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return 0.5 * (1 + F.erf((value - self.loc) / (self.scale * math.sqrt(2))))
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -80,28 +82,12 @@ class Normal(ExponentialFamily):
         return 0.5 * F.log(-math.pi / y) - x * x / (4 * y)
 
 
-class Laplace(Distribution):
+class Laplace(LocationScale):
     """The two-sided exponential distribution, density `exp(-|x - loc| / scale) / (2 scale)`.
 
     >>> votive.distributions.Laplace(0.0, 1.0).log_prob(votive.tensor(0.0))
     tensor(-0.6931)
     """
-
-    arg_constraints = _PLACED
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: ParameterLike, scale: ParameterLike, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def stddev(self) -> Tensor:
@@ -118,13 +104,11 @@ class Laplace(Distribution):
         return self.loc + self.scale * (first - second)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -F.log(2 * self.scale) - F.abs(value - self.loc) / self.scale
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         off = value - self.loc
         return 0.5 - 0.5 * F.sign(off) * F.expm1(-F.abs(off) / self.scale)
 
@@ -136,28 +120,16 @@ class Laplace(Distribution):
         return 1 + F.log(2 * self.scale)
 
 
-class Cauchy(Distribution):
+class Cauchy(LocationScale):
     """The Cauchy distribution, density `1 / (pi scale (1 + ((x - loc) / scale)^2))`.
 
     >>> votive.distributions.Cauchy(0.0, 1.0).cdf(votive.tensor(1.0))
     tensor(0.7500)
     """
 
-    arg_constraints = _PLACED
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: ParameterLike, scale: ParameterLike, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
     @property
     def mean(self) -> Tensor:
         return F.full_like(self.loc, math.nan)
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def variance(self) -> Tensor:
@@ -168,14 +140,12 @@ class Cauchy(Distribution):
         return self.loc + eps * self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         off = (value - self.loc) / self.scale
         return -math.log(math.pi) - F.log(self.scale) - F.log1p(off**2)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return F.atan((value - self.loc) / self.scale) / math.pi + 0.5
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -185,28 +155,16 @@ class Cauchy(Distribution):
         return math.log(4 * math.pi) + F.log(self.scale)
 
 
-class Gumbel(Distribution):
+class Gumbel(LocationScale):
     """The distribution of the largest of many, `P(x < v) = exp(-exp(-(v - loc) / scale))`.
 
     >>> votive.distributions.Gumbel(0.0, 1.0).mean
     tensor(0.5772)
     """
 
-    arg_constraints = _PLACED
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: ParameterLike, scale: ParameterLike, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.shape, validate_args=validate_args)
-
     @property
     def mean(self) -> Tensor:
         return self.loc + self.scale * EULER_GAMMA
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
 
     @property
     def stddev(self) -> Tensor:
@@ -221,14 +179,12 @@ class Gumbel(Distribution):
         return self.loc - self.scale * F.log(times)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         off = (self.loc - value) / self.scale
         return off - F.exp(off) - F.log(self.scale)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return F.exp(-F.exp((self.loc - value) / self.scale))
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -280,14 +236,12 @@ class Uniform(Distribution):
         return self.low + part * (self.high - self.low)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         inside = (self.low <= value) & (self.high > value)
         return F.log(inside.to(self.low.dtype)) - F.log(self.high - self.low)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return F.clamp((value - self.low) / (self.high - self.low), 0, 1)
 
     def icdf(self, value: Tensor) -> Tensor:
@@ -333,13 +287,11 @@ class Exponential(ExponentialFamily):
         return unfilled(self._extended_shape(sample_shape), self.rate).exponential_() / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return F.log(self.rate) - self.rate * value
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -F.expm1(-self.rate * value)
 
     def icdf(self, value: Tensor) -> Tensor:

@@ -61,8 +61,7 @@ class Bernoulli(Odds, ExponentialFamily):
             return F.bernoulli(self.probs.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return -_cross_entropy(*broadcast_all(self.logits, value))
 
     def entropy(self) -> Tensor:
@@ -125,8 +124,7 @@ class Binomial(Odds, Distribution):
             return F.binomial(self.total_count.expand(shape), self.probs.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         n, x = self.total_count, self.logits
         ways = F.lgamma(n + 1) - F.lgamma(value + 1) - F.lgamma(n - value + 1)
         # value log p + (n - value) log(1 - p), with x = log p - log(1 - p).
@@ -189,8 +187,7 @@ class Geometric(Odds, Distribution):
             return F.floor(times / -F.log1p(-self.probs))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         value, probs = broadcast_all(value, self.probs)
         # 0 log(0) is 0 here: a sure success has no failures before it.
         failing = F.where((probs == 1) & (value == 0), 0, probs)
@@ -231,8 +228,7 @@ class Poisson(ExponentialFamily):
             return F.poisson(self.rate.expand(self._extended_shape(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         rate, value = broadcast_all(self.rate, value)
         return F.xlogy(value, rate) - rate - F.lgamma(value + 1)
 

@@ -187,6 +187,10 @@ class Distribution:
                     f"{region!r}, but found invalid values:\n{value}"
                 )
 
+    def _check(self, value: Tensor) -> None:
+        if self._validate_args:
+            self._validate_sample(value)
+
     def _validate_sample(self, value: Tensor) -> None:
         """Refuse a value of a wrong shape or outside the support."""
         if not isinstance(value, Tensor):

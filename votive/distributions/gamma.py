@@ -54,14 +54,12 @@ class Gamma(ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         if not isinstance(value, Tensor):
             value = F.tensor(value, dtype=self.rate.dtype, device=self.rate.device)
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         a, rate = self.concentration, self.rate
         return F.xlogy(a, rate) + F.xlogy(a - 1, value) - rate * value - F.lgamma(a)
 
     def cdf(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return F.igamma(self.concentration, self.rate * value)
 
     def entropy(self) -> Tensor:
@@ -136,8 +134,7 @@ class Dirichlet(ExponentialFamily):
         return F._sample_dirichlet(self.concentration.expand(shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         density = F.sum(F.xlogy(self.concentration - 1, value), -1)
         return density - self._log_normalizer(self.concentration)
 
@@ -203,8 +200,7 @@ class Beta(ExponentialFamily):
         return self._dirichlet.rsample(sample_shape)[..., 0]
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         return self._dirichlet.log_prob(F.stack([value, 1.0 - value], -1))
 
     def entropy(self) -> Tensor:
@@ -261,8 +257,7 @@ class StudentT(Distribution):
         return F.log(self.scale) + 0.5 * F.log(self.df * math.pi) + ratio
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         off = (value - self.loc) / self.scale
         return -0.5 * (self.df + 1) * F.log1p(off**2 / self.df) - self._log_peak()
 

@@ -114,8 +114,7 @@ class MultivariateNormal(Distribution):
         return self.loc + F.matmul(self._factor, eps.unsqueeze(-1)).squeeze(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        if self._validate_args:
-            self._validate_sample(value)
+        self._check(value)
         off = squared_length(self._factor, value - self.loc)
         constant = self._event_shape[0] * math.log(2 * math.pi)
         return -0.5 * (constant + off) - half_log_det(self._factor)

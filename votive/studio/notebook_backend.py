@@ -9,8 +9,9 @@ import numpy as np
 
 import votive
 
+from ..core.plain import plain
 from ..glass.display import Displayable
-from . import protocol, results
+from . import results
 from .actions import actions
 from .jobs import Job
 from .models import Loaded, ModelLibrary
@@ -41,7 +42,7 @@ class SessionBackend:
             return _refused(LookupError(f"there is no action {do!r}."))
         with votive.no_grad():
             header, blobs = self.workspace._done(Job(self.workspace, do), action, args)
-        found: dict[str, Any] = protocol.plain(header)
+        found: dict[str, Any] = plain(header, null=True)
         return found, {n: np.ascontiguousarray(b) for n, b in (blobs or {}).items()}
 
 

@@ -16,6 +16,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..core.plain import plain
+
 # Bytes of one request; and of what is answered with an error instead of an end of the connection.
 LARGEST, READ = 1 << 20, 4 << 20
 _DEEPEST = 32
@@ -180,7 +182,7 @@ def write(header: Mapping[str, Any], blobs: Mapping[str, Any] | None = None) -> 
         parts.append(array.tobytes() + bytes(-array.nbytes % 8))
         at += len(parts[-1])
     said = {**header, "blobs": listed} if listed else dict(header)
-    text = json.dumps(plain(said), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+    text = json.dumps(plain(said, null=True), ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     text += b" " * (-(4 + len(text)) % 8)
     return b"".join([struct.pack("<I", len(text)), text, *parts])
 
@@ -196,18 +198,3 @@ def unpack(frame: bytes) -> tuple[dict[str, Any], dict[str, Any]]:
         found = np.frombuffer(frame, dtypes[b["dtype"]], count, 4 + length + b["at"])
         blobs[b["name"]] = found.reshape(b["shape"])
     return header, blobs
-
-
-def plain(value: object) -> Any:
-    """The value in what JSON knows; numbers that it lacks become null."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or isinstance(value, (str, bool, int)):
-        return value
-    if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(v) for v in value]
-    if hasattr(value, "tolist"):
-        return plain(value.tolist())
-    return str(value)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.plain import plain
 from ..glass.debugger import Debugger
 from ..glass.display import Displayable
 from ..glass.heatmap import Heatmap
@@ -46,10 +47,10 @@ def figure_json(figure: Figure) -> dict[str, Any]:
     if isinstance(figure, Table):
         fields["rows"] = [[_cell(c) for c in row] for row in figure.rows[:ROWS]]
         fields["depths"] = None if figure.depths is None else list(figure.depths[:ROWS])
-        fields["shares"] = None if figure.shares is None else _plain(list(figure.shares[:ROWS]))
+        fields["shares"] = None if figure.shares is None else plain(list(figure.shares[:ROWS]), null=True)
         fields["note"] = figure.footer(ROWS)
         return fields
-    found: dict[str, Any] = _plain(fields)
+    found: dict[str, Any] = plain(fields, null=True)
     return found
 
 
@@ -85,16 +86,6 @@ def _cell(value: object) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     return value if value is None or isinstance(value, (bool, int)) else str(value)[:500]
-
-
-def _plain(value: object) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {str(k): _plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_plain(v) for v in value]
-    return value
 
 
 def picture_json(thing: Displayable, name: str | None) -> list[dict[str, Any]]:

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 # What llama.cpp assumes where a file is silent.
 _DEFAULT_IDS = {"llama": {"bos": 1, "eos": 2, "unk": 0}, "bert": {}, "gpt2": {}, "t5": {"eos": 1, "unk": 2, "pad": 0}}
-_KEYS = {
+# What files call special tokens.
+KEYS = {
     "bos": "bos",
     "eos": "eos",
     "unk": "unknown",
@@ -119,7 +120,7 @@ def from_llama2c(pieces: Sequence[bytes], scores: Sequence[float]) -> Tokenizer:
 
 def _named(kind: str, meta: Mapping[str, Any]) -> dict[str, str]:
     ids = dict(_DEFAULT_IDS[kind])
-    for name, key in _KEYS.items():
+    for name, key in KEYS.items():
         # One key is misspelled in the format itself; files with the right spelling exist.
         value = meta.get(f"{key}_token_id", meta.get(f"{name}_token_id"))
         if value is None and name == "sep":

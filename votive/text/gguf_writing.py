@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from .gguf import KEYS
 from .pieces import SPACE, fallback_byte
 from .pieces_models import BYTE, CONTROL, NORMAL, UNKNOWN, UNUSED, USER_DEFINED, merges_by_score
 from .pretokenizers import PRE_TOKENIZERS, byte_level_split
@@ -17,15 +18,6 @@ _PROBE = (
     "ÀÉîõü straßeABCdef camelCaseWORD __init__ こんにちは世界カタ 中文123 한국어 Привет мир "
     "🎉🎊 e\u0301 अनुच्छेद ½ Ⅷ `tick` ~^| <a>|b$ (see)… end.  "
 )
-_KEYS = {
-    "bos": "bos",
-    "eos": "eos",
-    "unk": "unknown",
-    "sep": "seperator",
-    "pad": "padding",
-    "cls": "cls",
-    "mask": "mask",
-}
 
 
 def to_gguf(tokenizer: Tokenizer) -> dict[str, Any]:
@@ -51,7 +43,7 @@ def to_gguf(tokenizer: Tokenizer) -> dict[str, Any]:
     else:
         raise ValueError(f"to_gguf: GGUF has no form for a {kind} vocabulary.")
     meta |= {"tokens": tokens, "token_type": types}
-    for name, key in _KEYS.items():
+    for name, key in KEYS.items():
         i = getattr(tokenizer, f"{name}_token_id")
         if i is not None:
             meta[f"{key}_token_id"] = i

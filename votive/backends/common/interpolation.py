@@ -102,3 +102,20 @@ def fixed_point(index: Any, weight: Any) -> tuple[Any, int]:
     bits = next(b for b in range(23) if b == 22 or int(0.5 + largest * (1 << (b + 1))) >= 1 << 15)
     scaled = weight * (1 << bits)
     return np.trunc(scaled + np.copysign(0.5, scaled)).astype(np.int64), bits
+
+
+def transposed_table(index: Any, weight: Any, size: int) -> tuple[Any, Any]:
+    """The transpose of a table: for each input the outputs it is part of, with their weights."""
+    inputs, outputs = index.reshape(-1), np.repeat(np.arange(len(index)), index.shape[1])
+    parts = weight.reshape(-1)
+    real = parts != 0
+    inputs, outputs, parts = inputs[real], outputs[real], parts[real]
+    order = np.argsort(inputs, kind="stable")
+    inputs, outputs, parts = inputs[order], outputs[order], parts[order]
+    counts = np.bincount(inputs, minlength=size)
+    slot = np.arange(len(inputs)) - np.repeat(np.cumsum(counts) - counts, counts)
+    most = max(int(counts.max()), 1)
+    at, by = np.zeros((size, most), np.int64), np.zeros((size, most))
+    at[inputs, slot], by[inputs, slot] = outputs, parts
+    # Unused slots repeat a neighbour's position, which is in the cache.
+    return np.where(by != 0, at, at[:, :1]), by

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ....core import dtype as dt
-from ...common.interpolation import fixed_point, resampling_tables
+from ...common.interpolation import fixed_point, resampling_tables, transposed_table
 from ...common.slot import Slot
-from ..arrays import Args, Array, Ints
+from ..arrays import Args, Ints
 from .loader import codes
 from .padding import take
 from .pooling import boxes, filled_floats
@@ -42,23 +42,6 @@ def nearest_transpose(x: Slot, size: Ints, mode: str, align: bool, smooth: bool,
     return boxes(x, axes)
 
 
-def _transposed(index: Array, weight: Array, size: int) -> tuple[Any, Any]:
-    """The transpose of a table: for each input the outputs it is part of."""
-    inputs, outputs = index.reshape(-1), np.repeat(np.arange(len(index)), index.shape[1])
-    parts = weight.reshape(-1)
-    real = parts != 0
-    inputs, outputs, parts = inputs[real], outputs[real], parts[real]
-    order = np.argsort(inputs, kind="stable")
-    inputs, outputs, parts = inputs[order], outputs[order], parts[order]
-    counts = np.bincount(inputs, minlength=size)
-    slot = np.arange(len(inputs)) - np.repeat(np.cumsum(counts) - counts, counts)
-    most = max(int(counts.max()), 1)
-    at, by = np.zeros((size, most), np.int64), np.zeros((size, most))
-    at[inputs, slot], by[inputs, slot] = outputs, parts
-    # Unused slots repeat a neighbour's position, which is in the cache.
-    return np.where(by != 0, at, at[:, :1]), by
-
-
 def _arranged(x: Slot, tables: dict[int, Any], sparse: bool) -> Any:
     arrays: list[Any] = []
     for axis in (-3, -2, -1):
@@ -82,7 +65,7 @@ def resample(x: Slot, size: Ints, mode: str, align: bool, smooth: bool, scales: 
 @native("_resample_transpose", "resample", accepts=filled_floats)
 def resample_transpose(x: Slot, size: Ints, mode: str, align: bool, smooth: bool, scales: tuple[float, ...]) -> Args:
     tables = {
-        axis: _transposed(index, weight, size[axis])
+        axis: transposed_table(index, weight, size[axis])
         for axis, index, weight in resampling_tables(size, x.shape[2:], mode, align, smooth, scales, _kind(x))
     }
     return _arranged(x, tables, True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec
-from ...common.interpolation import fixed_point, resampling_tables
+from ...common.interpolation import fixed_point, resampling_tables, transposed_table
 from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.index_space import IndexSpace, without
@@ -23,22 +23,6 @@ from .index import reach
 def _kind(dtype: dt.dtype) -> Any:
     """The dtype the reference computes with."""
     return np.float32 if dtype in dt.HALF else dtype.np
-
-
-def transposed_table(index: Any, weight: Any, size: int) -> tuple[Any, Any]:
-    """The transpose of a table: for each input the outputs it is part of, with their weights."""
-    inputs, outputs = index.reshape(-1), np.repeat(np.arange(len(index)), index.shape[1])
-    parts = weight.reshape(-1)
-    real = parts != 0
-    inputs, outputs, parts = inputs[real], outputs[real], parts[real]
-    order = np.argsort(inputs, kind="stable")
-    inputs, outputs, parts = inputs[order], outputs[order], parts[order]
-    counts = np.bincount(inputs, minlength=size)
-    slot = np.arange(len(inputs)) - np.repeat(np.cumsum(counts) - counts, counts)
-    most = max(int(counts.max()), 1)
-    at, by = np.zeros((size, most), np.int64), np.zeros((size, most))
-    at[inputs, slot], by[inputs, slot] = outputs, parts
-    return at, by
 
 
 class _Pass:

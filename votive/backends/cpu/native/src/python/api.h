@@ -61,6 +61,8 @@ void empty_cache();
 // as Python gives it, with `compute` and `result` set before. False with an error set.
 struct Program;
 bool read_number(PyObject* v, bool integers, char* slot);
+// Where each input lies; numbers are put into `slots`.
+bool read_inputs(const Program& p, bool integers, PyObject* const* values, Py_ssize_t n, const char** in, char (*slots)[8]);
 bool read_program(Program& p, PyObject* steps, PyObject* constants, PyObject* inputs,
                   const std::vector<int64_t>& shape, std::vector<std::vector<int64_t>>& in_strides);
 
@@ -68,6 +70,16 @@ bool read_program(Program& p, PyObject* steps, PyObject* constants, PyObject* in
 struct Result {
   PyObject *storage, *array, *spec;
 };
+PyObject* as_pair(const Result& made);  // (storage, array)
+// New memory, filled by `run(array)`: 1 done, -1 with an error set.
+template <class F> int filled(const OutSpec& spec, Result& out, F&& run) {
+  if (!make_result(spec, &out.storage, &out.array)) return -1;
+  out.spec = spec.spec;
+  if (run(out.array)) return 1;
+  Py_DECREF(out.storage);
+  Py_DECREF(out.array);
+  return -1;
+}
 // 1 done, 0 when this callable has to be called through Python, -1 with an error set.
 int run_elementwise(PyObject* kernel, PyObject* const* values, Py_ssize_t n, Result& out);
 int run_launch(PyObject* kernel, PyObject* const* values, Py_ssize_t n, Result& out);

@@ -52,41 +52,39 @@ bool read_number(PyObject* v, bool integers, char* slot) {
   return true;
 }
 
-static bool run(const Elementwise* self, PyObject* const* values, Py_ssize_t n, char* out) {
-  const Program& p = *self->program;
+bool read_inputs(const Program& p, bool integers, PyObject* const* values, Py_ssize_t n, const char** in, char (*slots)[8]) {
   if (n != p.inputs) {
     PyErr_Format(PyExc_TypeError, "formula of %d inputs called with %zd", p.inputs, n);
     return false;
   }
-  const char* in[MAX_INPUTS];
-  alignas(16) char slots[MAX_INPUTS][8];
   for (int k = 0; k < p.inputs; ++k) {
     PyObject* v = values[k];
     if (PyArray_Check(v)) in[k] = PyArray_BYTES(reinterpret_cast<PyArrayObject*>(v));
-    else if (!read_number(v, self->integers, slots[k])) return false;
+    else if (!read_number(v, integers, slots[k])) return false;
     else in[k] = slots[k];
   }
+  return true;
+}
+
+static bool run(const Elementwise* self, PyObject* const* values, Py_ssize_t n, char* out) {
+  const Program& p = *self->program;
+  const char* in[MAX_INPUTS];
+  alignas(16) char slots[MAX_INPUTS][8];
+  if (!read_inputs(p, self->integers, values, n, in, slots)) return false;
   return guarded(p.numel * p.cost > 65536, [&] { p.run(out, in); });
 }
 
 int run_elementwise(PyObject* kernel, PyObject* const* values, Py_ssize_t n, Result& out) {
   if (Py_TYPE(kernel) != type) return 0;
-  const auto* self = &unbox<Elementwise>(kernel);
-  if (!make_result(*self->out, &out.storage, &out.array)) return -1;
-  out.spec = self->out->spec;
-  if (run(self, values, n, PyArray_BYTES(reinterpret_cast<PyArrayObject*>(out.array)))) return 1;
-  Py_DECREF(out.storage);
-  Py_DECREF(out.array);
-  return -1;
+  const auto& self = unbox<Elementwise>(kernel);
+  return filled(*self.out, out, [&](PyObject* array) {
+    return run(&self, values, n, PyArray_BYTES(reinterpret_cast<PyArrayObject*>(array)));
+  });
 }
 
 static PyObject* elementwise_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject*) {
   Result made;
-  if (run_elementwise(me, args, PyVectorcall_NARGS(nargsf), made) < 0) return nullptr;
-  PyObject* pair = PyTuple_New(2);
-  PyTuple_SET_ITEM(pair, 0, made.storage);
-  PyTuple_SET_ITEM(pair, 1, made.array);
-  return pair;
+  return run_elementwise(me, args, PyVectorcall_NARGS(nargsf), made) < 0 ? nullptr : as_pair(made);
 }
 
 // Whether writing `out` could change what is still to be read: memory that overlaps, other than the

@@ -153,14 +153,9 @@ static bool run(const Launch* self, PyObject* const* values, Py_ssize_t n, PyObj
 
 int run_launch(PyObject* kernel, PyObject* const* values, Py_ssize_t n, Result& out) {
   if (Py_TYPE(kernel) != type) return 0;
-  const auto* self = &unbox<Launch>(kernel);
-  if (self->outs.size() != 1) return 0;
-  if (!make_result(*self->outs[0], &out.storage, &out.array)) return -1;
-  out.spec = self->outs[0]->spec;
-  if (run(self, values, n, &out.array)) return 1;
-  Py_DECREF(out.storage);
-  Py_DECREF(out.array);
-  return -1;
+  const auto& self = unbox<Launch>(kernel);
+  if (self.outs.size() != 1) return 0;
+  return filled(*self.outs[0], out, [&](PyObject* array) { return run(&self, values, n, &array); });
 }
 
 static PyObject* launch_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject*) {

@@ -19,18 +19,9 @@ struct MapReduce {
 
 bool run(MapReduce* self, PyObject* const* values, Py_ssize_t n, char* out) {
   const Program& p = *self->program;
-  if (n != p.inputs) {
-    PyErr_Format(PyExc_TypeError, "formula of %d inputs called with %zd", p.inputs, n);
-    return false;
-  }
   const char* in[MAX_INPUTS];
   alignas(16) char slots[MAX_INPUTS][8];
-  for (int k = 0; k < p.inputs; ++k) {
-    PyObject* v = values[k];
-    if (PyArray_Check(v)) in[k] = PyArray_BYTES(reinterpret_cast<PyArrayObject*>(v));
-    else if (!read_number(v, self->integers, slots[k])) return false;
-    else in[k] = slots[k];
-  }
+  if (!read_inputs(p, self->integers, values, n, in, slots)) return false;
   return guarded(self->numel * p.cost > 65536, [&] {
     FormulaSource source(p, in);
     char* outs[2] = {out, nullptr};
@@ -40,17 +31,11 @@ bool run(MapReduce* self, PyObject* const* values, Py_ssize_t n, char* out) {
 
 PyObject* call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject*) {
   auto* self = &unbox<MapReduce>(me);
-  PyObject *storage, *array;
-  if (!make_result(*self->out, &storage, &array)) return nullptr;
-  if (!run(self, args, PyVectorcall_NARGS(nargsf), PyArray_BYTES(reinterpret_cast<PyArrayObject*>(array)))) {
-    Py_DECREF(storage);
-    Py_DECREF(array);
-    return nullptr;
-  }
-  PyObject* pair = PyTuple_New(2);
-  PyTuple_SET_ITEM(pair, 0, storage);
-  PyTuple_SET_ITEM(pair, 1, array);
-  return pair;
+  Result made;
+  const int done = filled(*self->out, made, [&](PyObject* array) {
+    return run(self, args, PyVectorcall_NARGS(nargsf), PyArray_BYTES(reinterpret_cast<PyArrayObject*>(array)));
+  });
+  return done < 0 ? nullptr : as_pair(made);
 }
 
 // MapReduce(compute, steps, constants, inputs, result, shape, mask of reduced dims, kind, divisor,

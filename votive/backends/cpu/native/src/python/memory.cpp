@@ -207,6 +207,13 @@ bool make_result(const OutSpec& s, PyObject** storage, PyObject** array) {
   return true;
 }
 
+PyObject* as_pair(const Result& made) {
+  PyObject* pair = PyTuple_New(2);
+  PyTuple_SET_ITEM(pair, 0, made.storage);
+  PyTuple_SET_ITEM(pair, 1, made.array);
+  return pair;
+}
+
 // --- dtypes and specs ------------------------------------------------------------------------
 
 static std::unordered_map<int, Dtype>& user_types() {
