@@ -5,13 +5,13 @@ The state of a generator is a uint8 tensor here, as in torch; below, in `core.rn
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .core import dtype as dt
 from .core import rng
-from .core.device import DeviceLike, device
+from .core.device import DeviceLike
 from .core.rng import fork_rng, initial_seed, manual_seed, seed
 from .surface.interchange import from_numpy
 from .tensor import Tensor
@@ -71,25 +71,6 @@ class Generator(rng.Generator):
         >>> g.set_state(g.get_state())
         """
         super().set_state(_as_bytes(state))
-
-    def clone_state(self) -> Generator:
-        """A second generator at the same position, independent from now on.
-
-        >>> votive.Generator().manual_seed(3).clone_state().initial_seed()
-        3
-        """
-        twin = Generator(self.device)
-        twin.set_state(self.get_state())
-        return twin
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_restore, (self.device, super().get_state()))
-
-
-def _restore(device: device, state: bytes) -> Generator:
-    generator = Generator(device)
-    generator.set_state(state)
-    return generator
 
 
 def _default() -> Generator:

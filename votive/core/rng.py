@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from operator import index
-from typing import TYPE_CHECKING, SupportsIndex, SupportsInt
+from typing import TYPE_CHECKING, Self, SupportsIndex, SupportsInt
 
 from .device import DeviceLike, cpu, resolve
 from .device import device as Device
@@ -120,13 +120,13 @@ class Generator:
             self._seed = int.from_bytes(raw[:8], "little")
             self._offset = int.from_bytes(raw[8:], "little")
 
-    def clone_state(self) -> Generator:
+    def clone_state(self) -> Self:
         """A second generator at the same position, independent from now on.
 
         >>> votive.Generator().manual_seed(3).clone_state().initial_seed()
         3
         """
-        twin = Generator(self.device)
+        twin = type(self)(self.device)
         twin.set_state(self.get_state())
         return twin
 
@@ -164,14 +164,14 @@ class Generator:
             return self._seed, start
 
     def __reduce__(self) -> tuple[object, ...]:
-        return (_restore, (self.device, self.get_state()))
+        return (_restore, (type(self), self.device, Generator.get_state(self)))
 
     def __repr__(self) -> str:
         return f"Generator(device={str(self.device)!r}, seed={self._seed}, offset={self._offset})"
 
 
-def _restore(device: Device, state: bytes) -> Generator:
-    generator = Generator(device)
+def _restore(cls: type[Generator], device: Device, state: bytes) -> Generator:
+    generator = cls(device)
     generator.set_state(state)
     return generator
 

@@ -14,6 +14,7 @@ import votive
 from ..io import TensorInfo, WeightSource
 from ..io.mapped import Index
 from ..io.rotary import halves, neighbours
+from ..io.source import TableSource
 from ..tensor import Tensor
 
 
@@ -66,7 +67,7 @@ TAKEN, STACKED = "taken", "stacked"
 FIXES = ["", *_FIXES, TAKEN, STACKED]
 
 
-class Refitted(WeightSource):
+class Refitted(TableSource[Part]):
     """Tensors of another source by `parts`, and `added` ones that are there already.
 
     >>> from votive.models.refitted import Part, Refitted
@@ -78,23 +79,23 @@ class Refitted(WeightSource):
 
     def __init__(self, source: WeightSource, parts: Mapping[str, Part], added: Mapping[str, Any] | None = None) -> None:
         self.source, self.metadata = source, source.metadata
-        self.parts, self.added = dict(parts), dict(added or {})
+        self.entries, self.added = dict(parts), dict(added or {})
 
     def names(self) -> list[str]:
-        return [*self.parts, *self.added]
+        return [*self.entries, *self.added]
 
     def __contains__(self, name: object) -> bool:
-        return name in self.parts or name in self.added
+        return name in self.entries or name in self.added
 
     def __len__(self) -> int:
-        return len(self.parts) + len(self.added)
+        return len(self.entries) + len(self.added)
 
     def info(self, name: str) -> TensorInfo:
         if name in self.added:
             t = self.added[name]
             nbytes = t.numel() * t.dtype.itemsize
             return TensorInfo(name, t.dtype, tuple(t.shape), t.dtype.name, nbytes)
-        part = self._part(name)
+        part = self._entry(name)
         info = self.source.info(part.names[0])
         shape, nbytes = tuple(info.shape), info.nbytes
         if part.fix == TAKEN:
@@ -112,14 +113,14 @@ class Refitted(WeightSource):
 
     def _read_as(self, name: str, dtype: Any) -> Any:
         # A sum is rounded once, at the end; the other changes only move numbers.
-        if name in self.added or self._part(name).fix == "plus":
+        if name in self.added or self._entry(name).fix == "plus":
             return self._made(name, None).to(dtype)
         return self._made(name, dtype)
 
     def _made(self, name: str, dtype: Any) -> Any:
         if name in self.added:
             return self.added[name]
-        part = self._part(name)
+        part = self._entry(name)
         if part.fix == TAKEN:
             t = self.source.slice(part.names[0], part.number)
             return t if dtype is None else t.to(dtype)
@@ -129,14 +130,9 @@ class Refitted(WeightSource):
         return _FIXES[part.fix](tensors[0], part.number) if part.fix else tensors[0]
 
     def _read_part(self, name: str, index: Index) -> Any:
-        if name in self.parts and not self.parts[name].fix:
-            return self.source.slice(self.parts[name].names[0], index)
+        if name in self.entries and not self.entries[name].fix:
+            return self.source.slice(self.entries[name].names[0], index)
         return super()._read_part(name, index)
-
-    def _part(self, name: str) -> Part:
-        if name not in self.parts:
-            raise self._unknown(name)
-        return self.parts[name]
 
     def close(self) -> None:
         self.source.close()

@@ -10,11 +10,12 @@ from dataclasses import replace
 from typing import Any
 
 from ..io import WeightSource
+from ..io.source import TableSource
 
 _NAME = re.compile(r"(.*\.experts)\.(gate_up_proj|gate_proj|up_proj|down_proj)(?:\.weight)?")
 
 
-class Unstacked(WeightSource):
+class Unstacked(TableSource[tuple[str, int | None, slice | None]]):
     """A source with `experts.3.gate_proj.weight` in place of row 3 of `experts.gate_up_proj`.
 
     >>> from votive.models.stacked import Unstacked
@@ -26,26 +27,20 @@ class Unstacked(WeightSource):
     def __init__(self, source: WeightSource) -> None:
         self.source, self.metadata = source, source.metadata
         # New name: (name, expert or None for the whole tensor, rows or None for all).
-        self.parts: dict[str, tuple[str, int | None, slice | None]] = {}
+        self.entries: dict[str, tuple[str, int | None, slice | None]] = {}
         for name in source.names():
             found = _NAME.fullmatch(name)
             if found is None or len(source.info(name).shape) != 3:
-                self.parts[name] = (name, None, None)
+                self.entries[name] = (name, None, None)
                 continue
             count, rows, _ = source.info(name).shape
             for i in range(count):
                 for new, part in _split(found[2], rows):
-                    self.parts[f"{found[1]}.{i}.{new}.weight"] = (name, i, part)
+                    self.entries[f"{found[1]}.{i}.{new}.weight"] = (name, i, part)
         self._open: tuple[str, Any] = ("", None)
 
-    def names(self) -> list[str]:
-        return list(self.parts)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.parts
-
     def info(self, name: str) -> Any:
-        old, expert, rows = self._part(name)
+        old, expert, rows = self._entry(name)
         info = self.source.info(old)
         if expert is None:
             return info
@@ -53,7 +48,7 @@ class Unstacked(WeightSource):
         return replace(info, name=name, shape=shape, nbytes=info.nbytes * shape[0] // (info.shape[0] * info.shape[1]))
 
     def _read(self, name: str) -> Any:
-        old, expert, rows = self._part(name)
+        old, expert, rows = self._entry(name)
         if expert is None:
             return self.source._read(old)
         if self._open[0] != old:
@@ -61,11 +56,6 @@ class Unstacked(WeightSource):
             self._open = (old, self.source._read(old))
         one = self._open[1][expert]
         return one if rows is None else one[rows]
-
-    def _part(self, name: str) -> tuple[str, int | None, slice | None]:
-        if name not in self.parts:
-            raise self._unknown(name)
-        return self.parts[name]
 
     def close(self) -> None:
         self.source.close()

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..io import WeightSource
+from ..io.source import TableSource
 from ..serialization.container import FileFormatError
 from .whisper_vocabulary import Vocabulary
 
@@ -178,13 +179,13 @@ _CT2_JOINED = {"self_attention/linear_0": ("self_attn", "qkv"), "attention/linea
 _ENDS = {"gamma": "weight", "beta": "bias"}
 
 
-class CTranslate2Names(WeightSource):
+class CTranslate2Names(TableSource[tuple[str, int, int]]):
     """A Whisper of CTranslate2 with a tensor for each parameter, under Hugging Face's names."""
 
     def __init__(self, file: Any) -> None:
         self.file, self.metadata = file, file.metadata
         # New name: (name, which part, of how many).
-        self.parts: dict[str, tuple[str, int, int]] = {}
+        self.entries: dict[str, tuple[str, int, int]] = {}
         for name in file.names():
             self._add(name)
         self._open: tuple[str, Any] = ("", None)
@@ -193,43 +194,32 @@ class CTranslate2Names(WeightSource):
         if len(self.file.info(name).shape) == 0:
             return  # numbers, which the configuration holds
         if name in _CT2_WHOLE:
-            self.parts[_CT2_WHOLE[name]] = (name, 0, 1)
+            self.entries[_CT2_WHOLE[name]] = (name, 0, 1)
             return
         path, _, end = name.rpartition("/")
         end = _ENDS.get(end, end)
         found = re.fullmatch(r"(encoder|decoder)/layer_(\d+)/(.*)", path)
         if found is None:
-            self.parts[path.replace("/", ".") + f".{end}"] = (name, 0, 1)
+            self.entries[path.replace("/", ".") + f".{end}"] = (name, 0, 1)
             return
         side, number, part = found.groups()
         layer = f"{side}.layers.{number}"
         if part not in _CT2_JOINED:
-            self.parts[f"{layer}.{_CT2_PARTS.get(part, part)}.{end}"] = (name, 0, 1)
+            self.entries[f"{layer}.{_CT2_PARTS.get(part, part)}.{end}"] = (name, 0, 1)
             return
         module, each = _CT2_JOINED[part]
         for i, which in enumerate(each):
             if (which, end) != ("k", "bias"):  # zeros: keys have no bias
-                self.parts[f"{layer}.{module}.{which}_proj.{end}"] = (name, i, len(each))
-
-    def names(self) -> list[str]:
-        return list(self.parts)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.parts
-
-    def _part(self, name: str) -> tuple[str, int, int]:
-        if name not in self.parts:
-            raise self._unknown(name)
-        return self.parts[name]
+                self.entries[f"{layer}.{module}.{which}_proj.{end}"] = (name, i, len(each))
 
     def info(self, name: str) -> Any:
-        old, _, count = self._part(name)
+        old, _, count = self._entry(name)
         info = self.file.info(old)
         shape = (info.shape[0] // count, *info.shape[1:])
         return replace(info, name=name, shape=shape, nbytes=info.nbytes // count)
 
     def _read(self, name: str) -> Any:
-        old, i, count = self._part(name)
+        old, i, count = self._entry(name)
         if count == 1:
             return self.file._read(old)
         rows = self.file.info(old).shape[0] // count

@@ -147,20 +147,8 @@ class _Conv(_ConvNd):
         device: DeviceLike = None,
         dtype: dt.dtype | None = None,
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            0,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        how = (dilation, 0, groups, bias, padding_mode, device, dtype)
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, *how)
 
 
 class Conv1d(_Conv):
@@ -224,20 +212,8 @@ class _ConvTransposeNd(_ConvNd):
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            output_padding,
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
+        how = (dilation, output_padding, groups, bias, padding_mode, device, dtype)
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, *how)
 
     def _extra(self, input: Tensor, output_size: Sequence[int] | None) -> tuple[int, ...]:
         """The output padding that leads to an asked-for size."""

@@ -114,19 +114,8 @@ class Conv2dNormActivation(_ConvNormActivation):
         inplace: bool | None = True,
         bias: bool | None = None,
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            groups,
-            norm_layer,
-            activation_layer,
-            dilation,
-            inplace,
-            bias,
-        )
+        how = (groups, norm_layer, activation_layer, dilation, inplace, bias)
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, *how)
 
 
 class Conv3dNormActivation(_ConvNormActivation):
@@ -153,19 +142,8 @@ class Conv3dNormActivation(_ConvNormActivation):
         inplace: bool | None = True,
         bias: bool | None = None,
     ) -> None:
-        super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            groups,
-            norm_layer,
-            activation_layer,
-            dilation,
-            inplace,
-            bias,
-        )
+        how = (groups, norm_layer, activation_layer, dilation, inplace, bias)
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, *how)
 
 
 class SqueezeExcitation(nn.Module):
