@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
-from ..dispatch.state import make
+from ..dispatch.plan import make
 from ..ops.registry import F
 from .grad_hooks import checked, hook_name
 

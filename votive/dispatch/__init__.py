@@ -11,8 +11,8 @@ from .build import drop_plans, find, forgettable, prepare
 from .execute import execute, install, run
 from .forms import check_writable, private_copy, refuse_grad, with_foreign, write_out
 from .observe import Call, Observer, attach, detach, refresh, was_read
-from .plan import KernelPlan, Plan, PointwisePlan, StructuredPlan, ViewPlan
-from .state import make, state
+from .plan import KernelPlan, Plan, PointwisePlan, StructuredPlan, ViewPlan, make
+from .state import state
 
 __all__ = [
     "Call", "KernelPlan", "Observer", "Plan", "PointwisePlan", "StructuredPlan", "ViewPlan", "as_dtype", "attach",

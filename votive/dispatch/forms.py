@@ -20,8 +20,8 @@ from .build import find, prepare
 from .execute import any_grad, execute, run
 from .failure import FAILURES, failed
 from .observe import observed
-from .plan import KernelPlan, Plan, StructuredPlan, data_of
-from .state import make, state
+from .plan import KernelPlan, Plan, StructuredPlan, data_of, make
+from .state import state
 
 if TYPE_CHECKING:
     from ..tensor import Tensor

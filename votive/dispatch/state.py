@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core.layout import Spec
-from ..core.mode import mode
-from ..core.storage import Storage
-
 if TYPE_CHECKING:
     from ..tensor import Tensor
 
@@ -29,19 +25,3 @@ class _State:
 
 
 state = _State()
-_new = object.__new__
-
-
-def make(storage: Storage | None, data: Any, spec: Spec, offset: int = 0) -> Tensor:
-    """A tensor over existing memory."""
-    t = _new(state.tensor)
-    # The data is a NumPy view on the storage's block; it must die first, or the block still looks used when the storage
-    # hands it back. Slots do, before other attributes.
-    t._data, t._spec, t._rg = data, spec, False
-    if storage is not None:
-        t._storage = storage
-    if offset:
-        t._offset = offset
-    if mode.inference:
-        t._inference = True
-    return t
