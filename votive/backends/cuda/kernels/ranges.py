@@ -34,7 +34,7 @@ def arange(start: Slot, step: Slot, size: int, dtype: dt.dtype, device: device) 
     kind = ("i64", int) if dtype.category == dt.INT else ("fp64", float)
     p = IndexSpace((size,), [(1,)], apart=(0,))
     y = "y = start + n.to(tl.int64) * step" if kind[0] == "i64" else ("y = start + n.to(tl.float64) * step")
-    body = [y, *_stored(dtype), p.store("y.to(o.dtype.element_ty)")]
+    body = [y, *_stored(dtype), *p.stores("y.to(o.dtype.element_ty)")]
     run = p.kernel("arange", {"o": pointer(dtype), "start": kind[0], "step": kind[0]}, body)
     return lambda outs, start, step: run(outs[0].ptr, kind[1](start), kind[1](step))
 
@@ -50,7 +50,7 @@ def _spaced(name: str, steps: int, dtype: dt.dtype, power: list[str], types: dic
     ]
     if not dtype.is_floating_point and dtype is not dt.bool_:
         body.append("y = y.to(tl.int64)")
-    body.append(p.store("y.to(o.dtype.element_ty)"))
+    body += p.stores("y.to(o.dtype.element_ty)")
     numbers = dict.fromkeys(("start", "end", "step", "last"), "fp64")
     return p.kernel(name, {"o": pointer(dtype), **numbers, **types}, body)
 

@@ -42,7 +42,7 @@ def filler(spec: Spec) -> Any:
     """`fill(address, bits)` for memory of a layout."""
     p = IndexSpace(spec.shape, [spec.strides])
     types = {"o": word(spec.dtype), "v": "i64"}
-    return p.kernel("fill", types, [p.store("v.to(o.dtype.element_ty)")])
+    return p.kernel("fill", types, p.stores("v.to(o.dtype.element_ty)"))
 
 
 _fillers = cached_by_spec(filler)

@@ -66,8 +66,8 @@ class IndexSpace:
         self.grid = (across * -(-rows // bm),)
         pid = "tl.program_id(0).to(tl.int64)" if self.wide else "tl.program_id(0)"
         if across > 1:
-            self.add(f"pid = {pid}", f"n = pid % {self.arg('ACROSS', across)} * BN")
-            self.add("n = (n + tl.arange(0, BN))[None, :]", "r = pid // ACROSS * BM")
+            self.add(f"pid = {pid}", f"n0 = pid % {self.arg('ACROSS', across)} * BN")
+            self.add("n = (n0 + tl.arange(0, BN))[None, :]", "r = pid // ACROSS * BM")
         else:
             self.add("n = tl.arange(0, BN)[None, :]", f"r = {pid} * BM")
             if self.wide:
@@ -76,6 +76,8 @@ class IndexSpace:
         self.column = f"(n < {self.arg('N', columns)})"
         self.row = f"(r < {self.arg('R', rows)})"
         self.add(f"inside = {self.row} & {self.column}")
+        # Where all memory is one row, most tiles lie inside as a whole and need no mask, see `Shape.guarded`.
+        self.whole = "n0 + BN <= N" if rows == 1 and across > 1 and columns % 16 else ""
         last = len(sizes) - 1
         rest = "r"
         for d in range(last - 1, -1, -1):
@@ -134,6 +136,13 @@ class IndexSpace:
         """Write operand k inside the tile."""
         offset = " + ".join(p for p in (self.offsets[k], extra) if p)
         return f"tl.store({pointer} + ({offset or '0'} + r * 0 + n * 0), {value}, mask=inside)"
+
+    def stores(self, value: str) -> list[str]:
+        """Write operand 0, without a mask in tiles that need none."""
+        if not self.whole:
+            return [self.store(value)]
+        masked = self.store(value)
+        return [f"if {self.whole}:", "    " + masked.replace(", mask=inside", ""), "else:", "    " + masked]
 
     def kernel(self, name: str, types: Mapping[str, str | None], body: Sequence[str]) -> Bound:
         """The kernel that does `body` everywhere. `types`: its pointers and numbers by name."""

@@ -86,16 +86,27 @@ def _name(formula: Formula) -> str:
 
 def _load(k: int, role: Any, offset: str, T: str) -> list[str]:
     """Lines that bring operand k into the compute type."""
+    return [_read(k, role, offset), *_converted(k, role, T)]
+
+
+def _read(k: int, role: Any, offset: str, mask: str = "inside") -> str:
+    """The line that takes operand k as it is."""
+    if role[0] is None:
+        return f"v{k} = a{k}"
+    # A plain name for an address that is the same in the whole block keeps the load a scalar one.
+    if not offset:
+        return f"v{k} = tl.load(a{k})"
+    return f"v{k} = tl.load(a{k} + {offset}, mask={mask})" if mask else f"v{k} = tl.load(a{k} + {offset})"
+
+
+def _converted(k: int, role: Any, T: str) -> list[str]:
+    """Lines that bring what was read into the compute type."""
     have, compute, via = role
+    lines: list[str] = []
     if have is None:
-        lines = [f"v{k} = a{k}"]
         if via is not None:
             lines.append(f"v{k} = v{k}.to({_TL[TYPE[via]]})")
         return [*lines, f"v{k} = v{k}.to({T})"]
-    # A plain name for an address that is the same in the whole block keeps the load a scalar one.
-    place = f"a{k} + {offset}" if offset else f"a{k}"
-    mask = ", mask=inside" if offset else ""
-    lines = [f"v{k} = tl.load({place}{mask})"]
     if have is dt.bool_:
         lines.append(f"v{k} = v{k} != 0")
         if compute is dt.bool_ and T != "tl.int32":
@@ -141,8 +152,10 @@ def build(
         body = _complemented(body)
     text = to_triton(body, "formula", names, kind, fast)
     lines = list(shape.lines)
-    for k, role in enumerate(roles):
-        lines += _load(k, role, shape.offsets[k + 1], T)
+    reads = list(enumerate(roles))
+    lines += shape.guarded(lambda mask: [_read(k, role, shape.offsets[k + 1], mask) for k, role in reads])
+    for k, role in reads:
+        lines += _converted(k, role, T)
     lines.append(f"y = formula({', '.join(f'v{k}' for k in range(len(roles)))}, {T})")
     stored = _TL[TYPE[out.dtype]]
     if out.dtype is dt.bool_:
@@ -153,7 +166,9 @@ def build(
         lines.append("y = y.to(tl.int64)")
     elif out.dtype in dt.FLOAT8:  # which neither integers nor doubles are converted to at once
         lines.append("y = y.to(tl.float32)")
-    lines.append(f"tl.store(o + {shape.offsets[0]}, y.to({stored}), mask=inside)")
+    lines.append(f"y = y.to({stored})")
+    to = f"o + {shape.offsets[0]}"
+    lines += shape.guarded(lambda mask: [f"tl.store({to}, y, mask={mask})" if mask else f"tl.store({to}, y)"])
     name = _name(formula)
     args = ["o", *(f"a{k}" for k in range(len(roles))), *shape.params]
     args += [f"{c}: tl.constexpr" for c in shape.constants]

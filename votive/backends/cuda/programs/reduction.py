@@ -15,13 +15,9 @@ from ....formula.expr import Expr, apply
 from ...common.slot import Slot
 from ..programs.pointwise import _TL, _load, can, jit, number_of
 from ..programs.program import TYPE, Program
-from ..programs.tiles import merge_neighbours
-from ..runtime import here_count
+from ..programs.walk import Text, Walk
 from ..runtime.views import View, empty
 
-TILE = 2048  # elements of a tile
-WIDE_TILE = {4: 8192}  # by the bytes of an element, where results lie dense and terms do not
-WIDE = 64  # results of such a tile
 # kind: (neutral element, how two are joined)
 _KINDS = {
     "sum": ("0", "a + b"),
@@ -37,86 +33,6 @@ _LIMITS = {
     "i64": (str(-(2**63)), str(2**63 - 1)),
     "i32": (str(-(2**31)), str(2**31 - 1)),
 }
-
-
-class Walk:
-    """Results and terms of a reduction as index arithmetic: which tile, which strides."""
-
-    def __init__(
-        self, shape: tuple[int, ...], dims: tuple[int, ...], strides: list[tuple[int, ...]], size: int
-    ) -> None:
-        kept = [d for d in range(len(shape)) if d not in dims and shape[d] != 1]
-        gone = [d for d in dims if shape[d] != 1]
-        first = strides[0]
-        gone.sort(key=lambda d: -first[d])
-        self.kept, self.kept_strides, _ = merge_neighbours(shape, kept, strides)
-        self.gone, self.gone_strides, _ = merge_neighbours(shape, gone, strides)
-        self.rows, self.terms = math.prod(self.kept), math.prod(self.gone)
-        along = bool(self.gone) and any(s[-1] == 1 for s in self.gone_strides)
-        across = bool(self.kept) and any(s[-1] == 1 for s in self.kept_strides) and not along
-        if across:
-            self._across(len(strides), size)
-        else:
-            self.bn = min(TILE, 1 << (max(self.terms, 1) - 1).bit_length())
-            self.bm = max(1, min(TILE // self.bn, 1 << (max(self.rows, 1) - 1).bit_length(), 64))
-        self.across = across
-
-    def _across(self, operands: int, size: int) -> None:
-        """Results lie dense, terms far apart: whole lines of memory, and so many terms at a time
-        that every thread waits for several loads at once.
-        """
-        rows, terms = (1 << (n - 1).bit_length() for n in (self.rows, self.terms))
-        most = WIDE_TILE.get(size, 4096) >> (operands - 1).bit_length()
-        if terms <= 128:  # nothing to split: fewer results each give every processor work
-            fill = max(32, 1 << (self.rows // (2 * here_count())).bit_length())
-            self.bm = min(rows, 256, fill)
-        else:
-            self.bm = min(rows, WIDE)
-        self.bn = max(1, min(most // self.bm, terms))
-
-    def split(self) -> int:
-        """Into how many parts the terms go so that the whole GPU has work."""
-        blocks = -(-self.rows // self.bm)
-        steps = -(-self.terms // self.bn)
-        wanted = 4 * here_count()
-        if blocks * 2 > wanted or steps < 8:
-            return 1
-        return max(1, min(wanted // blocks, steps // (2 if self.across else 4), 1024))
-
-
-class _Text:
-    """Collects the numbers that a kernel is given."""
-
-    def __init__(self) -> None:
-        self.params: list[str] = []
-        self.values: list[int] = []
-
-    def arg(self, name: str, value: int) -> str:
-        if value in (0, 1):
-            return str(value)
-        self.params.append(name)
-        self.values.append(value)
-        return name
-
-    def places(self, prefix: str, sizes: list[int], index: str) -> list[str]:
-        """Lines that take a linear index apart."""
-        lines = []
-        rest = index
-        for d in range(len(sizes) - 1, 0, -1):
-            size = self.arg(f"{prefix.upper()}{d}", sizes[d])
-            lines += [f"{prefix}{d} = {rest} % {size}", f"{prefix}r{d} = {rest} // {size}"]
-            rest = f"{prefix}r{d}"
-        if sizes:
-            lines.append(f"{prefix}0 = {rest}")
-        return lines
-
-    def offset(self, k: int, prefix: str, strides: list[int]) -> str:
-        parts = []
-        for d, s in enumerate(strides):
-            step = self.arg(f"{prefix}s{k}_{d}", s)
-            if step != "0":
-                parts.append(f"{prefix}{d}" if step == "1" else f"{prefix}{d} * {step}")
-        return " + ".join(parts)
 
 
 def reducer(
@@ -142,7 +58,7 @@ def reducer(
     strides = [broadcast_strides(s.shape, s.strides, shape) for s in inputs]
     walk = Walk(shape, dims, strides, inputs[0].dtype.itemsize)
     parts = walk.split()
-    wide = _wide(walk)
+    wide = walk.far
     first = _program(name, kind, compute, formula, names, roles, walk, wide, parts, None if parts > 1 else out, finish)
     grid = (-(-walk.rows // walk.bm), parts)
     if parts == 1:
@@ -153,8 +69,8 @@ def reducer(
 
         return once
     same = Formula("part", ("x",), var("x"))
-    part = Spec(Layout((parts, walk.rows)), compute, inputs[0].device)
-    again = Walk(part.shape, (0,), [part.strides], compute.itemsize)
+    part = Spec(Layout((parts, *walk.kept)), compute, inputs[0].device)
+    again = Walk(part.shape, (0,), [part.strides], compute.itemsize, (0, *walk.out_strides))
     second = _program(name, kind, compute, same, ["x"], [(compute, compute, None)], again, False, 1, out, finish)
     last = (-(-walk.rows // again.bm), 1)
 
@@ -164,15 +80,6 @@ def reducer(
         second[0](last, to, middle.ptr, *second[1])
 
     return twice
-
-
-def _wide(walk: Walk) -> bool:
-    reach = walk.rows * walk.terms
-    for k, g in zip(walk.kept_strides, walk.gone_strides, strict=True):
-        far = sum((n - 1) * s for n, s in zip(walk.kept, k, strict=True))
-        far += sum((n - 1) * s for n, s in zip(walk.gone, g, strict=True))
-        reach = max(reach, far)
-    return reach >= 2**31 - 2**20
 
 
 def _program(
@@ -196,11 +103,9 @@ def _program(
     value = next(iter({c for _, c, _ in roles if c is not dt.bool_} or {dt.bool_}))
     V = _TL["i32" if value is dt.bool_ else TYPE[value]]
     vk = "f" if value.is_floating_point else "i"
-    text = _Text()
+    text = Text()
     ints = ".to(tl.int64)" if wide else ""
     rows, terms = text.arg("ROWS", walk.rows), text.arg("TERMS", walk.terms)
-    each = -(-walk.terms // parts)
-    each = -(-each // walk.bn) * walk.bn
     lines = [
         f"row = tl.program_id(0){ints} * BM + tl.arange(0, BM)[:, None]",
         *text.places("k", walk.kept, "row"),
@@ -208,7 +113,7 @@ def _program(
     ]
     loop: list[str] = []
     if parts > 1:
-        size = text.arg("EACH", each)
+        size = text.arg("EACH", walk.each(parts))
         lines.append(f"begin = tl.program_id(1){ints} * {size}")
         lines.append(f"end = tl.minimum(begin + {size}, {terms})")
         head, stop = "for start in range(begin, end, BN):", "end"
@@ -237,8 +142,7 @@ def _program(
         lines.append(f"y = finish(y, {_TL[A]})")
     if out is dt.bool_:
         lines.append("y = tl.where(y != 0, 1, 0)")
-    lines.append(f"at = tl.program_id(0){ints} * BM + tl.arange(0, BM)")
-    lines.append(f"to = at + tl.program_id(1){ints} * {rows}" if parts > 1 else "to = at")
+    lines += text.target(walk, ints, parts)
     lines.append(f"tl.store(o + to, y.to({_TL[stored]}), mask=at < {rows})")
     args = ["o", *(f"a{n}" for n in range(len(roles))), *text.params]
     source += f"@triton.jit\ndef {name}({', '.join(args)}, BM: tl.constexpr, BN: tl.constexpr):\n"
@@ -246,9 +150,7 @@ def _program(
     types = ["*" + stored]
     types += [number_of(value) if have is None else "*" + TYPE[have] for have, _, _ in roles]
     types += ["i64" if wide else "i32"] * len(text.params)
-    program = Program(
-        jit(source, name), types, {"BM": walk.bm, "BN": walk.bn}, warps=8 if walk.bm * walk.bn >= 4096 else 4
-    )
+    program = Program(jit(source, name), types, {"BM": walk.bm, "BN": walk.bn}, warps=walk.warps)
     base = 1 + len(roles)
     program.divisible = tuple(base + n for n, v in enumerate(text.values) if v % 16 == 0)
     return program, text.values

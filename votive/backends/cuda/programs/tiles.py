@@ -4,7 +4,7 @@ index arithmetic serve all layouts. Knows layouts and text, not formulas.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 BLOCK = 1024
 FEW = 128  # elements of a block of special functions: they fill the registers with their own numbers
@@ -55,6 +55,7 @@ class Shape:
         self.values: list[int] = []
         self.constants: dict[str, int] = {}
         self.lines: list[str] = []
+        self.whole = ""  # the test of whether a block needs no mask
         reach = max([numel] + [sum(abs(s) * (n - 1) for s, n in zip(st, sizes, strict=True)) for st in strides])
         self.wide = reach >= 2**31 - 2**20
         self.offsets: list[str]  # per operand; "" when it is a single value
@@ -76,10 +77,25 @@ class Shape:
     def _int(self, text: str) -> str:
         return f"({text}).to(tl.int64)" if self.wide else text
 
+    def guarded(self, write: Callable[[str], list[str]]) -> list[str]:
+        """Lines that touch memory, given the mask's name: without one in blocks that lie inside as a whole. A mask
+        that may end anywhere would take wide loads and stores apart into single elements.
+        """
+        if not self.whole:
+            return write("inside")
+        inner, outer = (["    " + line for line in write(mask)] for mask in ("", "inside"))
+        return [f"if {self.whole}:", *inner, "else:", *outer]
+
     def _flat(self, sizes: list[int], strides: list[list[int]], numel: int) -> None:
         self.params, self.values = ["n"], [numel]
         self.constants = {"BLOCK": self.block}
-        self.lines = [f"i = {self._int('tl.program_id(0)')} * BLOCK + tl.arange(0, BLOCK)", "inside = i < n"]
+        self.lines = [
+            f"first = {self._int('tl.program_id(0)')} * BLOCK",
+            "i = first + tl.arange(0, BLOCK)",
+            "inside = i < n",
+        ]
+        if numel % 16 and numel > self.block:
+            self.whole = "first + BLOCK <= n"
         self.grid: tuple[int, ...] = (-(-numel // self.block),)
         self.offsets = []
         for k, s in enumerate(strides):

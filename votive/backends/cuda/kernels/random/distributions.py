@@ -19,6 +19,7 @@ from .....formula import Formula, var
 from ....common import sampling_bounds as bounds
 from ....common.slot import Slot
 from ...device import math as m
+from ...device.guarded import guarded_load, guarded_store
 from ...programs.checks import required
 from ...programs.copy import copy_view
 from ...programs.generator_state import philox_state, shift
@@ -89,6 +90,8 @@ def _draw(
     w = words(key, counter, moved, WIDE, BC)
     SIZE: tl.constexpr = BC * 2 if WIDE else BC * 4
     i = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)
+    inside = i < n
+    whole = tl.program_id(0).to(tl.int64) * SIZE + SIZE <= n
     kind = o.dtype.element_ty
 
     if KIND == 0:  # uniform: first, width, last; r says whether it is the plain [0, 1)
@@ -121,7 +124,7 @@ def _draw(
         if kind.is_floating():  # first, last: what rounds out of the range stays inside
             y = tl.minimum(tl.maximum(y.to(p.dtype), p), q).to(kind)
     elif KIND == 8:  # bernoulli with the chances in x
-        chance = tl.load(x + i, mask=i < n, other=0.0).to(tl.float64)
+        chance = guarded_load(x + i, inside, whole).to(tl.float64)
         y = tl.where(w.to(tl.float64) < m.f_ceil(chance * 4294967296.0), 1, 0).to(kind)
     elif KIND == 9:  # geometric: log(1 - p); integers end at r
         trials = tl.maximum(m.f_ceil(m.f_div(m.f_log(_open(w, WIDE)), p)), 1.0)
@@ -131,10 +134,10 @@ def _draw(
             over = trials >= r.to(trials.dtype)
             y = tl.where(over, r, tl.where(over, 1.0, trials).to(tl.int64)).to(kind)
     else:  # dropout: threshold in r, scale in p
-        v = tl.load(x + i, mask=i < n, other=0.0).to(tl.float32)
+        v = guarded_load(x + i, inside, whole).to(tl.float32)
         y = (v * tl.where(w.to(tl.int64) < r, p, 0.0)).to(kind)
 
-    tl.store(o + i, y, mask=i < n)
+    guarded_store(o + i, y, inside, whole)
 
 
 def _bits(dtype: dt.dtype) -> int:
