@@ -84,9 +84,9 @@ def _name(formula: Formula) -> str:
     return name if name.isidentifier() else f"k_{name}"
 
 
-def _load(k: int, role: Any, offset: str, T: str) -> list[str]:
+def _load(k: int, role: Any, offset: str, T: str, mask: str = "inside") -> list[str]:
     """Lines that bring operand k into the compute type."""
-    return [_read(k, role, offset), *_converted(k, role, T)]
+    return [_read(k, role, offset, mask), *_converted(k, role, T)]
 
 
 def _read(k: int, role: Any, offset: str, mask: str = "inside") -> str:

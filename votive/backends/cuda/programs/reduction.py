@@ -105,34 +105,27 @@ def _program(
     vk = "f" if value.is_floating_point else "i"
     text = Text()
     ints = ".to(tl.int64)" if wide else ""
-    rows, terms = text.arg("ROWS", walk.rows), text.arg("TERMS", walk.terms)
+    rows = text.arg("ROWS", walk.rows)
     lines = [
         f"row = tl.program_id(0){ints} * BM + tl.arange(0, BM)[:, None]",
         *text.places("k", walk.kept, "row"),
         f"total = tl.full((BM, BN), {neutral}, {_TL[A]})",
     ]
-    loop: list[str] = []
-    if parts > 1:
-        size = text.arg("EACH", walk.each(parts))
-        lines.append(f"begin = tl.program_id(1){ints} * {size}")
-        lines.append(f"end = tl.minimum(begin + {size}, {terms})")
-        head, stop = "for start in range(begin, end, BN):", "end"
-    else:
-        head, stop = f"for start in range(0, {terms}, BN):", terms
-    loop += [
-        f"i = (start + tl.arange(0, BN)[None, :]){ints}",
-        f"inside = (row < {rows}) & (i < {stop})",
-        *text.places("g", walk.gone, "i"),
-    ]
-    for n, role in enumerate(roles):
-        place = [p for p in (text.offset(n, "k", walk.kept_strides[n]), text.offset(n, "g", walk.gone_strides[n])) if p]
-        offset = " + ".join(place) or "row * 0 + i * 0"
-        loop += _load(n, role, offset, V)
-    loop.append(f"b = formula({', '.join(f'v{n}' for n in range(len(roles)))}, {V})")
-    if formula.body.is_bool:
-        loop.append(f"b = m.as_number(b, {_TL[A]})")
-    loop += [f"b = tl.where(inside, b.to({_TL[A]}), {neutral})", "total = join(total, b)"]
-    lines += [head, *("    " + line for line in loop)]
+
+    def step(mask: str) -> list[str]:
+        loop = [f"i = (start + lane){ints}", *text.places("g", walk.gone, "i")]
+        loop += [f"inside = {mask}"] if mask else []
+        for n, role in enumerate(roles):
+            place = text.offset(n, "k", walk.kept_strides[n]), text.offset(n, "g", walk.gone_strides[n])
+            offset = " + ".join(p for p in place if p) or "row * 0 + i * 0"
+            loop += _load(n, role, offset, V, "inside" if mask else "")
+        loop.append(f"b = formula({', '.join(f'v{n}' for n in range(len(roles)))}, {V})")
+        if formula.body.is_bool:
+            loop.append(f"b = m.as_number(b, {_TL[A]})")
+        b = f"b.to({_TL[A]})"
+        return [*loop, f"b = tl.where(inside, {b}, {neutral})" if mask else f"b = {b}", "total = join(total, b)"]
+
+    lines += text.steps(walk, parts, ints, step)
     lines.append("y = tl.reduce(total, 1, join)")
     stored = A if out is None else TYPE[out]
     source = to_triton(formula.body, "formula", names, vk) + "\n\n"

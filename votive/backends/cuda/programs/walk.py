@@ -5,7 +5,7 @@ their places. Knows layouts and text, not what is reduced.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..runtime import here_count
 from .tiles import merge_neighbours
@@ -149,6 +149,28 @@ class Text:
             if step != "0":
                 parts.append(f"{prefix}{d}" if step == "1" else f"{prefix}{d} * {step}")
         return " + ".join(parts)
+
+    def steps(self, walk: Walk, parts: int, ints: str, body: Callable[[str], list[str]]) -> list[str]:
+        """Lines that go over terms from `begin` to `end`. `body(mask)`: those of a step, whose `lane`s are beside
+        `start`. Only the last step masks terms: a mask that may end anywhere takes wide loads apart.
+        """
+        terms = self.arg("TERMS", walk.terms)
+        lines = ["begin = 0", f"end = {terms}"]
+        if parts > 1:
+            size = self.arg("EACH", walk.each(parts))
+            lines = [f"begin = tl.program_id(1){ints} * {size}", f"end = tl.minimum(begin + {size}, {terms})"]
+        lines.append("lane = tl.arange(0, BN)[None, :]")
+        inside = "" if walk.rows % walk.bm == 0 else f"row < {self.arg('ROWS', walk.rows)}"
+        first = "begin"
+        if walk.terms >= walk.bn:
+            first = "whole"
+            lines += ["whole = begin + (end - begin) // BN * BN", "for start in range(begin, whole, BN):"]
+            lines += ["    " + line for line in body(inside)]
+        if walk.terms % walk.bn:
+            lines.append(f"for start in range({first}, end, BN):")
+            both = f"({inside}) & (i < end)" if inside else "i < end"
+            lines += ["    " + line for line in body(both)]
+        return lines
 
     def target(self, walk: Walk, ints: str, parts: int) -> list[str]:
         """Lines that find `at`, the numbers of a tile's results, and `to`, where they go. Those of several parts
