@@ -10,18 +10,20 @@ import triton
 import triton.language as tl
 
 from ....core import dtype as dt
+from ....core.layout import Spec
 from ...common.slot import Slot
+from ..programs.index_space import Bound
 from ..programs.layouts import contiguous, next_power_of_two
-from ..programs.lines import cut, key_type, lines, ordered, scratch, shared_program, sought
-from ..programs.program import pointer
+from ..programs.lines import key_type, ordered, scratch, sought
+from ..programs.pointwise import _TL, jit
+from ..programs.program import TYPE, Program, pointer
 from ..programs.reduction import row_reducer
 from ..programs.types import Run
+from ..programs.walk import Text, Walk
 from ..rows import cuda
-from ..runtime import here_count
 from ..runtime.views import View
 
-TILE = 2048
-PART = 4096  # elements of a part, at least
+TILE = 2048  # parts of lines that a program joins
 
 
 @cuda("amax", accepts=ordered)
@@ -35,136 +37,132 @@ def amin(x: Slot, dim: tuple[int, ...], keepdim: bool) -> Run:
 
 
 @triton.jit
-def _pick(
-    values,
-    places,
-    keys,
-    x,
-    rows,
-    n,
-    sx,
-    part,
-    parts,
-    LARGEST: tl.constexpr,
-    VALUES: tl.constexpr,
-    PLACES: tl.constexpr,
-    KEYS: tl.constexpr,
-    HIGHEST: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-):
-    # Grid: (blocks of lines, parts of a line).
-    row = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)[:, None]
-    begin = tl.program_id(1).to(tl.int64) * part
-    end = tl.minimum(begin + part, n)
-    lane = tl.arange(0, BN)[None, :]
-    first = begin + lane
-    there = (row < rows) & (first < end)
-    v = tl.load(x + row * sx + first, mask=there, other=0)
-    best = sought(v, LARGEST)
-    at = first + row * 0
-    seen = there
-    for start in range(begin + BN, end, BN):
-        i = start + lane
-        inside = (row < rows) & (i < end)
-        k = sought(tl.load(x + row * sx + i, mask=inside, other=0), LARGEST)
-        better = inside & ((k > best) | (seen == 0))
-        best = tl.where(better, k, best)
-        at = tl.where(better, i, at)
-        seen = seen | inside
-
-    # A lane that saw nothing must not win: it takes the key of the smallest that did.
-    least = tl.min(tl.where(seen, best, HIGHEST), 1)[:, None]
-    best = tl.where(seen, best, least)
-    top = tl.max(best, 1)
-    place = tl.min(tl.where(seen & (best == top[:, None]), at, n), 1)
-
-    line = tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
-    good = line < rows
-    if KEYS:
-        tl.store(keys + line * parts + tl.program_id(1), top, mask=good)
-        tl.store(places + line * parts + tl.program_id(1), place, mask=good)
-    else:
-        if VALUES:
-            tl.store(values + line, tl.load(x + line * sx + place, mask=good, other=0), mask=good)
-        if PLACES:
-            tl.store(places + line, place, mask=good)
+def best_of(key, place, end, FAR: tl.constexpr):
+    """(largest key, the first place it has) of rows. A lane that saw nothing has a place beyond the end."""
+    top = tl.max(key, 1)
+    return top, tl.min(tl.where((key == top[:, None]) & (place < end), place, FAR), 1)
 
 
-@triton.jit
-def _join(
-    values,
-    places,
-    keys,
-    found,
-    x,
-    rows,
-    sx,
-    parts,
-    VALUES: tl.constexpr,
-    PLACES: tl.constexpr,
-    HIGHEST: tl.constexpr,
-    BN: tl.constexpr,
-):
-    # Grid: lines. Parts come in order, so the first of equal ones is the first in the line.
-    row = tl.program_id(0).to(tl.int64)
-    i = tl.arange(0, BN)
-    inside = i < parts
-    k = tl.load(keys + row * parts + i, mask=inside, other=0)
-    at = tl.load(found + row * parts + i, mask=inside, other=0)
+class _Picker:
+    """The kernels that look for the best of each line, for one layout."""
 
-    top = tl.max(tl.where(inside, k, tl.min(tl.where(inside, k, HIGHEST), 0)), 0)
-    place = tl.min(tl.where(inside & (k == top), at, 0x7FFFFFFFFFFFFFFF), 0)
+    def __init__(self, x: Spec, dims: tuple[int, ...], largest: bool, values: bool, places: bool) -> None:
+        self.x, self.largest, self.values, self.places = x, largest, values, places
+        self.walk = Walk(x.shape, dims, [x.strides], x.dtype.itemsize)
+        self.key = key_type(x.dtype)
+        parts = self.walk.split()
+        self.each = self.walk.each(parts)
+        self.parts = -(-self.walk.terms // self.each)
+        self.lowest, self.far = (-(2**63), 2**63 - 1) if self.key is dt.int64 else (-(2**31), 2**31 - 1)
 
-    if VALUES:
-        tl.store(values + row, tl.load(x + row * sx + place))
-    if PLACES:
-        tl.store(places + row, place)
+    def first(self) -> Any:
+        """What goes over the lines, or over parts of them."""
+        walk, text = self.walk, Text()
+        ints = ".to(tl.int64)" if walk.far else ""
+        kept, gone = text.offset(0, "k", walk.kept_strides[0]), text.offset(0, "g", walk.gone_strides[0])
+        offset = " + ".join(p for p in (kept, gone) if p) or "row * 0 + i * 0"
+
+        def step(mask: str) -> list[str]:
+            loop = [f"i = (start + lane){ints}", *text.places("g", walk.gone, "i")]
+            if mask:
+                loop += [f"inside = {mask}", f"v = tl.load(x + ({offset}), mask=inside, other=0)"]
+                loop.append(f"better = (inside) & (sought(v, {self.largest}) > best)")
+            else:
+                loop += [f"v = tl.load(x + ({offset}))", f"better = sought(v, {self.largest}) > best"]
+            return [
+                *loop,
+                f"best = tl.where(better, sought(v, {self.largest}), best)",
+                "place = tl.where(better, i, place)",
+            ]
+
+        steps = text.steps(walk, self.parts, ints, step)
+        begin = steps.index("lane = tl.arange(0, BN)[None, :]") + 1
+        lines = [
+            f"row = tl.program_id(0){ints} * BM + tl.arange(0, BM)[:, None]",
+            *text.places("k", walk.kept, "row"),
+            f"best = tl.full((BM, BN), {self.lowest}, {_TL[TYPE[self.key]]})",
+            *steps[:begin],
+            f"place = (begin + lane + row * 0){ints}",
+            *steps[begin:],
+            f"top, place = best_of(best, place, end, {2**63 - 1 if walk.far else 2**31 - 1})",
+        ]
+        return self._bound("pick", lines, text, walk.bm, walk.bn, self.parts, walk.warps)
+
+    def last(self) -> Any:
+        """What the parts of lines come to: they lie in order, so the first of equal ones is the first of all."""
+        walk, text = self.walk, Text()
+        bn = next_power_of_two(self.parts)
+        bm = max(1, min(TILE // bn, 32, next_power_of_two(walk.rows)))
+        rows, parts = text.arg("ROWS", walk.rows), text.arg("PARTS", self.parts)
+        lines = [
+            "row = tl.program_id(0) * BM + tl.arange(0, BM)[:, None]",
+            "part = tl.arange(0, BN)[None, :]",
+            f"inside = (row < {rows}) & (part < {parts})",
+            f"at = part * {rows} + row",
+            f"best = tl.load(keys + at, mask=inside, other={self.lowest})",
+            f"place = tl.load(found + at, mask=inside, other={2**63 - 1})",
+            f"top, place = best_of(best, place, {2**63 - 1}, {2**63 - 1})",
+        ]
+        return self._bound("pick_of_parts", lines, text, bm, bn, 1, 4)
+
+    def _bound(self, name: str, lines: list[str], text: Text, bm: int, bn: int, parts: int, warps: int) -> Any:
+        """The kernel with its numbers, and what it stores: the results, or keys and places of parts."""
+        walk = self.walk
+        ints = ".to(tl.int64)" if walk.far else ""
+        rows = text.arg("ROWS", walk.rows)
+        lines = [*lines, f"line = tl.program_id(0){ints} * BM + tl.arange(0, BM)", f"good = line < {rows}"]
+        if parts > 1:
+            lines += [
+                f"to = tl.program_id(1){ints} * {rows} + line",
+                "tl.store(keys + to, top, mask=good)",
+                "tl.store(found + to, place.to(tl.int64), mask=good)",
+            ]
+        else:
+            lines += text.places("t", walk.kept, "line")
+            lines.append(f"to = {text.offset('o', 't', walk.out_strides) or 'line'}")
+            if self.values:
+                source = [text.offset("x", "t", walk.kept_strides[0])]
+                if walk.gone:
+                    source.append(f"place * {text.arg('gs0_0', walk.gone_strides[0][0])}")
+                source = " + ".join(p for p in source if p) or "line * 0"
+                lines.append(f"v = tl.load(x + ({source}), mask=good, other=0)")
+                lines.append("tl.store(values + to, v, mask=good)")
+            if self.places:
+                lines.append("tl.store(places + to, place.to(tl.int64), mask=good)")
+        args = ["values", "places", "keys", "found", "x", *text.params]
+        text_ = f"@triton.jit\ndef {name}({', '.join(args)}, BM: tl.constexpr, BN: tl.constexpr):\n"
+        text_ += "".join(f"    {line}\n" for line in lines)
+        kind = pointer(self.x.dtype)
+        types = [kind, "*i64", pointer(self.key), "*i64", kind]
+        types += ["i64" if walk.far else "i32"] * len(text.params)
+        fn = jit(text_, name, sought=sought, best_of=best_of)
+        program = Program(fn, types, {"BM": bm, "BN": bn}, warps=warps)
+        program.divisible = tuple(5 + k for k, v in enumerate(text.values) if v % 16 == 0)
+        return Bound(program, tuple(text.values), (-(-walk.rows // bm), parts))
 
 
 def _picked(x: Slot, dim: int | None, largest: bool, values: bool, places: bool) -> Any:
     flat = dim is None and x.ndim > 0
     spec = x.spec.like((x.numel,)) if flat else x.spec
-    ln = lines(spec, dim or 0)
-    if not ln.n:
+    if not (spec.shape[dim or 0] if spec.ndim else 1):
         return None
-    if not ln.rows:
+    if not spec.numel:
         return lambda outs, x: None
-    bn = min(TILE, max(next_power_of_two(ln.n), 16))
-    bm = max(1, min(TILE // bn, next_power_of_two(ln.rows), 64))
-    parts = 1
-    if ln.rows < here_count() and ln.n > 2 * PART:
-        parts = min(-(-ln.n // PART), 4 * here_count() // ln.rows, 1024)
-    part, parts = cut(ln.n, parts)
-    kind, key = pointer(x.dtype), pointer(key_type(x.dtype))
-    highest = 2**63 - 1 if key == "*i64" else 2**31 - 1
-    flags = {"LARGEST": largest, "VALUES": values, "PLACES": places}
-    types = [kind, "*i64", key, kind, "i32", "i64", "i64", "i64", "i32"]
-    # A part begins at a multiple of 16, so that lines are read in wide pieces.
-    even = (6, 7) if ln.even(spec, dim or 0) and part % 16 == 0 else ()
-    fixed = {**flags, "KEYS": parts > 1, "HIGHEST": highest, "BM": bm, "BN": bn}
-    first = shared_program(_pick, types, fixed, even)
-    second = shared_program(
-        _join,
-        [kind, "*i64", key, "*i64", kind, "i32", "i64", "i32"],
-        {"VALUES": values, "PLACES": places, "HIGHEST": highest, "BN": next_power_of_two(parts)},
-    )
-    grid = (-(-ln.rows // bm), parts)
+    picker = _Picker(spec, (dim or 0,) if spec.ndim else (), largest, values, places)
+    first, count = picker.first(), picker.parts * picker.walk.rows
+    second = picker.last() if picker.parts > 1 else None
 
     def run(outs: list[View], x: View) -> None:
         if flat:
             x = contiguous(x)
-            x = View(x.ptr, spec, x.storage)
-        v, stride = ln.of(x, dim or 0)
-        to = outs[0].ptr if values else v.ptr
-        where = outs[-1].ptr if places else v.ptr
-        if parts == 1:
-            first(grid, to, where, v.ptr, v.ptr, ln.rows, ln.n, stride, part, parts)
+        to = outs[0].ptr if values else x.ptr
+        where = outs[-1].ptr if places else x.ptr
+        if second is None:
+            first(to, where, x.ptr, x.ptr, x.ptr)
             return
-        keys = scratch(v.spec, ln.rows * parts, key_type(v.spec.dtype))
-        found = scratch(v.spec, ln.rows * parts, dt.int64)
-        first(grid, to, found.ptr, keys.ptr, v.ptr, ln.rows, ln.n, stride, part, parts)
-        second((ln.rows,), to, where, keys.ptr, found.ptr, v.ptr, ln.rows, stride, parts)
+        keys, found = scratch(spec, count, picker.key), scratch(spec, count, dt.int64)
+        first(to, where, keys.ptr, found.ptr, x.ptr)
+        second(to, where, keys.ptr, found.ptr, x.ptr)
 
     return run
 
