@@ -7,15 +7,15 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from ....core.layout import Spec
-from ...common.slot import Slot
-from ..device import math as m
-from ..programs.copy import copy_view
-from ..programs.layouts import contiguous, last, next_power_of_two, row_block, row_stride, sizes
-from ..programs.program import Program, pointer
-from ..programs.types import Run, floats, wide
-from ..rows import cuda
-from ..runtime.views import View, empty
+from .....core.layout import Spec
+from ....common.slot import Slot
+from ...device import math as m
+from ...programs.layouts import last, next_power_of_two, row_block, row_stride, sizes
+from ...programs.program import Program, pointer
+from ...programs.types import Run, floats, wide
+from ...rows import cuda
+from ...runtime.views import View
+from . import strided
 
 WHOLE = 32768  # rows up to this length stay in registers
 
@@ -113,8 +113,10 @@ def _forward(x: Spec, out: Spec, log: bool) -> Any:
     return lambda to, source: program(grid, to.ptr, source.ptr, rows, n, so, sx)
 
 
-def _rows(x: Slot, dim: int, launch: Any, *extra: Any) -> Any:
-    """Run something that goes along rows of `dim`, whatever the layout; the result is dense."""
+def _rows(x: Slot, dim: int, launch: Any, otherwise: Any, *extra: Any) -> Any:
+    """Run something that goes along rows of `dim`; `otherwise` where they do not lie dense or alike. The result is
+    dense.
+    """
     spec: Spec = x.spec
     if not spec.numel:
         return lambda outs, *values: None
@@ -133,26 +135,27 @@ def _rows(x: Slot, dim: int, launch: Any, *extra: Any) -> Any:
             go(View(outs[0].ptr, target, None), *values[: len(views)])
 
         return run
-    packed = [t.like(t.shape) for t in permuted]
-    go = launch(packed, target.like(target.shape))
+    along = otherwise(views, out, dim)
+    return lambda outs, *values: along(outs[0], *values[: len(views)])
 
-    def run_packed(outs: list[View], *values: View) -> None:
-        moved = [contiguous(View(v.ptr, t, v.storage)) for v, t in zip(values, permuted, strict=False)]
-        made = empty(target.like(target.shape))
-        go(made, *moved)
-        copy_view(View(outs[0].ptr, target, outs[0].storage), made)
 
-    return run_packed
+def _softmax_of(x: Slot, dim: int, log: bool) -> Any:
+    return _rows(
+        x,
+        dim,
+        lambda specs, out: _forward(specs[0], out, log),
+        lambda specs, out, dim: strided.forward(specs[0], out, dim, log),
+    )
 
 
 @cuda("_softmax", accepts=floats)
 def softmax(x: Slot, dim: int) -> Run:
-    return _rows(x, dim % max(x.ndim, 1), lambda specs, out: _forward(specs[0], out, False))
+    return _softmax_of(x, dim % max(x.ndim, 1), False)
 
 
 @cuda("_log_softmax", accepts=floats)
 def log_softmax(x: Slot, dim: int) -> Run:
-    return _rows(x, dim % max(x.ndim, 1), lambda specs, out: _forward(specs[0], out, True))
+    return _softmax_of(x, dim % max(x.ndim, 1), True)
 
 
 def _gradient(specs: list[Spec], out: Spec, log: bool) -> Any:
@@ -171,7 +174,13 @@ def _gradient(specs: list[Spec], out: Spec, log: bool) -> Any:
 def _by_output(g: Slot, y: Slot, dim: int, log: bool) -> Any:
     if g.shape != y.shape:
         return None
-    run = _rows(y, dim % max(y.ndim, 1), lambda specs, out: _gradient(specs, out, log), g)
+    run = _rows(
+        y,
+        dim % max(y.ndim, 1),
+        lambda specs, out: _gradient(specs, out, log),
+        lambda specs, out, dim: strided.backward(*specs, out, dim, log),
+        g,
+    )
     return lambda outs, g, y: run(outs, y, g)
 
 
