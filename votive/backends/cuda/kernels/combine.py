@@ -1,5 +1,5 @@
-"""Joining tensors, and copies of their pieces. Many dense tensors are joined in one launch; else
-each piece is copied to or from its window.
+"""Joining tensors. A few are arguments of one launch, and so are many dense ones by a table of their addresses;
+else each is copied to its window.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ import triton.language as tl
 from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.index_space import pieces
+from ..programs.join import MOST as MOST_ARGUMENTS
+from ..programs.join import Join, Piece
+from ..programs.layouts import row_stride
 from ..programs.multi_tensor import Table, addresses, place
 from ..programs.program import Program
 from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 
-MANY = 4  # from here on a table costs less than launches
 MOST = 1 << 25  # elements: beyond, the table is long and launches are few by comparison
 BLOCK = 1024
 
@@ -48,15 +50,37 @@ def _joined(o, table, count, chunks, row, ROWS: tl.constexpr, WORD: tl.constexpr
 _WORDS = {8: (tl.int64, "*i64"), 4: (tl.int32, "*i32"), 2: (tl.int16, "*i16"), 1: (tl.int8, "*i8")}
 
 
-def _at_once(tensors: Any, outer: int, lengths: list[int]) -> Any:
-    """join(out, tensors) in one launch, or None: tensors are few, not dense, or of several types.
+def _few(tensors: Any, dims: int, outer: int, lengths: list[int], size: int) -> Any:
+    """join(out, tensors) of a few tensors whose rows, over their last `dims` dimensions, lie dense; or None."""
+    strides = [row_stride(t.spec, dims) for t in tensors]
+    row = sum(lengths)
+    begins = accumulate(lengths[:-1], initial=0)
+    rows = [
+        Piece(n * size, s * size, b * size)
+        for n, s, b in zip(lengths, strides, begins, strict=True)
+        if s is not None and s >= 0
+    ]
+    if len(rows) < len(lengths):
+        return None
+    join = Join(rows, outer, row * size)
+    return lambda out, views: join(out.ptr, addresses(views))
 
-    Each is `outer` rows of its length.
+
+def _at_once(tensors: Any, dims: int, outer: int, lengths: list[int]) -> Any:
+    """join(out, tensors) in one launch, or None: tensors are not dense, or of several types.
+
+    Each is `outer` rows of its length, over its last `dims` dimensions.
     """
     kinds = {t.dtype for t in tensors}
-    if len(tensors) < MANY or len(kinds) != 1 or not all(t.contiguous for t in tensors):
+    if len(kinds) != 1:
         return None
     size = kinds.pop().itemsize
+    if size not in _WORDS:
+        return None
+    if len(tensors) <= MOST_ARGUMENTS:
+        return _few(tensors, dims, outer, lengths, size)
+    if not all(t.contiguous for t in tensors):
+        return None
     row = sum(lengths)
     if outer * row > MOST:
         return None
@@ -95,7 +119,7 @@ def cat(tensors: tuple[Slot, ...], dim: int) -> Run:
     sizes = [t.shape[dim] for t in given]
     inner = math.prod(given[0].shape[dim + 1 :]) if given else 1
     outer = math.prod(given[0].shape[:dim]) if given else 1
-    at_once = _at_once(given, outer, [n * inner for n in sizes])
+    at_once = _at_once(given, given[0].ndim - dim, outer, [n * inner for n in sizes]) if given else None
     kind = given[0].dtype if given else None
     all_real = all(real)
 
@@ -113,7 +137,7 @@ def cat(tensors: tuple[Slot, ...], dim: int) -> Run:
 @cuda("stack")
 def stack(tensors: tuple[Slot, ...], dim: int) -> Run:
     inner, outer = math.prod(tensors[0].shape[dim:]), math.prod(tensors[0].shape[:dim])
-    at_once = _at_once(tensors, outer, [inner] * len(tensors)) if inner and outer else None
+    at_once = _at_once(tensors, tensors[0].ndim - dim, outer, [inner] * len(tensors)) if inner and outer else None
     kind = tensors[0].dtype
 
     def run(outs: list[View], tensors: list[View]) -> None:
