@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import triton
-import triton.language as tl
-
 from ....core import dtype as dt
 from ....core.layout import Spec
 from ....formula import const, var
 from ....formula.expr import apply
 from ...common.slot import Slot
-from ..device import math as m
+from ..programs import lane_reduction
 from ..programs.copy import copy_view
-from ..programs.layouts import contiguous, row_block, row_stride
-from ..programs.program import TYPE, Program, pointer
-from ..programs.reduction import row_reducer
-from ..programs.types import Ints, Run, wide
+from ..programs.program import TYPE
+from ..programs.reduction import row_reducer, wide_type
+from ..programs.types import Ints, Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 
@@ -72,24 +68,6 @@ def count_nonzero(x: Slot, dim: Ints) -> Run:
     return row_reducer(x, dim, dt.int64, "sum", apply("ne", _X, const(0)))
 
 
-@triton.jit
-def _logsumexp(o, x, rows, n, sx, WIDE: tl.constexpr, BN: tl.constexpr):
-    row = tl.program_id(0).to(tl.int64)
-    top = tl.full((BN,), -float("inf"), WIDE)
-    total = tl.zeros((BN,), WIDE)
-    for start in range(0, n, BN):
-        i = start + tl.arange(0, BN)
-        v = tl.load(x + row * sx + i, mask=i < n, other=-float("inf")).to(WIDE)
-        higher = m.f_maximum(top, v)
-        base = tl.where(tl.abs(higher) == float("inf"), 0.0, higher)
-        total = total * m.f_exp(top - base) + m.f_exp(v - base)
-        top = higher
-    highest = tl.max(top, 0)
-    base = tl.where(tl.abs(highest) == float("inf"), 0.0, highest)
-    whole = tl.sum(total * m.f_exp(top - base), 0)
-    tl.store(o + row, (m.f_log(whole) + base).to(o.dtype.element_ty))
-
-
 def _of_integers(made: Spec, dim: Ints, keepdim: bool) -> Any:
     run = logsumexp(Slot(0, made), dim, keepdim)
     if run is None:
@@ -105,36 +83,13 @@ def _of_integers(made: Spec, dim: Ints, keepdim: bool) -> Any:
 
 @cuda("logsumexp", accepts=lambda x: x.dtype in TYPE)
 def logsumexp(x: Slot, dim: Ints, keepdim: bool) -> Run:
-    """The reduced dimensions are brought to the end; several are joined by a copy."""
     spec: Spec = x.spec
     if not spec.dtype.is_floating_point:
         return _of_integers(spec.like(spec.shape, dtype=dt.get_default_dtype()), dim, keepdim)
-    kept = [d for d in range(spec.ndim) if d not in dim]
-    order = [*kept, *dim]
-    shape = tuple(spec.shape[d] for d in order)
-    permuted = spec.like(shape, strides=tuple(spec.strides[d] for d in order))
-    rows = math.prod(spec.shape[d] for d in kept)
-    n = math.prod(spec.shape[d] for d in dim)
-    if not rows or not n:
+    if not spec.numel:
         return None
-    flat = row_stride(permuted, len(dim))
-    source = permuted if flat is not None else permuted.like(shape)
-    distance = row_stride(source, len(dim))
-    bn, warps = row_block(n, 4096)
-    program = Program(
-        _logsumexp,
-        [pointer(spec.dtype), pointer(spec.dtype), "i32", "i32", "i64"],
-        {"WIDE": wide(spec.dtype), "BN": bn},
-        warps=warps,
-    )
-
-    def run(outs: list[View], x: View) -> None:
-        v = View(x.ptr, permuted, x.storage)
-        if flat is None:
-            v = contiguous(v)
-        program((rows,), outs[0].ptr, v.ptr, rows, n, distance)
-
-    return run
+    run = lane_reduction.logsumexp(spec, dim, wide_type(spec.dtype))
+    return lambda outs, x: run(outs[0].ptr, x.ptr)
 
 
 def _count(shape: Ints, dims: Ints) -> int:

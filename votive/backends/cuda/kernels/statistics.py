@@ -6,9 +6,9 @@ import math
 from typing import Any
 
 from ...common.slot import Slot
+from ..programs.lane_reduction import variance
 from ..programs.reduction import wide_type
 from ..programs.types import Ints, Run, floats
-from ..programs.variance import variance
 from ..rows import cuda
 from .sort.sorts import MEDIAN, NANMEDIAN, fits, mode, ranked
 

@@ -17,7 +17,7 @@ from ....core.layout import Spec
 from ..runtime.views import View
 from .pointwise import jit
 from .program import Program
-from .tiles import merge_neighbours
+from .tiles import close_block, merge_neighbours
 
 TILE = 1024  # elements of a tile
 # Elements are moved as integers of their size: one kernel serves all dtypes of a width.
@@ -59,7 +59,7 @@ class IndexSpace:
         self.wide = max([self.numel, reach, *far]) >= 2**31 - 2**20
         columns = sizes[-1] if sizes else 1
         rows = math.prod(sizes[:-1])
-        bn = min(TILE, 1 << (columns - 1).bit_length()) if self.numel else 1
+        bn = close_block(columns, TILE, 128) if self.numel else 1
         bm = min(max(TILE // bn, 1), 1 << (rows - 1).bit_length()) if self.numel else 1
         self.constants = {"BM": bm, "BN": bn}
         across = -(-columns // bn)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..device.guarded import guarded_load, guarded_store
 from .pointwise import jit
 from .program import Program
-from .walk import close_block
+from .tiles import close_block
 
 MOST = 12  # tensors of a launch; more arguments would cost more than they save
 TILE = 2048  # elements of a tile

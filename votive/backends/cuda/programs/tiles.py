@@ -46,6 +46,18 @@ def merge_neighbours(
     return sizes, out, names
 
 
+def close_block(n: int, most: int, least: int = 256) -> int:
+    """The largest power of two up to `most` whose multiples do not reach far beyond n.
+
+    >>> close_block(1100, 2048), close_block(2000, 2048), close_block(5, 2048)
+    (256, 2048, 8)
+    """
+    block = min(most, 1 << (max(n, 1) - 1).bit_length())
+    while block > least and -(-n // block) * block * 4 > 5 * n:
+        block //= 2
+    return block
+
+
 class Shape:
     """Which kernel a set of layouts gets: the text of its index arithmetic and its numbers."""
 
@@ -116,11 +128,10 @@ class Shape:
             if dense and s[last] not in (0, 1):
                 other = dense[0]
         transposed = any(s[other] == 1 and s[last] not in (0, 1) for s in strides[1:])
-        wide = 1 << (sizes[last] - 1).bit_length()
         if transposed:
             bn, bm = 32, self.block // 32
         else:
-            bn = min(self.block, wide)
+            bn = close_block(sizes[last], self.block, 128)
             bm = min(self.block // bn, 1 << (sizes[other] - 1).bit_length())
         self.constants = {"BM": bm, "BN": bn}
         rest = [d for d in range(last) if d != other]

@@ -8,23 +8,11 @@ import math
 from collections.abc import Callable, Sequence
 
 from ..runtime import here_count
-from .tiles import merge_neighbours
+from .tiles import close_block, merge_neighbours
 
 TILE = 2048  # elements of a tile
 WIDE_TILE = {4: 8192}  # by the bytes of an element, where results lie dense and terms do not
 WIDE = 64  # results of such a tile
-
-
-def close_block(n: int, most: int, least: int = 256) -> int:
-    """The largest power of two up to `most` whose multiples do not reach far beyond n.
-
-    >>> close_block(1100, 2048), close_block(2000, 2048), close_block(5, 2048)
-    (256, 2048, 8)
-    """
-    block = min(most, 1 << (max(n, 1) - 1).bit_length())
-    while block > least and -(-n // block) * block * 4 > 5 * n:
-        block //= 2
-    return block
 
 
 class Walk:

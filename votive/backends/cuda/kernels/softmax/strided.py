@@ -15,7 +15,8 @@ from ...device import math as m
 from ...programs.layouts import next_power_of_two
 from ...programs.pointwise import _TL, jit
 from ...programs.program import TYPE, Program, pointer
-from ...programs.walk import Text, Walk, close_block
+from ...programs.tiles import close_block
+from ...programs.walk import Text, Walk
 from ...runtime import here_count
 
 HELD = 16384  # elements of lines that a program keeps as a whole

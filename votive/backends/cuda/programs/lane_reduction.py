@@ -1,0 +1,210 @@
+"""Reductions in one reading whose lanes keep two numbers each: variances and logarithms of sums of exponentials.
+Lanes, and parts of long rows, are joined at the end. Knows no operators.
+
+Variances: every lane keeps the mean of what it saw and the squares around it (Welford 1962). A row that fits into
+a tile is one step, and so the plain rule: its mean first, then the distances from it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import triton
+import triton.language as tl
+
+from ....core import dtype as dt
+from ....core.layout import Layout, Spec
+from ....formula import const, to_triton, var
+from ....formula.expr import Expr, apply
+from ..device import math as m
+from ..runtime.views import empty
+from .pointwise import _TL, jit
+from .program import TYPE, Program
+from .walk import Text, Walk
+
+
+@triton.jit
+def with_square(mean, squares, v, step):
+    """Means and squares with one more value: the one of number `step`."""
+    away = v - mean
+    mean += away * (1 / step)
+    return mean, squares + away * (v - mean)
+
+
+@triton.jit
+def spread(mean, squares, count, n):
+    """(mean, squares around it) of rows whose columns have means, squares and counts of their own."""
+    middle = tl.sum(mean * count, 1) / n
+    away = mean - middle[:, None]
+    return middle, tl.sum(squares + away * away * count, 1)
+
+
+@triton.jit
+def with_exponential(top, total, v, step):
+    """Maxima and sums of exponentials with one more value."""
+    higher = m.f_maximum(top, v)
+    base = tl.where(tl.abs(higher) == float("inf"), 0.0, higher)
+    return higher, total * m.f_exp(top - base) + m.f_exp(v - base)
+
+
+@triton.jit
+def exponentials(top, total, count, n):
+    """(maximum, sum of exponentials beside it) of rows."""
+    highest = tl.max(top, 1)
+    base = tl.where(tl.abs(highest) == float("inf"), 0.0, highest)
+    return highest, tl.sum(total * m.f_exp(top - base[:, None]), 1)
+
+
+@triton.jit
+def logarithm(top, total):
+    base = tl.where(tl.abs(top) == float("inf"), 0.0, top)
+    return m.f_log(total) + base
+
+
+@triton.jit
+def terms_of(length, lane, BN: tl.constexpr, T: tl.constexpr):
+    """How many of `length` terms each lane of BN sees."""
+    return (tl.maximum(length - lane + BN - 1, 0) // BN).to(T)
+
+
+_DEVICE = (with_square, spread, with_exponential, exponentials, logarithm, terms_of)
+_KNOWN: dict[str, Any] = {f.__name__: f for f in _DEVICE}
+_X = var("x")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The names of the functions above that make a reduction; `first`: what lanes begin with."""
+
+    name: str
+    first: str
+    step: str
+    absent: str  # what stands for a term that is not there
+    joined: str
+    result: str
+    finish: Expr = _X
+
+
+def variance(x: Spec, dims: tuple[int, ...], left: float, root: bool, compute: dt.dtype) -> Any:
+    """`run(out address, address)`: the squares around the mean over `left`, and their root."""
+    y = apply("div", _X, const(left))
+    name, y = ("std", apply("sqrt", y)) if root else ("var", y)
+    return lane_reduction(Rule(name, "0.0", "with_square", "a", "spread", "b", y), x, dims, compute)
+
+
+def logsumexp(x: Spec, dims: tuple[int, ...], compute: dt.dtype) -> Any:
+    """`run(out address, address)`: the logarithm of the sum of exponentials."""
+    low = "-float('inf')"
+    return lane_reduction(
+        Rule("logsumexp", low, "with_exponential", low, "exponentials", "logarithm(a, b)"), x, dims, compute
+    )
+
+
+def lane_reduction(rule: Rule, x: Spec, dims: tuple[int, ...], compute: dt.dtype) -> Any:
+    walk = Walk(x.shape, dims, [x.strides], x.dtype.itemsize)
+    each = walk.each(walk.split())
+    parts = max(1, -(-walk.terms // max(each, 1)))
+    first = _Kernel(rule, x, walk, compute)
+    program, numbers = first.over_terms(parts)
+    grid = (-(-walk.rows // walk.bm), parts)
+    if parts == 1:
+        return lambda to, source: program(grid, to, source, *numbers)
+    part = Spec(Layout((2, parts, walk.rows)), compute, x.device)
+    last, more = _Kernel(rule, x, walk, compute).over_parts(parts, each)
+    blocks = (-(-walk.rows // last.constants["BM"]),)
+
+    def twice(to: int, source: int) -> None:
+        middle = empty(part)
+        program(grid, middle.ptr, source, *numbers)
+        last(blocks, to, middle.ptr, *more)
+
+    return twice
+
+
+class _Kernel:
+    """The text of one kernel and its numbers."""
+
+    def __init__(self, rule: Rule, x: Spec, walk: Walk, compute: dt.dtype) -> None:
+        self.rule, self.x, self.walk, self.compute = rule, x, walk, compute
+        self.text, self.T = Text(), _TL[TYPE[compute]]
+        self.ints = ".to(tl.int64)" if walk.far else ""
+
+    def over_terms(self, parts: int) -> tuple[Program, list[int]]:
+        """Rows, or parts of rows: then both numbers of each are stored."""
+        walk, text, T, ints, rule = self.walk, self.text, self.T, self.ints, self.rule
+        rows = text.arg("ROWS", walk.rows)
+        place = [text.offset(0, "k", walk.kept_strides[0]), text.offset(0, "g", walk.gone_strides[0])]
+        offset = " + ".join(p for p in place if p) or "row * 0 + i * 0"
+
+        def step(mask: str) -> list[str]:
+            loop = [f"i = (start + lane){ints}", *text.places("g", walk.gone, "i")]
+            if mask:
+                loop += [f"inside = {mask}", f"v = tl.load(x + ({offset}), mask=inside, other=0.0).to({T})"]
+                loop.append(f"v = tl.where(inside, v, {rule.absent})")
+            else:
+                loop.append(f"v = tl.load(x + ({offset})).to({T})")
+            return [*loop, "step += 1", f"a, b = {rule.step}(a, b, v, step)"]
+
+        lines = [
+            f"row = tl.program_id(0){ints} * BM + tl.arange(0, BM)[:, None]",
+            *text.places("k", walk.kept, "row"),
+            f"a = tl.full((BM, BN), {rule.first}, {T})",
+            f"b = tl.zeros((BM, BN), {T})",
+            f"step = tl.zeros((), {T})",
+            *text.steps(walk, parts, ints, step),
+            "n = end - begin + tl.zeros((), tl.int32)",
+            f"a, b = {rule.joined}(a, b, terms_of(n, lane, BN, {T}), n.to({T}))",
+            *text.target(walk, ints, parts),
+        ]
+        if parts == 1:
+            return self._program(rule.name, [*lines, *self._result()], walk.bm, walk.bn, walk.warps)
+        lines += [
+            f"tl.store(o + to, a, mask=at < {rows})",
+            f"tl.store(o + (to + tl.num_programs(1){ints} * {rows}), b, mask=at < {rows})",
+        ]
+        return self._program(f"{rule.name}_parts", lines, walk.bm, walk.bn, walk.warps, stored=self.compute)
+
+    def over_parts(self, parts: int, each: int) -> tuple[Program, list[int]]:
+        """What the parts of rows come to."""
+        walk, text, T, rule = self.walk, self.text, self.T, self.rule
+        rows, terms = text.arg("ROWS", walk.rows), text.arg("TERMS", walk.terms)
+        count, size = text.arg("PARTS", parts), text.arg("EACH", each)
+        bn = 1 << (parts - 1).bit_length()
+        bm = max(1, min(2048 // bn, 32, 1 << (walk.rows - 1).bit_length()))
+        lines = [
+            "row = tl.program_id(0) * BM + tl.arange(0, BM)[:, None]",
+            "part = tl.arange(0, BN)[None, :]",
+            f"inside = (row < {rows}) & (part < {count})",
+            f"place = part * {rows} + row",
+            f"a = tl.load(x + place, mask=inside, other={rule.first})",
+            f"b = tl.load(x + (place + {count} * {rows}), mask=inside, other=0.0)",
+            f"n = tl.maximum(tl.minimum({size}, {terms} - part * {size}), 0).to({T})",
+            f"a, b = {rule.joined}(a, b, n, tl.full((), {terms}, tl.int64).to({T}))",
+            *text.target(walk, "", 1),
+        ]
+        return self._program(f"{rule.name}_joined", [*lines, *self._result()], bm, bn, 4, source=self.compute)
+
+    def _result(self) -> list[str]:
+        y = f"finish({self.rule.result}, {self.T}).to({_TL[TYPE[self.x.dtype]]})"
+        return [f"tl.store(o + to, {y}, mask=at < {self.text.arg('ROWS', self.walk.rows)})"]
+
+    def _program(
+        self,
+        name: str,
+        lines: list[str],
+        bm: int,
+        bn: int,
+        warps: int,
+        stored: dt.dtype | None = None,
+        source: dt.dtype | None = None,
+    ) -> tuple[Program, list[int]]:
+        text = self.text
+        code = to_triton(self.rule.finish, "finish", ["x"], "f") + "\n\n\n@triton.jit\n"
+        code += f"def {name}({', '.join(['o', 'x', *text.params])}, BM: tl.constexpr, BN: tl.constexpr):\n"
+        code += "".join(f"    {line}\n" for line in lines)
+        types = ["*" + TYPE[stored or self.x.dtype], "*" + TYPE[source or self.x.dtype]]
+        types += ["i64" if self.walk.far else "i32"] * len(text.params)
+        program = Program(jit(code, name, **_KNOWN), types, {"BM": bm, "BN": bn}, warps=warps)
+        program.divisible = tuple(2 + k for k, v in enumerate(text.values) if v % 16 == 0)
+        return program, text.values
