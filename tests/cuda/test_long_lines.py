@@ -21,15 +21,10 @@ each_shape = pytest.mark.parametrize(("shape", "dim"), SHAPES)
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the emulated GPU a hundred elements are a long line."""
     if EMULATED:
-        from votive.backends.cuda.kernels import extremum
         from votive.backends.cuda.kernels.scan import scans as scan
         from votive.backends.cuda.kernels.scan import single_pass as scan_once
 
-        for module, sizes in (
-            (scan, {"PART": 60, "BLOCK": 32}),
-            (extremum, {"PART": 60}),
-            (scan_once, {"TILE": 32, "LOOK": 2}),
-        ):
+        for module, sizes in ((scan, {"PART": 60, "BLOCK": 32}), (scan_once, {"TILE": 32, "LOOK": 2})):
             for name, value in sizes.items():
                 monkeypatch.setattr(module, name, value)
 
