@@ -124,8 +124,8 @@ class _Picker:
                 source = [text.offset("x", "t", walk.kept_strides[0])]
                 if walk.gone:
                     source.append(f"place * {text.arg('gs0_0', walk.gone_strides[0][0])}")
-                source = " + ".join(p for p in source if p) or "line * 0"
-                lines.append(f"v = tl.load(x + ({source}), mask=good, other=0)")
+                where = " + ".join(p for p in source if p) or "line * 0"
+                lines.append(f"v = tl.load(x + ({where}), mask=good, other=0)")
                 lines.append("tl.store(values + to, v, mask=good)")
             if self.places:
                 lines.append("tl.store(places + to, place.to(tl.int64), mask=good)")

@@ -178,7 +178,7 @@ def _by_output(g: Slot, y: Slot, dim: int, log: bool) -> Any:
         y,
         dim % max(y.ndim, 1),
         lambda specs, out: _gradient(specs, out, log),
-        lambda specs, out, dim: strided.backward(*specs, out, dim, log),
+        lambda specs, out, dim: strided.backward(specs[0], specs[1], out, dim, log),
         g,
     )
     return lambda outs, g, y: run(outs, y, g)
