@@ -145,7 +145,8 @@ def build(
     for s in inputs:
         strides.append((0,) * out.ndim if s is None else broadcast_strides(s.shape, s.strides, out.shape))
     heavy = any(device_math.is_special(e.op) for e in walk(formula.body))
-    shape = Shape(*merged(out.shape, strides), out.numel, FEW if heavy else BLOCK)
+    size = max(out.dtype.itemsize, *(s.dtype.itemsize for s in inputs if s is not None), 1)
+    shape = Shape(*merged(out.shape, strides), out.numel, FEW if heavy else BLOCK, size)
     body = formula.body
     fast = out.dtype in dt.HALF
     if compute is dt.bool_:

@@ -61,8 +61,12 @@ def close_block(n: int, most: int, least: int = 256) -> int:
 class Shape:
     """Which kernel a set of layouts gets: the text of its index arithmetic and its numbers."""
 
-    def __init__(self, sizes: list[int], strides: list[list[int]], numel: int, block: int = BLOCK) -> None:
+    def __init__(
+        self, sizes: list[int], strides: list[list[int]], numel: int, block: int = BLOCK, itemsize: int = 4
+    ) -> None:
         self.block = block
+        # The edge of squares that are transposed: lines of 128 bytes, where there are squares for all processors.
+        self.edge = 64 if itemsize <= 2 and block == BLOCK and numel >> 20 else 1 << (block.bit_length() - 1) // 2
         self.params: list[str] = []
         self.values: list[int] = []
         self.constants: dict[str, int] = {}
@@ -129,7 +133,10 @@ class Shape:
                 other = dense[0]
         transposed = any(s[other] == 1 and s[last] not in (0, 1) for s in strides[1:])
         if transposed:
-            bn, bm = 32, self.block // 32
+            # Both sides in whole lines: squares, unless a side is short.
+            bm = min(self.edge, 1 << (sizes[other] - 1).bit_length())
+            bn = min(self.edge * self.edge // bm, 1 << (sizes[last] - 1).bit_length())
+            bm = min(self.edge * self.edge // bn, 1 << (sizes[other] - 1).bit_length())
         else:
             bn = close_block(sizes[last], self.block, 128)
             bm = min(self.block // bn, 1 << (sizes[other] - 1).bit_length())
