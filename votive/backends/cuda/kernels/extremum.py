@@ -10,18 +10,18 @@ import triton
 import triton.language as tl
 
 from ....core import dtype as dt
-from ....core.layout import Spec
+from ....core.layout import Layout, Spec
 from ...common.slot import Slot
 from ..programs.index_space import Bound
 from ..programs.layouts import contiguous, next_power_of_two
-from ..programs.lines import key_type, ordered, scratch, sought
+from ..programs.lines import key_type, ordered, sought
 from ..programs.pointwise import _TL, jit
 from ..programs.program import TYPE, Program, pointer
 from ..programs.reduction import row_reducer
 from ..programs.types import Run
 from ..programs.walk import Text, Walk
 from ..rows import cuda
-from ..runtime.views import View
+from ..runtime.views import View, empty
 
 TILE = 2048  # parts of lines that a program joins
 
@@ -99,8 +99,8 @@ class _Picker:
             "part = tl.arange(0, BN)[None, :]",
             f"inside = (row < {rows}) & (part < {parts})",
             f"at = part * {rows} + row",
-            f"best = tl.load(keys + at, mask=inside, other={self.lowest})",
-            f"place = tl.load(found + at, mask=inside, other={2**63 - 1})",
+            f"best = tl.load(found + at, mask=inside, other={self.lowest})",
+            f"place = tl.load(found + ({parts} * {rows} + at), mask=inside, other={2**63 - 1})",
             f"top, place = best_of(best, place, {2**63 - 1}, {2**63 - 1})",
         ]
         return self._bound("pick_of_parts", lines, text, bm, bn, 1, 4)
@@ -114,8 +114,8 @@ class _Picker:
         if parts > 1:
             lines += [
                 f"to = tl.program_id(1){ints} * {rows} + line",
-                "tl.store(keys + to, top, mask=good)",
-                "tl.store(found + to, place.to(tl.int64), mask=good)",
+                "tl.store(found + to, top.to(tl.int64), mask=good)",
+                f"tl.store(found + (tl.num_programs(1) * {rows} + to), place.to(tl.int64), mask=good)",
             ]
         else:
             lines += text.places("t", walk.kept, "line")
@@ -129,15 +129,15 @@ class _Picker:
                 lines.append("tl.store(values + to, v, mask=good)")
             if self.places:
                 lines.append("tl.store(places + to, place.to(tl.int64), mask=good)")
-        args = ["values", "places", "keys", "found", "x", *text.params]
+        args = ["values", "places", "found", "x", *text.params]
         text_ = f"@triton.jit\ndef {name}({', '.join(args)}, BM: tl.constexpr, BN: tl.constexpr):\n"
         text_ += "".join(f"    {line}\n" for line in lines)
         kind = pointer(self.x.dtype)
-        types = [kind, "*i64", pointer(self.key), "*i64", kind]
+        types = [kind, "*i64", "*i64", kind]
         types += ["i64" if walk.far else "i32"] * len(text.params)
         fn = jit(text_, name, sought=sought, best_of=best_of)
         program = Program(fn, types, {"BM": bm, "BN": bn}, warps=warps)
-        program.divisible = tuple(5 + k for k, v in enumerate(text.values) if v % 16 == 0)
+        program.divisible = tuple(4 + k for k, v in enumerate(text.values) if v % 16 == 0)
         return Bound(program, tuple(text.values), (-(-walk.rows // bm), parts))
 
 
@@ -149,7 +149,8 @@ def _picked(x: Slot, dim: int | None, largest: bool, values: bool, places: bool)
     if not spec.numel:
         return lambda outs, x: None
     picker = _Picker(spec, (dim or 0,) if spec.ndim else (), largest, values, places)
-    first, count = picker.first(), picker.parts * picker.walk.rows
+    first = picker.first()
+    found = Spec(Layout((2, picker.parts, picker.walk.rows)), dt.int64, spec.device)
     second = picker.last() if picker.parts > 1 else None
 
     def run(outs: list[View], x: View) -> None:
@@ -158,11 +159,11 @@ def _picked(x: Slot, dim: int | None, largest: bool, values: bool, places: bool)
         to = outs[0].ptr if values else x.ptr
         where = outs[-1].ptr if places else x.ptr
         if second is None:
-            first(to, where, x.ptr, x.ptr, x.ptr)
+            first(to, where, x.ptr, x.ptr)
             return
-        keys, found = scratch(spec, count, picker.key), scratch(spec, count, dt.int64)
-        first(to, where, keys.ptr, found.ptr, x.ptr)
-        second(to, where, keys.ptr, found.ptr, x.ptr)
+        parts = empty(found)
+        first(to, where, parts.ptr, x.ptr)
+        second(to, where, parts.ptr, x.ptr)
 
     return run
 

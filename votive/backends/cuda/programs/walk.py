@@ -11,6 +11,8 @@ from ..runtime import here_count
 from .tiles import close_block, merge_neighbours
 
 TILE = 2048  # elements of a tile
+LARGE = 8192  # where rows are few: enough loads at once for a whole processor
+ALONE = 32768  # terms that one program takes rather than several and one more launch
 WIDE_TILE = {4: 8192}  # by the bytes of an element, where results lie dense and terms do not
 WIDE = 64  # results of such a tile
 
@@ -46,11 +48,16 @@ class Walk:
         if across:
             self._across(len(strides), size)
         else:
-            self.bn = close_block(self.terms, TILE)
+            self.bn = close_block(self.terms, LARGE if self.few else TILE)
             # Many short rows fill a tile, as long as every processor has some.
             fill = max(64, (1 << (self.rows // (4 * here_count())).bit_length()) // 2)
-            self.bm = max(1, min(TILE // self.bn, 1 << (max(self.rows, 1) - 1).bit_length(), fill))
+            self.bm = max(1, min(TILE // min(self.bn, TILE), 1 << (max(self.rows, 1) - 1).bit_length(), fill))
         self.across = across
+
+    @property
+    def few(self) -> bool:
+        """Whether rows are few and short enough that a second launch would take longer than one large program each."""
+        return self.rows <= here_count() and self.terms <= ALONE
 
     def _across(self, operands: int, size: int) -> None:
         """Results lie dense, terms far apart: whole lines of memory, and so many terms at a time
@@ -70,7 +77,7 @@ class Walk:
         blocks = -(-self.rows // self.bm)
         steps = -(-self.terms // self.bn)
         wanted = 4 * here_count()
-        if blocks * 2 > wanted or steps < 8:
+        if blocks * 2 > wanted or steps < 8 or (self.few and not self.across):
             return 1
         return max(1, min(wanted // blocks, steps // (2 if self.across else 4), 1024))
 
@@ -91,7 +98,8 @@ class Walk:
 
     @property
     def warps(self) -> int:
-        return 8 if self.bm * self.bn >= 4096 else 4
+        size = self.bm * self.bn
+        return 16 if size >= LARGE and not self.across else 8 if size >= 4096 else 4
 
 
 def _row_major(shape: tuple[int, ...], kept: list[int]) -> tuple[int, ...]:
