@@ -26,12 +26,13 @@ DTYPES = list(TOLERANCE)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """On the emulated GPU small tensors have several blocks, and rows several steps and parts."""
     if EMULATED:
-        from votive.backends.cuda.kernels.softmax import strided
+        from votive.backends.cuda.kernels.softmax import rows, strided
         from votive.backends.cuda.programs import join, pointwise, walk
 
         for module, sizes in (
             (pointwise, {"BLOCK": 128}),
-            (walk, {"TILE": 64, "WIDE_TILE": {2: 64, 4: 64, 8: 64}, "WIDE": 8}),
+            (rows, {"WHOLE": 256}),
+            (walk, {"TILE": 64, "LARGE": 128, "ALONE": 256, "WIDE_TILE": {2: 64, 4: 64, 8: 64}, "WIDE": 8}),
             (join, {"TILE": 128}),
             (strided, {"HELD": 256}),
         ):
@@ -147,19 +148,36 @@ def test_variances_around_a_far_mean_keep_their_digits() -> None:
         np.testing.assert_allclose(ours.cpu().numpy(), a.astype(np.float64).var(1, ddof=1), rtol=2e-4)
 
 
+def both(x: Any, g: Any, dim: int) -> Any:
+    """Both kinds of softmax and their gradients."""
+    out = []
+    for fn in (F.softmax, F.log_softmax):
+        leaf = x.detach().requires_grad_()
+        y = fn(leaf, dim)
+        (by_x,) = votive.autograd.grad(y, leaf, g)
+        out += [y.detach(), by_x]
+    return out
+
+
+def test_softmax_of_a_few_long_rows() -> None:
+    for dtype in DTYPES:
+        for shape in ((2, 901), (1, 1024)) if EMULATED else ((54, 93_517), (3, 65_536), (1, 1_000_001)):
+            pairs = [plain(random.Random(k), shape) for k in range(2)]
+            kind = getattr(votive, dtype)
+            agree(lambda x, g: both(x, g, 1), [(x.to(kind), y.to(kind)) for x, y in pairs], dtype)
+
+
+def test_softmax_of_long_rows_with_infinities() -> None:
+    x = votive.zeros(3, 901 if EMULATED else 70_001)
+    x[0, 5], x[1] = float("inf"), -float("inf")
+    ours, theirs = x.to("cuda").softmax(1).cpu().numpy(), x.softmax(1).numpy()
+    assert np.array_equal(np.isnan(ours), np.isnan(theirs))
+    np.testing.assert_allclose(ours[2], theirs[2], rtol=1e-5)
+
+
 @each_seed
 def test_softmax_along_any_dimension(seed: int) -> None:
     rng = random.Random(seed)
-
-    def both(x: Any, g: Any, dim: int) -> Any:
-        out = []
-        for fn in (F.softmax, F.log_softmax):
-            leaf = x.detach().requires_grad_()
-            y = fn(leaf, dim)
-            (by_x,) = votive.autograd.grad(y, leaf, g)
-            out += [y.detach(), by_x]
-        return out
-
     for dtype in DTYPES:
         dims = rng.randint(1, 4)
         shape, dim = drawn(rng, dims), rng.randrange(dims)

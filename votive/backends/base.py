@@ -52,6 +52,7 @@ class Row:
     label: str = "reference"
     takes: Callable[..., bool] | None = None  # of the specs of its tensors: whether it serves them
     kernel: str = ""  # the name of its C++ function, if that is what it leads to
+    careful: bool = False  # reads first what it would overwrite
 
     def accepts(self, request: Request) -> bool:
         """Whether it serves these inputs."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..backends.base import BACKENDS
+from ..backends.base import BACKENDS, Row
 from ..core.errors import DeviceError, DtypeError, ShapeError, fail, foreign, received, refuse_readonly
 from ..core.layout import Spec, extent
 from ..core.mode import mode
@@ -59,6 +59,10 @@ def _write_into(plan: KernelPlan, values: tuple[Any, ...], x: Tensor) -> None:
 _CAREFUL = frozenset(["copy", "fill"])
 
 
+def _careful(row: Row) -> bool:
+    return row.careful or row.kernel in _CAREFUL
+
+
 def _writes_directly(plan: KernelPlan) -> bool:
     """Whether the kernel may write over the first argument: nothing to convert or to refuse.
 
@@ -66,7 +70,7 @@ def _writes_directly(plan: KernelPlan) -> bool:
     """
     out, spec = plan.out, plan.specs[0] if plan.specs else None
     return (
-        (hasattr(plan.compute, "checks_overlap") or (isinstance(plan, StructuredPlan) and plan.row.kernel in _CAREFUL))
+        (hasattr(plan.compute, "checks_overlap") or (isinstance(plan, StructuredPlan) and _careful(plan.row)))
         and out is not None
         and isinstance(spec, Spec)
         and plan.op.schema.args[0].is_runtime

@@ -26,7 +26,12 @@ class Whole:
 
 
 def cuda(
-    op: str, *, accepts: Callable[..., bool] | None = None, priority: int = 10, into: bool = False
+    op: str,
+    *,
+    accepts: Callable[..., bool] | None = None,
+    priority: int = 10,
+    into: bool = False,
+    careful: bool = False,
 ) -> Callable[[Fn], Fn]:
     """Register a CUDA kernel for an operator.
 
@@ -34,12 +39,12 @@ def cuda(
     `Slot` (spec known, value to come; lists of tensors as tuples of Slots, absent ones None),
     static ones as they are. It returns None to refuse, or `run(outs, *values)`: `outs` are Views of
     new memory in the planned specs, `values` the runtime arguments (Views, numbers, lists, None).
-    `into`: `run` takes outs of any strides. Where no spec was planned, `run(None, *values)` returns
-    the Views.
+    `into`: `run` takes outs of any strides. `careful`: it reads first what it would overwrite. Where no
+    spec was planned, `run(None, *values)` returns the Views.
     """
 
     def register(arrange: Fn) -> Fn:
-        add_row(CudaRow(op=op, device="cuda", fn=arrange, priority=priority, takes=accepts, into=into))
+        add_row(CudaRow(op=op, device="cuda", fn=arrange, priority=priority, takes=accepts, into=into, careful=careful))
         return arrange
 
     return register

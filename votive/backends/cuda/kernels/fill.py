@@ -10,7 +10,7 @@ from ..programs.types import Run
 from ..rows import cuda
 
 
-@cuda("_fill", into=True)
+@cuda("_fill", into=True, careful=True)
 def fill(x: Slot, value: Slot) -> Run:
     if not can_fill(x.dtype):
         return None

@@ -18,7 +18,7 @@ from ....core.layout import Layout, Spec
 from ....formula import const, to_triton, var
 from ....formula.expr import Expr, apply
 from ..device import math as m
-from ..runtime.views import empty
+from ..runtime.views import View, empty
 from .pointwise import _TL, jit
 from .program import TYPE, Program
 from .walk import Text, Walk
@@ -93,12 +93,33 @@ def variance(x: Spec, dims: tuple[int, ...], left: float, root: bool, compute: d
     return lane_reduction(Rule(name, "0.0", "with_square", "a", "spread", "b", y), x, dims, compute)
 
 
+_LOW = "-float('inf')"
+_EXPONENTIALS = Rule("logsumexp", _LOW, "with_exponential", _LOW, "exponentials", "logarithm(a, b)")
+
+
 def logsumexp(x: Spec, dims: tuple[int, ...], compute: dt.dtype) -> Any:
     """`run(out address, address)`: the logarithm of the sum of exponentials."""
-    low = "-float('inf')"
-    return lane_reduction(
-        Rule("logsumexp", low, "with_exponential", low, "exponentials", "logarithm(a, b)"), x, dims, compute
-    )
+    return lane_reduction(_EXPONENTIALS, x, dims, compute)
+
+
+def exponentials_of_parts(x: Spec, dim: int, compute: dt.dtype) -> tuple[Any, int]:
+    """(run, parts): `run(address)` gives the maxima of parts of lines, and the sums of exponentials beside them, as
+    a view of 2 by parts by lines; None where there is one part.
+    """
+    walk = Walk(x.shape, (dim,), [x.strides], x.dtype.itemsize)
+    each = walk.each(walk.split())
+    parts = -(-walk.terms // each)
+    if parts == 1:
+        return None, 1
+    program, numbers = _Kernel(_EXPONENTIALS, x, walk, compute).over_terms(parts)
+    grid, found = (-(-walk.rows // walk.bm), parts), Spec(Layout((2, parts, walk.rows)), compute, x.device)
+
+    def run(source: int) -> View:
+        made = empty(found)
+        program(grid, made.ptr, source, *numbers)
+        return made
+
+    return run, parts
 
 
 def lane_reduction(rule: Rule, x: Spec, dims: tuple[int, ...], compute: dt.dtype) -> Any:

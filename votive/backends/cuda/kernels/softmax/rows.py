@@ -15,7 +15,7 @@ from ...programs.program import Program, pointer
 from ...programs.types import Run, floats, wide
 from ...rows import cuda
 from ...runtime.views import View
-from . import strided
+from . import few, strided
 
 WHOLE = 32768  # rows up to this length stay in registers
 
@@ -106,6 +106,8 @@ def _forward(x: Spec, out: Spec, log: bool) -> Any:
         bm = max(1, min(1024 // bn, next_power_of_two(rows)))
         program = Program(_softmax, types, {**fixed, "BM": bm, "BN": bn}, warps=warps)
         grid = (-(-rows // bm),)
+    elif (split := few.forward(x, out, log)) is not None:
+        return split
     else:
         program = Program(_long_softmax, types, {**fixed, "BN": 4096}, warps=8)
         grid = (rows,)
@@ -161,6 +163,8 @@ def log_softmax(x: Slot, dim: int) -> Run:
 def _gradient(specs: list[Spec], out: Spec, log: bool) -> Any:
     y, g = specs
     rows, n = sizes(y)
+    if n > WHOLE and (split := few.backward(y, g, out, log)) is not None:
+        return split
     bn, warps = row_block(n, 8192)
     bm = max(1, min(1024 // bn, next_power_of_two(rows)))
     strides = [s for s in map(row_stride, (out, g, y)) if s is not None]
