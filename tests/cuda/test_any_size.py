@@ -189,7 +189,7 @@ def test_softmax_along_any_dimension(seed: int) -> None:
 def test_joins_of_any_number_of_tensors(seed: int) -> None:
     rng = random.Random(seed)
     for dtype in (*DTYPES, "uint8", "complex64"):
-        dims, count = rng.randint(1, 3), rng.choice([1, 2, 3, 7, 12, 13, 20])
+        dims, count = rng.randint(1, 3), rng.choice([1, 2, 3, 7, 20, 27, 28, 40, 60])
         shape, dim = drawn(rng, dims, MOST // count), rng.randrange(dims)
         given = []
         for _ in range(count):

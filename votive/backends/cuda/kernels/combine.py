@@ -16,8 +16,7 @@ import triton.language as tl
 from ...common.slot import Slot
 from ..programs.copy import copy_view
 from ..programs.index_space import pieces
-from ..programs.join import MOST as MOST_ARGUMENTS
-from ..programs.join import Join, Piece
+from ..programs.join import Join, Piece, fits
 from ..programs.layouts import row_stride
 from ..programs.multi_tensor import Table, addresses, place
 from ..programs.program import Program
@@ -60,7 +59,7 @@ def _few(tensors: Any, dims: int, outer: int, lengths: list[int], size: int) -> 
         for n, s, b in zip(lengths, strides, begins, strict=True)
         if s is not None and s >= 0
     ]
-    if len(rows) < len(lengths):
+    if len(rows) < len(lengths) or not fits(rows):
         return None
     join = Join(rows, outer, row * size)
     return lambda out, views: join(out.ptr, addresses(views))
@@ -77,8 +76,9 @@ def _at_once(tensors: Any, dims: int, outer: int, lengths: list[int]) -> Any:
     size = kinds.pop().itemsize
     if size not in _WORDS:
         return None
-    if len(tensors) <= MOST_ARGUMENTS:
-        return _few(tensors, dims, outer, lengths, size)
+    few = _few(tensors, dims, outer, lengths, size)
+    if few is not None:
+        return few
     if not all(t.contiguous for t in tensors):
         return None
     row = sum(lengths)

@@ -12,7 +12,7 @@ from .pointwise import jit
 from .program import Program
 from .tiles import close_block
 
-MOST = 12  # tensors of a launch; more arguments would cost more than they save
+ARGUMENTS = 60  # of a launch; with more of them the native module takes its general way
 TILE = 2048  # elements of a tile
 WORDS = {8: "*i64", 4: "*i32", 2: "*i16", 1: "*u8"}
 
@@ -24,6 +24,13 @@ class Piece:
     length: int
     stride: int
     begin: int
+
+
+def fits(pieces: Sequence[Piece]) -> bool:
+    """Whether there are few enough tensors for one launch."""
+    numbers = 1 if len({p.length for p in pieces}) == 1 else len(pieces)
+    apart = any(p.stride != p.length for p in pieces)
+    return 5 + len(pieces) + numbers + (len(pieces) if apart else 0) <= ARGUMENTS
 
 
 class Join:
@@ -50,12 +57,11 @@ class Join:
 
     def _program(self, word: int) -> tuple[Program, tuple[int, ...], tuple[int]]:
         lengths = [p.length // word for p in self.pieces]
+        strides = [p.stride // word for p in self.pieces]
         bn = close_block(max(lengths), TILE, 64)
         bm = min(TILE // bn, 1 << (self.rows - 1).bit_length())
-        tiles = [-(-n // bn) * -(-self.rows // bm) for n in lengths]
-        firsts = [sum(tiles[:k]) for k in range(len(tiles))]
-        far = self.rows * self.row // word >= 2**31 - 2**20
-        far = far or any(self.rows * p.stride // word >= 2**31 - 2**20 for p in self.pieces)
+        rows = -(-self.rows // bm)
+        far = self.rows * max(self.row // word, *strides) >= 2**31 - 2**20
         names: list[str] = []
         values: list[int] = []
 
@@ -64,31 +70,44 @@ class Join:
             values.append(value)
             return name
 
-        def chosen(name: str, numbers: list[int]) -> list[str]:
-            """Lines that pick the number of this program's tensor."""
-            lines = [f"{name} = {arg(f'{name}0', numbers[0])}"]
-            if len(set(numbers)) == 1:
-                return lines
-            return lines + [
-                f"{name} = tl.where(in{k}, {arg(f'{name}{k}', n)}, {name})" for k, n in enumerate(numbers) if k
-            ]
-
         count = len(self.pieces)
         ints = ".to(tl.int64)" if far else ""
-        lines = [f"pid = tl.program_id(0){ints}", "x = x0"]
-        lines += [f"in{k} = pid >= {arg(f'first{k}', firsts[k])}" for k in range(1, count)]
-        lines += [f"x = tl.where(in{k}, x{k}, x)" for k in range(1, count)]
-        lines += ["start = pid * 0", *(f"start = tl.where(in{k}, first{k}, start)" for k in range(1, count))]
-        lines += chosen("length", lengths)
-        lines += chosen("begin", [p.begin // word for p in self.pieces])
+        lines = [f"pid = tl.program_id(0){ints}", "x, first, begin = x0, pid * 0, 0"]
+        same = len(set(lengths)) == 1
+        lines.append(f"length = {arg('length0', lengths[0])}")
+        if self.rows > 1:
+            lines.append(f"stride = {'length' if strides[0] == lengths[0] else arg('stride0', strides[0])}")
+        if same:
+            lines += [f"each = (length + BN - 1) // BN * {arg('DOWN', rows)}", "which = pid // each"]
+            lines += [f"x = tl.where(which >= {k}, x{k}, x)" for k in range(1, count)]
+            lines += ["first, begin = which * each, which * length"]
+        else:
+            # Where the tiles of each begin follows from the lengths before it.
+            lines.append(f"first1, begin1 = (length0 + BN - 1) // BN * {arg('DOWN', rows)}, length0")
+            for k in range(1, count):
+                lines += [
+                    f"here = pid >= first{k}",
+                    f"x = tl.where(here, x{k}, x)",
+                    f"length = tl.where(here, {arg(f'length{k}', lengths[k])}, length)",
+                    f"begin = tl.where(here, begin{k}, begin)",
+                    f"first = tl.where(here, first{k}, first)",
+                    f"first{k + 1} = first{k} + (length{k} + BN - 1) // BN * DOWN",
+                    f"begin{k + 1} = begin{k} + length{k}",
+                ]
+        if self.rows > 1 and strides != lengths:
+            here = "which >= {k}" if same else "pid >= first{k}"
+            for k in range(1, count):
+                if strides[k] != strides[0] or not same:
+                    lines.append(f"stride = tl.where({here.format(k=k)}, {arg(f'stride{k}', strides[k])}, stride)")
+        elif self.rows > 1:
+            lines.append("stride = length")
         read, written = "c", "begin + c"
         if self.rows > 1:
-            lines += chosen("stride", [p.stride // word for p in self.pieces])
             read, written = "r * stride + c", f"r * {arg('ROW', self.row // word)} + begin + c"
         lines += [
             "across = (length + BN - 1) // BN",
-            "r0 = (pid - start) // across * BM",
-            "c0 = (pid - start) % across * BN",
+            "r0 = (pid - first) // across * BM",
+            "c0 = (pid - first) % across * BN",
             "r = r0 + tl.arange(0, BM)[:, None]",
             "c = c0 + tl.arange(0, BN)[None, :]",
             f"inside = (r < {arg('R', self.rows)}) & (c < length)",
@@ -103,4 +122,4 @@ class Join:
         fn = jit(source, f"join{count}", guarded_load=guarded_load, guarded_store=guarded_store)
         program = Program(fn, types, {"BM": bm, "BN": bn})
         program.divisible = tuple(count + 1 + k for k, v in enumerate(values) if v % 16 == 0)
-        return program, tuple(values), (sum(tiles),)
+        return program, tuple(values), (rows * sum(-(-n // bn) for n in lengths),)
