@@ -137,7 +137,7 @@ class _Picker:
         types += ["i64" if walk.far else "i32"] * len(text.params)
         fn = jit(text_, name, sought=sought, best_of=best_of)
         program = Program(fn, types, {"BM": bm, "BN": bn}, warps=warps)
-        program.divisible = tuple(4 + k for k, v in enumerate(text.values) if v % 16 == 0)
+        text.promise(program, 4)
         return Bound(program, tuple(text.values), (-(-walk.rows // bm), parts))
 
 

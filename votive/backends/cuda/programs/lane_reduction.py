@@ -227,5 +227,5 @@ class _Kernel:
         types = ["*" + TYPE[stored or self.x.dtype], "*" + TYPE[source or self.x.dtype]]
         types += ["i64" if self.walk.far else "i32"] * len(text.params)
         program = Program(jit(code, name, **_KNOWN), types, {"BM": bm, "BN": bn}, warps=warps)
-        program.divisible = tuple(2 + k for k, v in enumerate(text.values) if v % 16 == 0)
+        text.promise(program, 2)
         return program, text.values

@@ -83,6 +83,7 @@ class Program(Launcher):  # type: ignore[misc]  # the native one, or its stand-i
         "constants",
         "divisible",
         "fn",
+        "multiples",
         "options",
         "types",
     )
@@ -104,6 +105,7 @@ class Program(Launcher):  # type: ignore[misc]  # the native one, or its stand-i
         self._pointers = tuple(i for i, t in enumerate(self.types) if t[0] == "*")
         self._encode = tuple((i, _ENCODE[t]) for i, t in enumerate(self.types) if t in _ENCODE)
         self.divisible: tuple[int, ...] = ()  # numbers that are multiples of 16 in every launch
+        self.multiples: tuple[tuple[int, int], ...] = ()  # numbers that are multiples of something else
         self._aligned: Loaded | None = None
         self._plain: Loaded | None = None
         self._lock = threading.Lock()
@@ -158,6 +160,7 @@ class Program(Launcher):  # type: ignore[misc]  # the native one, or its stand-i
             tuple(sorted(self.constants.items())),
             tuple(sorted(self.options.items())),
             self.divisible,
+            self.multiples,
             aligned,
             p.major,
             p.minor,
@@ -190,6 +193,7 @@ class Program(Launcher):  # type: ignore[misc]  # the native one, or its stand-i
             )
         even = (*self.divisible, *(self._pointers if aligned else ()))
         attrs = {(i,): [["tt.divisibility", 16]] for i in sorted(even)}
+        attrs |= {(i,): [["tt.divisibility", by]] for i, by in self.multiples}
         source = ASTSource(self.fn, signature, self.constants, attrs)
         return triton.compile(source, target=target, options=self.options)
 

@@ -144,8 +144,7 @@ def _program(
     types += [number_of(value) if have is None else "*" + TYPE[have] for have, _, _ in roles]
     types += ["i64" if wide else "i32"] * len(text.params)
     program = Program(jit(source, name), types, {"BM": walk.bm, "BN": walk.bn}, warps=walk.warps)
-    base = 1 + len(roles)
-    program.divisible = tuple(base + n for n, v in enumerate(text.values) if v % 16 == 0)
+    text.promise(program, 1 + len(roles))
     return program, text.values
 
 

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from ..runtime import here_count
+from .program import Program
 from .tiles import close_block, merge_neighbours
 
 TILE = 2048  # elements of a tile
@@ -167,6 +168,15 @@ class Text:
             both = f"({inside}) & (i < end)" if inside else "i < end"
             lines += ["    " + line for line in body(both)]
         return lines
+
+    def promise(self, program: Program, first: int) -> None:
+        """Say of the numbers, which are arguments from `first` on, what they are multiples of: rows of even lengths
+        are read in pairs at least.
+        """
+        program.divisible = tuple(first + k for k, v in enumerate(self.values) if v % 16 == 0)
+        program.multiples = tuple(
+            (first + k, 2 if v % 4 else 4) for k, v in enumerate(self.values) if v % 2 == 0 and v % 16
+        )
 
     def target(self, walk: Walk, ints: str, parts: int) -> list[str]:
         """Lines that find `at`, the numbers of a tile's results, and `to`, where they go. Those of several parts

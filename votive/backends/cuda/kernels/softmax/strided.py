@@ -116,7 +116,7 @@ class _Lines:
         types += ["i64" if self.walk.far else "i32"] * len(self.text.params)
         fn = jit(source, name, normalised=normalised, raised=raised, joined=joined)
         program = Program(fn, types, {"BM": self.bm, "BN": self.bn}, warps=self.warps)
-        program.divisible = tuple(first + k for k, v in enumerate(self.text.values) if v % 16 == 0)
+        self.text.promise(program, first)
         grid, values = (-(-self.rows // self.bm),), tuple(self.text.values)
         return lambda to, *sources: program(grid, to.ptr, *[v.ptr for v in sources], *values)
 
