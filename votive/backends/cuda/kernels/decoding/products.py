@@ -1,5 +1,5 @@
 """The joined products of decoding: a norm and what is made of it, a product and what it is added
-to. Few rows: each program reads its weights before it waits for the row.
+to. One row (few in float32): each program reads its weights before it waits for the row.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from ...programs.program import TYPE
 from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View
+from .streamed import Normed, Streamed, streams
 
 FEW = 8  # rows of a batch
 LONGEST = 8192  # features that a program normalises at once
@@ -129,6 +130,15 @@ def norm_linear(x: Slot, norm: Slot, eps: float, weights: tuple[Slot, ...], gate
     k = x.shape[-1]
     rows = x.numel // k if k else 0
     sizes = [w.shape[0] for w in weights]
+    if same(x, norm, *weights) and streams(x.dtype, rows, k, sizes, gated) and len(weights) <= 3:
+        normed = Normed(x.dtype, rows, k, eps, x.spec.device)
+        product = Streamed(x.dtype, rows, k, sizes, gated=gated)
+
+        def stream(outs: list[View], x: View, norm: View, weights: list[View]) -> None:
+            made = normed(x.ptr, norm.ptr)
+            product(outs[0].ptr, made.ptr, [w.ptr for w in weights])
+
+        return stream
     most = MANY if sizes[0] >= LARGE else 2
     bn = max(b for b in (1, 2, MANY) if b <= most and not any(s % b for s in sizes))
     if not same(x, norm, *weights) or not 1 <= rows <= FEW or k > LONGEST or len(weights) > 3:
@@ -158,6 +168,9 @@ def norm_linear(x: Slot, norm: Slot, eps: float, weights: tuple[Slot, ...], gate
 def linear_add(x: Slot, weight: Slot, residual: Slot) -> Run:
     n, k = weight.shape
     rows = x.numel // k if k else 0
+    if same(x, weight, residual) and streams(x.dtype, rows, k, [n]) and residual.numel == rows * n:
+        streamed = Streamed(x.dtype, rows, k, [n], add=True)
+        return lambda outs, x, w, residual: streamed(outs[0].ptr, x.ptr, [w.ptr], residual.ptr)
     if not same(x, weight, residual) or not 1 <= rows <= FEW or residual.numel != rows * n:
         return None
     bk = min(next_power_of_two(max(k, 16)), WHOLE)

@@ -29,7 +29,7 @@ COUNTED = 512  # columns of 8 elements that are counted together
 MOST = 2**30  # elements of a line: two bits of its counts tell what they count
 
 # Bits of keys. Fewer bits take fewer passes.
-_BITS = {
+BITS = {
     dt.bool_: 1,
     dt.uint8: 8,
     dt.int8: 8,
@@ -78,7 +78,7 @@ def _field(d, a, b, c, e):
 
 
 @triton.jit
-def _bits(v, half, N: tl.constexpr, DESCENDING: tl.constexpr):
+def bits(v, half, N: tl.constexpr, DESCENDING: tl.constexpr):
     """Keys as unsigned numbers, or a half of them: 0 the lower one."""
     if N == 64:
         k = key_of(v)
@@ -125,8 +125,8 @@ def _count(
     i = i + tl.arange(0, 8)[:, None] * R + tl.arange(0, R)[None, :]
     v = tl.load(x + line * sx + i, mask=i < n, other=0)
     zero = tl.zeros((), tl.int64)
-    first = _bits(v, zero, N, DESCENDING)
-    second = _bits(v, zero + 1, N, DESCENDING) if N == 64 else first
+    first = bits(v, zero, N, DESCENDING)
+    second = bits(v, zero + 1, N, DESCENDING) if N == 64 else first
     bins = tl.arange(0, 16)
     for q in tl.static_range(PASSES):
         u = second if FROM + 4 * q >= 32 else first
@@ -208,10 +208,10 @@ def _pass(
         anew = moved == 0
         if N == 64:
             anew = anew | ((bit >= 32) & (taken_up == 0))
-        u = _bits(tl.load(x + line * sx + place, mask=inside & anew, other=0), half, N, DESCENDING)
+        u = bits(tl.load(x + line * sx + place, mask=inside & anew, other=0), half, N, DESCENDING)
         w = tl.where(anew, (u << 32) | place.to(tl.int64), w)
     elif FRESH:
-        u = _bits(tl.load(x + line * sx + i, mask=inside, other=0), half, N, DESCENDING)
+        u = bits(tl.load(x + line * sx + i, mask=inside, other=0), half, N, DESCENDING)
         w = (u << 32) | i.to(tl.int64)
     else:
         w = tl.load(words + ((p + 1) % 2) * total + line * n + i, mask=inside, other=0)
@@ -294,7 +294,7 @@ def _value(w, x, place, there, N: tl.constexpr, DESCENDING: tl.constexpr):
 
 def passes(dtype: dt.dtype, above: int = 0) -> int:
     """How many digits keys have."""
-    return -(-(_BITS[dtype] - above) // 4)
+    return -(-(BITS[dtype] - above) // 4)
 
 
 def padded(n: int) -> int:
@@ -309,16 +309,16 @@ class Radix:
 
     def __init__(self, ln: Lines, dtype: dt.dtype, descending: bool, first: int, out: int, above: int = 0) -> None:
         self.ln, self.m, self.out = ln, first, out
-        self.dtype, self.key, bits = dtype, key_type(dtype), _BITS[dtype]
+        self.dtype, self.key, width = dtype, key_type(dtype), BITS[dtype]
         self.passes = passes(dtype, above)
         self.tiles = padded(ln.n) // (EACH * THREADS)
         self.blocks = -(-ln.n // (8 * COUNTED))
-        fixed = {"N": bits, "FROM": above, "PASSES": self.passes, "DESCENDING": descending}
+        fixed = {"N": width, "FROM": above, "PASSES": self.passes, "DESCENDING": descending}
         x = pointer(dtype)
         types = ["*i32", x, "i32", "i64", "i32"]
         self._count = shared_program(_count, types, {**fixed, "R": COUNTED})
         # Integers are often small, and doubles have been floats: digits may all be the same.
-        skip = self.passes > 1 and above < 32 and (bits == 64 or dtype is dt.int32)
+        skip = self.passes > 1 and above < 32 and (width == 64 or dtype is dt.int32)
         sizes = {"Q": next_power_of_two(self.passes), "G": EACH, "R": THREADS, "W": WINDOW}
         types = [
             x,

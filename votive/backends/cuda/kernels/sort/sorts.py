@@ -1,13 +1,14 @@
 """Sorting and what follows from it: the largest few, the k-th, the median.
 
-Long lines are sorted by their digits. In others blocks are ordered by counting how many elements
-come before each; then runs are merged in pairs, each element looking for its place in the other
-run. Where only the first few are wanted, runs are
-cut to that length, and every round of merging has half the work.
+Short lines are sorted by one program each, long ones by their digits. Between them runs are sorted
+and merged in pairs, each element looking for its place in the other run. Where only the first few
+are wanted, they are selected and then sorted; more of them are cut from runs, so that every round of
+merging has half the work.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import triton
@@ -16,45 +17,25 @@ import triton.language as tl
 from .....core import dtype as dt
 from .....core.layout import Spec
 from ....common.slot import Slot
-from ...programs.layouts import next_power_of_two
-from ...programs.lines import Lines, key_of, key_type, lines, ordered, scratch, shared_program
+from ...programs.layouts import contiguous, last, next_power_of_two, row_stride
+from ...programs.lines import Lines, key_type, lines, ordered, scratch, shared_program
 from ...programs.program import pointer
 from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View
 from ..scan.scans import lined_up
+from .bitonic import Runs, most
 from .radix import KEYS, MOST, PASS, PLACES, SHORT, VALUES, Radix, padded, passes
+from .select import RANKED, Ranked, Select, selects
 
-RUN = 64  # elements of the first runs
 BLOCK = 512
-LAUNCH, MERGE = 4.0, 40.0  # microseconds: a launch, and merging a round of 2**20 elements
+# Microseconds: a launch, sorting runs of 2**20 elements, merging a round of them.
+LAUNCH, RUNS, MERGE = 4.0, 40.0, 40.0
 
 
 def fits(x: Spec) -> bool:
     """Whether elements can be ordered, and places counted in 32 bits."""
     return ordered(x) and x.numel < 2**31
-
-
-@triton.jit
-def _runs(keys, places, x, n, sx, blocks, DESCENDING: tl.constexpr, RUN: tl.constexpr):
-    # Grid: lines times runs.
-    row = (tl.program_id(0) // blocks).to(tl.int64)
-    base = tl.program_id(0) % blocks * RUN
-    i = base + tl.arange(0, RUN)
-    j = base + tl.arange(0, RUN)
-    a = key_of(tl.load(x + row * sx + i, mask=i < n, other=0))
-    b = key_of(tl.load(x + row * sx + j, mask=j < n, other=0))
-    if DESCENDING:
-        a = ~a
-        b = ~b
-
-    a, b = a[:, None], b[None, :]
-    ahead = (b < a) | ((b == a) & (j[None, :] < i[:, None]))
-    rank = tl.sum(tl.where(ahead & (j[None, :] < n), 1, 0), 1)
-
-    to = row * n + base + rank
-    tl.store(keys + to, tl.reshape(a, (RUN,)), mask=i < n)
-    tl.store(places + to, i, mask=i < n)
 
 
 @triton.jit
@@ -182,12 +163,12 @@ def _larger(a, b):
     return tl.maximum(a, b)
 
 
-def _rounds(n: int, first: int) -> list[tuple[int, int, int, int]]:
-    """How a line is merged: elements of it before a round and after, and lengths of runs. Runs are
-    cut where only the first few of a line are wanted.
+def _rounds(n: int, first: int, run: int) -> list[tuple[int, int, int, int]]:
+    """How a line of sorted runs is merged: elements of it before a round and after, and lengths of
+    runs. Runs are cut where only the first few of a line are wanted.
     """
     rounds = []
-    run, m, keep = RUN, n, max(next_power_of_two(first), RUN)
+    m, keep = n, max(next_power_of_two(first), run)
     while run < m:
         run2 = min(2 * run, keep)
         # Whole pairs keep run2 each; a run without partner, and a short pair, what they have.
@@ -200,11 +181,11 @@ def _rounds(n: int, first: int) -> list[tuple[int, int, int, int]]:
 
 def by_digits(ln: Lines, dtype: dt.dtype, first: int) -> bool:
     """Whether lines are sorted faster by their digits than by merging."""
-    if ln.n < SHORT or ln.n >= MOST:
+    if ln.n <= max(SHORT, most(dtype)) or ln.n >= MOST:
         return False
-    rounds, count = _rounds(ln.n, first), passes(dtype)
+    rounds, count = _rounds(ln.n, first, most(dtype)), passes(dtype)
     elements = ln.rows / 2**20
-    merging = MERGE * elements * (ln.n + sum(m for m, *_ in rounds)) + LAUNCH * (len(rounds) + 1)
+    merging = elements * (RUNS * ln.n + MERGE * sum(m for m, *_ in rounds)) + LAUNCH * (len(rounds) + 1)
     sorting = PASS * elements * padded(ln.n) * (count + 1) + LAUNCH * (count + 2)
     return sorting < merging
 
@@ -222,14 +203,11 @@ class Order:
             self.radix = Radix(ln, dtype, descending, first, KEYS if keys else PLACES)
             return
         k = pointer(self.key)
-        self.blocks = -(-ln.n // RUN)
-        self._runs = shared_program(
-            _runs, [k, "*i32", pointer(dtype), "i32", "i64", "i32"], {"DESCENDING": descending, "RUN": RUN}
-        )
+        self.runs = Runs(ln, dtype, descending, ln.n, KEYS)
         self._merge = shared_program(
             _merge, [k, "*i32", k, "*i32", "i64", "i32", "i32", "i32", "i32", "i32"], {"BLOCK": BLOCK}
         )
-        self.rounds = _rounds(ln.n, first)
+        self.rounds = _rounds(ln.n, first, self.runs.size)
         self.m = self.rounds[-1][1] if self.rounds else ln.n
 
     def __call__(self, x: View, sx: int) -> tuple[View, View]:
@@ -240,7 +218,7 @@ class Order:
             self.radix(x, sx, places=places.ptr, keys=keys.ptr)
             return keys, places
         keys, places = (scratch(x.spec, rows * n, d) for d in (self.key, dt.int32))
-        self._runs((rows * self.blocks,), keys.ptr, places.ptr, x.ptr, n, sx, self.blocks)
+        self.runs(x.ptr, sx, places=places.ptr, keys=keys.ptr)
         for m, m2, run, run2 in self.rounds:
             total, steps = rows * m, run.bit_length()
             keys2, places2 = (scratch(x.spec, rows * m2, d) for d in (self.key, dt.int32))
@@ -251,33 +229,44 @@ class Order:
         return keys, places
 
 
+def _writer(ln: Lines, dtype: dt.dtype, descending: bool, count: int) -> Callable[[View, int, int, int], None]:
+    """`run(lines, their distance, values, places)` that writes the first of each line to addresses."""
+    if selects(ln, dtype, count):
+        return Select(ln, dtype, count, descending)
+    if ln.n <= most(dtype):
+        runs = Runs(ln, dtype, descending, count, VALUES)
+        return lambda v, sx, values, places: runs(v.ptr, sx, values, places)
+    if by_digits(ln, dtype, count):
+        radix = Radix(ln, dtype, descending, count, VALUES)
+
+        def sort_(v: View, sx: int, values: int, places: int) -> None:
+            radix(v, sx, values, places)
+
+        return sort_
+    order = Order(ln, dtype, descending, count)
+    kind, total = pointer(dtype), ln.rows * count
+    collect = shared_program(_collect, [kind, "*i64", kind, "*i32", "i64", "i32", "i32", "i64"], {"BLOCK": BLOCK})
+
+    def merge(v: View, sx: int, values: int, places: int) -> None:
+        _, found = order(v, sx)
+        collect((-(-total // BLOCK),), values, places, v.ptr, found.ptr, total, count, order.m, sx)
+
+    return merge
+
+
 def _first(x: Slot, dim: int, descending: bool, count: int) -> Any:
     ln = lines(x, dim)
     if not ln.rows or not count:
         return lambda outs, x: None
-    if by_digits(ln, x.dtype, count):
-        radix = Radix(ln, x.dtype, descending, count, VALUES)
-
-        def sort_(outs: list[View], x: View) -> None:
-            v, stride = ln.of(x, dim)
-            lined_up(outs, dim, lambda made: radix(v, stride, made[0].ptr, made[1].ptr))
-
-        return sort_
-    order = Order(ln, x.dtype, descending, count)
-    kind = pointer(x.dtype)
-    collect = shared_program(_collect, [kind, "*i64", kind, "*i32", "i64", "i32", "i32", "i64"], {"BLOCK": BLOCK})
-    total = ln.rows * count
+    write = _writer(ln, x.dtype, descending, count)
+    stride = row_stride(last(x.spec, dim)) if x.ndim else 1
+    if stride is not None and dim >= x.ndim - 1:
+        # Lines lie dense on both sides: nothing is left to arrange.
+        return lambda outs, x: write(x, stride, outs[0].ptr, outs[1].ptr)
 
     def run(outs: list[View], x: View) -> None:
         v, stride = ln.of(x, dim)
-        _, places = order(v, stride)
-
-        def write(made: list[View]) -> None:
-            grid = (-(-total // BLOCK),)
-            numbers = (total, count, order.m, stride)
-            collect(grid, made[0].ptr, made[1].ptr, v.ptr, places.ptr, *numbers)
-
-        lined_up(outs, dim, write)
+        lined_up(outs, dim, lambda made: write(v, stride, made[0].ptr, made[1].ptr))
 
     return run
 
@@ -301,34 +290,42 @@ def ranked(x: Slot, dim: int | None, kind: int, k: int = 0) -> Any:
     ln = lines(flat, dim or 0)
     if not ln.rows:
         return None
-    if not x.dtype.is_floating_point and kind == NANMEDIAN:
-        kind = MEDIAN
-    order = Order(ln, x.dtype, False, ln.n)
-    t = pointer(x.dtype)
-    # Integers have no NaN: nothing lies above their largest key.
-    nan = 2**63 - 1 if order.key is dt.int64 else 2**31 - 1
-    floating = x.dtype.is_floating_point
-    pick = shared_program(
-        _ranked,
-        [t, "*i64", t, pointer(order.key), "*i32", "i64", "i32", "i64", "i32", "i32"],
-        {"KIND": kind if floating else KTH, "NAN": nan, "PLACES": dim is not None, "BLOCK": 128},
-    )
-    if not floating and kind != KTH:
-        k = (ln.n - 1) // 2
+    if not x.dtype.is_floating_point and kind != KTH:  # integers have no NaN
+        kind, k = KTH, (ln.n - 1) // 2
+    pick = _by_counting if ln.n <= RANKED else _from_order
+    write = pick(ln, x.dtype, kind, k, dim is not None)
 
     def run(outs: list[View], x: View) -> None:
         if dim is None:
-            from ...programs.layouts import contiguous
-
             x = contiguous(x)
             x = View(x.ptr, flat, x.storage)
         v, stride = ln.of(x, dim or 0)
-        keys, places = order(v, stride)
-        numbers = (ln.rows, ln.n, stride, k, ln.n.bit_length())
-        grid = (-(-ln.rows // 128),)
-        pick(grid, outs[0].ptr, outs[-1].ptr, v.ptr, keys.ptr, places.ptr, *numbers)
+        write(v, stride, outs[0].ptr, outs[-1].ptr)
 
     return run
+
+
+def _by_counting(ln: Lines, dtype: dt.dtype, kind: int, k: int, places: bool) -> Any:
+    found = Ranked(ln, dtype, kind, places)
+    return lambda v, sx, values, out: found(v.ptr, sx, values, out, k)
+
+
+def _from_order(ln: Lines, dtype: dt.dtype, kind: int, k: int, places: bool) -> Any:
+    order = Order(ln, dtype, False, ln.n)
+    t = pointer(dtype)
+    nan = 2**63 - 1 if order.key is dt.int64 else 2**31 - 1
+    pick = shared_program(
+        _ranked,
+        [t, "*i64", t, pointer(order.key), "*i32", "i64", "i32", "i64", "i32", "i32"],
+        {"KIND": kind, "NAN": nan, "PLACES": places, "BLOCK": 128},
+    )
+
+    def write(v: View, sx: int, values: int, out: int) -> None:
+        keys, found = order(v, sx)
+        numbers = (ln.rows, ln.n, sx, k, ln.n.bit_length())
+        pick((-(-ln.rows // 128),), values, out, v.ptr, keys.ptr, found.ptr, *numbers)
+
+    return write
 
 
 def mode(x: Slot, dim: int) -> Any:

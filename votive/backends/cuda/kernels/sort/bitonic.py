@@ -1,0 +1,150 @@
+"""Short lines, and runs of longer ones, sorted in the registers of one program by a bitonic network.
+
+An element is a word, its key above its place, so that one comparison orders by value and equal
+values by place; keys of 64 bits leave no room and travel beside their places. Knows lines, no
+operators.
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from .....core import dtype as dt
+from ...programs.layouts import next_power_of_two
+from ...programs.lines import Lines, key_of, key_type, shared_program
+from ...programs.program import pointer
+from .radix import BITS, KEYS, PLACES, VALUES, bits
+
+TILE = 512  # elements that a program takes at least, of several short lines
+
+
+@triton.jit
+def _exchanged(k, p, flip, I: tl.constexpr, DIMS: tl.constexpr):
+    """Keys and places, compared with those across dimension I and exchanged where out of order."""
+    other = k ^ tl.xor_sum(k, DIMS - 1 - I, True)
+    there = p ^ tl.xor_sum(p, DIMS - 1 - I, True)
+    right = tl.reshape(tl.arange(0, 2), [1] * (DIMS - I - 1) + [2] + [1] * I)
+    behind = (k > other) | ((k == other) & (p > there))
+    swap = behind != (flip ^ right)
+    return tl.where(swap, other, k), tl.where(swap, there, p)
+
+
+@triton.jit
+def sorted_pairs(k, p, SIZE: tl.constexpr, DIMS: tl.constexpr):
+    """Rows of keys in order, equal ones by place. SIZE, DIMS: the logarithms of a row's elements
+    and of all.
+    """
+    if DIMS > 0:
+        a = tl.reshape(k, [2] * DIMS)
+        b = tl.reshape(p, [2] * DIMS)
+        for stage in tl.static_range(1, SIZE + 1):
+            # Halves run in opposite directions, so that both together rise and fall once.
+            if stage < SIZE:
+                flip = tl.reshape(tl.arange(0, 2), [1] * (DIMS - stage - 1) + [2] + [1] * stage)
+            else:
+                flip = 0
+            for i in tl.static_range(stage):
+                a, b = _exchanged(a, b, flip, stage - 1 - i, DIMS)
+        k = tl.reshape(a, k.shape)
+        p = tl.reshape(b, p.shape)
+    return k, p
+
+
+@triton.jit
+def in_order(v, place, there, N: tl.constexpr, NARROW: tl.constexpr, DESCENDING: tl.constexpr,
+             SIZE: tl.constexpr, DIMS: tl.constexpr):  # fmt: skip
+    """The places of rows' values in order; those that are not there come last. NARROW: places take
+    16 bits, and so do keys.
+    """
+    if N == 64:
+        k = key_of(v)
+        if DESCENDING:
+            k = ~k
+        k = tl.where(there, k, 0x7FFFFFFFFFFFFFFF)
+        _, p = sorted_pairs(k, tl.where(there, place, 0x7FFFFFFF), SIZE, DIMS)
+    else:
+        u = bits(v, tl.zeros((), tl.int64), N, DESCENDING)
+        if NARROW:
+            w = ((u.to(tl.int32) - 0x8000) << 16) | place
+            p = tl.sort(tl.where(there, w, 0x7FFFFFFF)) & 0xFFFF
+        else:
+            w = ((u - 0x80000000) << 32) | place.to(tl.int64)
+            p = tl.sort(tl.where(there, w, 0x7FFFFFFFFFFFFFFF)).to(tl.int32)
+    return p
+
+
+@triton.jit
+def _runs(
+    values, places, keys, x, rows, n, sx, runs, keep,
+    N: tl.constexpr, NARROW: tl.constexpr, DESCENDING: tl.constexpr, OUT: tl.constexpr,
+    R: tl.constexpr, B: tl.constexpr, SIZE: tl.constexpr, DIMS: tl.constexpr,
+):  # fmt: skip
+    # Grid: runs of all lines, R at a time. OUT: what is written, as by radix passes.
+    at = tl.program_id(0).to(tl.int64) * R + tl.arange(0, R)[:, None]
+    row = at // runs
+    base = (at % runs * B).to(tl.int32)
+    lane = tl.arange(0, B)[None, :]
+    i = base + lane
+    there = (row < rows) & (i < n)
+    v = tl.load(x + row * sx + i, mask=there, other=0)
+
+    place = base + in_order(v, lane + base * 0, there, N, NARROW, DESCENDING, SIZE, DIMS)
+
+    there = there & (i < keep)
+    to = row * keep + i
+    if OUT == 3:
+        tl.store(places + to, place.to(tl.int64), mask=there)
+        tl.store(values + to, tl.load(x + row * sx + place, mask=there, other=0), mask=there)
+    else:
+        tl.store(places + to, place, mask=there)
+        if OUT == 2:
+            k = key_of(tl.load(x + row * sx + place, mask=there, other=0))
+            tl.store(keys + to, ~k if DESCENDING else k, mask=there)
+
+
+def narrow(dtype: dt.dtype, n: int) -> bool:
+    """Whether key and place share 32 bits."""
+    return BITS[dtype] <= 16 and n <= 1 << 15
+
+
+def most(dtype: dt.dtype) -> int:
+    """The longest run that one program sorts."""
+    return {64: 512, 32: 1024}.get(BITS[dtype], 2048)
+
+
+class Runs:
+    """The launch that sorts runs of lines; with one run, lines. `first`: how many of a line are
+    written where it is one run; `out`: KEYS, PLACES or VALUES.
+    """
+
+    def __init__(self, ln: Lines, dtype: dt.dtype, descending: bool, first: int, out: int) -> None:
+        b = max(2, min(next_power_of_two(ln.n), most(dtype)))
+        self.size, self.runs = b, -(-ln.n // b)
+        r = max(1, min(TILE // b, next_power_of_two(ln.rows)))
+        kind = pointer(dtype)
+        types = [kind, "*i64" if out == VALUES else "*i32", pointer(key_type(dtype)), kind]
+        types += ["i64", "i32", "i64", "i32", "i32"]
+        constants = {
+            "N": BITS[dtype],
+            "NARROW": narrow(dtype, b),
+            "DESCENDING": descending,
+            "OUT": out,
+            "R": r,
+            "B": b,
+            "SIZE": b.bit_length() - 1,
+            "DIMS": (r * b).bit_length() - 1,
+        }
+        warps = max(1, min(8, r * b // 256))
+        self.program = shared_program(_runs, types, constants, warps=warps)
+        self.keep = first if self.runs == 1 else ln.n
+        self.rows, self.n = ln.rows, ln.n
+        self.grid = (-(-ln.rows * self.runs // r),)
+
+    def __call__(self, x: int, sx: int, values: int = 0, places: int = 0, keys: int = 0) -> None:
+        """Addresses of lines and of what is written."""
+        outs = (values or places, places, keys or places)
+        self.program(self.grid, *outs, x, self.rows, self.n, sx, self.runs, self.keep)
+
+
+__all__ = ["KEYS", "PLACES", "VALUES", "Runs", "in_order", "most", "narrow", "sorted_pairs"]
