@@ -23,9 +23,10 @@ from .llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP
 # What the fused kernels take; they would leave the rest to the CPU.
 _DTYPES = (votive.float32, votive.float16, votive.bfloat16)
 _WIDEST, _WIDEST_HEAD, _MOST_SHARING = 8192, 256, 16
-# Their sums are not on tensor cores: with more rows, or more to multiply than this in the widest
-# product, the modules' products are ahead.
-_ROWS, _WORK = 8, 1 << 25
+# Half types are multiplied by tensor cores, for so many rows. Other sums are not: with more rows, or
+# more to multiply than this in the widest product, the modules' products are ahead.
+_STREAMED, _ROWS, _WORK = 64, 8, 1 << 25
+_EVEN = 16  # what sizes are multiples of, for tensor cores
 
 
 class Block(Protocol):
@@ -221,6 +222,10 @@ class FusedDecoder:
 
     def pays(self, rows: int) -> bool:
         """Whether fewer launches save more than the library's faster sums of many rows would."""
+        if rows <= _STREAMED and self.head.dtype is not votive.float32:
+            weights = (w for block in self.blocks for w in block.weights() if w.dim() == 2)
+            if all(not n % _EVEN for w in weights for n in w.shape):
+                return True
         first = next(block for block in self.blocks if isinstance(block, MLP))
         return rows == 1 or (rows <= _ROWS and rows * first.gate_up[0].numel() <= _WORK)
 
