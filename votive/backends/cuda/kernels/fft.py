@@ -7,6 +7,9 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import triton
+import triton.language as tl
+
 from ....core import dtype as dt
 from ....core.layout import Spec
 from ....formula import Formula, var
@@ -14,13 +17,15 @@ from ...common.slot import Slot
 from ..libraries import cufft as fft
 from ..programs.complex_pointwise import pairs_of
 from ..programs.copy import copy_view
-from ..programs.fill import fill_view, parts
 from ..programs.index_space import window
+from ..programs.lines import shared_program
 from ..programs.pointwise import compile_formula
+from ..programs.program import TYPE
 from ..programs.types import Ints, Run
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
 
+BLOCK = 1024
 _SCALED = Formula("fft_scale", ("x", "s"), var("x") * var("s"))
 
 
@@ -30,9 +35,7 @@ def _order(ndim: int, dims: Ints) -> Ints:
 
 
 def _permuted(v: View, order: Ints) -> View:
-    spec = v.spec
-    shape, strides = ([s[d] for d in order] for s in (spec.shape, spec.strides))
-    return View(v.ptr, spec.like(tuple(shape), strides=tuple(strides)), v.storage)
+    return View(v.ptr, _like(v.spec, order), v.storage)
 
 
 def _copied(v: View, dtype: dt.dtype | None = None) -> View:
@@ -74,6 +77,31 @@ def _readable(v: View, rank: int) -> bool:
     """Whether the library can read a view where it lies: also reals at addresses of pairs."""
     size = v.spec.dtype.to_complex().itemsize
     return not v.ptr % size and _placed(v.spec, rank) is not None
+
+
+def _direct(kind: str, given: Spec, made: Spec, rank: int, direction: int = fft.FORWARD) -> Any:
+    """`run(source, to)` for specs whose last dimensions are transformed where they lie, at addresses of
+    whole pairs; None where the library cannot.
+    """
+    source, to = _placed(given, rank), _placed(made, rank)
+    if source is None or to is None:
+        return None
+    sizes = (made if kind == "c2r" else given).shape[-rank:]
+    transform = fft.Transform(kind, given.dtype.to_real(), sizes, source[0], source[1], to[1])
+    pair = given.dtype.to_complex().itemsize - 1
+
+    def run(source: int, to: int) -> bool:
+        if (source | to) & pair:
+            return False
+        transform(source, to, direction)
+        return True
+
+    return run
+
+
+def _like(spec: Spec, order: Ints) -> Spec:
+    shape, strides = (tuple(s[d] for d in order) for s in (spec.shape, spec.strides))
+    return spec.like(shape, strides=strides)
 
 
 def _complex(v: View, dims: Ints, direction: int, to: View | None = None) -> View:
@@ -126,6 +154,42 @@ def _scaling(spec: Spec, factor: float) -> Any:
     return run
 
 
+@triton.jit
+def _half(o, x, total, n, row, col, partner, factor, BLOCK: tl.constexpr):
+    """Rows of n pairs, times a factor. Those at 0 and `partner` have none of their own, so their
+    imaginary parts do not count. Grid: blocks of numbers.
+    """
+    e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    inside = e < total
+    pair = e // 2
+    k = pair % n
+    v = tl.load(x + 2 * (pair // n * row + k * col) + e % 2, mask=inside, other=0)
+    v = tl.where((e % 2 == 1) & ((k == 0) | (k == partner)), 0.0, v * factor)
+    tl.store(o + e, v, mask=inside)
+
+
+class _Prepared:
+    """Half a spectrum as the library transforms it to reals: a scaled copy, dense in its rows."""
+
+    def __init__(self, spec: Spec, size: int, factor: float) -> None:
+        self.spec, self.n = spec, spec.shape[-1]
+        kind = TYPE[spec.dtype.to_real()]
+        self.program = shared_program(_half, ["*" + kind] * 2 + ["i64"] * 5 + [kind], {"BLOCK": BLOCK})
+        self.numbers = (size // 2 if size % 2 == 0 else 0, factor)
+        self.total = 2 * spec.numel
+
+    def __call__(self, v: View) -> View:
+        placed = _placed(v.spec, 1)
+        if placed is None:
+            v = _copied(v)
+            placed = _placed(v.spec, 1)
+        _, col, row = placed[1]  # type: ignore[index]
+        made = empty(self.spec)
+        grid = (-(-self.total // BLOCK),)
+        self.program(grid, made.ptr, v.ptr, self.total, self.n, row, col, *self.numbers)
+        return made
+
+
 def _accepts(x: Spec) -> bool:
     return x.dtype.to_real() in (dt.float32, dt.float64)
 
@@ -138,12 +202,18 @@ def c2c(x: Slot, dim: Ints, power: float, forward: bool) -> Run:
         return None
     direction = fft.FORWARD if forward else fft.INVERSE
     factor = math.prod(x.shape[d] for d in dim) ** -power
-    scale = _scaling(x.spec.like(x.shape, dtype=x.dtype.to_complex()), factor)
+    out = x.spec.like(x.shape, dtype=x.dtype.to_complex())
+    scale = _scaling(out, factor)
+    order, direct = _order(x.ndim, tuple(dim)), None
+    if len(dim) <= fft.RANK:
+        given = x.spec if x.dtype.is_complex else out
+        direct = _direct("c2c", _like(given, order), _like(out, order), len(dim), direction)
 
     def run(outs: list[View], x: View) -> None:
         if not x.spec.dtype.is_complex:
             x = _copied(x, x.spec.dtype.to_complex())
-        _complex(x, tuple(dim), direction, outs[0])
+        if direct is None or not direct(x.ptr, outs[0].ptr):
+            _complex(x, tuple(dim), direction, outs[0])
         scale(outs[0])
 
     return run
@@ -165,8 +235,12 @@ def r2c(x: Slot, dim: Ints, power: float) -> Run:
     order = _order(x.ndim, last)
     back = tuple(order.index(d) for d in range(x.ndim))
     rank = len(last)
+    direct = None if rest else _direct("r2c", _like(x.spec, order), _like(out, order), rank)
 
     def run(outs: list[View], x: View) -> None:
+        if direct is not None and direct(x.ptr, outs[0].ptr):
+            scale(outs[0])
+            return
         given = _permuted(x, order)
         if not _readable(given, rank):
             given = _copied(given)
@@ -193,31 +267,24 @@ def c2r(x: Slot, dim: Ints, power: float, size: int) -> Run:
     if not fft.library.load() or not x.dtype.is_complex or x.shape[last] != size // 2 + 1:
         return None
     whole = x.spec.like((*x.shape[:last], size, *x.shape[last + 1 :]), dtype=x.dtype.to_real())
-    scale = _scaling(whole, (math.prod(x.shape[d] for d in others) * size) ** -power)
+    factor = (math.prod(x.shape[d] for d in others) * size) ** -power
     order = _order(x.ndim, (last,))
     back = tuple(order.index(d) for d in range(x.ndim))
-    real = x.dtype.to_real()
+    half = _like(x.spec, order)
+    dense, made_like = half.like(half.shape), _like(whole, order)
+    prepare = _Prepared(dense, size, factor)
+    direct = _direct("c2r", dense, made_like, 1)
+    packed = _direct("c2r", dense, made_like.like(made_like.shape), 1)
 
     def run(outs: list[View], x: View) -> None:
         # Only the last transform is of half a spectrum; those before it are of complex numbers.
         if others:
             x = _complex(x, tuple(others), fft.INVERSE)
-        given = _copied(_permuted(x, order))  # the library overwrites what it reads
-        imaginary = parts(given)[1]
-        lead = imaginary.spec.shape[:-1]
-        for at in {0, size // 2} if size % 2 == 0 else {0}:
-            # These have no partner, so their imaginary parts do not count.
-            strides = imaginary.spec.strides[:-1]
-            fill_view(window(imaginary, lead, strides, at * imaginary.spec.strides[-1]), 0)
-        to = _permuted(outs[0], order)
-        aligned = not outs[0].ptr % given.spec.dtype.itemsize
-        made = to if aligned and _placed(to.spec, 1) is not None else empty(to.spec.like(to.spec.shape))
-        batch, layout = _placed(given.spec, 1)  # type: ignore[misc]
-        _, layout_to = _placed(made.spec, 1)  # type: ignore[misc]
-        fft.run("c2r", real, (size,), batch, layout, layout_to, given.ptr, made.ptr)
-        if made is not to:
+        given = prepare(_permuted(x, order))  # the library overwrites what it reads
+        if direct is None or not direct(given.ptr, outs[0].ptr):
+            made = empty(made_like.like(made_like.shape))
+            packed(given.ptr, made.ptr)
             copy_view(outs[0], _permuted(made, back))
-        scale(outs[0])
 
     return run
 

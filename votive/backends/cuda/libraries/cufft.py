@@ -5,8 +5,8 @@ layouts, not tensors.
 from __future__ import annotations
 
 import ctypes as c
+import itertools
 import threading
-from collections import OrderedDict
 from typing import Any
 
 from ....core import dtype as dt
@@ -35,7 +35,8 @@ class _Library:
     reason = ""
 
     def __init__(self) -> None:
-        self.plans: OrderedDict[Any, Plan] = OrderedDict()
+        self.plans: dict[Any, Plan] = {}
+        self.clock = itertools.count()
         self.lock = threading.RLock()
 
     def load(self) -> bool:
@@ -65,13 +66,13 @@ class _Library:
         """The plan of a layout on the current device; the one that rested longest makes room."""
         whole = (rt.here.device, *key)
         found = self.plans.get(whole)
-        if found is not None:
-            self.plans.move_to_end(whole)
-            return found
-        found = self.plans[whole] = Plan(*key)
-        # Freeing memory while launches are recorded would break the recording.
-        while len(self.plans) > KEPT and not rt.here.capturing:
-            self.plans.popitem(last=False)[1].end()
+        if found is None:
+            found = self.plans[whole] = Plan(*key)
+            found.used = next(self.clock)
+            # Freeing memory while launches are recorded would break the recording.
+            while len(self.plans) > KEPT and not rt.here.capturing:
+                oldest = min(self.plans, key=lambda k: self.plans[k].used)
+                self.plans.pop(oldest).end()
         return found
 
 
@@ -125,14 +126,23 @@ class Plan:
         if code:
             lib.cufftDestroy(self.handle)
             check(code, f"cufftMakePlanMany64 for {batch} {name} transforms of sizes {sizes}")
-        self.work = work.value
+        self.work, self.device = work.value, rt.here.device
+        self.stream, self.area = -1, 0  # what the library was told last
+        self.used, self.ended = 0, False
 
     def __call__(self, given: int, made: int, direction: int) -> None:
-        lib = library.lib
-        block = rt.allocate(self.work) if self.work else None
-        check(lib.cufftSetStream(self.handle, rt.here.stream), "cufftSetStream")
-        if block is not None:
-            check(lib.cufftSetWorkArea(self.handle, block.ptr), "cufftSetWorkArea")
+        self.used = next(library.clock)
+        stream = rt.here.stream
+        if stream != self.stream:
+            check(library.lib.cufftSetStream(self.handle, stream), "cufftSetStream")
+            self.stream = stream
+        # Small scratch memory is what products of the stream use too; they never overlap.
+        block = rt.allocate(self.work) if self.work > cublas.WORKSPACE else None
+        if self.work:
+            area = cublas.library.workspace() if block is None else block.ptr
+            if area != self.area:
+                check(library.lib.cufftSetWorkArea(self.handle, area), "cufftSetWorkArea")
+                self.area = area
         more = (direction,) if self.directed else ()
         code = self.exec(self.handle, given, made, *more)
         if block is not None:
@@ -140,7 +150,33 @@ class Plan:
         check(code, "cufftExec")
 
     def end(self) -> None:
+        self.ended = True
         library.lib.cufftDestroy(self.handle)
+
+
+class Transform:
+    """Transforms of one layout: `transform(source, to, direction)`. Its plan is made when it is first
+    used, and again where it had to make room for others.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        real: dt.dtype,
+        sizes: tuple[int, ...],
+        batch: int,
+        given: tuple[tuple[int, ...], int, int],
+        made: tuple[tuple[int, ...], int, int],
+    ) -> None:
+        self.key = (kind, real is dt.float64, sizes, batch, given, made)
+        self.plan: Plan | None = None
+
+    def __call__(self, source: int, to: int, direction: int = FORWARD) -> None:
+        with library.lock:  # nobody may end the plan meanwhile, and it holds its stream and scratch
+            plan = self.plan
+            if plan is None or plan.ended or plan.device != rt.here.device:
+                plan = self.plan = library.plan(self.key)
+            plan(source, to, direction)
 
 
 def run(
@@ -155,6 +191,4 @@ def run(
     direction: int = FORWARD,
 ) -> None:
     """Transform `batch` arrays at an address."""
-    with library.lock:  # nobody may end the plan meanwhile, and it holds its stream and scratch
-        plan = library.plan((kind, real is dt.float64, sizes, batch, given, made))
-        plan(source, to, direction)
+    Transform(kind, real, sizes, batch, given, made)(source, to, direction)
