@@ -14,7 +14,7 @@ from votive.models import Qwen3Config, Qwen3ForCausalLM
 from votive.models.fused_decoder import FusedDecoder
 from votive.ops.registry import F as ops
 
-from .device import EMULATED
+from .device import EMULATED, cpu_fallbacks
 
 TYPES = [("float32", 1e-5), ("bfloat16", 3e-2)]
 
@@ -58,6 +58,34 @@ def test_products_that_are_added(dtype, tolerance, width):
     r, cr = _pair(1, 1, 6, dtype=dtype)
     scale = width**-0.5
     _close(ops._linear_add(cx * scale, cw, cr), ops._linear_add(x * scale, w, r), tolerance)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    ("rows", "width", "sizes"),
+    [(2, 40, (48, 16, 16)), (8, 64, (7,)), (17, 72, (33,)), (3, 520, (32,)), (64, 24, (20,))],
+)
+def test_products_of_several_rows_read_weights_once(dtype, rows, width, sizes):
+    votive.manual_seed(4)
+    dtype = getattr(votive, dtype)
+    x, cx = _pair(rows, 1, width, dtype=dtype)
+    norm, cnorm = _pair(width, dtype=dtype)
+    w, cw = zip(*(_pair(n, width, dtype=dtype) for n in sizes), strict=True)
+    r, cr = _pair(rows, 1, sizes[0], dtype=dtype)
+    with cpu_fallbacks() as left:
+        got = [
+            ops._norm_linear(cx, cnorm, 1e-6, list(cw), False),
+            ops._norm_linear(cx, cnorm, 1e-6, [cw[0], cw[0] * 2], True),
+            ops._linear_add(cx, cw[0], cr),
+        ]
+    assert not left
+    want = [
+        ops._norm_linear(x, norm, 1e-6, list(w), False),
+        ops._norm_linear(x, norm, 1e-6, [w[0], w[0] * 2], True),
+        ops._linear_add(x, w[0], r),
+    ]
+    for a, b in zip(got, want, strict=True):
+        _close(a, b, 2**-6 * max(1.0, float(b.float().abs().max())))
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), TYPES)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import votive
+from votive.ops.registry import OPS
 
 from .device import EMULATED, cpu_fallbacks, placed
 
@@ -25,7 +26,12 @@ def always_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     from votive.backends.cuda.kernels.sort import sorts as sort
 
     monkeypatch.setattr(sort, "MERGE", 1e9)
+    monkeypatch.setattr(sort, "RANKED", 0)
+    monkeypatch.setattr(sort, "selects", lambda *how: False)
+    for name in ("_sort", "_topk", "_kthvalue", "_median", "_unique"):
+        OPS[name].forget()
     if EMULATED:
+        monkeypatch.setattr(sort, "most", lambda dtype: 2)
         monkeypatch.setattr(sort, "SHORT", 2)
         for name, size in {"THREADS": 8, "COUNTED": 32, "WINDOW": 2}.items():
             monkeypatch.setattr(radix, name, size)

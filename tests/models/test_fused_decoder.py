@@ -161,6 +161,9 @@ def test_many_rows_of_wide_products_are_left_to_the_modules() -> None:
     assert not FusedDecoder.of(small.eval()).pays(9)
     assert FusedDecoder.of(wide.eval()).pays(1)
     assert not FusedDecoder.of(wide.eval()).pays(8)
+    half = FusedDecoder.of(wide.eval().bfloat16())  # by tensor cores
+    assert half.pays(64)
+    assert not half.pays(65)
 
 
 def test_training_is_left_to_the_modules() -> None:
