@@ -136,7 +136,7 @@ def norm_linear(x: Slot, norm: Slot, eps: float, weights: tuple[Slot, ...], gate
 
         def stream(outs: list[View], x: View, norm: View, weights: list[View]) -> None:
             made = normed(x.ptr, norm.ptr)
-            product(outs[0].ptr, made.ptr, [w.ptr for w in weights])
+            product(outs[0], made.ptr, [w.ptr for w in weights])
 
         return stream
     most = MANY if sizes[0] >= LARGE else 2
@@ -170,7 +170,7 @@ def linear_add(x: Slot, weight: Slot, residual: Slot) -> Run:
     rows = x.numel // k if k else 0
     if same(x, weight, residual) and streams(x.dtype, rows, k, [n]) and residual.numel == rows * n:
         streamed = Streamed(x.dtype, rows, k, [n], add=True)
-        return lambda outs, x, w, residual: streamed(outs[0].ptr, x.ptr, [w.ptr], residual.ptr)
+        return lambda outs, x, w, residual: streamed(outs[0], x.ptr, [w.ptr], residual.ptr)
     if not same(x, weight, residual) or not 1 <= rows <= FEW or residual.numel != rows * n:
         return None
     bk = min(next_power_of_two(max(k, 16)), WHOLE)

@@ -9,16 +9,22 @@ import triton.language as tl
 
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec
+from ... import runtime as rt
 from ...device import math as m
 from ...programs.dependent_launch import dependent, launch_dependents, wait_for_previous
 from ...programs.layouts import next_power_of_two
+from ...programs.lines import scratch
 from ...programs.program import TYPE
-from ...runtime.views import View, empty
+from ...runtime import here_count
+from ...runtime.views import View, empty, zero
 
 MOST = 64  # rows
 LEAST = 2
 # Features and inner size of a tile, warps and stages; a gate has two weights.
-PLAIN, GATED = (32, 256, 4, 4), (16, 256, 4, 4)
+PLAIN, GATED = (64, 128, 4, 5), (64, 64, 4, 5)
+PROGRAMS = 2  # per multiprocessor: where there are fewer features, sums are shared
+SPLIT = 0  # shares of a sum; 0: as many as fill the GPU
+COUNTERS = 4096
 
 
 @triton.jit
@@ -44,15 +50,18 @@ def _normed(o, x, norm, K, eps, BK: tl.constexpr, DEPENDENT: tl.constexpr):
 
 @triton.jit
 def _streamed(
-    o, x, w0, w1, w2, residual, n0, n1, N, K, M,
-    GATED: tl.constexpr, ADD: tl.constexpr, EVEN: tl.constexpr,
+    o, x, w0, w1, w2, residual, parts, counts, n0, n1, N, K, M, each,
+    GATED: tl.constexpr, ADD: tl.constexpr, EVEN: tl.constexpr, SPLIT: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, AHEAD: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
-    """A program makes BN features of all rows. Weights lie side by side, or two are gated; sizes are
-    multiples of BN where there are several, so a block never spans two.
+    """A program makes BN features of all rows, or a share of their sums: who is last adds those up.
+    Weights lie side by side, or two are gated; sizes are multiples of BN where there are several, so a
+    block never spans two. Features are the rows of a tile: tensor cores want 64 of them.
     """
     launch_dependents(DEPENDENT)
-    first = tl.program_id(0) * BN
+    block = tl.program_id(0) // SPLIT
+    share = tl.program_id(0) % SPLIT
+    first = block * BN
     w = w0
     start = 0
     if not GATED:
@@ -64,10 +73,12 @@ def _streamed(
             start = n0
     j = first + tl.arange(0, BN)
     row = (j - start).to(tl.int64) * K
+    begin = share * each
+    end = tl.minimum(begin + each, K)
     if DEPENDENT:
         # The rows are still being made, the weights are there.
-        line = tl.arange(0, AHEAD) * 64
-        ahead = tl.where((j < N)[:, None], row[:, None], 0) + tl.where(line < K, line, 0)[None, :]
+        line = begin + tl.arange(0, AHEAD) * 64
+        ahead = tl.where((j < N)[:, None], row[:, None], 0) + tl.where(line < end, line, 0)[None, :]
         _fetch(w + ahead)
         if GATED:
             _fetch(w1 + ahead)
@@ -75,36 +86,53 @@ def _streamed(
 
     i = tl.arange(0, BM)
     k = tl.arange(0, BK)
-    left = x + i[:, None] * K + k[None, :]
-    right = row[None, :] + k[:, None]
-    rows = (i < M)[:, None]
-    columns = (j < N)[None, :]
-    total = tl.zeros((BM, BN), tl.float32)
-    other = tl.zeros((BM, BN), tl.float32)
-    for done in range(0, K, BK):
+    rows = (i < M)[None, :]
+    columns = (j < N)[:, None]
+    right = x + i[None, :] * K + k[:, None]
+    left = row[:, None] + k[None, :]
+    total = tl.zeros((BN, BM), tl.float32)
+    other = tl.zeros((BN, BM), tl.float32)
+    for done in range(begin, end, BK):
         if EVEN:
-            a = tl.load(left + done, mask=rows, other=0.0)
-            b = tl.load(w + right + done, mask=columns, other=0.0)
+            a = tl.load(right + done, mask=rows, other=0.0)
+            b = tl.load(w + left + done, mask=columns, other=0.0)
         else:
-            a = tl.load(left + done, mask=rows & (k < K - done)[None, :], other=0.0)
-            b = tl.load(w + right + done, mask=columns & (k < K - done)[:, None], other=0.0)
-        total = tl.dot(a, b, total)
+            a = tl.load(right + done, mask=rows & (k < end - done)[:, None], other=0.0)
+            b = tl.load(w + left + done, mask=columns & (k < end - done)[None, :], other=0.0)
+        total = tl.dot(b, a, total)
         if GATED:
             if EVEN:
-                c = tl.load(w1 + right + done, mask=columns, other=0.0)
+                c = tl.load(w1 + left + done, mask=columns, other=0.0)
             else:
-                c = tl.load(w1 + right + done, mask=columns & (k < K - done)[:, None], other=0.0)
-            other = tl.dot(a, c, other)
+                c = tl.load(w1 + left + done, mask=columns & (k < end - done)[None, :], other=0.0)
+            other = tl.dot(c, a, other)
 
+    to = i[None, :] * N + j[:, None]
+    inside = rows & columns
+    last = tl.full((), 1, tl.int1)
+    if SPLIT > 1:
+        size = M.to(tl.int64) * N
+        tl.store(parts + share * size + to, total, mask=inside)
+        if GATED:
+            tl.store(parts + (SPLIT + share) * size + to, other, mask=inside)
+        tl.debug_barrier()
+        last = tl.atomic_add(counts + block, 1) == SPLIT - 1
+        if last:
+            tl.store(counts + block, 0)
+            total = tl.zeros((BN, BM), tl.float32)
+            other = tl.zeros((BN, BM), tl.float32)
+            for q in tl.static_range(SPLIT):
+                total += tl.load(parts + q * size + to, mask=inside, other=0.0)
+                if GATED:
+                    other += tl.load(parts + (SPLIT + q) * size + to, mask=inside, other=0.0)
     # Rounded where single operators would round, so that both ways agree.
     kind = o.dtype.element_ty
-    to = i[:, None] * N + j[None, :]
     y = total.to(kind).to(tl.float32)
     if GATED:
         y = (y * tl.sigmoid(y)).to(kind).to(tl.float32) * other.to(kind).to(tl.float32)
     if ADD:
-        y += tl.load(residual + to, mask=rows & columns, other=0.0).to(tl.float32)
-    tl.store(o + to, y.to(kind), mask=rows & columns)
+        y += tl.load(residual + to, mask=inside & last, other=0.0).to(tl.float32)
+    tl.store(o + to, y.to(kind), mask=inside & last)
 
 
 class Normed:
@@ -123,25 +151,56 @@ class Normed:
         return made
 
 
+class _Zeros:
+    """Zeros for programs to count with; whoever is last leaves zeros."""
+
+    def __init__(self, like: Spec) -> None:
+        self.view = scratch(like, COUNTERS, dt.int32)
+        zero(self.view)
+
+
+_zeros: dict[tuple[int, int], _Zeros] = {}  # by device and stream: work on a stream never overlaps
+
+
+def counters(like: Spec) -> int:
+    """Where the counters of the current stream lie; a graph has its own, and begins by writing them."""
+    here = rt.here
+    if here.capturing:
+        found = next((k for k in here.kept if isinstance(k, _Zeros)), None)
+        if found is None:
+            found = _Zeros(like)
+            here.kept.append(found)
+    else:
+        found = _zeros.get((here.device, here.stream))
+        if found is None:
+            found = _zeros[here.device, here.stream] = _Zeros(like)
+    return found.view.ptr
+
+
 class Streamed:
     """`x @ w.T` for weights side by side (or gated), and what is added to it."""
 
     def __init__(
         self, dtype: dt.dtype, rows: int, k: int, sizes: list[int], *, gated: bool = False, add: bool = False
     ) -> None:
+        n = sizes[0] if gated else sum(sizes)
         bn, bk, warps, stages = GATED if gated else PLAIN
         while len(sizes) > 1 and not gated and any(s % bn for s in sizes):
             bn //= 2
         bk = min(bk, next_power_of_two(max(k, 16)))
-        n = sizes[0] if gated else sum(sizes)
         kind = "*" + TYPE[dtype]
+        blocks = -(-n // bn)
+        split = SPLIT or max(1, min(PROGRAMS * here_count() // blocks, k // (8 * bk)))
+        self.split = split = 1 << (split.bit_length() - 1)
+        each = -(-k // (split * bk)) * bk
         self.program = dependent(
             _streamed,
-            [kind] * 6 + ["i32"] * 5,
+            [kind] * 6 + ["*fp32", "*i32"] + ["i32"] * 6,
             {
                 "GATED": gated,
                 "ADD": add,
                 "EVEN": k % bk == 0,
+                "SPLIT": split,
                 "BM": max(16, next_power_of_two(rows)),
                 "BN": bn,
                 "BK": bk,
@@ -150,13 +209,18 @@ class Streamed:
             warps=warps,
             stages=stages,
         )
-        self.numbers = (sizes[0], sizes[1] if len(sizes) > 1 else 0, n, k, rows)
-        self.program.divisible = tuple(6 + i for i, v in enumerate(self.numbers[:4]) if v % 16 == 0)
-        self.grid = (-(-n // bn),)
+        self.numbers = (sizes[0], sizes[1] if len(sizes) > 1 else 0, n, k, rows, each)
+        self.program.divisible = tuple(8 + i for i, v in enumerate(self.numbers) if i != 4 and v % 16 == 0)
+        self.grid, self.blocks = (blocks * split,), blocks
+        self.room = split * (1 + gated) * rows * n
 
-    def __call__(self, o: int, x: int, weights: list[int], residual: int = 0) -> None:
+    def __call__(self, o: View, x: int, weights: list[int], residual: int = 0) -> None:
         first, second, third = (*weights, weights[0], weights[0])[:3]
-        self.program(self.grid, o, x, first, second, third, residual or o, *self.numbers)
+        parts = counts = o.ptr
+        if self.split > 1:
+            sums = scratch(o.spec, self.room, dt.float32)
+            parts, counts = sums.ptr, counters(o.spec)
+        self.program(self.grid, o.ptr, x, first, second, third, residual or o.ptr, parts, counts, *self.numbers)
 
 
 def streams(dtype: dt.dtype, rows: int, k: int, sizes: list[int], gated: bool = False) -> bool:
