@@ -44,7 +44,7 @@ def _fit(op: str, x: Tensor, dims: list[int], sizes: list[int | None]) -> Tensor
 def _complex(op: str, input: Tensor, s: Ints | None, dim: Ints | None, norm: str | None, forward: bool) -> Tensor:
     dims, sizes = _places(op, input, s, dim)
     x = _fit(op, transformable(op, input), dims, sizes)
-    return F._fft_c2c(x, dims, power_of(op, norm, forward), forward)
+    return F._fft_c2c(x, tuple(dims), power_of(op, norm, forward), forward)
 
 
 def _some(op: str, dims: list[int]) -> None:
@@ -56,7 +56,7 @@ def _from_real(op: str, input: Tensor, s: Ints | None, dim: Ints | None, norm: s
     dims, sizes = _places(op, input, s, dim)
     _some(op, dims)
     x = _fit(op, transformable(op, input, real=True), dims, sizes)
-    half = F._fft_r2c(x, dims, power_of(op, norm, forward))
+    half = F._fft_r2c(x, tuple(dims), power_of(op, norm, forward))
     return half if forward else F.conj(half)
 
 
@@ -67,7 +67,7 @@ def _to_real(op: str, input: Tensor, s: Ints | None, dim: Ints | None, norm: str
     size = check_size(op, 2 * (x._spec.shape[dims[-1]] - 1) if last is None else last)
     half = _fit(op, x.to(x.dtype.to_complex()), dims, [*sizes[:-1], size // 2 + 1])
     power = power_of(op, norm, forward)
-    return F._fft_c2r(F.conj(half) if forward else half, dims, power, size)
+    return F._fft_c2r(F.conj(half) if forward else half, tuple(dims), power, size)
 
 
 @composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})

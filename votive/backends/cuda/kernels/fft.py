@@ -38,9 +38,9 @@ def _permuted(v: View, order: Ints) -> View:
     return View(v.ptr, _like(v.spec, order), v.storage)
 
 
-def _copied(v: View, dtype: dt.dtype | None = None) -> View:
+def _copied(v: View) -> View:
     """The same values, dense in the order of the dimensions, in memory of their own."""
-    made = empty(v.spec.like(v.spec.shape, dtype=dtype or v.spec.dtype))
+    made = empty(v.spec.like(v.spec.shape))
     copy_view(made, v)
     return made
 
@@ -211,7 +211,9 @@ def c2c(x: Slot, dim: Ints, power: float, forward: bool) -> Run:
 
     def run(outs: list[View], x: View) -> None:
         if not x.spec.dtype.is_complex:
-            x = _copied(x, x.spec.dtype.to_complex())
+            wide = empty(out)
+            copy_view(wide, x)
+            x = wide
         if direct is None or not direct(x.ptr, outs[0].ptr):
             _complex(x, tuple(dim), direction, outs[0])
         scale(outs[0])
@@ -235,12 +237,22 @@ def r2c(x: Slot, dim: Ints, power: float) -> Run:
     order = _order(x.ndim, last)
     back = tuple(order.index(d) for d in range(x.ndim))
     rank = len(last)
-    direct = None if rest else _direct("r2c", _like(x.spec, order), _like(out, order), rank)
+    dense = _like(x.spec, order).like(tuple(x.shape[d] for d in order))
+    direct = packed = None
+    if not rest:
+        direct = _direct("r2c", _like(x.spec, order), _like(out, order), rank)
+        packed = _direct("r2c", dense, _like(out, order), rank)
 
     def run(outs: list[View], x: View) -> None:
         if direct is not None and direct(x.ptr, outs[0].ptr):
             scale(outs[0])
             return
+        if packed is not None:
+            line = empty(dense)
+            copy_view(line, _permuted(x, order))
+            if packed(line.ptr, outs[0].ptr):
+                scale(outs[0])
+                return
         given = _permuted(x, order)
         if not _readable(given, rank):
             given = _copied(given)

@@ -23,7 +23,7 @@ from .tiles import Tiles, tiles
 # beyond, its sums take longer than reading, and the library's tensor cores do not.
 FEW = {2: 1, 4: 3}
 FEW_AT_ALL = 8  # rows that it takes where the library is missing, or the work is next to none
-NEXT_TO_NONE = 1 << 24  # products of numbers: below, starting the library costs more
+NEXT_TO_NONE = 1 << 22  # products of numbers: below, starting the library costs more
 OUTER = 32  # calls that one product may take before operands are copied together
 _WITH_BIAS = {"": cublas.BIAS, "relu": cublas.RELU_BIAS, "gelu_tanh": cublas.GELU_BIAS}
 _WITHOUT = {"": cublas.PLAIN, "relu": cublas.RELU, "gelu_tanh": cublas.GELU}

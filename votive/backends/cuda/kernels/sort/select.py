@@ -40,25 +40,37 @@ def _numbers(v, there, N: tl.constexpr, FIRST: tl.constexpr):
 
 
 @triton.jit
-def _threshold(u, need, N: tl.constexpr):
-    """(the number of a rank from the largest, how many of its equals are wanted). At most 32,767
-    numbers, so that sixteen bits count.
+def _threshold(u, need, N: tl.constexpr, B: tl.constexpr, EXACT: tl.constexpr):
+    """(a number, how many of its equals are wanted): with those above it, as many as are needed.
+    EXACT: the number is that of the rank. At most 32,767 numbers, so that sixteen bits count.
     """
     found = tl.zeros((), u.dtype)
     need = need.to(tl.int32)
-    shift = tl.full((), (N + 1) // 2 * 2 - 2, u.dtype)
-    for _ in range((N + 1) // 2):
-        digit = (u ^ found) >> shift  # below 4 where all bits above agree
-        field = ((digit & 3).to(tl.int64)) * 16
-        count = tl.sum(tl.where(digit < 4, tl.full(u.shape, 1, tl.int64) << field, 0), 0)
+    shift = tl.full((), (N + 1) // 2 * 2 - 2, tl.int32)
+    going = shift >= 0
+    while going:
+        digit = (u ^ found) >> shift.to(u.dtype)  # below 4 where all bits above agree
+        # Sixteen at most are counted in bytes, then all of them in sixteen bits each.
+        one = tl.full(u.shape, 1, tl.int32) << ((digit & 3).to(tl.int32) * 8)
+        few = tl.sum(tl.reshape(tl.where(digit < 4, one, 0), (B // 16, 16)), 1).to(tl.int64)
+        few = (few & 0xFF00) << 8 | (few & 0xFF0000) << 16 | (few & 0xFF000000) << 24
+        count = tl.sum(few, 0)
+        ones = ((count >> 16) & 0xFFFF).to(tl.int32)
+        twos = ((count >> 32) & 0xFFFF).to(tl.int32)
         three = ((count >> 48) & 0xFFFF).to(tl.int32)
-        two = three + ((count >> 32) & 0xFFFF).to(tl.int32)
-        one = two + ((count >> 16) & 0xFFFF).to(tl.int32)
-        more = (one >= need).to(tl.int32) + (two >= need).to(tl.int32) + (three >= need).to(tl.int32)
-        above = tl.where(more == 3, 0, tl.where(more == 2, three, tl.where(more == 1, two, one)))
+        two = three + twos
+        one_ = two + ones
+        more = (one_ >= need).to(tl.int32) + (two >= need).to(tl.int32) + (three >= need).to(tl.int32)
+        above = tl.where(more == 3, 0, tl.where(more == 2, three, tl.where(more == 1, two, one_)))
+        here = tl.where(more == 3, three, tl.where(more == 2, twos, tl.where(more == 1, ones, -1)))
         need -= above
-        found = found | (more.to(u.dtype) << shift)
+        found = found | (more.to(u.dtype) << shift.to(u.dtype))
+        # Where all that agree so far are wanted, their other bits do not matter.
+        whole = (here == need) & (shift > 0) & (EXACT == 0)
+        going = (shift > 0) & (whole == 0)
         shift -= 2
+        need = tl.where(whole, 0, need)
+        found = tl.where(whole, found - 1, found).to(u.dtype)
     return found, need
 
 
@@ -83,7 +95,7 @@ def _select(
 
     u = _numbers(v, there, N, FIRST)
     wanted = tl.minimum(k, tl.minimum(each, n - part * each))
-    least, need = _threshold(u, wanted, N)
+    least, need = _threshold(u, wanted, N, B, False)
     above = tl.where(u > least, 1, 0)
     equal = tl.where((u == least) & there, 1, 0)
     seen = tl.cumsum(above + (equal << 16), 0)
@@ -128,7 +140,7 @@ def _ranked(
 
     # Ranks count from the smallest: what is wanted first are the largest of inverted numbers.
     u = _numbers(v, there, N, False)
-    least, need = _threshold(u, k + 1, N)
+    least, need = _threshold(u, k + 1, N, B, True)
     equal = tl.where((u == least) & there, 1, 0)
     hit = (equal != 0) & (tl.cumsum(equal, 0) == need)
     place = tl.sum(tl.where(hit, i, 0), 0)
