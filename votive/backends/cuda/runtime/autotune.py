@@ -61,9 +61,9 @@ class Autotuned:
     A candidate that the library refuses when it is called is left out for good.
     """
 
-    def __init__(self, candidates: list[Callable[..., None]], work: int) -> None:
+    def __init__(self, candidates: list[Callable[..., None]], work: int, worth: int = WORTH_TIMING) -> None:
         assert candidates
-        self.candidates, self.work = candidates, work
+        self.candidates, self.work, self.worth = candidates, work, worth
         self.times: list[float] = []
         self.best: Callable[..., None] | None = candidates[0] if len(candidates) == 1 else None
 
@@ -74,7 +74,7 @@ class Autotuned:
             self.best(*args, **how)
 
     def _choose(self, args: Any, how: Any) -> None:
-        if self.work >= WORTH_TIMING and not rt.here.capturing and not rt.runtime.driver.emulated:
+        if self.work >= self.worth and not rt.here.capturing and not rt.runtime.driver.emulated:
             self.times = times([lambda w=w: w(*args, **how) for w in self.candidates])  # type: ignore[misc]
             self.best = self.candidates[self.times.index(min(self.times))]
             self.best(*args, **how)

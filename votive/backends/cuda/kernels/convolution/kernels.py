@@ -19,7 +19,7 @@ def _product(a, b, acc, PRECISION: tl.constexpr, DOT: tl.constexpr):
 
 
 @triton.jit
-def _there(i, size):
+def within(i, size):
     """0 <= i < size in one comparison."""
     return i.to(tl.uint32, bitcast=True) < size.to(tl.uint32)
 
@@ -32,12 +32,12 @@ def _back(t, step, size):
 
 
 @triton.jit
-def _has_nan(acc):
+def has_nan(acc):
     return tl.max((acc != acc).to(tl.int32)) > 0
 
 
 @triton.jit
-def _not_finite(x, mask, WIDE: tl.constexpr):
+def not_finite(x, mask, WIDE: tl.constexpr):
     v = tl.load(x, mask=mask, other=0.0).to(WIDE)
     return tl.max((v - v != 0).to(tl.int32))
 
@@ -85,11 +85,11 @@ def _read(
             at += i * xd
         a = tl.load(base[:, None] + at, mask=good, other=0.0)
     else:
-        good = good & _there(w0[:, None] + kw[None, :], IW)
+        good = good & within(w0[:, None] + kw[None, :], IW)
         if DIMS > 1:
-            good = good & _there(h0[:, None] + kh[None, :], IH)
+            good = good & within(h0[:, None] + kh[None, :], IH)
         if DIMS > 2:
-            good = good & _there(d0[:, None] + kd[None, :], ID)
+            good = good & within(d0[:, None] + kd[None, :], ID)
         at = c * xc + kd * xd + kh * xh + kw * xw
         a = tl.load(base[:, None] + at[None, :], mask=good, other=0.0)
     return a, good
@@ -133,7 +133,7 @@ def convolve(
         acc = _product(a, b, acc, PRECISION, DOT)
     _write(o, bias, acc, m, n, g, col, M, COL, OD, OH, OW, on, oc, od, oh, ow, BIAS, WIDE)
     if PADDED:
-        if _has_nan(acc):
+        if has_nan(acc):
             _convolve_present(
                 o, x, w, bias, M, COL, K, C, OD, OH, OW, ID, IH, IW, KH, KW, td, th, tw, pd, ph,
                 pw, dd, dh, dw, xn, xc, xd, xh, xw, on, oc, od, oh, ow, DIMS, TRANSPOSED, BIAS,
@@ -157,7 +157,7 @@ def _convolve_present(
     for start in range(0, K, BK):
         k = start + tl.arange(0, BK)
         mask = (k < K)[:, None] & (col < COL)[None, :]
-        odd = tl.maximum(odd, _not_finite(row[None, :] + k[:, None], mask, WIDE))
+        odd = tl.maximum(odd, not_finite(row[None, :] + k[:, None], mask, WIDE))
     if odd > 0:
         tl.debug_barrier()  # other threads write these results than did before
         for part in range(BM // 16):
@@ -185,11 +185,11 @@ def _seen(
     h_ = m // OW % OH * th - ph
     d_ = m // OW // OH % OD * td - pd
     n = (m // OW // OH // OD).to(tl.int64)
-    good = (m < end)[:, None] & (k < K)[None, :] & _there(w_[:, None] + kw[None, :], IW)
+    good = (m < end)[:, None] & (k < K)[None, :] & within(w_[:, None] + kw[None, :], IW)
     if DIMS > 1:
-        good = good & _there(h_[:, None] + kh[None, :], IH)
+        good = good & within(h_[:, None] + kh[None, :], IH)
     if DIMS > 2:
-        good = good & _there(d_[:, None] + kd[None, :], ID)
+        good = good & within(d_[:, None] + kd[None, :], ID)
     down = n * xn + d_ * xd + h_ * xh + w_ * xw
     return tl.load(across[None, :] + down[:, None], mask=good, other=0.0), good
 
@@ -236,7 +236,7 @@ def weigh(
     place = ((p * groups + g) * ROW + row).to(tl.int64)[:, None] * K + k[None, :]
     tl.store(o + place, acc, mask=(row < ROW)[:, None] & (k < K)[None, :])
     if PADDED:
-        if _has_nan(acc):
+        if has_nan(acc):
             _weigh_present(
                 o, x, y, M, ROW, K, C, OD, OH, OW, ID, IH, IW, KH, KW, td, th, tw, pd, ph, pw, dd,
                 dh, dw, xn, xc, xd, xh, xw, yn, yc, yd, yh, yw, part, groups, DIMS, WIDE, BM, BN,
