@@ -14,7 +14,19 @@ from .....core import dtype as dt
 from ... import precision
 from ...runtime import here_count
 
-SHAPES = ((128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (64, 32), (128, 16), (32, 64), (32, 32), (64, 16))
+SHAPES = (
+    (128, 128),
+    (128, 64),
+    (64, 128),
+    (64, 64),
+    (128, 32),
+    (64, 32),
+    (128, 16),
+    (32, 64),
+    (32, 32),
+    (64, 16),
+    (32, 16),
+)
 # Microseconds: to start and end a kernel, for one tile to come from memory.
 LAUNCH, LATENCY = 2.5, 0.45
 # Operations per microsecond of one processor, and bytes that reach it.
@@ -56,7 +68,7 @@ def ranked(
     found = []
     for bm, bn in SHAPES:
         # What would be mostly empty is left out, the narrowest never.
-        if bn > 16 and bn >= 2 * columns or bm > 32 and bm >= 2 * rows:
+        if (bn > 16 and bn >= 2 * columns) or (bm > 32 and bm >= 2 * rows):
             continue
         for bk in (64, 32, 16) if half else (32, 16):
             if bk > 16 and bk >= 2 * run:
@@ -69,7 +81,7 @@ def ranked(
                 if parts > 1 and steps < 4 * parts:
                     break
                 scratch = parts * rows * columns * others * 4
-                if parts > 1 and scratch > MOST_SCRATCH or others * parts > 65535:
+                if (parts > 1 and scratch > MOST_SCRATCH) or others * parts > 65535:
                     break
                 each = -(-steps // parts)
                 waves = -(-programs * parts // (processors * resident))
@@ -98,24 +110,23 @@ def weight_tiles(dtype: dt.dtype, rows: int, width: int, positions: int, others:
     half = dtype in dt.HALF
     rate = RATES["half" if half else kind]
     found = []
-    for bm, bn in SHAPES:
-        for bm, bn in ((bm, bn), (bn, bm)):
-            if bn > 16 and bn >= 2 * width or bm > 16 and bm >= 2 * rows:
-                continue
-            bk = 64 if half and bm * bn <= 8192 else 32
-            steps = -(-positions // bk)
-            programs = -(-rows // bm) * -(-width // bn) * others
-            work = max(2 * bm * bn * bk / rate, (bm + bn) * bk * dtype.itemsize / ARRIVING) + 0.1
-            resident = 1 if bm * bn >= 16384 else 2 if bm * bn >= 8192 else 4
-            for parts in (1, 2, 4, 8, 16, 32, 64, 128, 256):
-                scratch = parts * rows * width * others * 4
-                if parts > 1 and (steps < 4 * parts or scratch > MOST_SCRATCH or others * parts > 65535):
-                    break
-                each = -(-steps // parts)
-                waves = -(-programs * parts // (processors * resident))
-                full = -(-programs * parts // processors)
-                time = max(waves * each * LATENCY, full * each * work) + scratch / 1.5e6
-                found.append((time, Tile(bm, bn, bk, parts)))
+    for bm, bn in sorted({*SHAPES, *(shape[::-1] for shape in SHAPES)}):
+        if (bn > 16 and bn >= 2 * width) or (bm > 16 and bm >= 2 * rows):
+            continue
+        bk = 64 if half and bm * bn <= 8192 else 32
+        steps = -(-positions // bk)
+        programs = -(-rows // bm) * -(-width // bn) * others
+        work = max(2 * bm * bn * bk / rate, (bm + bn) * bk * dtype.itemsize / ARRIVING) + 0.1
+        resident = 1 if bm * bn >= 16384 else 2 if bm * bn >= 8192 else 4
+        for parts in (1, 2, 4, 8, 16, 32, 64, 128, 256):
+            scratch = parts * rows * width * others * 4
+            if parts > 1 and (steps < 4 * parts or scratch > MOST_SCRATCH or others * parts > 65535):
+                break
+            each = -(-steps // parts)
+            waves = -(-programs * parts // (processors * resident))
+            full = -(-programs * parts // processors)
+            time = max(waves * each * LATENCY, full * each * work) + scratch / 1.5e6
+            found.append((time, Tile(bm, bn, bk, parts)))
     found.sort(key=lambda f: f[0])
     seen: dict[tuple[int, int], Tile] = {}
     for _, tile in found:
