@@ -15,17 +15,8 @@ from ... import precision
 from ...runtime import here_count
 
 SHAPES = (
-    (128, 128),
-    (128, 64),
-    (64, 128),
-    (64, 64),
-    (128, 32),
-    (64, 32),
-    (128, 16),
-    (32, 64),
-    (32, 32),
-    (64, 16),
-    (32, 16),
+    *((128, 128), (128, 64), (64, 128), (64, 64), (128, 32), (64, 32)),
+    *((128, 16), (32, 64), (32, 32), (64, 16), (32, 16), (16, 16)),
 )
 # Microseconds: to start and end a kernel, for one tile to come from memory.
 LAUNCH, LATENCY = 2.5, 0.45
