@@ -16,9 +16,17 @@ if TYPE_CHECKING:
     from .types import Ints, Sequence, Tensor
 
 
-def put_back(g: Tensor, index: Tensor, shape: Shape, n: int) -> Tensor:
-    """Values at flat positions of the last n dimensions of zeros of `shape`; equal ones add up."""
-    return F._max_pool_transpose(g, index.detach(), shape[len(shape) - n :])
+def put_back(g: Tensor, index: Tensor, shape: Shape, n: int, windows: Shape = ()) -> Tensor:
+    """Values at flat positions of the last n dimensions of zeros of `shape`; equal ones add up.
+
+    `windows`: kernel, stride, padding, dilation of the windows that positions were found in, in one
+    row; empty where they are not known.
+    """
+    return F._max_pool_transpose(g, index.detach(), shape[len(shape) - n :], windows)
+
+
+def _windows(c: Any) -> Shape:
+    return (*c.kernel, *c.stride, *c.padding, *c.dilation)
 
 
 def _taken(g: Tensor, index: Any, n: int) -> Any:
@@ -38,7 +46,7 @@ def _infer_max(x: Spec, size: Shape, *geometry: Any) -> tuple[Spec, Spec]:
 structured(
     "_max_pool(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, int[] dilation)",
     infer=_infer_max,
-    grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.kernel))},
+    grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.kernel), _windows(c))},
     n_out=2,
     doc="The largest value of each of `size` windows and its flat position; NaN is the largest.",
 )
@@ -52,16 +60,17 @@ structured(
             F._max_pool(c.input, c.size, c.kernel, c.stride, c.padding, c.dilation)[1],
             c.shape("input"),
             len(c.kernel),
+            _windows(c),
         )
     },
     doc="The largest value of each of `size` windows; NaN is the largest.",
 )
 
 structured(
-    "_max_pool_transpose(Tensor input, Tensor index, int[] size)",
-    infer=lambda x, index, size: like_input(x, (*x.shape[: -len(size)], *size)),
+    "_max_pool_transpose(Tensor input, Tensor index, int[] size, int[] windows)",
+    infer=lambda x, index, size, windows: like_input(x, (*x.shape[: -len(size)], *size)),
     grad={"input": lambda c, g: _taken(g, c.index, len(c.size)), "index": None},
-    doc="Values added to zeros where `index` says, counted within the last dimensions.",
+    doc="Values added to zeros where `index` says, counted within the last dimensions. `windows`: see `put_back`.",
 )
 
 structured(

@@ -105,5 +105,5 @@ def max_pool_values(x: Slot, size: Ints, *geometry: Ints) -> Args:
 
 
 @native("_max_pool_transpose", "put_back", accepts=numbers)
-def max_pool_transpose(g: Slot, index: Slot, size: Ints) -> Args:
+def max_pool_transpose(g: Slot, index: Slot, size: Ints, windows: Ints) -> Args:
     return g, index, OUT, len(size)

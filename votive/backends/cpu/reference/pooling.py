@@ -72,7 +72,7 @@ def max_pool_values(x: Array, size: Ints, *geometry: Ints) -> Array:
 
 
 @kernel("_max_pool_transpose")
-def max_pool_transpose(x: Array, index: Array, size: Ints) -> Array:
+def max_pool_transpose(x: Array, index: Array, size: Ints, windows: Ints) -> Array:
     lead, elements = x.shape[: x.ndim - len(size)], math.prod(size)
     out = np.zeros((math.prod(lead), elements), x.dtype)
     places = math.prod(x.shape[x.ndim - len(size) :])

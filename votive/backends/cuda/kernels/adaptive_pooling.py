@@ -16,7 +16,7 @@ from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import reach
-from .pooling import Box, boxed, largest, with_places
+from .pooling import Box, boxed, largest, loop, with_places
 
 
 def _range(size: int, places: int) -> Box:
@@ -82,8 +82,8 @@ def adaptive_max_pool(x: Slot, size: Ints) -> Run:
             lines.append(f"low{k} = {box.low(p, p.at(d), f'd{k}')}")
             lines.append(f"high{k} = {box.high(p, p.at(d), f'd{k}')}")
         pad, good, offset, flat = "", "inside", p.offsets[1] or "0", "0"
-        for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
-            lines.append(f"{pad}for t{k} in range({p.arg(f'most{k}', box.most)}):")
+        for k, d in enumerate(dims):
+            lines.append(pad + loop(p, k, [b.most for b in boxes]))
             pad += "    "
             lines.append(f"{pad}c{k} = low{k} + t{k}")
             good += f" & (c{k} < high{k})"

@@ -4,6 +4,7 @@ over boxes, seen from the other side.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,6 +22,8 @@ from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import SUMS, reach, spot, summed
+
+MOST_UNROLLED = 27  # elements of a box whose loads are written out
 
 
 def numbers(*specs: Spec) -> bool:
@@ -62,8 +65,8 @@ def boxed(name: str, x: Slot, n: int, boxes: list[Box], divisor: float | None, f
             lines.append(f"low{k} = {box.low(p, at, tag)} + r * 0 + n * 0")
             lines.append(f"high{k} = {box.high(p, at, tag)} + r * 0 + n * 0")
         pad, good, offset = "", "inside", p.offsets[1] or "0"
-        for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
-            lines.append(f"{pad}for t{k} in range({p.arg(f'most{k}', box.most)}):")
+        for k, d in enumerate(dims):
+            lines.append(pad + loop(p, k, [b.most for b in boxes]))
             pad += "    "
             lines.append(f"{pad}c{k} = low{k} + t{k}")
             good += f" & (c{k} < high{k})"
@@ -90,6 +93,15 @@ def boxed(name: str, x: Slot, n: int, boxes: list[Box], divisor: float | None, f
         return p.kernel(name, {"o": pointer(out.dtype), "x": pointer(x.dtype)}, lines)
 
     return cached_by_spec(build)
+
+
+def loop(p: IndexSpace, k: int, most: list[int], name: str = "") -> str:
+    """The head of the loop over dimension k of a box: unrolled where boxes are small, so that all
+    of their elements are on their way at once.
+    """
+    if math.prod(most) <= MOST_UNROLLED:
+        return f"for t{k} in tl.static_range({most[k]}):"
+    return f"for t{k} in range({p.arg(name or f'most{k}', most[k])}):"
 
 
 def span(i: int, o: int, k: int, s: int, p: int, d: int = 1) -> int:
@@ -179,6 +191,8 @@ def _largest(x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dil
     low = "float('-inf')" if x.dtype.is_floating_point else str(_lowest(x.dtype))
     kind = "tl.float64" if x.dtype is dt.float64 else ("tl.float32" if x.dtype.is_floating_point else "tl.int64")
 
+    taps = [min((i - 1) // d + 1, k) for i, k, d in zip(sizes, kernel, dilation, strict=True)]
+
     def build(out: Spec) -> Any:
         strides = [out.strides, without(x.strides, *dims)]
         p = IndexSpace(out.shape, strides, apart=dims, reach=far)
@@ -186,15 +200,15 @@ def _largest(x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dil
         pad, good, offset, flat = "", "inside", p.offsets[1] or "0", "0"
         for k, d in enumerate(dims):
             s, q, g = (p.arg(f"{w}{k}", v[k]) for w, v in (("s", stride), ("p", padding), ("g", dilation)))
-            size_, many = p.arg(f"i{k}_size", sizes[k]), p.arg(f"kernel{k}", kernel[k])
+            size_ = p.arg(f"i{k}_size", sizes[k])
             # No more taps than the input has room for, from the first one within it.
             most = (sizes[k] - 1) // dilation[k] + 1
             tap = f"t{k}"
             if most < kernel[k]:
                 lines.append(f"{pad}b{k} = tl.maximum(({q} - {p.at(d)} * {s} + {g} - 1) // {g}, 0)")
-                good += f" & (b{k} + t{k} < {many})"
-                tap, many = f"(b{k} + t{k})", p.arg(f"most{k}", most)
-            lines.append(f"{pad}for t{k} in range({many}):")
+                good += f" & (b{k} + t{k} < {p.arg(f'kernel{k}', kernel[k])})"
+                tap = f"(b{k} + t{k})"
+            lines.append(pad + loop(p, k, taps))
             pad += "    "
             lines.append(f"{pad}c{k} = {p.at(d)} * {s} - {q} + {tap} * {g}")
             good += f" & (c{k} >= 0) & (c{k} < {size_})"
@@ -248,8 +262,60 @@ def _lowest(dtype: dt.dtype) -> int:
     return int(np.iinfo(dtype.np).min)
 
 
+def _gathered(g: Slot, index: Slot, size: Ints, windows: Ints) -> Run:
+    """Every element looks into the windows that may have found it: each sum is made once, in order.
+    None where these are many.
+    """
+    n = len(size)
+    first, dims = g.ndim - n, tuple(range(g.ndim - n, g.ndim))
+    kernel, stride, padding, dilation = (windows[k * n : (k + 1) * n] for k in range(4))
+    wholes = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    places = g.shape[first:]
+    geometry = list(zip(size, places, wholes, stride, padding, strict=True))
+    boxes = [_covering(*numbers, None) for numbers in geometry]
+    if math.prod(box.most for box in boxes) > MOST_UNROLLED:
+        return None
+    wide = "tl.float64" if g.dtype is dt.float64 else "tl.float32" if g.dtype.is_floating_point else "tl.int64"
+    far = max(reach(g), reach(index), math.prod(size), *(box.far for box in boxes))
+
+    def build(out: Spec) -> Any:
+        strides = [out.strides, without(g.strides, *dims), without(index.strides, *dims)]
+        p = IndexSpace(out.shape, strides, apart=dims, reach=far)
+        lines = [f"acc = (r * 0 + n * 0).to({wide})"]
+        flat, good, at, found = "0", "inside", p.offsets[1] or "0", p.offsets[2] or "0"
+        for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
+            flat = f"({flat}) * {p.arg(f'size{k}', size[k])} + {p.at(d)}"
+            lines.append(f"low{k} = {box.low(p, p.at(d), f'd{k}')} + r * 0 + n * 0")
+            lines.append(f"high{k} = {box.high(p, p.at(d), f'd{k}')} + r * 0 + n * 0")
+        lines.append(f"flat = {flat} + r * 0 + n * 0")
+        pad = ""
+        for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
+            lines.append(f"{pad}for t{k} in tl.static_range({box.most}):")
+            pad += "    "
+            lines.append(f"{pad}c{k} = low{k} + t{k}")
+            good += f" & (c{k} < high{k})"
+            at += f" + c{k} * {p.arg(f'gs{k}', g.strides[d])}"
+            found += f" + c{k} * {p.arg(f'is{k}', index.strides[d])}"
+        lines += [
+            f"{pad}good = {good}",
+            f"{pad}i = tl.load(index + ({found}), mask=good, other=-1)",
+            f"{pad}v = tl.load(g + ({at}), mask=good, other=0).to({wide})",
+            f"{pad}acc += tl.where(i == flat, v, 0)",
+            p.store("acc.to(o.dtype.element_ty)"),
+        ]
+        types = {"o": pointer(out.dtype), "g": pointer(g.dtype), "index": pointer(index.dtype)}
+        return p.kernel("max_pool_gradient", types, lines)
+
+    find = cached_by_spec(build)
+    return lambda outs, g, index: find(outs[0].spec)(outs[0].ptr, g.ptr, index.ptr)
+
+
 @cuda("_max_pool_transpose", accepts=numbers)
-def max_pool_transpose(g: Slot, index: Slot, size: Ints) -> Run:
+def max_pool_transpose(g: Slot, index: Slot, size: Ints, windows: Ints) -> Run:
+    if windows and g.numel:
+        gathered = _gathered(g, index, size, windows)
+        if gathered is not None:
+            return gathered
     n = len(size)
     first = g.ndim - n
 
