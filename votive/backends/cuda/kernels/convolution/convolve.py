@@ -19,6 +19,7 @@ from ...programs.types import Ints, Run, floats
 from ...rows import cuda
 from ...runtime.autotune import Autotuned
 from ...runtime.views import View
+from .depthwise import direct, direct_weight
 from .gather import gathered, gathered_weight
 from .implicit import Convolve, Weigh, implicit, implicit_weight
 from .library import by_library, weight_by_library
@@ -36,9 +37,11 @@ def _library(made: Callable[..., Any], p: Any, out: Spec) -> list[Any]:
     return [] if found is None else [found]
 
 
-def _candidates(p: Any, out: Spec, own: Any, general: Any, library: Any) -> Autotuned | None:
+def _candidates(p: Any, out: Spec, small: Any, own: Any, general: Any, library: Any) -> Autotuned | None:
     timed = p.work >= WORTH_TIMING and not rt.runtime.driver.emulated
-    found = own(p, out, TIMED if timed else 1)
+    found = small(p, out)
+    if not found or (timed and p.x.shape[1] > p.groups):
+        found = [*found, *own(p, out, TIMED if timed else 1)]
     if not found:
         last = general(p)
         found = [] if last is None else [last]
@@ -58,7 +61,7 @@ def _forward(p: Convolve) -> Run:
         out = outs[0]
         way = ways.get(out.spec)
         if way is None:
-            way = ways[out.spec] = _candidates(p, out.spec, implicit, gathered, by_library)
+            way = ways[out.spec] = _candidates(p, out.spec, direct, implicit, gathered, by_library)
         assert way is not None
         way(out, x, weight, None if bias is None else contiguous(bias))
 
@@ -105,7 +108,9 @@ def convolution_weight(
         out = outs[0]
         way = ways.get(out.spec)
         if way is None:
-            way = ways[out.spec] = _candidates(p, out.spec, implicit_weight, gathered_weight, weight_by_library)
+            way = ways[out.spec] = _candidates(
+                p, out.spec, direct_weight, implicit_weight, gathered_weight, weight_by_library
+            )
         assert way is not None
         way(out, x, grad)
 

@@ -1,0 +1,245 @@
+"""Convolutions of many small groups, such as one for each channel: too few terms for a product of
+matrices, so every result adds up its own. Nothing is staged, and padding is skipped.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import triton
+import triton.language as tl
+
+from .....core import dtype as dt
+from .....core.layout import Layout, Spec
+from ...programs.layouts import contiguous, next_power_of_two
+from ...programs.lines import shared_program
+from ...programs.program import pointer
+from ...programs.types import Ints, wide
+from ...runtime import here_count
+from ...runtime.views import View, empty
+from .implicit import Convolve, Weigh, three
+from .weight_taps import join_weights
+
+MOST_CHANNELS = 4  # of a group, into and out of it
+MOST_TAPS = 128
+UNROLLED = 32  # taps whose loads are written out
+TILE = 512
+
+
+@triton.jit
+def _source(o, t, size, stride, padding, dilation, TRANSPOSED: tl.constexpr):
+    """(coordinate, whether it is there) of what a result at `o` reads at tap `t`."""
+    if TRANSPOSED:
+        at = o + padding - t * dilation
+        i = at // stride
+        return i, (at >= 0) & (i * stride == at) & (i < size)
+    else:
+        i = o * stride - padding + t * dilation
+        return i, (i >= 0) & (i < size)
+
+
+@triton.jit
+def _term(
+    acc, x, w, n, c, p, t, d, h, v, inside, ID, IH, IW, KH, KW, sd, sh, sw, pd, ph, pw, dd, dh, dw, xn, xc, xd,
+    xh, xw, wo, wi, P, COL, TRANSPOSED: tl.constexpr, WIDE: tl.constexpr,
+):  # fmt: skip
+    """One more term: channel p of the group at tap t."""
+    id, in_d = _source(d, t // KW // KH, ID, sd, pd, dd, TRANSPOSED)
+    ih, in_h = _source(h, t // KW % KH, IH, sh, ph, dh, TRANSPOSED)
+    iw, in_w = _source(v, t % KW, IW, sw, pw, dw, TRANSPOSED)
+    given = c // COL * P + p
+    good = inside & in_d & in_h & in_w
+    a = tl.load(x + (n * xn + given * xc + id * xd + ih * xh + iw * xw), mask=good, other=0.0).to(WIDE)
+    if TRANSPOSED:
+        at = given * wo + c % COL * wi + t
+    else:
+        at = c * wo + p * wi + t
+    b = tl.load(w + at, mask=inside, other=0.0).to(WIDE)
+    return acc + tl.where(good, a * b, 0.0)
+
+
+@triton.jit
+def depthwise(
+    o, x, w, bias, N, CH, OD, OH, OW, ID, IH, IW, sd, sh, sw, pd, ph, pw, dd, dh, dw, xn, xc, xd, xh, xw, on, oc,
+    od, oh, ow, wo, wi, P, COL, KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,
+    TRANSPOSED: tl.constexpr, BIAS: tl.constexpr, LAST: tl.constexpr, UNROLL: tl.constexpr, WIDE: tl.constexpr,
+    BR: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
+    # Grid: (blocks of columns times blocks of rows,). LAST: channels are columns and positions rows;
+    # else positions of a plane are columns, and samples times channels rows.
+    places = OD * OH * OW
+    if LAST:
+        rows, columns = N * places, CH
+    else:
+        rows, columns = N * CH, places
+    across = tl.cdiv(columns, BC)
+    r = (tl.program_id(0) // across * BR + tl.arange(0, BR))[:, None]
+    k = (tl.program_id(0) % across * BC + tl.arange(0, BC))[None, :]
+    inside = (r < rows) & (k < columns)
+    if LAST:
+        n, s, c = r // places, r % places, k
+    else:
+        n, s, c = r // CH, k, r % CH
+    v = s % OW
+    h = s // OW % OH
+    d = s // OW // OH
+    acc = tl.zeros((BR, BC), WIDE)
+    for p in range(P):
+        if UNROLL:
+            for t in tl.static_range(KD * KH * KW):
+                acc = _term(
+                    acc, x, w, n, c, p, t, d, h, v, inside, ID, IH, IW, KH, KW, sd, sh, sw, pd, ph, pw, dd, dh,
+                    dw, xn, xc, xd, xh, xw, wo, wi, P, COL, TRANSPOSED, WIDE,
+                )  # fmt: skip
+        else:
+            for t in range(KD * KH * KW):
+                acc = _term(
+                    acc, x, w, n, c, p, t, d, h, v, inside, ID, IH, IW, KH, KW, sd, sh, sw, pd, ph, pw, dd, dh,
+                    dw, xn, xc, xd, xh, xw, wo, wi, P, COL, TRANSPOSED, WIDE,
+                )  # fmt: skip
+    if BIAS:
+        acc += tl.load(bias + c, mask=c < CH, other=0.0).to(WIDE)
+    if LAST:
+        at = n * on + c + d * od + h * oh + v * ow
+    else:
+        at = n * on + c * oc + s
+    tl.store(o + at, acc.to(o.dtype.element_ty), mask=inside)
+
+
+@triton.jit
+def depthwise_weight(
+    sums, x, y, N, CH, OD, OH, OW, ID, IH, IW, KH, KW, T, sd, sh, sw, pd, ph, pw, dd, dh, dw, xn, xc, xd, xh, xw,
+    yn, yc, yd, yh, yw, P, COL, part, LAST: tl.constexpr, WIDE: tl.constexpr, BT: tl.constexpr,
+    BS: tl.constexpr, BC: tl.constexpr,
+):  # fmt: skip
+    # Grid: (blocks of channels, blocks of taps times channels of a group, parts of positions). A tile
+    # is taps by positions of one channel; LAST: positions by channels at one tap.
+    c = tl.program_id(0) * BC + tl.arange(0, BC)[None, :]
+    p = tl.program_id(1) % P
+    t = tl.program_id(1) // P * BT + tl.arange(0, BT)[:, None]
+    total = N * OD * OH * OW
+    begin = tl.program_id(2) * part
+    end = tl.minimum(begin + part, total)
+    tw = t % KW * dw - pw
+    th = t // KW % KH * dh - ph
+    td = t // KW // KH * dd - pd
+    if LAST:
+        acc = tl.zeros((BS, BC), WIDE)
+    else:
+        acc = tl.zeros((BT, BS), WIDE)
+    for start in range(begin, end, BS):
+        if LAST:
+            m = start + tl.arange(0, BS)[:, None]
+        else:
+            m = start + tl.arange(0, BS)[None, :]
+        v = m % OW
+        h = m // OW % OH
+        rest = m // OW // OH
+        d = rest % OD
+        n = rest // OD
+        iw, ih, id = v * sw + tw, h * sh + th, d * sd + td
+        here = (m < end) & (c < CH)
+        good = here & (t < T) & (iw >= 0) & (iw < IW) & (ih >= 0) & (ih < IH) & (id >= 0) & (id < ID)
+        b = tl.load(y + (n * yn + c * yc + d * yd + h * yh + v * yw), mask=here, other=0.0).to(WIDE)
+        given = c // COL * P + p
+        a = tl.load(x + (n * xn + given * xc + id * xd + ih * xh + iw * xw), mask=good, other=0.0).to(WIDE)
+        acc += tl.where(good, a * b, 0.0)
+    if LAST:
+        at = (tl.program_id(2) * CH + c) * T * P + t * P + p
+        tl.store(sums + at, tl.sum(acc, 0)[None, :], mask=(c < CH) & (t < T))
+    else:
+        at = (tl.program_id(2) * CH + c) * T * P + t * P + p
+        tl.store(sums + at, tl.sum(acc, 1)[:, None], mask=(c < CH) & (t < T))
+
+
+def _five(spec: Spec) -> Ints:
+    """Strides of (N, C, depth, height, width)."""
+    return (*spec.strides[:2], *three(spec.strides[2:], 0))
+
+
+def _near(*specs: Spec) -> bool:
+    """Whether every element can be counted in 32 bits, and none is seen from two places apart."""
+    return all(sum(abs(s) * n for s, n in zip(x.strides, x.shape, strict=True)) < 2**30 for x in specs)
+
+
+def _last(spec: Spec) -> bool:
+    return spec.strides[1] == 1 and spec.shape[1] > 1
+
+
+def direct(p: Convolve, out: Spec) -> list[Callable[..., None]]:
+    """`run(out, x, weight, bias)` for small groups, or nothing."""
+    x, w = p.x, p.weight
+    per, taps = x.shape[1] // p.groups, math.prod(w.shape[2:])
+    small = p.groups > 1 and per <= MOST_CHANNELS and p.columns <= MOST_CHANNELS and taps <= MOST_TAPS
+    geometry = (*three(p.stride, 1), *three(p.padding, 0), *three(p.dilation, 1))
+    if not small or not _near(x.spec, out) or max(geometry) >= 2**20:
+        return []
+    last = _last(out)
+    places = math.prod(p.size)
+    columns = out.shape[1] if last else places
+    rows = x.shape[0] * (places if last else out.shape[1])
+    bc = min(TILE if not last else 64, max(16, next_power_of_two(columns)))
+    br = max(1, min(TILE // bc, next_power_of_two(rows)))
+    kind = pointer(x.dtype)
+    kernel = three(w.shape[2:], 1)
+    constants = dict(zip(("KD", "KH", "KW"), kernel, strict=True))
+    constants |= {"TRANSPOSED": p.transposed, "BIAS": p.bias, "LAST": last, "UNROLL": taps <= UNROLLED}
+    constants |= {"WIDE": wide(x.dtype), "BR": br, "BC": bc}
+    program = shared_program(depthwise, [kind] * 4 + ["i32"] * 31, constants)
+    sizes = (x.shape[0], out.shape[1], *three(p.size, 1), *three(x.shape[2:], 1), *geometry)
+    laid = (w.shape[1] * taps, taps, per, p.columns)
+    numbers = (*sizes, *_five(x.spec), *_five(out), *laid)
+    grid = (-(-columns // bc) * -(-rows // br),)
+
+    def run(out: View, x: View, w: View, bias: View | None) -> None:
+        w = contiguous(w)
+        b = w if bias is None else bias
+        program(grid, out.ptr, x.ptr, w.ptr, b.ptr, *numbers)
+
+    run.__name__ = "direct"
+    return [run]
+
+
+def direct_weight(p: Weigh, out: Spec) -> list[Callable[..., None]]:
+    """`run(out, x, grad)` for small groups, or nothing."""
+    x, y = p.x, p.grad
+    per, columns, taps = x.shape[1] // p.groups, y.shape[1] // p.groups, math.prod(p.kernel)
+    small = p.groups > 1 and per <= MOST_CHANNELS and columns <= MOST_CHANNELS and taps <= MOST_TAPS
+    geometry = (*three(p.stride, 1), *three(p.padding, 0), *three(p.dilation, 1))
+    if not small or not _near(x.spec, y.spec) or max(geometry) >= 2**20:
+        return []
+    last = _last(y.spec)
+    channels, positions = y.shape[1], y.numel // y.shape[1]
+    bc = min(64, next_power_of_two(channels)) if last else 1
+    bt = 1 if last else min(16, next_power_of_two(taps))
+    bs = min(1024 // bc if last else 2048 // bt, max(16, next_power_of_two(positions)))
+    blocks = -(-channels // bc) * -(-taps // bt) * per
+    parts = max(1, min(4 * here_count() // blocks, positions // (4 * bs), 1024))
+    part = -(-positions // parts)
+    part += -part % bs
+    parts = -(-positions // part)
+    kind = pointer(x.dtype)
+    total = dt.float64 if x.dtype is dt.float64 else dt.float32
+    fixed = {"LAST": last, "WIDE": wide(x.dtype), "BT": bt, "BS": bs, "BC": bc}
+    program = shared_program(depthwise_weight, [pointer(total), kind, kind, *["i32"] * 33], fixed)
+    kernel = three(p.kernel, 1)
+    sizes = (x.shape[0], channels, *three(y.shape[2:], 1), *three(x.shape[2:], 1), *kernel[1:], taps, *geometry)
+    numbers = (*sizes, *_five(x.spec), *_five(y.spec), per, columns, part)
+    grid = (-(-channels // bc), -(-taps // bt) * per, parts)
+    n = channels * per * taps
+    sums = Spec(Layout((parts * n,)), total, out.device)
+    join = shared_program(
+        join_weights, [kind, pointer(total), *["i32"] * 6, *["i64"] * 4, "i32"], {"WIDE": wide(x.dtype), "BLOCK": 256}
+    )
+    if not out.contiguous:
+        return []
+    after = (n, per, taps, per, channels, channels, per * taps, taps, 1, n, parts)
+
+    def run(out: View, x: View, y: View) -> None:
+        made = empty(sums)
+        program(grid, made.ptr, x.ptr, y.ptr, *numbers)
+        join((-(-n // 256),), out.ptr, made.ptr, *after)
+
+    run.__name__ = "direct"
+    return [run]
