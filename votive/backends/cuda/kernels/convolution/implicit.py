@@ -53,6 +53,12 @@ class Convolve:
         return 2 * self.x.shape[0] * places * self.weight.numel
 
 
+def divider(n: int) -> int:
+    """A factor and a shift that divide by n (Granlund & Montgomery 1994), for `taps.quotient`."""
+    shift = (n - 1).bit_length()
+    return (2**32 * (2**shift - n) // n + 1) | shift << 32
+
+
 def _inverse(a: int, n: int) -> int:
     return pow(a, -1, n) if n > 1 else 0
 
@@ -108,6 +114,9 @@ def implicit(p: Convolve, out: Spec, count: int) -> list[Callable[..., None]]:
         return []
     last = out.strides[1] == 1 and out.shape[1] > 1
     placing = (*places, *size)
+    dividers = tuple(divider(n) for n in places)
+    whole_channels = 16 // x.dtype.itemsize
+    cvec = whole_channels if columns % whole_channels == 0 else 2 if columns % 2 == 0 else 1
     numbers = (
         *placing,
         *given,
@@ -124,7 +133,10 @@ def implicit(p: Convolve, out: Spec, count: int) -> list[Callable[..., None]]:
         tap,
     )
     target = (out.strides[0], out.strides[1], *three(out.strides[2:], 0))
-    fixed = {"TRANSPOSED": p.transposed, "BIAS": p.bias, "LAST": last, "WIDE": wide(x.dtype)}
+    if last:
+        target = (target[0] // cvec, 1, *(s // cvec for s in target[2:]))
+    fixed = {"TRANSPOSED": p.transposed, "BIAS": p.bias, "LAST": last, "LINEAR": phases == 1, "CVEC": cvec}
+    fixed["WIDE"] = wide(x.dtype)
     more = {
         "ROW": row,
         "PADDED": p.transposed or any(padding),
@@ -136,13 +148,13 @@ def implicit(p: Convolve, out: Spec, count: int) -> list[Callable[..., None]]:
     def made(tile: Tile) -> Callable[..., None]:
         split = tile.parts > 1
         constants = {**fixed, **more, "SPLIT": split, "BM": tile.bm, "BN": tile.bn, "BK": tile.bk}
-        types = [kind, "*fp32", kind, kind, kind, *["i32"] * 44]
+        types = [kind, "*fp32", kind, kind, kind, *["i32"] * 44, *["i64"] * 3]
         program = shared_program(
             convolve_taps, types, constants, warps=tile.warps, stages=tile.stages(x.dtype.itemsize)
         )
         across = -(-columns // tile.bn)
         grid = (-(-rows // tile.bm), across, p.groups * tile.parts * phases)
-        whole = (rows, columns, channels, *numbers, *target, p.groups, tile.parts)
+        whole = (rows, columns // cvec, channels, *numbers, *target, p.groups, tile.parts, *dividers)
         if not split:
 
             def run(out: View, x: View, w: View, bias: View | None) -> None:
@@ -154,9 +166,11 @@ def implicit(p: Convolve, out: Spec, count: int) -> list[Callable[..., None]]:
         every = p.groups * columns
         sums = Spec(Layout((phases * tile.parts * rows * every,)), dt.float32, out.device)
         bm, bn = (32, 32) if not last else (16, 64)
-        add = shared_program(add_parts, [kind, "*fp32", kind, *["i32"] * 18], {**fixed, "BM": bm, "BN": bn})
+        add = shared_program(
+            add_parts, [kind, "*fp32", kind, *["i32"] * 18, *["i64"] * 3], {**fixed, "BM": bm, "BN": bn}
+        )
         to = (-(-rows // bm), -(-every // bn), phases)
-        after = (rows, every, *placing, *stride, *target, 1, tile.parts)
+        after = (rows, every // cvec, *placing, *stride, *target, 1, tile.parts, *dividers)
 
         def run_parts(out: View, x: View, w: View, bias: View | None) -> None:
             x, w, made = source.get(x), weights.get(w), empty(sums)
@@ -222,16 +236,18 @@ def implicit_weight(p: Weigh, out: Spec, count: int) -> list[Callable[..., None]
         *stride,
         *dilation,
         *padding,
+        x.shape[0] * source.outer,
         math.prod(out.shape),
+        p.groups * filled * taps * channels,
     )
-    if positions >= 2**30 or reach * vec >= 2**31:
+    if positions >= 2**30 or reach * vec >= 2**31 or positions * line * yvec >= 2**31:
         return []
     flat = flat_step(tuple(out.shape[2:]), tuple(out.strides[2:]))
     if flat is None:
         return []
     windows = (kernel[1], kernel[2] if runs == taps else 1)
     numbers = (*size, *given, *windows, *stride, *padding, *dilation, source.outer, source.group, *step)
-    numbers += (grads.group, line, runs, p.groups)
+    numbers += (grads.group, line, runs, p.groups, *(divider(n) for n in size))
     fixed = {
         "ROW": runs != taps,
         "PADDED": any(padding),
@@ -251,7 +267,7 @@ def implicit_weight(p: Weigh, out: Spec, count: int) -> list[Callable[..., None]
         parts = -(-positions // part)
         program = shared_program(
             weigh_taps,
-            ["*fp32", kind, kind, *["i32"] * 20, "i64", *["i32"] * 4, "i32", "i64", *["i32"] * 3],
+            ["*fp32", kind, kind, *["i32"] * 29, *["i64"] * 3, "i32"],
             {**fixed, "BM": tile.bm, "BN": tile.bn, "BK": tile.bk},
             warps=tile.warps,
             stages=tile.stages(x.dtype.itemsize),

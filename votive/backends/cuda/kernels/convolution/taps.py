@@ -17,6 +17,26 @@ from .kernels import has_nan, not_finite, within
 
 
 @triton.jit
+def quotient(m, by):
+    """m divided by a size, for 0 <= m < 2^31: a product instead of a division. `by`: see `divider`."""
+    u = m.to(tl.uint32)
+    return ((tl.umulhi(u, by.to(tl.uint32)) + u) >> (by >> 32).to(tl.uint32)).to(tl.int32)
+
+
+@triton.jit
+def coordinates(m, PD, PH, PW, md, mh, mw):
+    """Sample, depth, height and width of positions."""
+    rest = quotient(m, mw)
+    w = m - rest * PW
+    m = rest
+    rest = quotient(m, mh)
+    h = m - rest * PH
+    m = rest
+    rest = quotient(m, md)
+    return rest, m - rest * PD, h, w
+
+
+@triton.jit
 def _along(r, size, stride, padding, dilation, common, inverse, TRANSPOSED: tl.constexpr):
     """Of one dimension, for a phase: how many taps there are, the first and the distance to the
     next, the step of the input between positions, its place at position 0, the step between taps.
@@ -43,23 +63,29 @@ def _weights(w, g, c, col, tap, C, COL, wn, wt, COLUMNS: tl.constexpr, VEC: tl.c
 
 @triton.jit
 def _store(
-    o, bias, acc, m, col, g, M, COL, PD, PH, PW, OD, OH, OW, rd, rh, rw, sd, sh, sw, on, oc, od, oh, ow,
-    TRANSPOSED: tl.constexpr, BIAS: tl.constexpr, LAST: tl.constexpr, WIDE: tl.constexpr,
+    o, bias, acc, m, col, g, M, COL, PD, PH, PW, OD, OH, OW, md, mh, mw, rd, rh, rw, sd, sh, sw, on, oc, od, oh, ow,
+    TRANSPOSED: tl.constexpr, BIAS: tl.constexpr, LAST: tl.constexpr, LINEAR: tl.constexpr, CVEC: tl.constexpr,
+    WIDE: tl.constexpr,
 ):  # fmt: skip
-    """Add the bias and write a tile (positions, channels) to where it belongs."""
+    """Add the bias and write a tile (positions, channels) to where it belongs. LINEAR: positions lie
+    in the order in which they are counted.
+    """
     if BIAS:
         acc += tl.load(bias + g * COL + col, mask=col < COL, other=0.0).to(WIDE)[None, :]
-    w = m % PW
-    rest = m // PW
-    h = rest % PH
-    rest = rest // PH
-    d = rest % PD
-    n = rest // PD
     here = m < M
-    if TRANSPOSED:
-        w, h, d = w * sw + rw, h * sh + rh, d * sd + rd
-        here = here & (w < OW) & (h < OH) & (d < OD)
-    place = n * on + d * od + h * oh + w * ow
+    if LAST and LINEAR:
+        place = m * ow * CVEC
+    else:
+        n, d, h, w = coordinates(m, PD, PH, PW, md, mh, mw)
+        if TRANSPOSED:
+            w, h, d = w * sw + rw, h * sh + rh, d * sd + rd
+            here = here & (w < OW) & (h < OH) & (d < OD)
+        if LAST:
+            place = (n * on + d * od + h * oh + w * ow) * CVEC
+        elif LINEAR:
+            place = n * on + (m - n * (PD * PH * PW))
+        else:
+            place = n * on + d * od + h * oh + w * ow
     y = acc.to(o.dtype.element_ty)
     if LAST:
         at = place[:, None] + (g * COL + col)[None, :]
@@ -73,8 +99,8 @@ def _present(
     o, sums, x, w, bias, M, COL, C, PD, PH, PW, OD, OH, OW, ID, IH, IW, KH, KW, sd, sh, sw, rd, rh, rw, begin, end,
     blocks, nw, w1, ws, wa, wb, wj, nh, h1, hs, ha, hb, hj, d1, ds, da, db, dj, xn, xg, xd, xh, xw, wn, wt, on,
     oc, od, oh, ow, groups, g, slot, TRANSPOSED: tl.constexpr, ROW: tl.constexpr, BIAS: tl.constexpr,
-    SPLIT: tl.constexpr, COLUMNS: tl.constexpr, VEC: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr,
-    BN: tl.constexpr, BK: tl.constexpr,
+    LAST: tl.constexpr, SPLIT: tl.constexpr, COLUMNS: tl.constexpr, VEC: tl.constexpr, CVEC: tl.constexpr,
+    WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """The tile once more, if zeros of the padding met a weight that is NaN or infinite: without
     them, one position at a time, so that it costs the other way neither registers nor much code.
@@ -124,21 +150,26 @@ def _present(
                 if TRANSPOSED:
                     ow_, oh_, od_ = ow_ * sw + rw, oh_ * sh + rh, od_ * sd + rd
                 fits = (ow_ < OW) & (oh_ < OH) & (od_ < OD) & (col < COL)
-                to = n * on + od_ * od + oh_ * oh + ow_ * ow + (g * COL + col) * oc
+                if LAST:
+                    to = (n * on + od_ * od + oh_ * oh + ow_ * ow) * CVEC + (g * COL + col)
+                else:
+                    to = n * on + od_ * od + oh_ * oh + ow_ * ow + (g * COL + col) * oc
                 tl.store(o + to, row.to(o.dtype.element_ty), mask=fits)
 
 
 @triton.jit
 def convolve_taps(
-    o, sums, x, w, bias, M, COL, C, PD, PH, PW, OD, OH, OW, ID, IH, IW, KD, KH, KW, sd, sh, sw, pd, ph, pw,
-    dd, dh, dw, gd, gh, gw, vd, vh, vw, xn, xg, xd, xh, xw, wn, wt, on, oc, od, oh, ow, groups, parts,
+    o, sums, x, w, bias, M, COLV, C, PD, PH, PW, OD, OH, OW, ID, IH, IW, KD, KH, KW, sd, sh, sw, pd, ph, pw,
+    dd, dh, dw, gd, gh, gw, vd, vh, vw, xn, xg, xd, xh, xw, wn, wt, on, oc, od, oh, ow, groups, parts, md, mh, mw,
     TRANSPOSED: tl.constexpr, ROW: tl.constexpr, PADDED: tl.constexpr, BIAS: tl.constexpr,
-    LAST: tl.constexpr, SPLIT: tl.constexpr, COLUMNS: tl.constexpr, VEC: tl.constexpr, PRECISION: tl.constexpr,
-    WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    LAST: tl.constexpr, LINEAR: tl.constexpr, SPLIT: tl.constexpr, COLUMNS: tl.constexpr, VEC: tl.constexpr,
+    CVEC: tl.constexpr, PRECISION: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
+    BK: tl.constexpr,
 ):  # fmt: skip
-    """Strides of the input and weight, and C, are counted in vectors of VEC elements. ROW: a row of
-    the window is one tap, whose C elements lie dense; KW is 1 then. COLUMNS: the weight's columns
-    lie dense, not its terms.
+    """Strides of the input and weight, and C, are counted in vectors of VEC elements; COLV, and
+    strides of a result with dense channels, in vectors of CVEC: the compiler must know what they
+    are multiples of. ROW: a row of the window is one tap, whose C elements lie dense; KW is 1 then.
+    COLUMNS: the weight's columns lie dense, not its terms.
     """
     # Grid: (blocks of positions, blocks of channels, groups times parts times phases).
     z = tl.program_id(2)
@@ -151,6 +182,7 @@ def convolve_taps(
     nw, w1, ws, wa, wb, wj = _along(rw, KW, sw, pw, dw, gw, vw, TRANSPOSED)
     nh, h1, hs, ha, hb, hj = _along(rh, KH, sh, ph, dh, gh, vh, TRANSPOSED)
     nd, d1, ds, da, db, dj = _along(rd, KD, sd, pd, dd, gd, vd, TRANSPOSED)
+    COL = COLV * CVEC
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     col = tl.program_id(1) * BN + tl.arange(0, BN)
     blocks = tl.cdiv(C * VEC, BK)
@@ -159,19 +191,21 @@ def convolve_taps(
     begin = part * each
     end = tl.minimum(begin + each, total)
 
-    w0 = m % PW * wa + wb
-    h0 = m // PW % PH * ha + hb
-    d0 = m // PW // PH % PD * da + db
-    n = m // PW // PH // PD
+    n, d0, h0, w0 = coordinates(m, PD, PH, PW, md, mh, mw)
+    w0 = w0 * wa + wb
+    h0 = h0 * ha + hb
+    d0 = d0 * da + db
     base = (n * xn + g * xg + d0 * xd + h0 * xh + w0 * xw) * VEC
     inside = m < M
     acc = tl.zeros((BM, BN), WIDE)
-    for it in range(begin, end):
-        c = it % blocks * BK + tl.arange(0, BK)
-        t = it // blocks
-        kw = t % nw
-        kh = t // nw % nh
-        kd = t // nw // nh
+    # Block of channels and tap are counted up: dividing a number of the step would cost more.
+    cb = begin % blocks
+    t = begin // blocks
+    kw = t % tl.maximum(nw, 1)
+    kh = t // tl.maximum(nw, 1) % tl.maximum(nh, 1)
+    kd = t // tl.maximum(nw * nh, 1)
+    for _ in range(begin, end):
+        c = cb * BK + tl.arange(0, BK)
         good = inside & within(h0 + kh * hj, IH) & within(d0 + kd * dj, ID)
         off = (kd * dj * xd + kh * hj * xh + kw * wj * xw) * VEC
         if ROW:
@@ -183,14 +217,21 @@ def convolve_taps(
         at = _weights(w, g, c[:, None], col[None, :], tap, C, COL, wn, wt, COLUMNS, VEC)
         b = tl.load(at, mask=(c < C * VEC)[:, None] & (col < COL)[None, :], other=0.0)
         acc = tl.dot(a, b, acc, input_precision=PRECISION)
+        cb += 1
+        kw += (cb == blocks).to(tl.int32)
+        cb = tl.where(cb == blocks, 0, cb)
+        kh += (kw == nw).to(tl.int32)
+        kw = tl.where(kw == nw, 0, kw)
+        kd += (kh == nh).to(tl.int32)
+        kh = tl.where(kh == nh, 0, kh)
 
     if SPLIT:
         to = (((phase * parts + part) * M + m) * groups + g)[:, None] * COL + col[None, :]
         tl.store(sums + to, acc, mask=inside[:, None] & (col < COL)[None, :])
     else:
         _store(
-            o, bias, acc, m, col, g, M, COL, PD, PH, PW, OD, OH, OW, rd, rh, rw, sd, sh, sw, on, oc, od, oh,
-            ow, TRANSPOSED, BIAS, LAST, WIDE,
+            o, bias, acc, m, col, g, M, COL, PD, PH, PW, OD, OH, OW, md, mh, mw, rd, rh, rw, sd, sh, sw, on, oc, od,
+            oh, ow, TRANSPOSED, BIAS, LAST, LINEAR, CVEC, WIDE,
         )  # fmt: skip
     if PADDED:
         if has_nan(acc):
@@ -198,19 +239,20 @@ def convolve_taps(
                 o, sums, x, w, bias, M, COL, C, PD, PH, PW, OD, OH, OW, ID, IH, IW, KH, KW, sd, sh, sw, rd, rh,
                 rw, begin, end, blocks, nw, w1, ws, wa, wb, wj, nh, h1, hs, ha, hb, hj, d1, ds, da, db, dj,
                 xn, xg, xd, xh, xw, wn, wt, on, oc, od, oh, ow, groups, g, phase * parts + part, TRANSPOSED, ROW,
-                BIAS, SPLIT, COLUMNS, VEC, WIDE, BM, BN, BK,
+                BIAS, LAST, SPLIT, COLUMNS, VEC, CVEC, WIDE, BM, BN, BK,
             )  # fmt: skip
 
 
 @triton.jit
 def add_parts(
-    o, sums, bias, M, COL, PD, PH, PW, OD, OH, OW, sd, sh, sw, on, oc, od, oh, ow, groups, parts,
-    TRANSPOSED: tl.constexpr, BIAS: tl.constexpr, LAST: tl.constexpr, WIDE: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr,
+    o, sums, bias, M, COLV, PD, PH, PW, OD, OH, OW, sd, sh, sw, on, oc, od, oh, ow, groups, parts, md, mh, mw,
+    TRANSPOSED: tl.constexpr, BIAS: tl.constexpr, LAST: tl.constexpr, LINEAR: tl.constexpr, CVEC: tl.constexpr,
+    WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
     """What the parts of a sum give together. All groups are columns of one here."""
     # Grid: (blocks of positions, blocks of channels, phases).
     phase = tl.program_id(2)
+    COL = COLV * CVEC
     m = tl.program_id(0) * BM + tl.arange(0, BM)
     col = tl.program_id(1) * BN + tl.arange(0, BN)
     mask = (m < M)[:, None] & (col < COL)[None, :]
@@ -220,6 +262,6 @@ def add_parts(
         acc += tl.load(at, mask=mask, other=0.0)
         at += M * COL
     _store(
-        o, bias, acc, m, col, groups * 0, M, COL, PD, PH, PW, OD, OH, OW, phase // sw // sh, phase // sw % sh,
-        phase % sw, sd, sh, sw, on, oc, od, oh, ow, TRANSPOSED, BIAS, LAST, WIDE,
+        o, bias, acc, m, col, groups * 0, M, COL, PD, PH, PW, OD, OH, OW, md, mh, mw, phase // sw // sh,
+        phase // sw % sh, phase % sw, sd, sh, sw, on, oc, od, oh, ow, TRANSPOSED, BIAS, LAST, LINEAR, CVEC, WIDE,
     )  # fmt: skip

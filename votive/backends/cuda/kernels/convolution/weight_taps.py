@@ -8,12 +8,13 @@ import triton
 import triton.language as tl
 
 from .kernels import has_nan, within
+from .taps import coordinates
 
 
 @triton.jit
 def weigh_taps(
     sums, x, y, M, ROWS, C, OD, OH, OW, ID, IH, IW, KH, KW, sd, sh, sw, pd, ph, pw, dd, dh, dw, xn, xg, xd, xh,
-    xw, yg, ym, taps, groups, part, ROW: tl.constexpr, PADDED: tl.constexpr, VEC: tl.constexpr,
+    xw, yg, ym, taps, groups, md, mh, mw, part, ROW: tl.constexpr, PADDED: tl.constexpr, VEC: tl.constexpr,
     YVEC: tl.constexpr, PRECISION: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
     BK: tl.constexpr,
 ):  # fmt: skip
@@ -36,25 +37,23 @@ def weigh_taps(
     acc = tl.zeros((BM, BN), WIDE)
     for start in range(p * part, end, BK):
         m = start + tl.arange(0, BK)
-        w_ = m % OW * sw
-        h_ = m // OW % OH * sh
-        d_ = m // OW // OH % OD * sd
-        n = (m // OW // OH // OD).to(tl.int64)
+        n, d_, h_, w_ = coordinates(m, OD, OH, OW, md, mh, mw)
+        w_, h_, d_ = w_ * sw, h_ * sh, d_ * sd
         good = (m < end) & within(h_ + kh, IH) & within(d_ + kd, ID)
         if ROW:
             mask = good[:, None] & within(((w_ + kw) * xw * VEC)[:, None] + c[None, :], IW * xw * VEC)
         else:
             mask = (good & within(w_ + kw, IW))[:, None]
-        at = n * xn * VEC + (d_ * xd + h_ * xh + w_ * xw) * VEC
-        b = tl.load(x + at[:, None] + c[None, :], mask=mask & (c < C * VEC)[None, :], other=0.0)
+        at = (n * xn + d_ * xd + h_ * xh + w_ * xw) * VEC
+        b = tl.load(x + (at[:, None] + c[None, :]), mask=mask & (c < C * VEC)[None, :], other=0.0)
         a = tl.load(
-            y + (m.to(tl.int64) * ym * YVEC)[:, None] + row[None, :],
+            y + ((m * ym * YVEC)[:, None] + row[None, :]),
             mask=(m < end)[:, None] & (row < ROWS * YVEC)[None, :],
             other=0.0,
         )
         acc = tl.dot(tl.trans(a), b, acc, input_precision=PRECISION)
 
-    to = sums + (((p * groups + g) * ROWS * YVEC + row).to(tl.int64)[:, None] * taps + tap) * (C * VEC) + c[None, :]
+    to = sums + ((((p * groups + g) * ROWS * YVEC + row)[:, None] * taps + tap) * (C * VEC) + c[None, :])
     tl.store(to, acc, mask=(row < ROWS * YVEC)[:, None] & (c < C * VEC)[None, :])
     if PADDED:
         if has_nan(acc):
@@ -68,18 +67,18 @@ def weigh_taps(
                     wi = i % OW * sw
                     hi = i // OW % OH * sh
                     di = i // OW // OH % OD * sd
-                    ni = (i // OW // OH // OD).to(tl.int64)
+                    ni = i // OW // OH // OD
                     fits = (hi + kh >= 0) & (hi + kh < IH) & (di + kd >= 0) & (di + kd < ID)
                     if ROW:
                         u = (wi + kw) * xw * VEC + c
                         here = fits & (u >= 0) & (u < IW * xw * VEC) & (c < C * VEC)
                     else:
                         here = fits & (wi + kw >= 0) & (wi + kw < IW) & (c < C * VEC)
-                    one = x + ni * xn * VEC + (di * xd + hi * xh + wi * xw) * VEC + c
+                    one = x + (ni * xn + di * xd + hi * xh + wi * xw) * VEC + c
                     bi = tl.load(one, mask=here, other=0.0).to(WIDE)
                     ai = tl.load(y + ym * YVEC * i + some, mask=some < ROWS * YVEC, other=0.0).to(WIDE)
                     few += tl.where(here[None, :], ai[:, None] * bi[None, :], 0.0)
-                line = ((p * groups + g) * ROWS * YVEC + some).to(tl.int64)[:, None] * taps + tap
+                line = ((p * groups + g) * ROWS * YVEC + some)[:, None] * taps + tap
                 fit = (some < ROWS * YVEC)[:, None] & (c < C * VEC)[None, :]
                 tl.store(sums + line * (C * VEC) + c[None, :], few, mask=fit)
 
