@@ -1,59 +1,26 @@
-"""Recurrent networks over sequences: RNN, LSTM, GRU. Steps are the cells'; this file walks them.
-
-A padded batch is a packed one whose steps all have the same number of rows, so one walk serves
-both.
-"""
+"""Recurrent networks over sequences: RNN, LSTM, GRU. Weights and checks; the operator runs them."""
 
 from __future__ import annotations
 
 import math
 import numbers
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import votive
 
 from ...core import dtype as dt
 from ...core.device import DeviceLike
+from ...dispatch.state import state as dispatching
+from ...ops.recurrent import run_network
 from ...tensor import Tensor
-from .. import functional as F
 from .. import init
 from ..module import Module
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
-from .recurrent_cells import GATES, STEPS, State, Step
+from .recurrent_cells import GATES, MODES, State
 
 Sequences = Tensor | PackedSequence
-
-
-def _walk(
-    step: Step, inputs: Sequence[Tensor], state: State, weights: tuple[Tensor | None, ...], backwards: bool
-) -> tuple[list[Tensor], State]:
-    """Outputs of all steps in their order, and the last state of each row.
-
-    Rows stand longest first: forwards, the last rows end early and keep their state; backwards,
-    they start late and begin with their initial state.
-    """
-    initial = state
-    rows = len(inputs[-1]) if backwards else len(inputs[0])
-    state = tuple(s[:rows] for s in state)
-    ended: list[State] = []
-    outputs = []
-    for x in reversed(inputs) if backwards else inputs:
-        now = len(x)
-        if now < rows:
-            ended.append(tuple(s[now:] for s in state))
-            state = tuple(s[:now] for s in state)
-        elif now > rows:
-            state = tuple(votive.cat([s, i[rows:now]]) for s, i in zip(state, initial, strict=True))
-        rows = now
-        state = step(x, state, *weights)
-        outputs.append(state[0])
-    if ended:
-        parts = zip(state, *reversed(ended), strict=True)
-        state = tuple(votive.cat(p) for p in parts)
-    return (outputs[::-1] if backwards else outputs), state
 
 
 class RNNBase(Module):
@@ -190,34 +157,24 @@ class RNNBase(Module):
 
     # --- run ----------------------------------------------------------------------------------
 
-    def _initial(self, input: Tensor, batch_sizes: Tensor | None) -> Tensor:
-        shape = self.get_expected_hidden_size(input, batch_sizes)
-        return votive.zeros(shape, dtype=input.dtype, device=input.device)
-
-    def _layers(self, x: Tensor, sizes: list[int] | None, states: State) -> tuple[Tensor, State]:
+    def _layers(self, x: Tensor, sizes: tuple[int, ...] | None, states: State | None) -> tuple[Tensor, ...]:
         """All layers over (T, B, features), or over packed rows whose steps have `sizes` rows."""
         if x.shape[0] == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-        step, weights = STEPS[self.mode], self.all_weights
-        directions = 2 if self.bidirectional else 1
-        ends: list[State] = []
-        for layer in range(self.num_layers):
-            outputs = []
-            for backwards in range(directions):
-                k = layer * directions + backwards
-                w_ih, w_hh, *rest = weights[k]
-                b_ih, b_hh = (rest.pop(0), rest.pop(0)) if self.bias else (None, None)
-                # One product for all steps: only the recurrent part must wait for its step.
-                gates = F.linear(x, w_ih, b_ih)
-                inputs = gates.unbind(0) if sizes is None else gates.split(sizes)
-                initial = tuple(s[k] for s in states)
-                out, end = _walk(step, inputs, initial, (w_hh, b_hh, *rest), bool(backwards))
-                outputs.append(votive.stack(out) if sizes is None else votive.cat(out))
-                ends.append(end)
-            x = outputs[0] if directions == 1 else votive.cat(outputs, -1)
-            if self.dropout and layer < self.num_layers - 1:
-                x = F.dropout(x, self.dropout, self.training)
-        return x, tuple(votive.stack(e) for e in zip(*ends, strict=True))
+        h, c = (None, None) if states is None else (*states, None)[:2]
+        return run_network(
+            x,
+            h,
+            c,
+            self._flat_weights,
+            MODES[self.mode],
+            sizes,
+            self.num_layers,
+            self.bidirectional,
+            self.bias,
+            self.dropout if self.training else 0.0,
+            bool(dispatching.observers),
+        )
 
     def _check_rank(self, input: Tensor, hx: State | None) -> bool:
         """Whether the input is a batch; the state must then be one, and else not."""
@@ -236,29 +193,26 @@ class RNNBase(Module):
         """Output and last state of a padded, packed or single sequence."""
         if isinstance(input, PackedSequence):
             x, sizes, order, back = input
-            out, ends = self._layers(x, sizes.tolist(), self._states(x, sizes, order, hx))
+            out, *ends = self._layers(x, tuple(sizes.tolist()), self._states(x, sizes, order, hx))
             return PackedSequence(out, sizes, order, back), tuple(self.permute_hidden(h, back) for h in ends)
         x, batched = input, self._check_rank(input, hx)
         if not batched:
             x = x.unsqueeze(0 if self.batch_first else 1)
             hx = None if hx is None else tuple(h.unsqueeze(1) for h in hx)
         states = self._states(x, None, None, hx)
-        out, ends = self._layers(x.transpose(0, 1) if self.batch_first else x, None, states)
+        out, *ends = self._layers(x.transpose(0, 1) if self.batch_first else x, None, states)
         out = out.transpose(0, 1) if self.batch_first else out
         if batched:
-            return out, ends
+            return out, tuple(ends)
         return out.squeeze(0 if self.batch_first else 1), tuple(h.squeeze(1) for h in ends)
 
-    def _states(self, x: Tensor, sizes: Tensor | None, order: Tensor | None, given: State | None) -> State:
-        """The states to begin with, in the order of the rows."""
+    def _states(self, x: Tensor, sizes: Tensor | None, order: Tensor | None, given: State | None) -> State | None:
+        """The states to begin with, in the order of the rows; None for zeros."""
         if given is None:
             self.check_input(x, sizes)
-            return self._blank_states(x, sizes)
+            return None
         self.check_forward_args(x, given if len(given) > 1 else given[0], sizes)
         return tuple(self.permute_hidden(h, order) for h in given)
-
-    def _blank_states(self, x: Tensor, sizes: Tensor | None) -> State:
-        return (self._initial(x, sizes),)
 
 
 def _check_options(
@@ -376,10 +330,6 @@ class LSTM(RNNBase):
         wanted = (self.get_expected_hidden_size(input, batch_sizes), self.get_expected_cell_size(input, batch_sizes))
         for i, (state, shape) in enumerate(zip(hidden, wanted, strict=True)):
             self.check_hidden_size(state, shape, f"Expected hidden[{i}] size {{}}, got {{}}")
-
-    def _blank_states(self, x: Tensor, sizes: Tensor | None) -> State:
-        cell = self.get_expected_cell_size(x, sizes)
-        return self._initial(x, sizes), votive.zeros(cell, dtype=x.dtype, device=x.device)
 
     def forward(self, input: Sequences, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Any, tuple[Tensor, Tensor]]:
         output, (h, c) = self._forward(input, hx)

@@ -1,59 +1,25 @@
-"""One step of a recurrent network, as functions and as cell layers. Knows no sequences."""
+"""One step of a recurrent network as cell layers. Knows no sequences."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import votive
 
 from ...core import dtype as dt
 from ...core.device import DeviceLike
+from ...dispatch.state import state as dispatching
+from ...ops.recurrent import run_cell
+from ...ops.recurrent_twin import GATES as gates
 from ...tensor import Tensor
-from .. import functional as F
 from .. import init
 from ..factory import FactoryKwargs
 from ..module import Module
 from ..parameter import Parameter
 
-# A step takes what the input contributes to the gates, the state before, and the recurrent weights;
-# it gives the state after, whose first entry is the output.
 State = tuple[Tensor, ...]
-Step = Callable[..., State]
-GATES = {"RNN_TANH": 1, "RNN_RELU": 1, "LSTM": 4, "GRU": 3}
-
-
-def tanh_step(from_input: Tensor, state: State, weight: Tensor, bias: Tensor | None = None) -> State:
-    """`h' = tanh(x + W h + b)`."""
-    return ((from_input + F.linear(state[0], weight, bias)).tanh(),)
-
-
-def relu_step(from_input: Tensor, state: State, weight: Tensor, bias: Tensor | None = None) -> State:
-    """`h' = relu(x + W h + b)`."""
-    return (F.relu(from_input + F.linear(state[0], weight, bias)),)
-
-
-def lstm_step(
-    from_input: Tensor, state: State, weight: Tensor, bias: Tensor | None = None, projection: Tensor | None = None
-) -> State:
-    """`c' = f c + i g`, `h' = o tanh(c')`; the gates stand in the order i, f, g, o."""
-    h, c = state
-    i, f, g, o = (from_input + F.linear(h, weight, bias)).chunk(4, -1)
-    c = f.sigmoid() * c + i.sigmoid() * g.tanh()
-    h = o.sigmoid() * c.tanh()
-    return (h if projection is None else F.linear(h, projection)), c
-
-
-def gru_step(from_input: Tensor, state: State, weight: Tensor, bias: Tensor | None = None) -> State:
-    """`n = tanh(x_n + r h_n)`, `h' = (1 - z) n + z h`; the gates stand in the order r, z, n."""
-    (h,) = state
-    xr, xz, xn = from_input.chunk(3, -1)
-    hr, hz, hn = F.linear(h, weight, bias).chunk(3, -1)
-    n = (xn + (xr + hr).sigmoid() * hn).tanh()
-    return ((xz + hz).sigmoid() * (h - n) + n,)
-
-
-STEPS: dict[str, Step] = {"RNN_TANH": tanh_step, "RNN_RELU": relu_step, "LSTM": lstm_step, "GRU": gru_step}
+MODES = {"RNN_TANH": "tanh", "RNN_RELU": "relu", "LSTM": "lstm", "GRU": "gru"}
+GATES = {name: gates[mode] for name, mode in MODES.items()}
 
 
 class RNNCellBase(Module):
@@ -97,7 +63,7 @@ class RNNCellBase(Module):
             text += f", nonlinearity={self.nonlinearity}"
         return text
 
-    def _run(self, step: Step, input: Tensor, state: State | None, names: tuple[str, ...]) -> State:
+    def _run(self, mode: str, input: Tensor, state: State | None, names: tuple[str, ...]) -> State:
         """One step on a batch or on a single vector; `names` say which state was wrong."""
         me = type(self).__name__
         if input.dim() not in (1, 2):
@@ -108,13 +74,13 @@ class RNNCellBase(Module):
                     raise ValueError(f"{me}: Expected {name} to be 1D or 2D, got {s.dim()}D instead")
         batched = input.dim() == 2
         x = input if batched else input.unsqueeze(0)
-        if state is None:
-            blank = votive.zeros(x.shape[0], self.hidden_size, dtype=x.dtype, device=x.device)
-            state = (blank,) * len(names)
-        elif not batched:
+        if state is not None and not batched:
             state = tuple(s.unsqueeze(0) for s in state)
-        self._check(x, state)
-        after = step(F.linear(x, self.weight_ih, self.bias_ih), state, self.weight_hh, self.bias_hh)
+        self._check(x, state or ())
+        weights = [self.weight_ih, self.weight_hh]
+        if self.bias:
+            weights += [self.bias_ih, self.bias_hh]
+        after = run_cell(mode, x, state, weights, bool(dispatching.observers))
         return after if batched else tuple(s.squeeze(0) for s in after)
 
     def _check(self, x: Tensor, state: State) -> None:
@@ -151,8 +117,7 @@ class RNNCell(RNNCellBase):
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         if self.nonlinearity not in ("tanh", "relu"):
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        step = STEPS[f"RNN_{self.nonlinearity.upper()}"]
-        return self._run(step, input, None if hx is None else (hx,), ("hidden",))[0]
+        return self._run(self.nonlinearity, input, None if hx is None else (hx,), ("hidden",))[0]
 
 
 class LSTMCell(RNNCellBase):
@@ -174,7 +139,7 @@ class LSTMCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        h, c = self._run(lstm_step, input, hx, ("hx[0]", "hx[1]"))
+        h, c = self._run("lstm", input, hx, ("hx[0]", "hx[1]"))
         return h, c
 
 
@@ -196,4 +161,4 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._run(gru_step, input, None if hx is None else (hx,), ("hidden",))[0]
+        return self._run("gru", input, None if hx is None else (hx,), ("hidden",))[0]
