@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from .types import Context, Sequence, Tensor
 
 
+# Layers in one call: a kernel gives a gradient for each weight, and has a bound on its results.
+MOST_LAYERS = 6
+
+
 def _fits(op: str, what: str, got: Spec, want: tuple[int, ...], kind: dt.dtype) -> None:
     if got.shape != want:
         fail(ShapeError, op, f"{what} must have shape {want}, got {got.shape}.")
@@ -175,7 +179,7 @@ def run_network(
     """Outputs of the last layer, and the last states; `dropout` acts between layers. `plain`: by plain operators, for
     someone who looks at them.
     """
-    if dropout and layers > 1:
+    if layers > 1 and (dropout or layers > MOST_LAYERS):
         return _layer_by_layer(x, h, c, weights, mode, sizes, layers, bidirectional, biases, dropout, plain)
     if plain or not _has_kernel(mode, x.device.type):
         return recurrent_twin.network(x, h, c, weights, mode, sizes, layers, bidirectional, biases)
@@ -210,7 +214,7 @@ def _layer_by_layer(
         x, *end = run_network(x, *states, part, mode, sizes, 1, bidirectional, biases, 0.0, plain)
         ends.append(end)
         if k < layers - 1:
-            x = F.dropout(x, dropout, True)
+            x = F.dropout(x, dropout, True) if dropout else x
     return x, *[F.cat(parts) for parts in zip(*ends, strict=True)]
 
 

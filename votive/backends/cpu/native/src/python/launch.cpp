@@ -125,6 +125,8 @@ struct Entry {
   Ref value;
 };
 
+constexpr int MAX_RESULTS = 64;
+
 struct Launch {
   KernelFn fn = nullptr;
   std::vector<Entry> entries;
@@ -162,7 +164,7 @@ static PyObject* launch_call(PyObject* me, PyObject* const* args, size_t nargsf,
   auto* self = &unbox<Launch>(me);
   const int n = int(self->outs.size());
   PyObject* result = PyTuple_New(n);
-  PyObject* arrays[16];
+  PyObject* arrays[MAX_RESULTS];
   for (int k = 0; k < n; ++k) {
     PyObject *storage, *array;
     if (!make_result(*self->outs[size_t(k)], &storage, &array)) {
@@ -192,11 +194,11 @@ static PyObject* launch_into(PyObject* me, PyObject* const* args, Py_ssize_t n) 
   }
   PyObject* values = PySequence_Fast(args[0], "values must be a sequence");
   if (values == nullptr) return nullptr;
-  PyObject* outs[16];
+  PyObject* outs[MAX_RESULTS];
   if (PyArray_Check(args[1])) outs[0] = args[1];
   else {
     const Py_ssize_t m = PySequence_Fast_GET_SIZE(args[1]);
-    for (Py_ssize_t i = 0; i < m && i < 16; ++i) outs[i] = PySequence_Fast_GET_ITEM(args[1], i);
+    for (Py_ssize_t i = 0; i < m && i < MAX_RESULTS; ++i) outs[i] = PySequence_Fast_GET_ITEM(args[1], i);
   }
   const bool ok = run(self, PySequence_Fast_ITEMS(values), PySequence_Fast_GET_SIZE(values), outs);
   Py_DECREF(values);
@@ -218,7 +220,7 @@ static PyObject* launch_new(PyTypeObject*, PyObject* args, PyObject*) {
     else made.entries.push_back({kind == 's' ? Entry::slot : Entry::out, int(PyLong_AsLong(value)), Ref()});
   }
   const Py_ssize_t n = PyTuple_GET_SIZE(outs);
-  if (n > 16) PyErr_SetString(PyExc_ValueError, "a kernel has at most 16 results");
+  if (n > MAX_RESULTS) PyErr_Format(PyExc_ValueError, "a kernel has at most %d results", MAX_RESULTS);
   for (Py_ssize_t i = 0; i < n && !PyErr_Occurred(); ++i) made.outs.push_back(new_spec(PyTuple_GET_ITEM(outs, i)));
   return PyErr_Occurred() ? nullptr : box<Launch>(type, launch_call, std::move(made));
 }
