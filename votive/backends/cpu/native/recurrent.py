@@ -14,7 +14,7 @@ MODES = ("tanh", "relu", "gru", "lstm")
 
 
 def _numbers(x: Slot, weights: Slot, how: tuple[Any, ...], *wanted: bool) -> tuple[int, ...]:
-    """What the kernels are told of the network: its kind, what is wanted, and the rows of each step of a packed batch."""
+    """What the kernels are told of the network: its kind, what is wanted, and the rows of each packed step."""
     mode, sizes, layers, bidirectional, biases = how
     g = geometry(x.shape, [w.shape for w in weights.spec], mode, sizes, layers, bidirectional, biases)
     steps = (0,) if sizes is None else (len(sizes), *sizes)
