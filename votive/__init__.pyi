@@ -471,6 +471,14 @@ from ._operators import flip as flip
 from ._operators import fliplr as fliplr
 from ._operators import flipud as flipud
 from ._operators import rot90 as rot90
+from ._operators import lstm as lstm
+from ._operators import gru as gru
+from ._operators import rnn_tanh as rnn_tanh
+from ._operators import rnn_relu as rnn_relu
+from ._operators import lstm_cell as lstm_cell
+from ._operators import gru_cell as gru_cell
+from ._operators import rnn_tanh_cell as rnn_tanh_cell
+from ._operators import rnn_relu_cell as rnn_relu_cell
 from ._operators import broadcast_to as broadcast_to
 from ._operators import broadcast_shapes as broadcast_shapes
 from ._operators import broadcast_tensors as broadcast_tensors

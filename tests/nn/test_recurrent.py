@@ -226,3 +226,82 @@ def test_weights_begin_within_one_over_the_root_of_the_units() -> None:
     every = votive.cat([w.flatten() for w in nn.LSTM(30, 25, 2).parameters()])
     assert 0.19 < every.abs().max().item() <= 0.2
     assert abs(every.mean().item()) < 0.01
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", ["LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"])
+def test_autocast_gives_the_dtypes_of_torch(name: str) -> None:
+    torch = pytest.importorskip("torch")
+    kinds = []
+    for m in (votive, torch):
+        with m.autocast("cpu", dtype=m.bfloat16):
+            made = getattr(m.nn, name)(3, 4)(m.ones(2, 3) if "Cell" in name else m.ones(5, 2, 3))
+        flat = [
+            t
+            for part in (made if isinstance(made, tuple) else (made,))
+            for t in (part if isinstance(part, tuple) else (part,))
+        ]
+        kinds.append([str(t.dtype).split(".")[1] for t in flat])
+    assert kinds[0] == kinds[1]
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize(
+    ("function", "net"), [("lstm", NETS[3]), ("gru", NETS[7]), ("rnn_tanh", NETS[0]), ("rnn_relu", NETS[1])]
+)
+def test_functions_agree_with_torch(function: str, net: Any, packed: bool) -> None:
+    torch = pytest.importorskip("torch")
+    name, options = net
+    _, theirs = pair(name, {**options, "num_layers": 2, "bidirectional": True})
+    rng = np.random.default_rng(0)
+    given = [rng.normal(size=(4, 3, 4)) for _ in range(1 + (function == "lstm"))]
+    results = []
+    for m in (votive, torch):
+        weights = [m.from_numpy(w.detach().numpy().copy()) for w in theirs.parameters()]
+        states = [m.from_numpy(s.copy()) for s in given]
+        hx = tuple(states) if function == "lstm" else states[0]
+        more = (weights, theirs.bias, 2, 0.0, False, True)
+        if packed:
+            made = getattr(m, function)(m.ones(6, 3, dtype=m.float64), m.tensor([3, 2, 1]), hx, *more)
+        else:
+            made = getattr(m, function)(m.ones(3, 5, 3, dtype=m.float64), hx, *more, batch_first=True)
+        results.append(made)
+    assert len(results[0]) == len(results[1])
+    for got, want in zip(*results, strict=True):
+        close(got, want)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("function", ["lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"])
+def test_functions_of_cells_agree_with_torch(function: str, bias: bool) -> None:
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    n = {"lstm_cell": 16, "gru_cell": 12}.get(function, 4)
+    shapes = [(2, 3), (2, 4), (2, 4), (n, 3), (n, 4), (n,), (n,)]
+    arrays = [rng.normal(size=s) for s in shapes]
+    results = []
+    for m in (votive, torch):
+        x, h, c, *weights = (m.from_numpy(a.copy()) for a in arrays)
+        made = getattr(m, function)(x, (h, c) if n == 16 else h, *weights[: 4 if bias else 2])
+        results.append(made if isinstance(made, tuple) else (made,))
+    for got, want in zip(*results, strict=True):
+        close(got, want)
+
+
+def test_wrong_arguments_of_functions_are_named() -> None:
+    net, x, zeros = nn.LSTM(3, 4), votive.ones(5, 2, 3), votive.zeros(1, 2, 4)
+    weights = list(net.parameters())
+    with pytest.raises(RuntimeError, match="two hidden states"):
+        votive.lstm(x, (zeros,), weights, True, 1, 0.0, False, False, False)
+    with pytest.raises(RuntimeError, match="3 weights"):
+        votive.lstm(x, (zeros, zeros), weights[:3], True, 1, 0.0, False, False, False)
+    with pytest.raises(RuntimeError, match=r"weight of layer 0 must have shape \(16, 2\)"):
+        votive.lstm(x[..., :2], (zeros, zeros), weights, True, 1, 0.0, False, False, False)
+    with pytest.raises(RuntimeError, match=r"h must have shape \(1, 2, 4\)"):
+        votive.lstm(x, (zeros[:, :1], zeros), weights, True, 1, 0.0, False, False, False)
+    with pytest.raises(RuntimeError, match="never grow"):
+        votive.lstm(x[:, 0], votive.tensor([2, 3]), (zeros, zeros), weights, True, 1, 0.0, False, False)
+    with pytest.raises(TypeError, match="missing"):
+        votive.gru(x, zeros, weights)

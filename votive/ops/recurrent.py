@@ -6,6 +6,7 @@ no call. With dropout between layers there is a call per layer.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..backends.base import has_own
@@ -58,6 +59,8 @@ def _geometry(
     made = geometry(x.shape, [w.shape for w in weights], mode, sizes, layers, bidirectional, biases)
     if not made.sizes:
         fail(ShapeError, op, "Expected sequence length to be larger than 0 in RNN")
+    if any(b > a for a, b in pairwise(made.sizes)) or made.sizes[-1] < 0:
+        fail(ShapeError, op, f"the rows of packed steps never grow, got {made.sizes}.")
     if sizes is not None and made.rows != x.shape[0]:
         fail(ShapeError, op, f"steps of {sizes} rows need {made.rows} rows of input, got {x.shape[0]}.")
     flat = iter(weights)
@@ -222,6 +225,8 @@ def run_cell(
     mode: str, x: Tensor, state: Sequence[Tensor] | None, weights: Sequence[Tensor], plain: bool = False
 ) -> tuple[Any, ...]:
     """The state after one step on the rows of `x`; `state` is (h,) or (h, c), None for zeros."""
+    # An LSTM's cell is not narrow under autocast on the CPU, other than the whole network; as in torch.
+    plain = plain or (mode == "lstm" and "cpu" in switches.autocast and x.device.type == "cpu")
     h, c = (None, None) if state is None else (*[s.unsqueeze(0) for s in state], None)[:2]
     out, *ends = run_network(x, h, c, weights, mode, (x.shape[0],), 1, False, len(weights) > 2, 0.0, plain)
     return (out, ends[1][0]) if mode == "lstm" else (out,)
