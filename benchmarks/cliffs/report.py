@@ -25,8 +25,8 @@ def total(results: list[Result]) -> float:
 
 def row(result: Result) -> str:
     """One case."""
-    if result.failed:
-        return f"{'failed':>7}  {result.spec}: {result.failed}"
+    if not result.ran:
+        return f"{'failed' if result.failed else 'skipped':>7}  {result.spec}: {result.failed or result.skipped}"
     text = f"{result.ratio:7.2f}  {result.votive:9.4f} ms {result.torch:9.4f} ms  {result.spec}"
     return text + (f"  DIFFERS: {result.differs}" if result.differs else "")
 
@@ -60,7 +60,7 @@ def summary(results: list[Result], worst: int) -> str:
     shares = ", ".join(f"{100 * sum(r.ratio > x for r in ran) / max(1, len(ran)):.1f} % above {x}" for x in LIMITS)
     parts.append(
         f"{len(ran)} cases: geometric mean {mean(ran):.3f}, total time {total(ran):.2f} of torch's, {shares}; "
-        f"{sum(bool(r.differs) for r in ran)} differ, {len(results) - len(ran)} failed"
+        f"{sum(bool(r.differs) for r in ran)} differ, {sum(bool(r.failed) for r in results)} failed"
     )
     return "\n\n".join(parts)
 
@@ -69,5 +69,7 @@ def record(result: Result) -> dict[str, Any]:
     """A case for JSON."""
     figures = {"votive_ms": result.votive, "torch_ms": result.torch, "ratio": result.ratio, "ratios": result.ratios}
     return {"case": str(result.spec), "kind": result.spec.kind, **figures} | {
-        key: value for key, value in (("differs", result.differs), ("failed", result.failed)) if value
+        key: value
+        for key, value in (("differs", result.differs), ("failed", result.failed), ("skipped", result.skipped))
+        if value
     }

@@ -42,6 +42,8 @@ class Side:
             values = np.abs(values) % 1 + np.float32(0.1)
         elif kind == "unit":
             values = np.abs(values) % np.float32(0.98) + np.float32(0.01)
+        elif kind == "signed":
+            values = np.abs(values) % 2 - np.float32(1)
         return values * np.float32(scale) if scale != 1.0 else values
 
     def _tensor(self, array: Array) -> Any:

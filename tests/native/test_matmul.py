@@ -38,6 +38,15 @@ SIZES = [
     (40, 20, 1100),
     (130, 500, 520),
     (8, 600, 96),
+    # Slivers: sums of a few terms, results of a few columns, rows that end within a vector.
+    (700, 5, 4),
+    (300, 2, 1),
+    (31, 1, 2),
+    (257, 4, 8),
+    (9, 370, 6),
+    (49, 300, 114),
+    (3, 70, 18),
+    (16, 130, 20),
 ]
 
 
@@ -272,3 +281,21 @@ def test_one_row_of_bfloat16_keeps_infinities_and_nans() -> None:
     assert got[1] == float("inf")
     assert got[2].isnan()
     assert got[3] == float("-inf")
+
+
+@pytest.mark.parametrize("dtype", FLOATS, ids=str)
+def test_slivers_are_scaled_and_added_as_wide_products_are(dtype: Any) -> None:
+    for m, n, k in [(40, 5, 3), (5, 40, 3), (13, 33, 7), (2, 70, 9), (50, 3, 17)]:
+        a, b = draw(m, k, dtype=dtype), draw(k, n, dtype=dtype)
+        for x in (draw(m, n, dtype=dtype), draw(n, dtype=dtype), draw(n, m, dtype=dtype).T, draw(m, 1, dtype=dtype)):
+            agree(lambda x=x, a=a, b=b: votive.addmm(x, a, b, beta=0.5, alpha=-2))
+
+
+def test_a_product_that_ends_at_the_last_byte_of_memory_reads_no_further() -> None:
+    for m, n, k in [(7, 5, 3), (30, 1, 2), (3, 17, 5)]:
+        whole = votive.full((m + 2, n), 7.0)
+        target = whole[1:-1]
+        votive.matmul(votive.ones(m, k), votive.ones(k, n), out=target)
+        assert (whole[0] == 7).all()
+        assert (whole[-1] == 7).all()
+        assert (target == k).all()

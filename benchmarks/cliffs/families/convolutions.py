@@ -106,8 +106,8 @@ def _build_resample(s: Side) -> Work:
     op, size = s.spec.op, s.spec["size"]
     x, corners = s(s.spec["x"]), bool(s.spec["corners"])
     if op == "grid_sample":
-        grid = s(str(Layout((x.shape[0], *size, 2))), "unit", scale=1.5)
-        return lambda: s.F.grid_sample(x, grid * 1.0 - 0.7, align_corners=corners)
+        grid = s(str(Layout((x.shape[0], *size, 2))), "signed", scale=1.1)
+        return lambda: s.F.grid_sample(x, grid, align_corners=corners)
     if op == "pixel_shuffle":
         return lambda: s.F.pixel_shuffle(x, 2)
     if op == "unfold":

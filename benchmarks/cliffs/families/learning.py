@@ -206,7 +206,7 @@ def _build_module(s: Side) -> Work:
         model = s.module(nn.Sequential(model, nn.Linear(width, 10)))
         x = s(f"{batch}x{width}")
         return lambda: model(x)
-    channels, side = max(1, width // 8), max(4, min(32, steps))
+    channels, side = max(1, width // 8), max(8, min(32, steps))
     block = [nn.Conv2d(channels, channels, 3, padding=1), nn.BatchNorm2d(channels), nn.ReLU()]
     if p.op == "cnn":
         block += [nn.MaxPool2d(2), nn.Conv2d(channels, 2 * channels, 3, 2), nn.ReLU(), nn.AdaptiveAvgPool2d(1)]

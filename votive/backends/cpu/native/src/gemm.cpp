@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "vt/gemm_micro.h"
+#include "vt/gemm_finish.h"
 #include "vt/parallel.h"
 #include "vt/scratch.h"
 
@@ -227,7 +227,10 @@ void multiply(const Engine& e, int64_t M, int64_t N, int64_t K, const Factor& A,
   // Vectors lie along the dimension in which C is dense. With few rows they rather lie along the rows
   // than that a large B is transposed.
   const bool by_columns = C.row == C.size && C.col != C.size && M > 1;
-  const bool few_rows = B.native && B.s_item != B.size && B.s_k == B.size && M <= FEW_COLUMNS && N >= 4 * M;
+  // Not where sums are so short that turning the results costs more, or where whole vectors of rows are mostly empty.
+  const bool fills = M <= 16 || up(M, e.lanes) - M <= M / 4;
+  const bool few_rows = B.native && B.s_item != B.size && B.s_k == B.size && M <= FEW_COLUMNS && N >= 4 * M && K > M &&
+                        fills;
   if (N > 1 && (by_columns || few_rows)) {
     Result T = C;
     T.transpose();

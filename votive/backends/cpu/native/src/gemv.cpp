@@ -1,45 +1,41 @@
 // Products with few rows: the time goes into reading the large factor once.
 #include <algorithm>
 
-#include "vt/gemm_micro.h"
+#include "vt/gemm_load.h"
 #include "vt/parallel.h"
 #include "vt/scratch.h"
-
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
 
 namespace vt {
 
 namespace {
 
-template <class T> using Vec = typename Lanes<T>::type;
-
-// One vector of the compute type from memory of the element type.
-inline Vec<float> load(const float* p) { return *reinterpret_cast<const Lanes<float>::loose*>(p); }
-inline Vec<double> load(const double* p) { return *reinterpret_cast<const Lanes<double>::loose*>(p); }
-inline Vec<float> load(const bf16* p) {
-  typedef uint16_t Half __attribute__((vector_size(VECTOR / 2), aligned(2), may_alias));
-  return Vec<float>(__builtin_convertvector(*reinterpret_cast<const Half*>(p), Vec<uint32_t>) << 16);
-}
-inline Vec<float> load(const f16* p) {
+// The sums of R vectors, each in the same order whatever R is.
+template <class T, int R> inline void sums(const Vec<T>* v, T* to) {
 #if defined(__AVX512F__)
-  return Vec<float>(_mm512_maskz_cvtph_ps(0xffff, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p))));
-#elif defined(__F16C__)
-  return Vec<float>(_mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
-#else
-  Vec<float> v{};
-  for (int i = 0; i < Lanes<float>::count; ++i) v[i] = to_float(p[i]);
-  return v;
+  if constexpr (std::is_same_v<T, float> && (R == 1 || R == 4)) {
+    // Four at once: pairs of vectors are interleaved and added until a quarter holds one part of each sum.
+    const auto low = [](__m512 a, __m512 b) { return _mm512_maskz_unpacklo_ps(0xffff, a, b); };
+    const auto high = [](__m512 a, __m512 b) { return _mm512_maskz_unpackhi_ps(0xffff, a, b); };
+    const __m512 a = __m512(v[0]), b = __m512(v[R > 1 ? 1 : 0]), c = __m512(v[R > 2 ? 2 : 0]), d = __m512(v[R - 1]);
+    const __m512d ab = _mm512_castps_pd(low(a, b) + high(a, b)), cd = _mm512_castps_pd(low(c, d) + high(c, d));
+    const __m512 quarters = _mm512_castpd_ps(_mm512_maskz_unpacklo_pd(0xff, ab, cd)) +
+                            _mm512_castpd_ps(_mm512_maskz_unpackhi_pd(0xff, ab, cd));
+    float part[16];
+    _mm512_storeu_ps(part, quarters);
+    const auto quarter = [&](int q) { return _mm_loadu_ps(part + 4 * q); };
+    const __m128 total = (quarter(0) + quarter(2)) + (quarter(1) + quarter(3));
+    if constexpr (R == 1) to[0] = _mm_cvtss_f32(total);
+    else _mm_storeu_ps(to, total);
+    return;
+  }
 #endif
-}
-
-template <class T> inline T sum(const Vec<T>& v) {
-  T s[Lanes<T>::count];
-  *reinterpret_cast<typename Lanes<T>::loose*>(s) = v;
-  for (int half = Lanes<T>::count / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i) s[i] += s[i + half];
-  return s[0];
+  for (int r = 0; r < R; ++r) {
+    T s[Lanes<T>::count];
+    *reinterpret_cast<typename Lanes<T>::loose*>(s) = v[r];
+    for (int half = Lanes<T>::count / 2; half > 0; half /= 2)
+      for (int i = 0; i < half; ++i) s[i] += s[i + half];
+    to[r] = s[0];
+  }
 }
 
 constexpr int64_t AHEAD = 1024;  // elements that are on their way from memory
@@ -72,14 +68,55 @@ void dots(const T* x, int64_t x_row, const char* w, int64_t w_row, int64_t K, T*
       const Vec<T> a = load(x + m * x_row + k);
       for (int r = 0; r < R; ++r) acc[0][m][r] += a * load(row[r] + k);
     }
-#pragma GCC unroll 4
-  for (int m = 0; m < M; ++m)
-#pragma GCC unroll 8
-    for (int r = 0; r < R; ++r) {
-      T s = sum<T>(U == 2 ? acc[0][m][r] + acc[U - 1][m][r] : acc[0][m][r]);
-      for (int64_t j = k; j < K; ++j) s += x[m * x_row + j] * convert<T>(row[r][j]);
-      y[m * ld + r] = s;
+  if (k < K)
+    for (int m = 0; m < M; ++m) {
+      const Vec<T> a = load_part<T>(x + m * x_row + k, K - k);
+      for (int r = 0; r < R; ++r) acc[0][m][r] += a * load_part<T>(row[r] + k, K - k);
     }
+#pragma GCC unroll 4
+  for (int m = 0; m < M; ++m) {
+    if constexpr (U == 2)
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r) acc[0][m][r] += acc[U - 1][m][r];
+    sums<T, R>(acc[0][m], y + m * ld);
+  }
+}
+
+constexpr int64_t SHORT = 8;  // sums of so few terms are made side by side
+
+// Every `step`-th of the values from p on.
+template <class T> inline Vec<T> every(const T* p, int64_t step) {
+  Vec<T> v;
+#pragma GCC unroll 16
+  for (int i = 0; i < Lanes<T>::count; ++i) v[i] = p[i * step];
+  return v;
+}
+
+// The same as `dots` for n short rows that follow each other in memory: a vector holds the sums of as many rows.
+template <class S, class T, int M>
+void short_dots(const T* x, int64_t x_row, const char* w, int64_t K, int64_t n, T* y, int64_t ld) {
+  constexpr int64_t L = Lanes<T>::count;
+  using Loose = typename Lanes<T>::loose;
+  const S* from = reinterpret_cast<const S*>(w);
+  alignas(64) T wide[SHORT * L];
+  for (int64_t j = 0; j < n; j += L, from += L * K) {
+    const int64_t count = std::min(L, n - j) * K;
+    for (int64_t i = 0; i < count; i += L) {
+      const Vec<T> v = i + L <= count ? load(from + i) : load_part<T>(from + i, count - i);
+      *reinterpret_cast<Loose*>(wide + i) = v;
+    }
+    Vec<T> acc[M] = {};
+    for (int64_t k = 0; k < K; ++k) {
+      const Vec<T> v = every(wide + k, K);
+#pragma GCC unroll 4
+      for (int m = 0; m < M; ++m) acc[m] += x[m * x_row + k] * v;
+    }
+    for (int m = 0; m < M; ++m) {
+      alignas(64) T sums[L];
+      *reinterpret_cast<Loose*>(sums) = acc[m];
+      std::copy(sums, sums + std::min(L, n - j), y + m * ld + j);
+    }
+  }
 }
 
 #if defined(__AVX512F__)
@@ -155,11 +192,36 @@ void outers(const T* x, int64_t x_row, const char* w, int64_t w_k, int64_t n, T*
     }
 }
 
+// The same for rows anywhere: terms are gathered by their place in the sum.
+template <class S, class T, int M>
+void short_dots_apart(const T* x, int64_t x_row, Place w, int64_t K, int64_t n, T* y, int64_t ld) {
+  constexpr int64_t MANY = 256;
+  const CastFn to = cast_fn(dtype_of<S>, dtype_of<T>);
+  alignas(64) T terms[MANY];
+  for (int64_t j = 0; j < n; j += MANY) {
+    const int64_t count = std::min(MANY, n - j);
+    for (int m = 0; m < M; ++m) std::fill(y + m * ld + j, y + m * ld + j + count, T(0));
+    for (int64_t k = 0; k < K; ++k) {
+      to(reinterpret_cast<char*>(terms), sizeof(T), w.data + j * w.row + k * w.col, w.row, count);
+      for (int m = 0; m < M; ++m) {
+        const T a = x[m * x_row + k];
+        T* line = y + m * ld + j;
+#pragma GCC ivdep
+        for (int64_t i = 0; i < count; ++i) line[i] += a * terms[i];
+      }
+    }
+  }
+}
+
 constexpr int64_t CHUNK = 1024;  // results that wait in the first cache
 
 template <class S, class T, int M>
 void piece(const T* x, int64_t x_row, Place w, int64_t K, int64_t n, T* y, int64_t ld) {
-  if (w.col == int64_t(sizeof(S))) {
+  if (w.col == int64_t(sizeof(S)) && K <= SHORT && w.row == K * w.col) {
+    short_dots<S, T, M>(x, x_row, w.data, K, n, y, ld);
+  } else if (K <= SHORT && w.row != int64_t(sizeof(S))) {
+    short_dots_apart<S, T, M>(x, x_row, w, K, n, y, ld);
+  } else if (w.col == int64_t(sizeof(S))) {
     int64_t j = 0;
     for (; j + 4 <= n; j += 4) dots<S, T, M, 4>(x, x_row, w.data + j * w.row, w.row, K, y + j, ld);
     for (; j < n; ++j) dots<S, T, M, 1>(x, x_row, w.data + j * w.row, w.row, K, y + j, ld);
@@ -213,7 +275,8 @@ void rows(int64_t N, int64_t K, Place x, Place w, const Result& C) {
   }
   constexpr int64_t GROUP = 16;
   constexpr int64_t half = sizeof(bf16);
-  const bool paired = std::is_same_v<S, bf16> && M == 1 && w.col == half && x.col == half && has_pair_products();
+  const bool paired = std::is_same_v<S, bf16> && M == 1 && w.col == half && x.col == half && has_pair_products() &&
+                      K > SHORT;
   parallel_for((N + GROUP - 1) / GROUP, grain_for(GROUP * K / 8), [&](int64_t begin, int64_t end) {
     alignas(64) T y[M * CHUNK];
     for (int64_t j = begin * GROUP; j < std::min(N, end * GROUP); j += CHUNK) {

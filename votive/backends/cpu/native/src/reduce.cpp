@@ -166,8 +166,9 @@ struct Counter {
   }
 };
 
-// Innermost in memory first; neighbours of one kind that step on evenly become one dimension.
-std::vector<ReduceDim> ordered(std::vector<ReduceDim> dims, int inputs) {
+// Innermost in memory first; neighbours of one kind that step on evenly become one dimension. In which order elements
+// are reduced matters only where places are looked at.
+std::vector<ReduceDim> ordered(std::vector<ReduceDim> dims, int inputs, bool indexed) {
   std::erase_if(dims, [](const ReduceDim& d) { return d.n == 1; });
   auto span = [&](const ReduceDim& d) {
     int64_t s = 0;
@@ -185,7 +186,7 @@ std::vector<ReduceDim> ordered(std::vector<ReduceDim> dims, int inputs) {
       ReduceDim& p = out.back();
       bool joins = p.reduced == d.reduced;
       for (int k = 0; k < inputs && joins; ++k) joins = d.in[k] == p.in[k] * p.n;
-      if (joins) joins = d.reduced ? d.logical == p.logical * p.n
+      if (joins) joins = d.reduced ? !indexed || d.logical == p.logical * p.n
                                    : d.out[0] == p.out[0] * p.n && d.out[1] == p.out[1] * p.n;
       if (joins) {
         p.n *= d.n;
@@ -207,7 +208,7 @@ void reduce(std::vector<ReduceDim> given, Source& source, const Reducer& reducer
   const int inputs = source.inputs;
   // Nothing to reduce: every result is that of no elements.
   if (inside == 0) std::erase_if(given, [](const ReduceDim& d) { return d.reduced; });
-  std::vector<ReduceDim> dims = ordered(std::move(given), inputs);
+  std::vector<ReduceDim> dims = ordered(std::move(given), inputs, reducer.indexed);
   // Some reduced dimension there always is.
   if (std::none_of(dims.begin(), dims.end(), [](const ReduceDim& d) { return d.reduced; })) {
     ReduceDim one{};
