@@ -68,8 +68,6 @@ def summary(results: list[Result], worst: int) -> str:
 def record(result: Result) -> dict[str, Any]:
     """A case for JSON."""
     figures = {"votive_ms": result.votive, "torch_ms": result.torch, "ratio": result.ratio, "ratios": result.ratios}
-    return {"case": str(result.spec), "kind": result.spec.kind, **figures} | {
-        key: value
-        for key, value in (("differs", result.differs), ("failed", result.failed), ("skipped", result.skipped))
-        if value
-    }
+    notes = {"differs": result.differs, "failed": result.failed, "skipped": result.skipped}
+    said = {key: value for key, value in notes.items() if value}
+    return {"case": str(result.spec), "kind": result.spec.kind, **figures, **said}

@@ -58,6 +58,15 @@ def _real(*specs: Spec) -> bool:
     return all(s.dtype in codes and not s.dtype.is_complex for s in specs)
 
 
+def _filled_floats(*specs: Spec) -> bool:
+    return all(s.dtype in FLOATS and s.numel for s in specs)
+
+
+@native("_multinomial", "multinomial", accepts=_filled_floats, optional=True)
+def multinomial(x: Slot, key: Slot, counter: Slot, num_samples: int, replacement: bool) -> Args:
+    return (x, OUT, key, counter) if replacement or num_samples == 1 else None
+
+
 @native("_bernoulli", "bernoulli", accepts=_real)
 def bernoulli(x: Slot, key: Slot, counter: Slot, p: Slot) -> Args:
     if hasattr(p, "shape"):

@@ -1,0 +1,107 @@
+"""Native factors, determinants and solutions hold against the reference in every layout and size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+from votive import linalg
+
+from .compare import agree, needs_native, reference_only, served_by_native
+
+pytestmark = needs_native
+
+REAL = [votive.float32, votive.float64]
+# Around panels of columns and halves of triangles.
+SIZES = [1, 2, 3, 9, 31, 33, 70, 130]
+
+
+def draw(*shape: int, dtype: Any) -> Any:
+    return votive.randn(shape, dtype=votive.float64).to(dtype)
+
+
+def steady(n: int, dtype: Any, *batch: int) -> Any:
+    return draw(*batch, n, n, dtype=dtype) + 3 * n**0.5 * votive.eye(n, dtype=dtype)
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize("n", SIZES)
+def test_systems_agree_with_the_reference(n: int, dtype: Any) -> None:
+    for a in (steady(n, dtype), steady(n, dtype, 2, 3), steady(n, dtype, 2).mT, steady(n, dtype, 4)[::2]):
+        b = draw(*a.shape[:-1], 5, dtype=dtype)
+        for fn in (linalg.det, linalg.inv, linalg.slogdet):
+            agree(fn, a * 0.1, rtol=1e-3 if dtype is votive.float32 else 1e-9)
+        agree(linalg.solve, a, b)
+        agree(linalg.solve, a, b.mT.contiguous().mT)
+        for upper in (False, True):
+            for unit in (False, True):
+                part = a / (3 * n) if unit else a
+                agree(lambda a, b, u=upper, q=unit: linalg.solve_triangular(a, b, upper=u, unitriangular=q), part, b)
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (7, 3), (3, 7), (40, 33), (33, 70), (2, 3, 20, 20)])
+def test_factors_multiply_to_the_matrix(shape: tuple[int, ...], dtype: Any) -> None:
+    a = draw(*shape, dtype=dtype)
+    for x in (a, a.mT.contiguous().mT):
+        p, low, up = linalg.lu(x)
+        np.testing.assert_allclose((p @ low @ up).numpy(), x.numpy(), atol=1e-4 if dtype is votive.float32 else 1e-12)
+        lu, pivots = linalg.lu_factor(x)
+        with reference_only():
+            theirs, swaps = linalg.lu_factor(x)
+        assert pivots.tolist() == swaps.tolist()
+        np.testing.assert_allclose(lu.numpy(), theirs.numpy(), atol=1e-4 if dtype is votive.float32 else 1e-11)
+
+
+def test_one_triangle_serves_many_right_sides() -> None:
+    a, b = steady(6, votive.float64), draw(4, 3, 6, 2, dtype=votive.float64)
+    agree(lambda: linalg.solve_triangular(a, b, upper=True))
+    agree(lambda: linalg.solve(a, b))
+    agree(lambda: linalg.solve_triangular(a.expand(3, 6, 6), b[:, :1], upper=False))
+
+
+def test_singular_matrices_are_told_by_their_pivot() -> None:
+    a = votive.tensor([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 0.0, 1.0]])
+    for fn in (linalg.inv_ex, linalg.lu_factor_ex):
+        ours = fn(a)[-1]
+        with reference_only():
+            assert ours.tolist() == fn(a)[-1].tolist() != 0
+    with pytest.raises(RuntimeError, match="singular"):
+        linalg.inv(a)
+    assert linalg.det(a).item() == 0
+    assert linalg.slogdet(a)[0].item() == 0
+    assert linalg.slogdet(a)[1].item() == -float("inf")
+    assert linalg.det(votive.tensor([[float("nan"), 1.0], [1.0, 2.0]])).isnan()
+
+
+@pytest.mark.parametrize("dtype", [votive.float64, votive.float32, votive.bfloat16], ids=str)
+def test_positions_are_drawn_as_by_the_reference(dtype: Any) -> None:
+    for shape, count, again in [((7,), 1, False), ((5, 3), 1, False), ((5, 300), 9, True), ((1, 2), 100, True)]:
+        weights = votive.rand(shape, dtype=votive.float64).to(dtype)
+        votive.manual_seed(3)
+        ours = votive.multinomial(weights, count, again)
+        votive.manual_seed(3)
+        with reference_only():
+            theirs = votive.multinomial(weights, count, again)
+        assert ours.tolist() == theirs.tolist()
+    for bad in ([0.0, 0.0], [1.0, -1.0], [1.0, float("nan")], [float("inf"), 1.0]):
+        with pytest.raises(RuntimeError, match=r"probability|distribution"):
+            votive.multinomial(votive.tensor(bad), 1)
+
+
+def test_native_rows_serve() -> None:
+    a, b = steady(3, votive.float32), votive.ones(3, 2)
+    calls = {
+        "_lu_factor": lambda: linalg.lu_factor(a),
+        "_det": lambda: linalg.det(a),
+        "_slogdet": lambda: linalg.slogdet(a),
+        "_solve": lambda: linalg.solve(a, b),
+        "_inv": lambda: linalg.inv(a),
+        "_solve_triangular": lambda: linalg.solve_triangular(a, b, upper=True),
+        "_multinomial": lambda: votive.multinomial(b, 1),
+    }
+    for op, call in calls.items():
+        assert served_by_native(op, call), op
