@@ -28,6 +28,7 @@ class Family:
     gradient: float = 0.4  # how often with gradients
     compared: Callable[[Any], Any] | None = lambda result: result  # what must agree; None: random numbers
     weight: int = 1
+    ties: Sequence[str] = ()  # operators whose gradient goes to either of two equal values
 
 
 FAMILIES: dict[str, Family] = {}

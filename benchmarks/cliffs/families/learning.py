@@ -24,7 +24,8 @@ def _loss(d: Draw) -> Drawn:
     op = d.pick(["cross_entropy"] * 4 + ["nll_loss", "cosine_similarity", "soft_cross_entropy"] + DENSE)
     if op in ("cross_entropy", "nll_loss") and d.chance(0.3):
         return op, {"x": d.layout(d.shape(4), 0.7), "reduction": d.pick(("mean", "sum", "none"))}
-    return op, {"x": d.layout(d.shape(2), 0.8), "reduction": d.pick(("mean", "mean", "sum", "none"))}
+    how = d.pick(("mean", "mean", "sum", "none")) if op != "kl_div" else d.pick(("batchmean", "sum", "none"))
+    return op, {"x": d.layout(d.shape(2), 0.8), "reduction": how}
 
 
 @family("loss", _loss, weight=2, gradient=0.6)

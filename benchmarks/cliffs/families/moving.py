@@ -170,7 +170,10 @@ def _values(result: Any) -> Any:
     return result[0] if isinstance(result, tuple) and not isinstance(result[0], (tuple, list)) else result
 
 
-@family("order", _order, weight=3, gradient=0.2, compared=_values)
+TIES = ("topk", "sort", "argsort", "unique", "kthvalue")
+
+
+@family("order", _order, weight=3, gradient=0.2, compared=_values, ties=TIES)
 def _build_order(s: Side) -> Work:
     op, m, dim = s.spec.op, s.m, s.spec["dim"]
     if op == "bincount":

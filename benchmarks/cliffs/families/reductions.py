@@ -33,7 +33,7 @@ def _first(result: Any) -> Any:
     return result[0] if isinstance(result, tuple) and len(result) == 2 and hasattr(result[0], "detach") else result
 
 
-@family("reduce", _reduce, weight=4, compared=_first)
+@family("reduce", _reduce, weight=4, compared=_first, ties=("max", "min", "argmax", "argmin", "median"))
 def _build_reduce(s: Side) -> Work:
     op, dim = s.spec.op, s.spec.get("dim")
     if op in ("any", "all"):

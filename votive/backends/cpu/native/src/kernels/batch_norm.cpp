@@ -19,6 +19,29 @@ bool by_columns(const View& x) {
   return plane < 8 || (x.strides[1] == itemsize(x.dtype) && x.shape[1] >= 8);
 }
 
+// Few channels of small planes: rows of either kind would be too short, so all samples make one plane per channel.
+struct Joined {
+  View v;
+  explicit Joined(const View& x, const View& like) : v(x) {
+    if (!x || !by_columns(like) || like.shape[1] >= 8 || x.ndim + 1 > MOST) return;
+    shape[0] = 1;
+    strides[0] = 0;
+    shape[1] = x.shape[1];
+    strides[1] = x.strides[1];
+    shape[2] = x.shape[0];
+    strides[2] = x.strides[0];
+    for (int d = 2; d < x.ndim; ++d) shape[d + 1] = x.shape[d], strides[d + 1] = x.strides[d];
+    v.ndim = x.ndim + 1;
+    v.shape = shape;
+    v.strides = strides;
+  }
+  Joined(const Joined&) = delete;
+
+ private:
+  static constexpr int MOST = 16;
+  int64_t shape[MOST], strides[MOST];
+};
+
 // --- forward ---------------------------------------------------------------------------------------------
 
 template <class C> struct Channels {
@@ -250,17 +273,19 @@ void backward_columns(const View& g, const View& x, const C* mean, const C* var,
 }
 
 VT_KERNEL(batch_norm) {  // x, weight, bias, y, mean, var; eps
-  const View& x = c.view(0);
+  const Joined from(c.view(0), c.view(0)), to(c.view(3), c.view(0));
+  const View& x = from.v;
   for_compute(x.dtype, [&](auto t) {
     using C = typename decltype(t)::type;
     Channels<C> ch(c.view(1), c.view(2), c.view(4), c.view(5), x.shape[1]);
-    if (by_columns(x)) forward_columns<C>(x, c.view(3), ch, c.f(0));
-    else forward_planes<C>(x, c.view(3), ch, c.f(0));
+    if (by_columns(x)) forward_columns<C>(x, to.v, ch, c.f(0));
+    else forward_planes<C>(x, to.v, ch, c.f(0));
   });
 }
 
 VT_KERNEL(batch_norm_backward) {  // g, x, mean, var, weight, gx or None, gw or None, gb or None; fixed; eps
-  const View &g = c.view(0), &x = c.view(1), &gw = c.view(6), &gb = c.view(7);
+  const Joined by(c.view(0), c.view(1)), from(c.view(1), c.view(1)), to(c.view(5), c.view(1));
+  const View &g = by.v, &x = from.v, &gx = to.v, &gw = c.view(6), &gb = c.view(7);
   for_compute(x.dtype, [&](auto t) {
     using C = typename decltype(t)::type;
     const int64_t n = x.shape[1];
@@ -269,7 +294,7 @@ VT_KERNEL(batch_norm_backward) {  // g, x, mean, var, weight, gx or None, gw or 
     parameter<C>(c.view(3), n, C(0), var);
     parameter<C>(c.view(4), n, C(1), weight);
     C *w = gw ? gw.as<C>() : nullptr, *b = gb ? gb.as<C>() : nullptr;
-    (by_columns(x) ? backward_columns<C> : backward_planes<C>)(g, x, mean, var, weight, c.view(5), w, b, c.f(0), c.i(0) != 0);
+    (by_columns(x) ? backward_columns<C> : backward_planes<C>)(g, x, mean, var, weight, gx, w, b, c.f(0), c.i(0) != 0);
   });
 }
 
@@ -307,7 +332,8 @@ template <class C> void by_statistics(const View& x, const View& y, const C* mea
 }
 
 VT_KERNEL(batch_norm_by) {  // x, mean, var, weight, bias, y; eps
-  const View& x = c.view(0);
+  const Joined from(c.view(0), c.view(0)), to(c.view(5), c.view(0));
+  const View& x = from.v;
   for_compute(x.dtype, [&](auto t) {
     using C = typename decltype(t)::type;
     const int64_t n = x.shape[1];
@@ -318,7 +344,7 @@ VT_KERNEL(batch_norm_by) {  // x, mean, var, weight, bias, y; eps
     parameter<C>(c.view(4), n, C(0), bias);
     C* s = scale;
     for (int64_t j = 0; j < n; ++j) s[j] = C(1) / std::sqrt(s[j] + C(c.f(0))) * weight[j];
-    by_statistics<C>(x, c.view(5), mean, s, bias);
+    by_statistics<C>(x, to.v, mean, s, bias);
   });
 }
 

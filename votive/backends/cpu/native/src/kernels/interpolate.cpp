@@ -1,5 +1,5 @@
 // Resizing: every output is a weighted sum of few inputs per dimension.
-#include "convolution_padded.h"
+#include "pixels.h"
 
 namespace vt { namespace {
 using namespace conv;
@@ -202,6 +202,8 @@ VT_KERNEL(resample) {
     if (x.dtype == dtype_of<T> && y.dtype == x.dtype && x.c > 1 && x.sc == int64_t(sizeof(T)) && y.sc == x.sc &&
         x.step[2] != x.sc && y.step[2] != y.sc)
       mix_pixels<T>(x, y, taps, c.i(0) != 0);
+    else if (copied_as_pixels(x, y))
+      with_pixels<T>(x, y, [&](const Image& from, const Image& to) { mix_pixels<T>(from, to, taps, c.i(0) != 0); });
     else mix_planes<T>(x, y, taps, c.i(0) != 0);
   };
   if (x.dtype == Dtype::f64) run(Type<double>{});

@@ -1,4 +1,5 @@
 // The largest values of windows, and the way back from these.
+#include "pixels.h"
 #include "pooling.h"
 
 namespace vt { namespace {
@@ -141,8 +142,18 @@ template <bool PLACES> void max_pool(Call& c, const View& values, const View& pl
   const Geometry g(c, 0, n, &c.ints[3 * n]);
   for_pooled(x.dtype, [&](auto t) {
     using T = typename decltype(t)::type;
-    if (x.dtype == dtype_of<T> && channels_last(x, y) && (!PLACES || index.sc == 8)) max_pixels<T, PLACES>(x, y, index, g);
-    else max_rows<T, PLACES>(x, y, index, g);
+    if (x.dtype == dtype_of<T> && channels_last(x, y) && (!PLACES || index.sc == 8))
+      return max_pixels<T, PLACES>(x, y, index, g);
+    if constexpr (std::is_floating_point_v<T>)
+      if (copied_as_pixels(x, y)) {
+        Scratch<int64_t> found(PLACES ? elements(y) : 0);
+        with_pixels<T>(x, y, [&](const Image& from, const Image& to) {
+          max_pixels<T, PLACES>(from, to, PLACES ? pixels_of<int64_t>(index, found, Dtype::i64) : to, g);
+        });
+        if constexpr (PLACES) copy_out<int64_t, int64_t>(index, found.get());
+        return;
+      }
+    max_rows<T, PLACES>(x, y, index, g);
   });
 }
 

@@ -1,4 +1,5 @@
 // Sums of boxes: mean pools, adaptive ones too, and their gradients.
+#include "pixels.h"
 #include "pooling.h"
 
 namespace vt { namespace {
@@ -63,12 +64,18 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
                          (y.size[0] == 1 || y.step[0] == y.size[1] * V * item);
   const auto covers = [](const Axis& a, int64_t n) { return a.start[0] == 0 && a.end[0] == n; };
   const auto one_each = [](const Axis& a, int64_t n) { return Even(a, n).single; };
-  if (lines * V == 1 && !copied && covers(axes[0], x.size[0]) && covers(axes[1], x.size[1]) && covers(axes[2], W)) {
+  const int64_t piece = itemsize(x.dtype);
+  const bool dense_in = x.step[2] == piece && x.step[1] == W * piece && (x.size[0] == 1 || x.step[0] == x.size[1] * x.step[1]);
+  if (lines * V == 1 && !share && dense_in && covers(axes[0], x.size[0]) && covers(axes[1], x.size[1]) &&
+      covers(axes[2], W)) {
     const T by = divisor != 0 ? T(divisor) : T(axes[0].out[0] * axes[1].out[0] * axes[2].out[0]);
     parallel_for(x.n * x.c, grain_for(plane / 8 + 16), [&](int64_t b, int64_t e) {
+      Scratch<T> wide(copied ? plane : 0);
       int64_t i = b / x.c, c = b % x.c;
       for (int64_t k = b; k < e; ++k) {
-        const T mean = total(reinterpret_cast<const T*>(x.data + i * x.sn + c * x.sc), plane) / by;
+        const char* from = x.data + i * x.sn + c * x.sc;
+        if (copied) in(reinterpret_cast<char*>(wide.get()), item, from, piece, plane);
+        const T mean = total(copied ? wide.get() : reinterpret_cast<const T*>(from), plane) / by;
         char* to = y.data + i * y.sn + c * y.sc;
         if (y.dtype == dtype_of<T>) *reinterpret_cast<T*>(to) = mean;
         else out(to, item, reinterpret_cast<const char*>(&mean), item, 1);
@@ -224,8 +231,12 @@ VT_KERNEL(box_sum) {
   const Axis axes[3] = {axis(0), axis(1), axis(2)};
   const auto run = [&](auto t) {
     using T = typename decltype(t)::type;
-    if (x.dtype == dtype_of<T> && channels_last(x, y)) box_pixels<T>(x, y, axes, c.f(0));
-    else box_rows<T>(x, y, axes, c.f(0));
+    if (x.dtype == dtype_of<T> && channels_last(x, y)) return box_pixels<T>(x, y, axes, c.f(0));
+    // The mean of whole planes needs no copy.
+    bool whole = y.size[0] * y.size[1] * y.size[2] == 1;
+    for (int d = 0; d < 3; ++d) whole = whole && axes[d].start[0] == 0 && axes[d].end[0] == x.size[d];
+    if (!copied_as_pixels(x, y) || (whole && !by_pixels(x))) return box_rows<T>(x, y, axes, c.f(0));
+    with_pixels<T>(x, y, [&](const Image& from, const Image& to) { box_pixels<T>(from, to, axes, c.f(0)); });
   };
   if (x.dtype == Dtype::f64) run(Type<double>{});
   else run(Type<float>{});
