@@ -92,6 +92,39 @@ def test_deepcopy_keeps_shared_storage_shared_and_copies_grad() -> None:
     assert p.grad.tolist() == [3.0, 3.0]
 
 
+class Named(vt.Tensor):
+    """A tensor of a class of one's own, with an attribute."""
+
+    title = "none"
+
+
+def test_tensors_of_other_classes_and_copies_have_all_that_the_original_has() -> None:
+    x = Named([1.0, 2.0])
+    x.requires_grad_()
+    x.title = "two"
+    for twin in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x))):
+        assert type(twin) is Named
+        assert (twin.title, twin.requires_grad, twin.tolist()) == ("two", True, [1.0, 2.0])
+    assert copy.copy(x).data_ptr() == x.data_ptr()
+    assert (x + x).requires_grad
+    assert not (vt.ones(2) + 1).requires_grad
+
+
+def test_a_parameter_without_a_shape_is_refused_by_every_way_of_a_call() -> None:
+    lazy = vt.nn.parameter.UninitializedParameter()
+    x = vt.ones(2)
+    x + x  # a plan is there
+    for call in (lambda: x + lazy, lambda: lazy + x, lambda: -lazy, lambda: lazy[0], lambda: vt.cat([x, lazy])):
+        with pytest.raises(ValueError, match="uninitialized parameter"):
+            call()
+    twin = copy.copy(lazy)
+    assert type(twin) is type(lazy)
+    assert twin.requires_grad
+    lazy.materialize((2,))
+    assert type(lazy) is vt.nn.Parameter
+    assert (x + lazy.detach().fill_(1)).tolist() == [2.0, 2.0]
+
+
 def test_item_tolist_and_conversions() -> None:
     assert vt.tensor(3).item() == 3
     assert type(vt.tensor(3).item()) is int

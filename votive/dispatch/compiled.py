@@ -20,8 +20,6 @@ from .state import state
 _ELEMENTWISE = """
     try:
         plan = plans[{tensors}]
-        storage, data = plan.compute({data})
-        wants = {rg}
     except AttributeError:  # a number on one side
         plan = plans.get({key})
         if plan is None:
@@ -33,8 +31,12 @@ _ELEMENTWISE = """
         wants = {rg_or_number}
     except (KeyError, TypeError):
         return {general}
-    except FAILURES as e:
-        failed(plan, e)
+    else:
+        try:
+            storage, data = plan.compute({data})
+        except FAILURES as e:
+            failed(plan, e)
+        wants = {rg}
     result = new(tensor)
     result._data, result._spec, result._rg = data, plan.out, False
     if storage is not None:
@@ -72,7 +74,8 @@ def _function(op: Op, lines: list[str], body: str, **more: Any) -> Callable[...,
     scope: dict[str, Any] = {**defaults_by_name(op), "plans": op.plans, "op": op, "run": Op.run, "state": state}
     scope |= {"write_out": Op.write_out, "execute": execute, "mode": mode, **more}
     scope |= {"new": object.__new__, "tensor": state.tensor, "failed": failed, "FAILURES": FAILURES, "write": write}
-    exec("\n".join(lines) + body, scope)
+    # Under this name failures pass through, on their way to the function that was called (see `failure.called`).
+    exec(compile("\n".join(lines) + body, f"{__file__}: {op.name}", "exec"), scope)
     function: Callable[..., Any] = scope["call"]
     function.__name__ = function.__qualname__ = op.name
     function.__wrapped__ = more.get("form", op)  # type: ignore[attr-defined]
