@@ -38,6 +38,7 @@ class Edge:
 class Saved:
     """A value kept for backward, with the version it had."""
 
+    __slots__ = ("__dict__", "tensor", "version")
     is_out = -1
     hooks: Any = None
     inexact = False  # known where there are hooks
@@ -90,7 +91,8 @@ def _refuse_inference() -> NoReturn:
 class BaseNode:
     """What every node has: edges to inputs, hooks, and a place in creation order."""
 
-    # Defaults live on the class, so that recording sets as little as possible.
+    # Defaults of what few nodes have live on the class, so that recording sets as little as possible.
+    __slots__ = ("__dict__", "__weakref__", "edges", "seq")
     edges: tuple[Any, ...]
     grad_specs: tuple[Spec | None, ...]
     seq: int
@@ -202,6 +204,7 @@ class _OfRecipe:
 class Node(BaseNode):
     """A recorded operator call."""
 
+    __slots__ = ("recipe",)
     plan: Any = _OfRecipe("plan")
     grad_specs: Any = _OfRecipe("outs")
     first_only: Any = _OfRecipe("first_only")

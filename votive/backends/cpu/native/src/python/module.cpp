@@ -45,7 +45,8 @@ VT_MODULE(VT_MODULE_NAME, m) {
   m.attr("item") = nb::steal(PyCFunction_New(&item, nullptr));
   m.def("install_record", [](nb::handle node, nb::handle saved, nb::handle edge, nb::handle sequence,
                              nb::handle ever, nb::handle edge_of, nb::handle mode) {
-    vt::install_record(node.ptr(), saved.ptr(), edge.ptr(), sequence.ptr(), ever.ptr(), edge_of.ptr(), mode.ptr());
+    if (!vt::install_record(node.ptr(), saved.ptr(), edge.ptr(), sequence.ptr(), ever.ptr(), edge_of.ptr(), mode.ptr()))
+      throw nb::python_error();
   });
   m.def("install_recall", [](nb::handle dtype, nb::handle stack) { vt::install_recall(dtype.ptr(), stack.ptr()); });
   m.def("set_unusual", [](bool on) { vt::unusual = on; });

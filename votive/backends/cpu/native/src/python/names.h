@@ -10,8 +10,7 @@
   X(outs) X(window) X(offset) X(op) X(differentiable) X(general) X(_general) X(add) X(apply_general) X(blame)   \
   X(graph) X(record) X(failed) X(grad)                                                                          \
   /* of nodes, what they keep, and the thread's modes */                                                        \
-  X(recipes) X(recipe) X(slots) X(carries) X(edges) X(seq) X(kept) X(numbers) X(tensor) X(is_out) X(noted)      \
-  X(special) X(module_path) X(grad_specs)                                                                       \
+  X(recipes) X(slots) X(carries) X(kept) X(numbers) X(is_out) X(noted) X(special) X(module_path) X(grad_specs)  \
   /* operators that a view may have come from */                                                                \
   X(select) X(_slice) X(_window)
 

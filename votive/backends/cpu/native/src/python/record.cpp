@@ -9,6 +9,7 @@ namespace {
 
 PyTypeObject *node_type = nullptr, *saved_type = nullptr;
 PyObject *edge_class, *sequence, *ever, *edge_of, *mode;
+Field node_recipe, node_edges, node_seq, saved_tensor, saved_version;
 
 // A Saved; `is_out` < 0 for an input. nullptr with an error, or without one when Python must do it.
 PyObject* save(PyObject* t, Py_ssize_t is_out) {
@@ -26,13 +27,9 @@ PyObject* save(PyObject* t, Py_ssize_t is_out) {
   Py_DECREF(storage);
   PyObject* s = version == nullptr || kept == nullptr ? nullptr : saved_type->tp_alloc(saved_type, 0);
   if (s != nullptr) {
-    bool ok = PyObject_GenericSetAttr(s, name::version, version) == 0 && PyObject_GenericSetAttr(s, name::tensor, kept) == 0;
-    if (ok && is_out >= 0) {
-      PyObject* nr = PyLong_FromSsize_t(is_out);
-      ok = PyObject_GenericSetAttr(s, name::is_out, nr) == 0;
-      Py_DECREF(nr);
-    }
-    if (!ok) Py_CLEAR(s);
+    saved_version.set(s, Py_NewRef(version));
+    saved_tensor.set(s, Py_NewRef(kept));
+    if (is_out >= 0 && PyObject_GenericSetAttr(s, name::is_out, Ref(PyLong_FromSsize_t(is_out)).get()) < 0) Py_CLEAR(s);
   }
   Py_XDECREF(version);
   Py_XDECREF(kept);
@@ -134,16 +131,15 @@ int record_usual(PyObject* plan, PyObject* const* values, Py_ssize_t n, PyObject
   node = node_type->tp_alloc(node_type, 0);
   {
     PyObject* seq = PyIter_Next(sequence);
-    const bool ok = node != nullptr && seq != nullptr && PyObject_GenericSetAttr(node, name::recipe, recipe) == 0 &&
-                    PyObject_GenericSetAttr(node, name::edges, edges) == 0 &&
-                    PyObject_GenericSetAttr(node, name::seq, seq) == 0 &&
-                    PyObject_GenericSetAttr(node, name::grad_specs, specs) == 0 &&
-                    (kept == nullptr || PyObject_GenericSetAttr(node, name::kept, kept) == 0);
-    Py_XDECREF(seq);
-    if (!ok) {
+    if (node == nullptr || seq == nullptr || PyObject_GenericSetAttr(node, name::grad_specs, specs) < 0 ||
+        (kept != nullptr && PyObject_GenericSetAttr(node, name::kept, kept) < 0)) {
+      Py_XDECREF(seq);
       done = -1;
       goto end;
     }
+    node_recipe.set(node, Py_NewRef(recipe));
+    node_edges.set(node, Py_NewRef(edges));
+    node_seq.set(node, seq);
   }
   if (has_numbers) {
     PyObject* numbers = PyTuple_New(n);
@@ -184,6 +180,9 @@ end:
 
 bool install_record(PyObject* node, PyObject* saved, PyObject* edge_, PyObject* sequence_, PyObject* ever_,
                     PyObject* edge_of_, PyObject* mode_) {
+  if (!find_slots(node, {{"recipe", &node_recipe}, {"edges", &node_edges}, {"seq", &node_seq}}) ||
+      !find_slots(saved, {{"tensor", &saved_tensor}, {"version", &saved_version}}))
+    return false;
   saved_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(saved));
   edge_class = Py_NewRef(edge_);
   sequence = Py_NewRef(sequence_);
