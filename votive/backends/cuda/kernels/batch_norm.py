@@ -5,6 +5,8 @@ first, then one pass that uses them. group_norm shares the parts.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import triton
@@ -18,6 +20,7 @@ from ....formula.expr import Expr, apply
 from ...common.slot import Slot
 from ..device import math as m
 from ..programs.copy import copy_view
+from ..programs.lane_reduction import moments
 from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.pointwise import build
 from ..programs.program import Program, pointer
@@ -81,8 +84,20 @@ def normal(scale: Any, weight: Any, bias: Any) -> tuple[Any, list[str]]:
     return y, names
 
 
-def root(eps: float) -> Any:
-    return apply("div", const(1.0), apply("sqrt", apply("add", _VAR, const(eps))))
+def root(eps: float, variance: Expr = _VAR) -> Any:
+    return apply("div", const(1.0), apply("sqrt", apply("add", variance, const(eps))))
+
+
+@contextmanager
+def statistics(outs: list[View], stat: Spec) -> Iterator[tuple[View, View]]:
+    """Memory for two statistics, which end up in the last two results."""
+    if all(o.spec.contiguous and o.spec.dtype is stat.dtype for o in outs[1:]):
+        yield outs[1], outs[2]
+        return
+    made = empty(stat), empty(stat)
+    yield made
+    for to, v in zip(outs[1:], made, strict=True):
+        copy_view(to, View(v.ptr, to.spec.like(to.spec.shape, dtype=stat.dtype), v.storage))
 
 
 def present(**given: Any) -> dict[str, Spec]:
@@ -95,7 +110,6 @@ def batch_norm(x: Slot, weight: Slot | None, bias: Slot | None, eps: float) -> R
         return None
     shape, wide = x.shape, wide_type(x.dtype)
     dims = (0, *range(2, x.ndim))
-    n = x.numel // shape[1]
     stat = _vector(x.spec, shape[1], wide)
     flat = {1: 0}
     specs = {"x": x.spec, "mean": _beside(stat, shape, flat), "spread": _beside(stat, shape, flat)}
@@ -103,9 +117,7 @@ def batch_norm(x: Slot, weight: Slot | None, bias: Slot | None, eps: float) -> R
         **{k: None if v is None else _beside(v.spec, shape, flat) for k, v in (("weight", weight), ("bias", bias))}
     )
     make = Maker(shape, wide, specs)
-    mean = make.summed("mean", _X, ["x"], dims, wide, n)
-    away = apply("square", apply("sub", _X, _MEAN))
-    spread = make.summed("spread", away, ["x", "mean"], dims, wide, n)
+    found = moments(x.spec, dims, lambda variance: variance, wide)
     body, extra = normal(root(float(eps)), weight, bias)
     names = ["x", "mean", "spread", *extra]
     kept: dict[Spec, Any] = {}
@@ -114,13 +126,10 @@ def batch_norm(x: Slot, weight: Slot | None, bias: Slot | None, eps: float) -> R
         out = outs[0]
         if out.spec not in kept:
             kept[out.spec] = make.mapped("batch_norm", body, names, out.spec)
-        m, v = empty(stat), empty(stat)
-        mean(m.ptr, x.ptr)
-        spread(v.ptr, x.ptr, m.ptr)
         rest = [p.ptr for p in (weight, bias) if p is not None]
-        kept[out.spec](out.ptr, x.ptr, m.ptr, v.ptr, *rest)
-        copy_view(outs[1], m)
-        copy_view(outs[2], v)
+        with statistics(outs, stat) as (m, v):
+            found(m.ptr, v.ptr, x.ptr)
+            kept[out.spec](out.ptr, x.ptr, m.ptr, v.ptr, *rest)
 
     return run
 

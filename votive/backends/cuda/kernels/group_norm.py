@@ -6,15 +6,15 @@ import math
 from typing import Any
 
 from ....core.layout import Layout, Spec
-from ....formula.expr import apply
 from ...common.slot import Slot
 from ..programs.copy import copy_view
-from ..programs.layouts import contiguous
+from ..programs.lane_reduction import moments
+from ..programs.layouts import contiguous, contiguous_output
 from ..programs.reduction import wide_type
 from ..programs.types import Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty, zero
-from .batch_norm import _MEAN, _VAR, _X, Maker, gradients, normal, present, root
+from .batch_norm import _VAR, Maker, gradients, normal, present, root, statistics
 
 
 class _Groups:
@@ -43,28 +43,16 @@ def group_norm(x: Slot, weight: Slot | None, bias: Slot | None, groups: int, eps
         bias=None if bias is None else shaped.parameter(bias),
     )
     make = Maker(shape, wide, specs)
-    n = shape[2] * shape[3]
-    mean = make.summed("mean", _X, ["x"], (2, 3), wide, n)
-    away = apply("square", apply("sub", _X, _MEAN))
-    spread = make.summed("spread", away, ["x", "mean"], (2, 3), wide, n)
-    rstd = Maker(stat.shape, wide, {"spread": stat}).mapped("reciprocal_root", root(float(eps)), ["spread"], stat)
+    found = moments(shaped.spec, (2, 3), lambda variance: root(float(eps), variance), wide)
     body, extra = normal(_VAR, weight, bias)
     finished = make.mapped("group_norm", body, ["x", "mean", "spread", *extra], shaped.spec)
 
     def run(outs: list[View], x: View, weight: View | None = None, bias: View | None = None) -> None:
         x = contiguous(x)
-        m, v, r = empty(stat), empty(stat), empty(stat)
-        mean(m.ptr, x.ptr)
-        spread(v.ptr, x.ptr, m.ptr)
-        rstd(r.ptr, v.ptr)
         rest = [p.ptr for p in (weight, bias) if p is not None]
-        out = outs[0]
-        to = out if out.spec.contiguous else empty(out.spec.like(out.spec.shape))
-        finished(to.ptr, x.ptr, m.ptr, r.ptr, *rest)
-        if to is not out:
-            copy_view(out, to)
-        for k, s in ((1, m), (2, r)):
-            copy_view(outs[k], View(s.ptr, outs[k].spec.like(outs[k].spec.shape, dtype=wide), s.storage))
+        with contiguous_output(outs[0]) as to, statistics(outs, stat) as (m, r):
+            found(m.ptr, r.ptr, x.ptr)
+            finished(to.ptr, x.ptr, m.ptr, r.ptr, *rest)
 
     return run
 

@@ -7,6 +7,8 @@ a tile is one step, and so the plain rule: its mean first, then the distances fr
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,24 +84,34 @@ class Rule:
     step: str
     absent: str  # what stands for a term that is not there
     joined: str
-    result: str
-    finish: Expr = _X
+    results: tuple[tuple[str, Expr], ...]  # of the two numbers, and what is made of each
+
+
+_SQUARES = ("0.0", "with_square", "a", "spread")
 
 
 def variance(x: Spec, dims: tuple[int, ...], left: float, root: bool, compute: dt.dtype) -> Any:
     """`run(out address, address)`: the squares around the mean over `left`, and their root."""
     y = apply("div", _X, const(left))
     name, y = ("std", apply("sqrt", y)) if root else ("var", y)
-    return lane_reduction(Rule(name, "0.0", "with_square", "a", "spread", "b", y), x, dims, compute)
+    return lane_reduction(Rule(name, *_SQUARES, (("b", y),)), x, dims, compute, x.dtype)
+
+
+def moments(x: Spec, dims: tuple[int, ...], finish: Callable[[Expr], Expr], compute: dt.dtype) -> Any:
+    """`run(address of the means, of the others, address)`: means, and what `finish` makes of mean squares around
+    them.
+    """
+    y = finish(apply("div", _X, const(float(math.prod(x.shape[d] for d in dims)))))
+    return lane_reduction(Rule("moments", *_SQUARES, (("a", _X), ("b", y))), x, dims, compute, compute)
 
 
 _LOW = "-float('inf')"
-_EXPONENTIALS = Rule("logsumexp", _LOW, "with_exponential", _LOW, "exponentials", "logarithm(a, b)")
+_EXPONENTIALS = Rule("logsumexp", _LOW, "with_exponential", _LOW, "exponentials", (("logarithm(a, b)", _X),))
 
 
 def logsumexp(x: Spec, dims: tuple[int, ...], compute: dt.dtype) -> Any:
     """`run(out address, address)`: the logarithm of the sum of exponentials."""
-    return lane_reduction(_EXPONENTIALS, x, dims, compute)
+    return lane_reduction(_EXPONENTIALS, x, dims, compute, x.dtype)
 
 
 def exponentials_of_parts(x: Spec, dim: int, compute: dt.dtype) -> tuple[Any, int]:
@@ -111,7 +123,7 @@ def exponentials_of_parts(x: Spec, dim: int, compute: dt.dtype) -> tuple[Any, in
     parts = -(-walk.terms // each)
     if parts == 1:
         return None, 1
-    program, numbers = _Kernel(_EXPONENTIALS, x, walk, compute).over_terms(parts)
+    program, numbers = _Kernel(_EXPONENTIALS, x, walk, compute, compute).over_terms(parts)
     grid, found = (-(-walk.rows // walk.bm), parts), Spec(Layout((2, parts, walk.rows)), compute, x.device)
 
     def run(source: int) -> View:
@@ -122,23 +134,23 @@ def exponentials_of_parts(x: Spec, dim: int, compute: dt.dtype) -> tuple[Any, in
     return run, parts
 
 
-def lane_reduction(rule: Rule, x: Spec, dims: tuple[int, ...], compute: dt.dtype) -> Any:
+def lane_reduction(rule: Rule, x: Spec, dims: tuple[int, ...], compute: dt.dtype, out: dt.dtype) -> Any:
+    """`run(*addresses of the results, address)`."""
     walk = Walk(x.shape, dims, [x.strides], x.dtype.itemsize)
     each = walk.each(walk.split())
     parts = max(1, -(-walk.terms // max(each, 1)))
-    first = _Kernel(rule, x, walk, compute)
-    program, numbers = first.over_terms(parts)
+    program, numbers = _Kernel(rule, x, walk, compute, out).over_terms(parts)
     grid = (-(-walk.rows // walk.bm), parts)
     if parts == 1:
-        return lambda to, source: program(grid, to, source, *numbers)
+        return lambda *addresses: program(grid, *addresses, *numbers)
     part = Spec(Layout((2, parts, walk.rows)), compute, x.device)
-    last, more = _Kernel(rule, x, walk, compute).over_parts(parts, each)
+    last, more = _Kernel(rule, x, walk, compute, out).over_parts(parts, each)
     blocks = (-(-walk.rows // last.constants["BM"]),)
 
-    def twice(to: int, source: int) -> None:
+    def twice(*addresses: int) -> None:
         middle = empty(part)
-        program(grid, middle.ptr, source, *numbers)
-        last(blocks, to, middle.ptr, *more)
+        program(grid, middle.ptr, addresses[-1], *numbers)
+        last(blocks, *addresses[:-1], middle.ptr, *more)
 
     return twice
 
@@ -146,8 +158,8 @@ def lane_reduction(rule: Rule, x: Spec, dims: tuple[int, ...], compute: dt.dtype
 class _Kernel:
     """The text of one kernel and its numbers."""
 
-    def __init__(self, rule: Rule, x: Spec, walk: Walk, compute: dt.dtype) -> None:
-        self.rule, self.x, self.walk, self.compute = rule, x, walk, compute
+    def __init__(self, rule: Rule, x: Spec, walk: Walk, compute: dt.dtype, out: dt.dtype) -> None:
+        self.rule, self.x, self.walk, self.compute, self.out = rule, x, walk, compute, out
         self.text, self.T = Text(), _TL[TYPE[compute]]
         self.ints = ".to(tl.int64)" if walk.far else ""
 
@@ -179,12 +191,15 @@ class _Kernel:
             *text.target(walk, ints, parts),
         ]
         if parts == 1:
-            return self._program(rule.name, [*lines, *self._result()], walk.bm, walk.bn, walk.warps)
+            lines += self._results()
+            return self._program(
+                rule.name, lines, walk.bm, walk.bn, walk.warps, [self.out] * len(rule.results), self.x.dtype
+            )
         lines += [
-            f"tl.store(o + to, a, mask=at < {rows})",
-            f"tl.store(o + (to + tl.num_programs(1){ints} * {rows}), b, mask=at < {rows})",
+            f"tl.store(o0 + to, a, mask=at < {rows})",
+            f"tl.store(o0 + (to + tl.num_programs(1){ints} * {rows}), b, mask=at < {rows})",
         ]
-        return self._program(f"{rule.name}_parts", lines, walk.bm, walk.bn, walk.warps, stored=self.compute)
+        return self._program(f"{rule.name}_parts", lines, walk.bm, walk.bn, walk.warps, [self.compute], self.x.dtype)
 
     def over_parts(self, parts: int, each: int) -> tuple[Program, list[int]]:
         """What the parts of rows come to."""
@@ -204,28 +219,26 @@ class _Kernel:
             f"a, b = {rule.joined}(a, b, n, tl.full((), {terms}, tl.int64).to({T}))",
             *text.target(walk, "", 1),
         ]
-        return self._program(f"{rule.name}_joined", [*lines, *self._result()], bm, bn, 4, source=self.compute)
+        lines += self._results()
+        return self._program(f"{rule.name}_joined", lines, bm, bn, 4, [self.out] * len(rule.results), self.compute)
 
-    def _result(self) -> list[str]:
-        y = f"finish({self.rule.result}, {self.T}).to({_TL[TYPE[self.x.dtype]]})"
-        return [f"tl.store(o + to, {y}, mask=at < {self.text.arg('ROWS', self.walk.rows)})"]
+    def _results(self) -> list[str]:
+        kept, rows = _TL[TYPE[self.out]], self.text.arg("ROWS", self.walk.rows)
+        return [
+            f"tl.store(o{k} + to, finish{k}({what}, {self.T}).to({kept}), mask=at < {rows})"
+            for k, (what, _) in enumerate(self.rule.results)
+        ]
 
     def _program(
-        self,
-        name: str,
-        lines: list[str],
-        bm: int,
-        bn: int,
-        warps: int,
-        stored: dt.dtype | None = None,
-        source: dt.dtype | None = None,
+        self, name: str, lines: list[str], bm: int, bn: int, warps: int, outs: list[dt.dtype], source: dt.dtype
     ) -> tuple[Program, list[int]]:
         text = self.text
-        code = to_triton(self.rule.finish, "finish", ["x"], "f") + "\n\n\n@triton.jit\n"
-        code += f"def {name}({', '.join(['o', 'x', *text.params])}, BM: tl.constexpr, BN: tl.constexpr):\n"
+        code = "\n\n".join(to_triton(y, f"finish{k}", ["x"], "f") for k, (_, y) in enumerate(self.rule.results))
+        args = [*(f"o{k}" for k in range(len(outs))), "x", *text.params]
+        code += f"\n\n\n@triton.jit\ndef {name}({', '.join(args)}, BM: tl.constexpr, BN: tl.constexpr):\n"
         code += "".join(f"    {line}\n" for line in lines)
-        types = ["*" + TYPE[stored or self.x.dtype], "*" + TYPE[source or self.x.dtype]]
+        types = [*("*" + TYPE[o] for o in outs), "*" + TYPE[source]]
         types += ["i64" if self.walk.far else "i32"] * len(text.params)
         program = Program(jit(code, name, **_KNOWN), types, {"BM": bm, "BN": bn}, warps=warps)
-        text.promise(program, 2)
+        text.promise(program, len(outs) + 1)
         return program, text.values
