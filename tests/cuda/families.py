@@ -98,6 +98,24 @@ def extremes(vt: Any) -> None:
 
 
 @family
+def odd_sizes(vt: Any) -> None:
+    F = vt.nn.functional
+    for dtype in ("bfloat16", "float32"):
+        x = _of(vt, 1653, 4051, dtype=dtype)
+        x.exp() * x
+        x.t().contiguous()
+        vt.full_like(x, 0.3)
+        F.dropout(x, 0.5)
+        for y in (x, x.t(), _of(vt, 3, 500_001, dtype=dtype), _of(vt, 500_001, 3, dtype=dtype)):
+            for dim in (0, 1):
+                y.sum(dim), y.std(dim), y.max(dim), y.logsumexp(dim)
+                leaf = y.detach().requires_grad_()
+                F.log_softmax(leaf, dim).backward(y)
+        vt.cat([x, x[:, :7], x], 1)
+        vt.stack([x[:9]] * 40, 1)
+
+
+@family
 def scans(vt: Any) -> None:
     for dtype in ("bfloat16", "float64"):
         for n in (4096, 100_000):

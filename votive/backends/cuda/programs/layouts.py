@@ -89,3 +89,11 @@ def row_block(n: int, most: int = 16384) -> tuple[int, int]:
     """(block size, warps) for rows of n elements held in registers as a whole."""
     size = min(next_power_of_two(max(n, 16)), most)
     return (size, 1 if size <= 256 else 2 if size <= 1024 else 4 if size <= 2048 else 8 if size <= 8192 else 16)
+
+
+def rows_block(rows: int, n: int, most: int, elements: int = 1024) -> tuple[int, int, int]:
+    """(rows, block size, warps) of programs that hold several short rows as a whole."""
+    bn, warps = row_block(n, most)
+    bm = max(1, min(elements // bn, next_power_of_two(rows)))
+    # Many short rows: a warp alone would hold more addresses than it has registers.
+    return bm, bn, max(warps, bm * bn // 256) if bn <= 64 else warps

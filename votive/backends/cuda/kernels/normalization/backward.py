@@ -15,7 +15,7 @@ import triton.language as tl
 
 from .....core.layout import Layout, Spec
 from ....common.slot import Slot
-from ...programs.layouts import contiguous, contiguous_output, next_power_of_two, row_block, row_stride, sizes
+from ...programs.layouts import contiguous, contiguous_output, row_stride, rows_block, sizes
 from ...programs.program import TYPE, Program
 from ...programs.types import Run, floats, wide
 from ...rows import cuda
@@ -235,9 +235,8 @@ def backward(
     also: dict[str, Any] = {"SKIP": skip is not None, "DELTA": by_delta is not None}
     whole = n <= WHOLE
     if whole:
-        bn, warps = row_block(n)
+        bm, bn, warps = rows_block(rows, n, WHOLE, ELEMENTS)
         warps = max(warps, 4) if bn > 256 else warps
-        bm = max(1, min(ELEMENTS // bn, next_power_of_two(rows)))
         parts, each = _parts(rows, bm, max(2, min(PROGRAMS, 8192 // bn)) * here_count())
         all_of_it = Program(
             _gradients,

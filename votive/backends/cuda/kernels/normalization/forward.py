@@ -11,7 +11,7 @@ import triton.language as tl
 from .....core.layout import Spec
 from ....common.slot import Slot
 from ...device import math as m
-from ...programs.layouts import contiguous, contiguous_output, next_power_of_two, row_block, row_stride, sizes
+from ...programs.layouts import contiguous, contiguous_output, row_stride, rows_block, sizes
 from ...programs.program import TYPE, Program
 from ...programs.types import Run, floats, wide
 from ...rows import cuda
@@ -177,8 +177,7 @@ def forward(
         "WIDE": W,
     }
     if n <= LONGEST:
-        bn, warps = row_block(n)
-        bm = max(1, min(1024 // bn, next_power_of_two(rows)))
+        bm, bn, warps = rows_block(rows, n, LONGEST)
         program = Program(_norm, types, {**fixed, "BM": bm, "BN": bn}, warps=warps)
         grid = (-(-rows // bm),)
     else:

@@ -10,7 +10,7 @@ import triton.language as tl
 from .....core.layout import Spec
 from ....common.slot import Slot
 from ...device import math as m
-from ...programs.layouts import last, next_power_of_two, row_block, row_stride, sizes
+from ...programs.layouts import last, row_stride, rows_block, sizes
 from ...programs.program import Program, pointer
 from ...programs.types import Run, floats, wide
 from ...rows import cuda
@@ -102,8 +102,7 @@ def _forward(x: Spec, out: Spec, log: bool) -> Any:
     types = [pointer(out.dtype), pointer(x.dtype), "i32", "i32", "i64", "i64"]
     fixed = {"LOG": log, "WIDE": wide(x.dtype)}
     if n <= WHOLE:
-        bn, warps = row_block(n, WHOLE)
-        bm = max(1, min(1024 // bn, next_power_of_two(rows)))
+        bm, bn, warps = rows_block(rows, n, WHOLE)
         program = Program(_softmax, types, {**fixed, "BM": bm, "BN": bn}, warps=warps)
         grid = (-(-rows // bm),)
     elif (split := few.forward(x, out, log)) is not None:
@@ -165,8 +164,7 @@ def _gradient(specs: list[Spec], out: Spec, log: bool) -> Any:
     rows, n = sizes(y)
     if n > WHOLE and (split := few.backward(y, g, out, log)) is not None:
         return split
-    bn, warps = row_block(n, 8192)
-    bm = max(1, min(1024 // bn, next_power_of_two(rows)))
+    bm, bn, warps = rows_block(rows, n, 8192)
     strides = [s for s in map(row_stride, (out, g, y)) if s is not None]
     types = [pointer(out.dtype), pointer(g.dtype), pointer(y.dtype), "i32", "i32", "i64", "i64", "i64"]
     program = Program(_backward, types, {"LOG": log, "WIDE": wide(y.dtype), "BM": bm, "BN": bn}, warps=warps)
