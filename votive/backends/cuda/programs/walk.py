@@ -49,7 +49,7 @@ class Walk:
         if across:
             self._across(len(strides), size)
         else:
-            self.bn = close_block(self.terms, LARGE if self.few else TILE)
+            self.bn = close_block(self.terms, (LARGE if size < 8 else LARGE // 2) if self.few else TILE)
             # Many short rows fill a tile, as long as every processor has some.
             fill = max(64, (1 << (self.rows // (4 * here_count())).bit_length()) // 2)
             self.bm = max(1, min(TILE // min(self.bn, TILE), 1 << (max(self.rows, 1) - 1).bit_length(), fill))
