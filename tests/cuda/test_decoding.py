@@ -12,6 +12,7 @@ from votive.generation.preparing import prepare
 from votive.generation.stepping import DecoderStepper, Wanted
 from votive.models import Qwen3Config, Qwen3ForCausalLM
 from votive.models.fused_decoder import FusedDecoder
+from votive.ops.registry import OPS
 from votive.ops.registry import F as ops
 
 from .device import EMULATED, cpu_fallbacks
@@ -86,6 +87,33 @@ def test_products_of_several_rows_read_weights_once(dtype, rows, width, sizes):
     ]
     for a, b in zip(got, want, strict=True):
         _close(a, b, 2**-6 * max(1.0, float(b.float().abs().max())))
+
+
+def test_sums_that_programs_share_are_whole(monkeypatch):
+    from votive.backends.cuda.kernels.decoding import streamed
+
+    tiles = ((16, 32, 4, 3, True),) * 2
+    monkeypatch.setattr(streamed, "PLAIN", tiles)
+    monkeypatch.setattr(streamed, "GATED", tiles)
+    monkeypatch.setattr(streamed, "PROGRAMS", 99)
+    for name in ("_norm_linear", "_linear_add"):
+        OPS[name].forget()
+    votive.manual_seed(5)
+    x, cx = _pair(3, 1, 1024, dtype=votive.bfloat16)
+    norm, cnorm = _pair(1024, dtype=votive.bfloat16)
+    w, cw = _pair(48, 1024, dtype=votive.bfloat16)
+    r, cr = _pair(3, 1, 48, dtype=votive.bfloat16)
+    graph = votive.cuda.CUDAGraph()
+    for _ in range(3):  # counters are as they were
+        _close(ops._linear_add(cx, cw, cr), ops._linear_add(x, w, r), 0.2)
+        _close(ops._norm_linear(cx, cnorm, 1e-6, [cw, cw], True), ops._norm_linear(x, norm, 1e-6, [w, w], True), 2.0)
+    with votive.cuda.graph(graph):
+        kept = ops._linear_add(cx, cw, cr)
+    for _ in range(3):
+        graph.replay()
+        _close(kept, ops._linear_add(x, w, r), 0.2)
+    for name in ("_norm_linear", "_linear_add"):
+        OPS[name].forget()
 
 
 @pytest.mark.parametrize(("dtype", "tolerance"), TYPES)

@@ -18,7 +18,7 @@ from ...programs.program import TYPE
 from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View
-from .streamed import Normed, Streamed, streams
+from .streamed import Normed, streamed, streams
 
 FEW = 8  # rows of a batch
 LONGEST = 8192  # features that a program normalises at once
@@ -132,7 +132,7 @@ def norm_linear(x: Slot, norm: Slot, eps: float, weights: tuple[Slot, ...], gate
     sizes = [w.shape[0] for w in weights]
     if same(x, norm, *weights) and streams(x.dtype, rows, k, sizes, gated) and len(weights) <= 3:
         normed = Normed(x.dtype, rows, k, eps, x.spec.device)
-        product = Streamed(x.dtype, rows, k, sizes, gated=gated)
+        product = streamed(x.dtype, rows, k, sizes, gated=gated)
 
         def stream(outs: list[View], x: View, norm: View, weights: list[View]) -> None:
             made = normed(x.ptr, norm.ptr)
@@ -169,8 +169,8 @@ def linear_add(x: Slot, weight: Slot, residual: Slot) -> Run:
     n, k = weight.shape
     rows = x.numel // k if k else 0
     if same(x, weight, residual) and streams(x.dtype, rows, k, [n]) and residual.numel == rows * n:
-        streamed = Streamed(x.dtype, rows, k, [n], add=True)
-        return lambda outs, x, w, residual: streamed(outs[0], x.ptr, [w.ptr], residual.ptr)
+        added = streamed(x.dtype, rows, k, [n], add=True)
+        return lambda outs, x, w, residual: added(outs[0], x.ptr, [w.ptr], residual.ptr)
     if not same(x, weight, residual) or not 1 <= rows <= FEW or residual.numel != rows * n:
         return None
     bk = min(next_power_of_two(max(k, 16)), WHOLE)

@@ -4,6 +4,9 @@ rows there are. Knows addresses and sizes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import triton
 import triton.language as tl
 
@@ -16,14 +19,16 @@ from ...programs.layouts import next_power_of_two
 from ...programs.lines import scratch
 from ...programs.program import TYPE
 from ...runtime import here_count
+from ...runtime.autotune import WORTH_TIMING, Autotuned
 from ...runtime.views import View, empty, zero
 
 MOST = 64  # rows
 LEAST = 2
-# Features and inner size of a tile, warps and stages; a gate has two weights.
-PLAIN, GATED = (64, 128, 4, 5), (64, 64, 4, 5)
-PROGRAMS = 2  # per multiprocessor: where there are fewer features, sums are shared
-SPLIT = 0  # shares of a sum; 0: as many as fill the GPU
+# Features and inner size of a tile, warps and stages, and whether sums are shared among programs where
+# there are few features. A gate has two weights. The first call takes the fastest.
+PLAIN = ((64, 128, 4, 5, True), (64, 128, 4, 5, False), (32, 256, 4, 4, False))
+GATED = ((64, 64, 4, 5, False), (32, 256, 8, 3, False))
+PROGRAMS = 2  # per multiprocessor, that share sums
 COUNTERS = 4096
 
 
@@ -177,22 +182,20 @@ def counters(like: Spec) -> int:
     return found.view.ptr
 
 
-class Streamed:
-    """`x @ w.T` for weights side by side (or gated), and what is added to it."""
+class _Tiles:
+    """The launch of a product by tiles of one size."""
 
-    def __init__(
-        self, dtype: dt.dtype, rows: int, k: int, sizes: list[int], *, gated: bool = False, add: bool = False
-    ) -> None:
-        n = sizes[0] if gated else sum(sizes)
-        bn, bk, warps, stages = GATED if gated else PLAIN
+    def __init__(self, dtype: dt.dtype, rows: int, k: int, sizes: list[int], gated: bool, add: bool, tile: Any) -> None:
+        bn, bk, warps, stages, shared = tile
         while len(sizes) > 1 and not gated and any(s % bn for s in sizes):
             bn //= 2
         bk = min(bk, next_power_of_two(max(k, 16)))
-        kind = "*" + TYPE[dtype]
+        n = sizes[0] if gated else sum(sizes)
         blocks = -(-n // bn)
-        split = SPLIT or max(1, min(PROGRAMS * here_count() // blocks, k // (8 * bk)))
+        split = max(1, min(PROGRAMS * here_count() // blocks, k // (8 * bk))) if shared else 1
         self.split = split = 1 << (split.bit_length() - 1)
         each = -(-k // (split * bk)) * bk
+        kind = "*" + TYPE[dtype]
         self.program = dependent(
             _streamed,
             [kind] * 6 + ["*fp32", "*i32"] + ["i32"] * 6,
@@ -211,7 +214,7 @@ class Streamed:
         )
         self.numbers = (sizes[0], sizes[1] if len(sizes) > 1 else 0, n, k, rows, each)
         self.program.divisible = tuple(8 + i for i, v in enumerate(self.numbers) if i != 4 and v % 16 == 0)
-        self.grid, self.blocks = (blocks * split,), blocks
+        self.grid = (blocks * split,)
         self.room = split * (1 + gated) * rows * n
 
     def __call__(self, o: View, x: int, weights: list[int], residual: int = 0) -> None:
@@ -221,6 +224,18 @@ class Streamed:
             sums = scratch(o.spec, self.room, dt.float32)
             parts, counts = sums.ptr, counters(o.spec)
         self.program(self.grid, o.ptr, x, first, second, third, residual or o.ptr, parts, counts, *self.numbers)
+
+
+def streamed(
+    dtype: dt.dtype, rows: int, k: int, sizes: list[int], *, gated: bool = False, add: bool = False
+) -> Callable[..., None]:
+    """`run(out, x, weights, residual)`: `x @ w.T` for weights side by side (or gated), and what is
+    added to it.
+    """
+    made = [_Tiles(dtype, rows, k, sizes, gated, add, tile) for tile in (GATED if gated else PLAIN)]
+    # Where nothing is shared, the first two are the same.
+    ways = made if gated or made[0].split > 1 else made[1:]
+    return Autotuned(list(ways), WORTH_TIMING)
 
 
 def streams(dtype: dt.dtype, rows: int, k: int, sizes: list[int], gated: bool = False) -> bool:
