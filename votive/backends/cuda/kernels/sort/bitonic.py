@@ -14,9 +14,11 @@ from .....core import dtype as dt
 from ...programs.layouts import next_power_of_two
 from ...programs.lines import Lines, key_of, key_type, shared_program
 from ...programs.program import pointer
+from ...runtime import here_count
 from .radix import BITS, KEYS, PLACES, VALUES, bits
 
 TILE = 512  # elements that a program takes at least, of several short lines
+FEW = 2  # programs per processor
 
 
 @triton.jit
@@ -135,11 +137,13 @@ class Runs:
             "SIZE": b.bit_length() - 1,
             "DIMS": (r * b).bit_length() - 1,
         }
-        warps = max(1, min(8, r * b // 256))
-        self.program = shared_program(_runs, types, constants, warps=warps)
+        self.grid = (-(-ln.rows * self.runs // r),)
+        # Each step waits for the one before. Where few programs share a processor, only more threads
+        # with less to do each fill the gaps.
+        each = 64 if self.grid[0] <= FEW * here_count() else 256
+        self.program = shared_program(_runs, types, constants, warps=max(1, min(16, r * b // each)))
         self.keep = first if self.runs == 1 else ln.n
         self.rows, self.n = ln.rows, ln.n
-        self.grid = (-(-ln.rows * self.runs // r),)
 
     def __call__(self, x: int, sx: int, values: int = 0, places: int = 0, keys: int = 0) -> None:
         """Addresses of lines and of what is written."""
