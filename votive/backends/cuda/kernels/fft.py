@@ -5,6 +5,7 @@ read one, scaling. Without the library they are the CPU's.
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import triton
@@ -29,6 +30,7 @@ BLOCK = 1024
 _SCALED = Formula("fft_scale", ("x", "s"), var("x") * var("s"))
 
 
+@lru_cache(1024)
 def _order(ndim: int, dims: Ints) -> Ints:
     """All dimensions, those of the transform last."""
     return (*(d for d in range(ndim) if d not in dims), *dims)
@@ -45,6 +47,7 @@ def _copied(v: View) -> View:
     return made
 
 
+@lru_cache(1024)
 def _placed(spec: Spec, rank: int) -> tuple[int, tuple[Ints, int, int]] | None:
     """(batch, layout) of the last `rank` dimensions as the library reads them, or None."""
     cut = spec.ndim - rank
@@ -99,7 +102,9 @@ def _direct(kind: str, given: Spec, made: Spec, rank: int, direction: int = fft.
     return run
 
 
+@lru_cache(1024)
 def _like(spec: Spec, order: Ints) -> Spec:
+    """The spec with its dimensions in another order."""
     shape, strides = (tuple(s[d] for d in order) for s in (spec.shape, spec.strides))
     return spec.like(shape, strides=strides)
 
@@ -287,11 +292,17 @@ def c2r(x: Slot, dim: Ints, power: float, size: int) -> Run:
     prepare = _Prepared(dense, size, factor)
     direct = _direct("c2r", dense, made_like, 1)
     packed = _direct("c2r", dense, made_like.like(made_like.shape), 1)
+    before, inner = x.spec.like(x.shape), None
+    if others and len(others) <= fft.RANK:
+        inside = _order(x.ndim, tuple(others))
+        inner = _direct("c2c", _like(x.spec, inside), _like(before, inside), len(others), fft.INVERSE)
 
     def run(outs: list[View], x: View) -> None:
         # Only the last transform is of half a spectrum; those before it are of complex numbers.
         if others:
-            x = _complex(x, tuple(others), fft.INVERSE)
+            made = empty(before)
+            done = inner is not None and inner(x.ptr, made.ptr)
+            x = made if done else _complex(x, tuple(others), fft.INVERSE)
         given = prepare(_permuted(x, order))  # the library overwrites what it reads
         if direct is None or not direct(given.ptr, outs[0].ptr):
             made = empty(made_like.like(made_like.shape))
