@@ -135,6 +135,10 @@ def sorting(vt: Any) -> None:
         x.topk(50, 1)
         x.median(1)
     _of(vt, 1 << 20, dtype="float32").sort(descending=True)
+    for dtype in ("bfloat16", "float32", "int64"):
+        _of(vt, 4, 400, dtype=dtype).sort(1)
+    _of(vt, 8, 4000).kthvalue(7, 1)
+    _of(vt, 8, 40).median(1)
     vt.searchsorted(x, x)
     vt.bucketize(_of(vt, 1000), _of(vt, 100))
 
@@ -301,6 +305,10 @@ def one_token(vt: Any) -> None:
         counts = vt.zeros(4, dtype=vt.int32, device="cuda")
         ops._rotate_and_attend(qkv, norm[:64], norm[:64], 1e-6, table, table, keys, keys.clone(), at, counts, 8, 0.125)
         vt.nn.functional.linear(x, w)
+    for rows in (8, 64):
+        x, norm, w = (_of(vt, *s) for s in ((rows, 1, 2048), (2048,), (768, 2048)))
+        ops._norm_linear(x, norm, 1e-6, [w, w], True)
+        ops._linear_add(x, w, ops._norm_linear(x, norm, 1e-6, [w], False))
 
 
 @family

@@ -237,7 +237,8 @@ class Ranked:
             types = [t, "*i64", t, "i64", "i32", "i64", "i32"]
             constants = {**fixed, "NARROW": narrow(dtype, b), **sizes}
             self.program = shared_program(_ranked_short, types, constants, warps=max(1, r * b // 256))
-            self.grid, self.sizes = (-(-ln.rows // r),), (ln.rows, ln.n)
+            self.grid = (-(-ln.rows // r),)
+            self.sizes: tuple[int, ...] = (ln.rows, ln.n)
             return
         block = next_power_of_two(max(ln.n, 32))
         types = [t, "*i64", t, "i32", "i64", "i32"]
