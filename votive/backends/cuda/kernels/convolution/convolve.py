@@ -8,6 +8,7 @@ where it is installed, cuDNN.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from .....core.errors import CudaError
@@ -23,31 +24,48 @@ from .depthwise import direct, direct_weight
 from .gather import gathered, gathered_weight
 from .implicit import Convolve, Weigh, implicit, implicit_weight
 from .library import by_library, weight_by_library
+from .pixels import pixels, weight_of_pixels
 
 WORTH_TIMING = 1 << 23  # operations; below, the first choice serves
 TIMED = 3  # of our own
 
 
-def _library(made: Callable[..., Any], p: Any, out: Spec) -> list[Any]:
-    """The library's way, unless it is not there or has none."""
+@dataclass(frozen=True)
+class Ways:
+    """Who can compute an operator: kernels for small groups, those over staged inputs, those that
+    take anything, and NVIDIA's libraries. Each gives a function or several, or none.
+    """
+
+    small: Callable[..., list[Any]]
+    staged: Callable[..., list[Any]]
+    general: Callable[..., Any]
+    libraries: tuple[Callable[..., Any], ...]
+
+    def candidates(self, p: Any, out: Spec) -> Autotuned | None:
+        """The functions to choose from. Small work takes the first."""
+        timed = p.work >= WORTH_TIMING and not rt.runtime.driver.emulated
+        found = self.small(p, out)
+        if not found or (timed and p.x.shape[1] > p.groups):
+            found = [*found, *self.staged(p, out, TIMED if timed else 1)]
+        if not found:
+            last = self.general(p)
+            found = [] if last is None else [last]
+        if timed or not found:
+            found = [*found, *(way for make in self.libraries for way in _asked(make, p, out))]
+        return Autotuned(found, p.work, WORTH_TIMING) if found else None
+
+
+def _asked(make: Callable[..., Any], p: Any, out: Spec) -> list[Any]:
+    """A library's way, unless the library is not there or has none."""
     try:
-        found = made(p, out)
+        found = make(p, out)
     except CudaError:
         return []
     return [] if found is None else [found]
 
 
-def _candidates(p: Any, out: Spec, small: Any, own: Any, general: Any, library: Any) -> Autotuned | None:
-    timed = p.work >= WORTH_TIMING and not rt.runtime.driver.emulated
-    found = small(p, out)
-    if not found or (timed and p.x.shape[1] > p.groups):
-        found = [*found, *own(p, out, TIMED if timed else 1)]
-    if not found:
-        last = general(p)
-        found = [] if last is None else [last]
-    if timed or not found:
-        found = [*found, *_library(library, p, out)]
-    return Autotuned(found, p.work, WORTH_TIMING) if found else None
+FORWARD = Ways(direct, implicit, gathered, (pixels, by_library))
+WEIGHT = Ways(direct_weight, implicit_weight, gathered_weight, (weight_of_pixels, weight_by_library))
 
 
 def _forward(p: Convolve) -> Run:
@@ -61,7 +79,7 @@ def _forward(p: Convolve) -> Run:
         out = outs[0]
         way = ways.get(out.spec)
         if way is None:
-            way = ways[out.spec] = _candidates(p, out.spec, direct, implicit, gathered, by_library)
+            way = ways[out.spec] = FORWARD.candidates(p, out.spec)
         assert way is not None
         way(out, x, weight, None if bias is None else contiguous(bias))
 
@@ -108,9 +126,7 @@ def convolution_weight(
         out = outs[0]
         way = ways.get(out.spec)
         if way is None:
-            way = ways[out.spec] = _candidates(
-                p, out.spec, direct_weight, implicit_weight, gathered_weight, weight_by_library
-            )
+            way = ways[out.spec] = WEIGHT.candidates(p, out.spec)
         assert way is not None
         way(out, x, grad)
 

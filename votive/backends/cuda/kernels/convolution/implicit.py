@@ -63,6 +63,15 @@ def _inverse(a: int, n: int) -> int:
     return pow(a, -1, n) if n > 1 else 0
 
 
+def _dense(x: Spec, last: bool) -> bool:
+    """Whether a tensor lies dense with its channels last, or in front of its places."""
+    places = math.prod(x.shape[2:])
+    inner = tuple(math.prod(x.shape[d + 1 :]) for d in range(2, x.ndim))
+    channels = x.shape[1]
+    wanted = (places * channels, 1, *(s * channels for s in inner)) if last else (places * channels, places, *inner)
+    return all(n == 1 or a == b for n, a, b in zip(x.shape, x.strides, wanted, strict=True))
+
+
 def _filled(run: int, taps: int, half: bool) -> int:
     """How many terms are multiplied, those that fill tiles up included."""
     return min(taps * -(-run // bk) * bk * (1 + 8 // bk) for bk in ((64, 32, 16) if half else (32, 16)))
@@ -112,7 +121,7 @@ def implicit(p: Convolve, out: Spec, count: int) -> list[Callable[..., None]]:
     )
     if rows >= 2**30 or reach * vec >= 2**31 or x.numel >= 2**30 or p.groups * phases > 65535:
         return []
-    last = out.strides[1] == 1 and out.shape[1] > 1
+    last = _dense(out, True)
     placing = (*places, *size)
     dividers = tuple(divider(n) for n in places)
     whole_channels = 16 // x.dtype.itemsize
@@ -133,9 +142,11 @@ def implicit(p: Convolve, out: Spec, count: int) -> list[Callable[..., None]]:
         tap,
     )
     target = (out.strides[0], out.strides[1], *three(out.strides[2:], 0))
-    if last:
-        target = (target[0] // cvec, 1, *(s // cvec for s in target[2:]))
-    fixed = {"TRANSPOSED": p.transposed, "BIAS": p.bias, "LAST": last, "LINEAR": phases == 1, "CVEC": cvec}
+    if last:  # also of dimensions of size 1, where strides say nothing
+        pixel = p.groups * columns // cvec
+        target = (pixel * math.prod(size), 1, pixel * size[1] * size[2], pixel * size[2], pixel)
+    linear = phases == 1 and (last or _dense(out, False))
+    fixed = {"TRANSPOSED": p.transposed, "BIAS": p.bias, "LAST": last, "LINEAR": linear, "CVEC": cvec}
     fixed["WIDE"] = wide(x.dtype)
     more = {
         "ROW": row,

@@ -5,29 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import triton
-import triton.language as tl
-
 from .....core.layout import Spec, channels_last_strides, contiguous_strides
 from ... import precision
 from ...libraries import cudnn
 from ...programs.copy import copy_view
-from ...programs.lines import shared_program
-from ...programs.program import pointer
-from ...programs.types import Ints, wide
+from ...programs.types import Ints
 from ...runtime.views import View, empty
+from .bias import BiasAdder
 from .implicit import Convolve, Weigh
-
-BLOCK = 1024
-
-
-@triton.jit
-def _add_bias(o, bias, N, C, S, WIDE: tl.constexpr, BLOCK: tl.constexpr):
-    """Dense (channels, S) over and over, with a number for each channel added."""
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    c = (i // S % C).to(tl.int32)
-    v = tl.load(o + i, mask=i < N, other=0.0).to(WIDE) + tl.load(bias + c, mask=i < N, other=0.0).to(WIDE)
-    tl.store(o + i, v.to(o.dtype.element_ty), mask=i < N)
 
 
 def _strides(shape: Ints, last: bool) -> Ints:
@@ -75,21 +60,16 @@ def by_library(p: Convolve, out: Spec) -> Callable[..., None] | None:
         channels_last=last,
         tf32=precision.matmul.allow_tf32,
     )
-    add, n = None, out.numel
-    if p.bias:
-        types = [pointer(x.dtype)] * 2 + ["i64", "i32", "i32"]
-        places = 1 if last else math.prod(out.shape[2:])
-        numbers = (n, out.shape[1], places)
-        even = tuple(2 + i for i, v in enumerate(numbers) if v % 16 == 0)
-        add = shared_program(_add_bias, types, {"WIDE": wide(x.dtype), "BLOCK": BLOCK}, even=even)
+    add = BiasAdder(out) if p.bias else None
 
     def run(out: View, x: View, w: View, bias: View | None) -> None:
         x, w = near(x), near_weight(w)
         first, second = (w, x) if p.transposed else (x, w)
         call(first.ptr, second.ptr, out.ptr)
         if add is not None and bias is not None:
-            add((-(-n // BLOCK),), out.ptr, bias.ptr, *numbers)
+            add(out, bias)
 
+    run.__name__ = "cuDNN"
     return run
 
 
@@ -120,4 +100,5 @@ def weight_by_library(p: Weigh, out: Spec) -> Callable[..., None] | None:
         if not direct:
             copy_view(out, made)
 
+    run.__name__ = "cuDNN"
     return run
