@@ -18,17 +18,17 @@ def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="cases whose name matches")
     parser.add_argument(
-        "--suites", default="memory_bound,moving,losses,products,epilogues,bytes_products,attentions,calls"
+        "--suites", default="memory_bound,moving,losses,products,epilogues,bytes_products,attentions,calls,pictures"
     )
     parser.add_argument("--models", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
-    from . import calls, kernels, products
+    from . import calls, kernels, pictures, products
 
     rows = []
     for suite in args.suites.split(","):
         try:
-            home = next(m for m in (kernels, products, calls) if hasattr(m, suite))
+            home = next(m for m in (kernels, products, calls, pictures) if hasattr(m, suite))
             for case in getattr(home, suite)():
                 if re.search(args.only, case.name):
                     began = time.perf_counter()

@@ -48,12 +48,12 @@ class Compiler(Emulated):
 def started() -> Compiler:
     """Put the compiler in the place of the driver."""
     from votive.backends.cuda import runtime as rt
-    from votive.backends.cuda.libraries import cublas
+    from votive.backends.cuda.libraries import cublas, cudnn
 
     rt.runtime.driver = Compiler()
     rt.begin()
     # The library would run on memory that no GPU sees; without it, products are kernels too.
-    cublas.library.reason = "nothing runs"
+    cublas.library.reason = cudnn.library.reason = "nothing runs"
     return rt.runtime.driver  # type: ignore[no-any-return]
 
 

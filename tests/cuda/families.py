@@ -152,6 +152,8 @@ def convolutions(vt: Any) -> None:
             w.requires_grad_()
             F.conv2d(x.detach().requires_grad_(), w, padding=1, groups=groups).sum().backward()
         F.conv2d(x.to(memory_format=vt.channels_last), w, stride=2, groups=64)
+        last = x.to(memory_format=vt.channels_last).requires_grad_()
+        F.conv2d(last, _of(vt, 64, 64, 3, 3, dtype=dtype).requires_grad_(), stride=2, padding=1).sum().backward()
 
 
 @family

@@ -161,7 +161,11 @@ def implicit(p: Convolve, out: Spec, count: int) -> list[Callable[..., None]]:
         constants = {**fixed, **more, "SPLIT": split, "BM": tile.bm, "BN": tile.bn, "BK": tile.bk}
         types = [kind, "*fp32", kind, kind, kind, *["i32"] * 44, *["i64"] * 3]
         program = shared_program(
-            convolve_taps, types, constants, warps=tile.warps, stages=tile.stages(x.dtype.itemsize)
+            convolve_taps,
+            types,
+            constants,
+            warps=tile.warps(multiplying(x.dtype)),
+            stages=tile.stages(x.dtype.itemsize),
         )
         across = -(-columns // tile.bn)
         grid = (-(-rows // tile.bm), across, p.groups * tile.parts * phases)
@@ -280,7 +284,7 @@ def implicit_weight(p: Weigh, out: Spec, count: int) -> list[Callable[..., None]
             weigh_taps,
             ["*fp32", kind, kind, *["i32"] * 29, *["i64"] * 3, "i32"],
             {**fixed, "BM": tile.bm, "BN": tile.bn, "BK": tile.bk},
-            warps=tile.warps,
+            warps=tile.warps(multiplying(x.dtype)),
             stages=tile.stages(x.dtype.itemsize),
         )
         grid = (-(-rows // tile.bm), runs * -(-width * vec // tile.bn), p.groups * parts)

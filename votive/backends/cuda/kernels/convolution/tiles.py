@@ -35,9 +35,9 @@ class Tile:
     bk: int
     parts: int
 
-    @property
-    def warps(self) -> int:
-        return 8 if self.bm * self.bn >= 16384 else 4
+    def warps(self, kind: str) -> int:
+        """How many warps share it: more where numbers are multiplied in three parts, which take registers."""
+        return 8 if self.bm * self.bn >= 16384 or (kind == "tf32x3" and self.bm >= 128) else 4
 
     def stages(self, itemsize: int) -> int:
         """How many tiles are on their way, within 200 kB."""
