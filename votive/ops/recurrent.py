@@ -212,9 +212,9 @@ def _layer_by_layer(
     per, n = len(weights) // layers, 2 if bidirectional else 1
     ends = []
     for k in range(layers):
-        states = [None if s is None else s[k * n : (k + 1) * n] for s in (h, c)]
+        first, cell = (None if s is None else s[k * n : (k + 1) * n] for s in (h, c))
         part = weights[k * per : (k + 1) * per]
-        x, *end = run_network(x, *states, part, mode, sizes, 1, bidirectional, biases, 0.0, plain)
+        x, *end = run_network(x, first, cell, part, mode, sizes, 1, bidirectional, biases, 0.0, plain)
         ends.append(end)
         if k < layers - 1:
             x = F.dropout(x, dropout, True) if dropout else x

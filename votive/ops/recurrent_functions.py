@@ -43,10 +43,12 @@ def _network(op: str, mode: str, args: tuple[Any, ...], named: dict[str, Any]) -
         sizes = _row_counts(op, given["batch_sizes"])
     elif x.ndim != 3:
         fail(ShapeError, op, f"input must have 3 dimensions, got {x.ndim}.")
+    h, c = (*states, None)[:2]
     first = not packed and bool(given["batch_first"])
     out, *ends = run_network(
         x.transpose(0, 1) if first else x,
-        *(*states, None)[:2],
+        h,
+        c,
         list(given["params"]),
         mode,
         sizes,

@@ -32,7 +32,7 @@ def grouped(weights: Sequence[Any], count: int, biases: bool) -> list[Weights]:
     """A flat list of weights by layer and direction, of which there are `count`."""
     per = len(weights) // count
     groups = [weights[k * per : (k + 1) * per] for k in range(count)]
-    return [Weights(*g) if biases else Weights(*g[:2], None, None, *g[2:]) for g in groups]
+    return [Weights._make((*g, None)[:5] if biases else (*g[:2], None, None, *g[2:], None)[:5]) for g in groups]
 
 
 def walk(
@@ -186,19 +186,18 @@ def _run(
             # One product for all steps: only the recurrent part must wait for its step.
             gates = F.linear(x, w.w_ih, w.b_ih)
             parts = gates.unbind(0) if sizes is None else gates.split(steps)
-            given, end = walk(
-                lambda part, s, w=w: _with_output(*step(part, s, w)), parts, steps, states[k], k % directions == 1
-            )
+
+            def run_step(part: Tensor, state: State, w: Weights = w) -> tuple[State, tuple[Tensor, State]]:
+                after, kept = step(part, state, w)
+                return after, (after[0], kept)
+
+            given, end = walk(run_step, parts, steps, states[k], k % directions == 1)
             out = [h for h, _ in given]
             outputs.append(F.stack(out) if sizes is None else F.cat(out))
             run.ends.append(end)
             run.kept.append([kept for _, kept in given])
         x = outputs[0] if directions == 1 else F.cat(outputs, -1)
     return run._replace(output=x)
-
-
-def _with_output(state: State, kept: State) -> tuple[State, tuple[Tensor, State]]:
-    return state, (state[0], kept)
 
 
 def initial_states(

@@ -6,11 +6,11 @@ import math
 
 import votive
 
+from ...backends.common.recurrent import GATES as gates
 from ...core import dtype as dt
 from ...core.device import DeviceLike
 from ...dispatch.state import state as dispatching
 from ...ops.recurrent import run_cell
-from ...ops.recurrent_twin import GATES as gates
 from ...tensor import Tensor
 from .. import init
 from ..factory import FactoryKwargs

@@ -7,8 +7,8 @@ from typing import Any
 from ...common.recurrent import geometry
 from ...common.slot import Slot
 from ..arrays import Args, Ints
+from .dtypes import floats
 from .rows import OUT, OUT1, OUT2, OUT3, Out, native
-from .softmax import floats
 
 MODES = ("tanh", "relu", "gru", "lstm")
 

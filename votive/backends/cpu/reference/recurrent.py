@@ -159,8 +159,8 @@ def _direction_back(
     for step in reversed(order):
         n = step.stop - step.start
         g_h = by[step] + by_h[:n]
-        kept = reserve.gates(layer, d)[step].transpose(1, 0, 2) if g.kept else None
-        cells = (reserve.cells(layer, d)[step], cells_before[step]) if mode == "lstm" else None
+        kept: Any = reserve.gates(layer, d)[step].transpose(1, 0, 2) if g.kept else None
+        cells: Any = (reserve.cells(layer, d)[step], cells_before[step]) if mode == "lstm" else None
         if w_hr is not None:
             projected[0][step], projected[1][step] = g_h, kept[3] * np.tanh(cells[0])
             g_h = g_h @ w_hr
