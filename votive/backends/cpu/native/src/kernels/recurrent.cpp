@@ -24,8 +24,8 @@ template <class S, class T> VT_INLINE Lanes<T> rounded(Lanes<T> x) {
 
 // One direction of a layer.
 template <class T> struct Direction {
-  T* z;           // (rows, ldz): what the input gives to the gates, then the gates
-  int64_t ldz;
+  T* z;           // (rows, ldz): what the input gives to the gates, then the gates; from row `first` on
+  int64_t ldz, first;
   T* cells;       // (rows, hidden) or null
   T* out;         // (rows, ldo)
   int64_t ldo;
@@ -50,6 +50,12 @@ template <class T> void recur(const Sizes& s, const Direction<T>& d, int64_t n, 
   if (s.mode == Mode::gru)
     gemm(n, H, s.out, Matrix<const T>{h, s.out, 1}, Matrix<const T>{d.w_hh + first * s.out, 1, s.out},
          Matrix<T>{z + 3 * H, d.ldz, 1});
+}
+
+// Rows of a stretch of steps: their gates take a megabyte, and a product of them is worth preparing.
+template <class T> int64_t stretch(const Sizes& s) {
+  const int64_t bytes = std::max<int64_t>(s.kept(), 1) * s.hidden * int64_t(sizeof(T));
+  return std::max<int64_t>({s.batch(), 256, (1 << 20) / bytes});
 }
 
 template <class S, class T> void lstm_row(int64_t H, T* z, const T* bias, T* c, T* cells, T* h, T* out) {
@@ -98,7 +104,7 @@ template <class S, class T> void plain_row(Mode mode, int64_t H, const T* z, con
 template <class S, class T>
 void step(const Sizes& s, const Direction<T>& d, int64_t t, int64_t begin, int64_t end, bool first) {
   const int64_t H = s.hidden, n = end - begin, row = s.starts[size_t(t)] + begin;
-  T *z = d.z + row * d.ldz, *h = d.h + begin * s.out, *out = d.out + row * d.ldo;
+  T *z = d.z + (row - d.first) * d.ldz, *h = d.h + begin * s.out, *out = d.out + row * d.ldo;
   if (!(first && d.blank)) recur(s, d, n, h, z);
   else if (s.mode == Mode::gru)
     for (int64_t i = 0; i < n; ++i) std::fill_n(z + i * d.ldz + 3 * H, H, T(0));
@@ -118,18 +124,53 @@ void step(const Sizes& s, const Direction<T>& d, int64_t t, int64_t begin, int64
     for (int64_t j = 0; j < s.out; ++j) out[i * d.ldo + j] = h[i * s.out + j] = convert<T>(convert<S>(h[i * s.out + j]));
 }
 
-template <class S, class T> void steps(const Sizes& s, const Direction<T>& d, int64_t begin, int64_t end) {
-  const int64_t T_ = s.steps();
-  for (int64_t k = 0; k < T_; ++k) {
-    const int64_t t = d.backwards ? T_ - 1 - k : k, to = std::min(end, s.size(t));
-    if (to > begin) step<S, T>(s, d, t, begin, to, k == 0);
+// Steps [from, to) in the order in which they run.
+template <class S, class T>
+void steps(const Sizes& s, const Direction<T>& d, int64_t from, int64_t to, int64_t begin, int64_t end) {
+  for (int64_t k = from; k < to; ++k) {
+    const int64_t t = s.at(k, d.backwards), last = std::min(end, s.size(t));
+    if (last > begin) step<S, T>(s, d, t, begin, last, k == 0);
+  }
+}
+
+// What the input gives to the gates, for a stretch of steps at a time whose gates stay in the second cache: one product
+// for all of them, since only the recurrent part must wait for its step. Then the steps.
+template <class S, class T>
+void layer_steps(const Sizes& s, Direction<T>* directions, const T* in, int64_t F, const T* const* w_ih, bool reuse) {
+  const int64_t G = s.gates() * s.hidden, D = s.directions, most = stretch<T>(s);
+  // A weight that serves several stretches is packed once.
+  const bool packs = s.rows() > most;
+  const int64_t each = packs ? Panels<T>::size(F, G) : 0;
+  Scratch<T> packed(D * each);
+  Panels<T> panels[2];
+  for (int64_t k = 0; packs && k < D; ++k) {
+    panels[k] = {packed + k * each, F, G};
+    panels[k].pack(w_ih[k], 1, F);
+  }
+  int64_t from[2] = {}, to[2] = {};
+  while (to[0] < s.steps() || (D == 2 && to[1] < s.steps())) {
+    for (int64_t k = 0; k < D; ++k) {
+      Direction<T>& d = directions[k];
+      from[k] = to[k];
+      int64_t rows = 0;
+      while (to[k] < s.steps() && (rows == 0 || rows + s.size(s.at(to[k], d.backwards)) <= most))
+        rows += s.size(s.at(to[k]++, d.backwards));
+      if (rows == 0) continue;
+      const int64_t row = s.starts[size_t(d.backwards ? s.at(to[k] - 1, true) : from[k])];
+      if (reuse) d.first = row;
+      T* z = d.z + (row - d.first) * d.ldz;
+      if (packs) multiply(panels[k], rows, in + row * F, F, z, d.ldz, false);
+      else gemm(rows, G, F, Matrix<const T>{in + row * F, F, 1}, Matrix<const T>{w_ih[k], 1, F}, Matrix<T>{z, d.ldz, 1});
+    }
+    for_row_blocks(s, [&](int64_t k, int64_t begin, int64_t end) {
+      steps<S, T>(s, directions[k], from[k], to[k], begin, end);
+    });
   }
 }
 
 // recurrent(out, h_n, c_n, reserve, x, h, c, weights..., numbers of Sizes with `save` before the steps)
 template <class S, class T> void forward(Call& c) {
-  const View &x = c.view(4), &w_ih = c.view(7), &w_hh = c.view(8);
-  const Sizes s(c, 6, x, w_ih, w_hh);
+  const Sizes s(c, 6, c.view(4), c.view(7), c.view(8));
   const bool save = c.i(5) != 0;
   const int64_t R = s.rows(), B = s.batch(), H = s.hidden, P = s.out, D = s.directions, W = s.width();
   if (R == 0) return;
@@ -146,7 +187,8 @@ template <class S, class T> void forward(Call& c) {
   const int64_t first = s.mode == Mode::gru ? 2 * H : G;
   const int64_t panels = packs ? Panels<T>::size(P, first) + (s.mode == Mode::gru ? Panels<T>::size(P, H) : 0) : 0;
   const int64_t projection = s.projected ? Panels<T>::size(H, P) + B * H : 0;
-  const int64_t each = (own ? R * ldz : 0) + B * (P + H) + biases + panels + projection + 64;
+  const int64_t held = own ? std::min(R, stretch<T>(s)) * ldz : 0;
+  const int64_t each = held + B * (P + H) + biases + panels + projection + 64;
   Scratch<T> memory(D * each), between(save || s.layers == 1 ? 0 : 2 * R * W), last(narrow ? R * W : 0);
 
   const T* in = from[0];
@@ -156,6 +198,7 @@ template <class S, class T> void forward(Call& c) {
                                    : between + (layer % 2) * R * W;
     const int64_t F = s.inputs(layer);
     Direction<T> directions[2] = {};
+    const T* w_ih[2] = {};
     for (int64_t k = 0; k < D; ++k) {
       Direction<T>& d = directions[k];
       const int64_t at = layer * D + k;
@@ -164,7 +207,7 @@ template <class S, class T> void forward(Call& c) {
       const auto take = [&](int64_t n) { return std::exchange(free, free + n); };
       d.out = out + k * P;
       d.ldo = W;
-      d.z = !s.kept() ? d.out : save ? reserve + s.gates_at(layer, k) : take(R * ldz);
+      d.z = !s.kept() ? d.out : save ? reserve + s.gates_at(layer, k) : take(held);
       d.ldz = s.kept() ? ldz : W;
       d.cells = save && s.mode == Mode::lstm ? reserve + s.cells_at(layer, k) : nullptr;
       d.h = take(B * P);
@@ -200,10 +243,9 @@ template <class S, class T> void forward(Call& c) {
         d.wide = take(B * H);
       }
       d.backwards = k == 1;
-      // One product for all steps: only the recurrent part must wait for its step.
-      gemm(R, G, F, Matrix<const T>{in, F, 1}, Matrix<const T>{weight(g.w_ih), 1, F}, Matrix<T>{d.z, d.ldz, 1});
+      w_ih[k] = weight(g.w_ih);
     }
-    for_row_blocks(s, [&](int64_t k, int64_t begin, int64_t end) { steps<S, T>(s, directions[k], begin, end); });
+    layer_steps<S, T>(s, directions, in, F, w_ih, own);
     for (int64_t k = 0; k < D; ++k) {
       const int64_t at = layer * D + k;
       for (int64_t j = 0; j < B * P; ++j) c.view(1).as<S>()[at * B * P + j] = convert<S>(directions[k].h[j]);

@@ -34,6 +34,7 @@ struct Sizes {
   int64_t rows() const { return starts.back(); }
   int64_t batch() const { return starts[1]; }
   int64_t size(int64_t t) const { return starts[t + 1] - starts[t]; }
+  int64_t at(int64_t k, bool backwards) const { return backwards ? steps() - 1 - k : k; }  // the k-th step to run
   bool even() const { return size(steps() - 1) == batch(); }
   int64_t width() const { return directions * out; }
   int64_t inputs(int64_t layer) const { return layer ? width() : features; }
@@ -98,6 +99,11 @@ template <class T> class Sources {
   Scratch<T> memory;
   std::vector<const T*> pointers;
 };
+
+// Rows whose distance is a multiple of a kilobyte push each other out of the first cache.
+template <class T> constexpr int64_t apart(int64_t n) {
+  return n * int64_t(sizeof(T)) % 1024 ? n : n + 64 / int64_t(sizeof(T));
+}
 
 // A factor of K x N that many products share, in panels of two vectors of columns.
 template <class T> struct Panels {

@@ -227,7 +227,7 @@ template <class S, class T> void backward(Call& c) {
   const T* reserve = from[7];
 
   constexpr bool narrow = !std::is_same_v<S, T>;
-  const int64_t G = s.gates() * H, ldg = s.mode == Mode::gru ? 4 * H : G;
+  const int64_t G = s.gates() * H, ldg = apart<T>(s.mode == Mode::gru ? 4 * H : G);
   const int64_t projection = s.projected ? Panels<T>::size(P, H) + R * (P + H) + B * H : 0;
   const int64_t each = R * ldg + B * (P + H) + Panels<T>::size(G, P) + projection + 64;
   int64_t widest = narrow && wants_input ? R * s.features : 0;
