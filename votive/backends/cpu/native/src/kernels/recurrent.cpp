@@ -33,13 +33,23 @@ template <class T> struct Direction {
   const T* bias;  // of all gates; of a GRU's n first that of the input, then that of the state
   const T* w_hh;
   Panels<T> panels, late, projection;  // the weight; that of a GRU's n; w_hr
+  Pairs pairs, late_pairs;  // the weight as bfloat16, if that is faster
+  uint32_t* paired;         // (batch, out / 2): the state as bfloat16
   T* wide;        // (batch, hidden) before the projection
   bool backwards, blank;  // blank: the states are zeros
 };
 
 // z += h W for n rows; a GRU's n is apart, since r multiplies it alone.
-template <class T> void recur(const Sizes& s, const Direction<T>& d, int64_t n, const T* h, T* z) {
+template <class T> void recur(const Sizes& s, const Direction<T>& d, int64_t begin, int64_t n, const T* h, T* z) {
   const int64_t H = s.hidden;
+  if constexpr (std::is_same_v<T, float>)
+    if (d.pairs.data) {
+      uint32_t* a = d.paired + begin * d.pairs.pairs();
+      pair_rows(a, h, s.out, n, s.out);
+      multiply(d.pairs, n, a, z, d.ldz, true);
+      if (s.mode == Mode::gru) multiply(d.late_pairs, n, a, z + 3 * H, d.ldz, false);
+      return;
+    }
   if (d.panels.data) {
     multiply(d.panels, n, h, s.out, z, d.ldz, true);
     if (s.mode == Mode::gru) multiply(d.late, n, h, s.out, z + 3 * H, d.ldz, false);
@@ -105,7 +115,7 @@ template <class S, class T>
 void step(const Sizes& s, const Direction<T>& d, int64_t t, int64_t begin, int64_t end, bool first) {
   const int64_t H = s.hidden, n = end - begin, row = s.starts[size_t(t)] + begin;
   T *z = d.z + (row - d.first) * d.ldz, *h = d.h + begin * s.out, *out = d.out + row * d.ldo;
-  if (!(first && d.blank)) recur(s, d, n, h, z);
+  if (!(first && d.blank)) recur(s, d, begin, n, h, z);
   else if (s.mode == Mode::gru)
     for (int64_t i = 0; i < n; ++i) std::fill_n(z + i * d.ldz + 3 * H, H, T(0));
   for (int64_t i = 0; i < n; ++i, z += d.ldz, h += s.out, out += d.ldo) {
@@ -121,7 +131,10 @@ void step(const Sizes& s, const Direction<T>& d, int64_t t, int64_t begin, int64
   out = d.out + row * d.ldo;
   multiply(d.projection, n, d.wide + begin * H, H, h, s.out, false);
   for (int64_t i = 0; i < n; ++i)
-    for (int64_t j = 0; j < s.out; ++j) out[i * d.ldo + j] = h[i * s.out + j] = convert<T>(convert<S>(h[i * s.out + j]));
+    for (int64_t j = 0; j < s.out; ++j) {
+      T& y = h[i * s.out + j];
+      out[i * d.ldo + j] = y = convert<T>(convert<S>(y));
+    }
 }
 
 // Steps [from, to) in the order in which they run.
@@ -139,14 +152,25 @@ template <class S, class T>
 void layer_steps(const Sizes& s, Direction<T>* directions, const T* in, int64_t F, const T* const* w_ih, bool reuse) {
   const int64_t G = s.gates() * s.hidden, D = s.directions, most = stretch<T>(s);
   // A weight that serves several stretches is packed once.
-  const bool packs = s.rows() > most;
+  const bool paired = std::is_same_v<S, bf16> && has_pairs() && s.rows() > 8;
+  const bool packs = paired || s.rows() > most;
   const int64_t each = packs ? Panels<T>::size(F, G) : 0;
   Scratch<T> packed(D * each);
+  Scratch<uint32_t> halves(paired ? D * Pairs::size(F, G) + s.rows() * ((F + 1) / 2) : 0);
+  uint32_t* const rows_in = halves + D * Pairs::size(F, G);
   Panels<T> panels[2];
+  Pairs pairs[2];
   for (int64_t k = 0; packs && k < D; ++k) {
     panels[k] = {packed + k * each, F, G};
     panels[k].pack(w_ih[k], 1, F);
+    if constexpr (std::is_same_v<T, float>)
+      if (paired) {
+        pairs[k].data = halves + k * Pairs::size(F, G);
+        pairs[k].pack(panels[k]);
+      }
   }
+  if constexpr (std::is_same_v<T, float>)
+    if (paired) pair_rows(rows_in, in, F, s.rows(), F);
   int64_t from[2] = {}, to[2] = {};
   while (to[0] < s.steps() || (D == 2 && to[1] < s.steps())) {
     for (int64_t k = 0; k < D; ++k) {
@@ -159,8 +183,14 @@ void layer_steps(const Sizes& s, Direction<T>* directions, const T* in, int64_t 
       const int64_t row = s.starts[size_t(d.backwards ? s.at(to[k] - 1, true) : from[k])];
       if (reuse) d.first = row;
       T* z = d.z + (row - d.first) * d.ldz;
-      if (packs) multiply(panels[k], rows, in + row * F, F, z, d.ldz, false);
-      else gemm(rows, G, F, Matrix<const T>{in + row * F, F, 1}, Matrix<const T>{w_ih[k], 1, F}, Matrix<T>{z, d.ldz, 1});
+      const T* x = in + row * F;
+      if constexpr (std::is_same_v<T, float>)
+        if (paired) {
+          multiply(pairs[k], rows, rows_in + row * pairs[k].pairs(), z, d.ldz, false);
+          continue;
+        }
+      if (packs) multiply(panels[k], rows, x, F, z, d.ldz, false);
+      else gemm(rows, G, F, Matrix<const T>{x, F, 1}, Matrix<const T>{w_ih[k], 1, F}, Matrix<T>{z, d.ldz, 1});
     }
     for_row_blocks(s, [&](int64_t k, int64_t begin, int64_t end) {
       steps<S, T>(s, directions[k], from[k], to[k], begin, end);
@@ -183,12 +213,14 @@ template <class S, class T> void forward(Call& c) {
   // A plain network has its sums where its results will be.
   const bool own = s.kept() && !save;
   const int64_t biases = s.mode == Mode::gru ? 4 * H : G;
-  const bool packs = s.steps() > 2;
+  const bool packs = s.steps() > 2, paired = std::is_same_v<S, bf16> && packs && has_pairs();
   const int64_t first = s.mode == Mode::gru ? 2 * H : G;
   const int64_t panels = packs ? Panels<T>::size(P, first) + (s.mode == Mode::gru ? Panels<T>::size(P, H) : 0) : 0;
   const int64_t projection = s.projected ? Panels<T>::size(H, P) + B * H : 0;
   const int64_t held = own ? std::min(R, stretch<T>(s)) * ldz : 0;
   const int64_t each = held + B * (P + H) + biases + panels + projection + 64;
+  const int64_t halves = paired ? Pairs::size(P, first) + Pairs::size(P, H) + B * ((P + 1) / 2) : 0;
+  Scratch<uint32_t> half_memory(D * halves);
   Scratch<T> memory(D * each), between(save || s.layers == 1 ? 0 : 2 * R * W), last(narrow ? R * W : 0);
 
   const T* in = from[0];
@@ -236,6 +268,14 @@ template <class S, class T> void forward(Call& c) {
           d.late = {take(Panels<T>::size(P, H)), P, H};
           d.late.pack(d.w_hh + first * P, 1, P);
         }
+        if constexpr (std::is_same_v<T, float>)
+          if (paired) {
+            d.pairs.data = half_memory + k * halves;
+            d.late_pairs.data = d.pairs.data + Pairs::size(P, first);
+            d.paired = d.late_pairs.data + Pairs::size(P, H);
+            d.pairs.pack(d.panels);
+            if (s.mode == Mode::gru) d.late_pairs.pack(d.late);
+          }
       }
       if (s.projected) {
         d.projection = {take(Panels<T>::size(H, P)), H, P};

@@ -1,5 +1,6 @@
-// What the kernels of recurrent networks share: sizes, dense sources, and products with a weight that is used at each step.
+// What the kernels of recurrent networks share: sizes, dense sources, and products with a weight for all steps.
 #pragma once
+#include <cstring>
 #include <vector>
 
 #include "vt/copy.h"
@@ -117,6 +118,19 @@ template <class T> struct Panels {
 // c = a w, or c += a w; a has `rows` rows of K numbers.
 template <class T>
 void multiply(const Panels<T>& w, int64_t rows, const T* a, int64_t lda, T* c, int64_t ldc, bool add);
+
+// The same for numbers that are bfloat16 although they are kept as floats: two of them, along k, are multiplied at once
+// where the processor can. Rows of a and panels of w are made of pairs.
+struct Pairs {
+  uint32_t* data = nullptr;
+  int64_t K = 0, N = 0;
+  int64_t pairs() const { return (K + 1) / 2; }
+  static int64_t size(int64_t K, int64_t N) { return (N + 31) / 32 * 32 * ((K + 1) / 2); }
+  void pack(const Panels<float>& w);
+};
+bool has_pairs();
+void pair_rows(uint32_t* to, const float* from, int64_t ld, int64_t rows, int64_t n);
+void multiply(const Pairs& w, int64_t rows, const uint32_t* a, float* c, int64_t ldc, bool add);
 
 // Row blocks of a batch that run through all steps side by side, and directions likewise: f(direction, begin, end).
 template <class F> void for_row_blocks(const Sizes& s, F&& f) {

@@ -102,7 +102,8 @@ template <class T> void Panels<T>::pack(const T* w, int64_t s_k, int64_t s_n) {
       T* to = data + j * K;
       pack_units<T>(reinterpret_cast<char*>(to), WIDE<T>, reinterpret_cast<const char*>(w + j * s_n),
                     s_n * int64_t(sizeof(T)), s_k * int64_t(sizeof(T)), items, K);
-      for (int64_t k = 0; items < WIDE<T> && k < K; ++k) std::fill(to + k * WIDE<T> + items, to + (k + 1) * WIDE<T>, T(0));
+      if (items == WIDE<T>) continue;
+      for (int64_t k = 0; k < K; ++k) std::fill(to + k * WIDE<T> + items, to + (k + 1) * WIDE<T>, T(0));
     }
   });
 }
