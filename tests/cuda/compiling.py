@@ -39,7 +39,7 @@ class Compiler(Emulated):
     def launch_kernel(self, *args: Any) -> int:
         return 0
 
-    launch_dependent = launch_kernel
+    launch_dependent = launch_cooperative = launch_kernel
 
     def fail(self, what: str, code: int) -> None:
         raise AssertionError(what)

@@ -89,6 +89,7 @@ class Program(Launcher):  # type: ignore[misc]  # the native one, or its stand-i
     )
 
     dependent = False  # started while the launch before it still runs
+    cooperative = False  # programs wait for each other, so all must run at the same time
 
     def __init__(
         self,
@@ -139,13 +140,15 @@ class Program(Launcher):  # type: ignore[misc]  # the native one, or its stand-i
             x, y, z = grid if len(grid) == 3 else (*grid, 1, 1)[:3]
             driver = rt.runtime.driver
             function = loaded.function[here.device]
-            launch = driver.launch_dependent if self.dependent else driver.launch_kernel
+            launch = driver.launch_kernel
+            if self.dependent or self.cooperative:
+                launch = driver.launch_dependent if self.dependent else driver.launch_cooperative
             code = launch(function, x, y, z, loaded.threads, 1, 1, loaded.shared, here.stream, self._params, None)
         if code:
             self._failed(grid, code)
         if rt.SYNC:
             check_at_once()
-        if not (self.dependent or loaded.scratch):
+        if not (self.dependent or self.cooperative or loaded.scratch):
             self._settle(not bits & 15, here.device, function, loaded.threads, loaded.shared)
 
     def _failed(self, grid: tuple[int, ...], code: int) -> None:

@@ -12,7 +12,7 @@ import os
 from typing import Any
 
 from ....core.errors import CudaError
-from .signatures import ATTRIBUTES, DEPENDENT, OLDER, SIGNATURES, SLOW, Launch, Properties
+from .signatures import ATTRIBUTES, COOPERATIVE, DEPENDENT, OLDER, SIGNATURES, SLOW, Launch, Properties
 
 _OUT_OF_MEMORY = 2
 _NOT_READY = 600
@@ -275,8 +275,9 @@ class Driver:
             self._call("cuFuncSetAttribute", function, 8, shared)
         return function
 
-    def launch_dependent(
+    def _launch_as(
         self,
+        attribute: Any,
         function: int,
         x: int,
         y: int,
@@ -289,10 +290,17 @@ class Driver:
         params: Any,
         extra: Any,
     ) -> int:
-        """`launch_kernel` for a kernel that itself waits for the one before it."""
-        config = Launch((x, y, z), (bx, by, bz), shared, stream, c.pointer(DEPENDENT), 1)
+        config = Launch((x, y, z), (bx, by, bz), shared, stream, c.pointer(attribute), 1)
         code: int = self._fn["cuLaunchKernelEx"](c.byref(config), function, params, extra)
         return code
+
+    def launch_dependent(self, *how: Any) -> int:
+        """`launch_kernel` for a kernel that itself waits for the one before it."""
+        return self._launch_as(DEPENDENT, *how)
+
+    def launch_cooperative(self, *how: Any) -> int:
+        """`launch_kernel` for a kernel whose programs wait for each other."""
+        return self._launch_as(COOPERATIVE, *how)
 
     # Graphs
 

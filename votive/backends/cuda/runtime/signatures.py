@@ -140,3 +140,6 @@ class Launch(c.Structure):
 # May start before the launch ahead of it on the stream has ended.
 DEPENDENT = _Attribute(6)
 DEPENDENT.value[0] = 1
+# Starts when all its programs can run at the same time, and not before.
+COOPERATIVE = _Attribute(2)
+COOPERATIVE.value[0] = 1
