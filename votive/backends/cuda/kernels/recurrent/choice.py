@@ -34,19 +34,21 @@ def held(batch: int, hidden: int, gates: int, directions: int, dtype: dt.dtype, 
     1 if they cannot wait for each other.
     """
     bk = max(next_power_of_two(hidden), 16)
-    if gates * bk * bk <= HELD:
+    places = 4 if gates > 1 else 1  # a unit's gates side by side, a power of two
+    if places * bk * bk <= HELD:
         # More programs than there is room for run one after the other: rather more rows for each.
         bm = 1
         while bm < 4 and _split(batch, bm) * directions > 2 * most:
             bm *= 2
-        warps = 1 if bk <= 16 else 4 if bk <= 64 and gates * bk * bk <= 8192 else 8
+        warps = max(1, min(8, places * bk * bk // 2048))
         return Tiling(True, bm, bk, bk, warps, 1, _split(batch, bm))
     if dtype is dt.float64:
         return None
     found: tuple[float, Tiling] | None = None
     for bh in (4, 8, 16, 32, 64):
-        if gates * bh * bk > HELD or bh >= 2 * hidden:
+        if places * bh * bk > HELD or bh >= 2 * hidden:
             continue
+        # Multiplications, and reading what others told, in cycles.
         slices = _split(hidden, bh)
         groups = min(most // (slices * directions), batch)
         if groups < 1:
@@ -54,17 +56,12 @@ def held(batch: int, hidden: int, gates: int, directions: int, dtype: dt.dtype, 
         bm = next_power_of_two(_split(batch, groups))
         if bm > ROWS:
             continue
-        warps = 4 if gates * bh * bk <= 8192 else 8
-        cost = _held_cost(bm, bh, bk, gates, hidden, warps)
+        warps = 4 if places * bh * bk <= 8192 else 8
+        cost = bm * bk * places * (bh / 128 + 8 / 48)
         made = Tiling(True, bm, bh, bk, warps, slices, _split(batch, bm))
         if found is None or cost < found[0]:
             found = cost, made
     return None if found is None else found[1]
-
-
-def _held_cost(bm: int, bh: int, bk: int, gates: int, hidden: int, warps: int) -> float:
-    """Cycles of a step, roughly: multiplications, sums across threads, and reading what others told."""
-    return bm * bh * bk * gates / 128 + bm * bh * gates * 5 + bm * hidden * 8 / 48
 
 
 def streamed(batch: int, hidden: int, gates: int, directions: int, dtype: dt.dtype, back: bool) -> Tiling:

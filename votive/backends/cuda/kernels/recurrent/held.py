@@ -14,8 +14,23 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from . import gates
 from .gates import gru, gru_backward, lstm, lstm_backward, plain, plain_backward
+
+
+INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
+
+
+@triton.jit
+def once(x):
+    """The same numbers, computed once: the compiler would rather compute them anew in every thread that reads them than
+    hand them over.
+    """
+    if INTERPRETED:
+        return x
+    elif x.dtype == tl.float64:
+        return tl.inline_asm_elementwise("mov.b64 $0, $1;", "=l,l", [x], dtype=x.dtype, is_pure=False, pack=1)
+    else:
+        return tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=x.dtype, is_pure=False, pack=1)
 
 
 @triton.jit
@@ -48,20 +63,39 @@ def _told(words, at, step, inside):
 
 
 @triton.jit
-def _matrix(w, u, k, H, gate, BACK: tl.constexpr, WIDE: tl.constexpr):
-    """The weights of one gate: units by inputs, or for gradients inputs by units."""
-    inside = (u < H)[:, None] & (k < H)[None, :]
+def _weights(w, column, k, H, G: tl.constexpr, W: tl.constexpr, BACK: tl.constexpr, WIDE: tl.constexpr):
+    """Inputs by outputs. A unit's gates lie side by side, W places of which G are taken: they are the outputs forwards, and
+    the inputs backwards.
+    """
     if BACK:
-        at = (gate * H + k)[None, :].to(tl.int64) * H + u[:, None]
+        unit, gate, other = k // W, k % W, column
+        at = (gate * H + unit)[:, None].to(tl.int64) * H + other[None, :]
+        inside = ((unit < H) & (gate < G))[:, None] & (other < H)[None, :]
     else:
-        at = (gate * H + u)[:, None].to(tl.int64) * H + k[None, :]
+        unit, gate, other = column // W, column % W, k
+        at = (gate * H + unit)[None, :].to(tl.int64) * H + other[:, None]
+        inside = ((unit < H) & (gate < G))[None, :] & (other < H)[:, None]
     return tl.load(w + at, mask=inside, other=0.0).to(WIDE)
 
 
 @triton.jit
 def _product(h, w):
-    """Rows by units: a row of weights lies across the threads of a warp."""
-    return tl.sum(h[:, None, :] * w[None, :, :], 2)
+    """Rows by outputs. Outputs lie across the threads of a warp, so that most of a sum is one thread's."""
+    return tl.sum(tl.trans(h)[:, :, None] * w[:, None, :], 0)
+
+
+@triton.jit
+def quarters(x, BM: tl.constexpr, BH: tl.constexpr):
+    """The four gates of units whose numbers lie side by side."""
+    even, odd = tl.split(tl.reshape(x, (BM, BH, 2, 2)))
+    a, c = tl.split(even)
+    b, d = tl.split(odd)
+    return a, b, c, d
+
+
+@triton.jit
+def _side_by_side(a, b, c, d, BM: tl.constexpr, BH: tl.constexpr):
+    return tl.reshape(tl.join(tl.join(a, c), tl.join(b, d)), (BM, 4 * BH))
 
 
 @triton.jit
@@ -77,6 +111,8 @@ def held_forward(
     SLICED: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     FAST: tl.constexpr = out.dtype.element_ty.primitive_bitwidth == 16
+    G: tl.constexpr = 1 if MODE < 2 else (4 if MODE == 2 else 3)
+    W: tl.constexpr = 1 if MODE < 2 else 4
     d = tl.program_id(2)
     r = tl.program_id(1) * BM + tl.arange(0, BM)
     u = tl.program_id(0) * BH + tl.arange(0, BH)
@@ -91,12 +127,8 @@ def held_forward(
     out += d * H
     cells += d * cells_dir
 
-    w0 = _matrix(w, u, k, H, 0, False, WIDE)
-    if MODE >= 2:
-        w1 = _matrix(w, u, k, H, 1, False, WIDE)
-        w2 = _matrix(w, u, k, H, 2, False, WIDE)
-    if MODE == 2:
-        w3 = _matrix(w, u, k, H, 3, False, WIDE)
+    column = tl.program_id(0) * (BH * W) + tl.arange(0, BH * W)
+    weights = _weights(w, column, k, H, G, W, False, WIDE)
     if BIAS:
         b_ih += d * b_ih_dir
         b_hh += d * b_hh_dir
@@ -110,11 +142,11 @@ def held_forward(
             b3 = _bias(b_ih, u, H, 3, WIDE) + _bias(b_hh, u, H, 3, WIDE)
 
     h = tl.zeros((BM, BH), WIDE)
-    hk = tl.zeros((BM, BK), WIDE)
+    product = tl.zeros((BM, BH * W), WIDE)
     c = tl.zeros((BM, BH), WIDE)
     if STATES:
         h = tl.load(h0 + state + own, mask=mine, other=0.0).to(WIDE)
-        hk = tl.load(h0 + state + whole, mask=every, other=0.0).to(WIDE)
+        product = _product(tl.load(h0 + state + whole, mask=every, other=0.0).to(WIDE), weights)
         if MODE == 2:
             c = tl.load(c0 + state + own, mask=mine, other=0.0).to(WIDE)
 
@@ -130,12 +162,10 @@ def held_forward(
         x3 = tl.load(a + at + 3 * H, mask=active, other=0.0)
 
     for step in range(T):
-        p0 = _product(hk, w0)
-        if MODE >= 2:
-            p1 = _product(hk, w1)
-            p2 = _product(hk, w2)
-        if MODE == 2:
-            p3 = _product(hk, w3)
+        if MODE < 2:
+            p0 = product
+        else:
+            p0, p1, p2, p3 = quarters(product, BM, BH)
         if BIAS:
             p0 += b0
             if MODE >= 2:
@@ -155,7 +185,7 @@ def held_forward(
             g0, g1, g2, new = gru(x0 + p0, x1 + p1, x2, p2, h, FAST)
             g3 = p2
         rounded = new.to(out.dtype.element_ty)
-        h = tl.where(active, rounded.to(WIDE), h)
+        h = once(tl.where(active, rounded.to(WIDE), h))
 
         if SLICED:
             slot = words + ((step & 1) * tl.num_programs(2) + d).to(tl.int64) * B * H
@@ -183,9 +213,9 @@ def held_forward(
             if MODE == 2:
                 x3 = tl.load(a + at + 3 * H, mask=active, other=0.0)
             if SLICED:
-                hk = _told(slot, whole, step, every)
+                product = _product(_told(slot, whole, step, every), weights)
             else:
-                hk = h
+                product = _product(h, weights)
 
     tl.store(hn + state + own, h.to(hn.dtype.element_ty), mask=mine)
     if MODE == 2:
@@ -202,12 +232,13 @@ def held_backward(
 ):  # fmt: skip
     FAST: tl.constexpr = out.dtype.element_ty.primitive_bitwidth == 16
     G: tl.constexpr = 1 if MODE < 2 else (4 if MODE == 2 else 3)
+    W: tl.constexpr = 1 if MODE < 2 else 4
     d = tl.program_id(2)
     r = tl.program_id(1) * BM + tl.arange(0, BM)
     u = tl.program_id(0) * BH + tl.arange(0, BH)
-    k = tl.arange(0, BK)
+    k = tl.arange(0, BK * W)
     mine = (r < B)[:, None] & (u < H)[None, :]
-    every = (r < B)[:, None] & (k < H)[None, :]
+    every = (r < B)[:, None] & (k < H * W)[None, :]
     own = r[:, None] * H + u[None, :]
     state = d.to(tl.int64) * B * H
     kind = dx.dtype.element_ty
@@ -219,12 +250,7 @@ def held_backward(
     dx += d * d_dir
     dh_gates += d * d_dir
 
-    w0 = _matrix(w, u, k, H, 0, True, WIDE)
-    if MODE >= 2:
-        w1 = _matrix(w, u, k, H, 1, True, WIDE)
-        w2 = _matrix(w, u, k, H, 2, True, WIDE)
-    if MODE == 2:
-        w3 = _matrix(w, u, k, H, 3, True, WIDE)
+    weights = _weights(w, u, k, H, G, W, True, WIDE)
 
     dh = tl.zeros((BM, BH), WIDE)
     dc = tl.zeros((BM, BH), WIDE)
@@ -287,15 +313,17 @@ def held_backward(
             s1 += d1
             s2 += d2
             s3 += d3
+        if MODE == 2:
+            told = _side_by_side(d0, d1, d2, d3, BM, BH)
+        elif MODE == 3:
+            told = _side_by_side(d0, d1, d3, tl.zeros((BM, BH), WIDE), BM, BH)
+        else:
+            told = d0
+        told = once(told)
         if SLICED:
-            slot = words + ((step & 1) * tl.num_programs(2) + d).to(tl.int64) * B * G * H
-            told = r[:, None] * (G * H) + u[None, :]
-            _tell(slot, told, d0, step, mine)
-            if MODE >= 2:
-                _tell(slot, told + H, d1, step, mine)
-                _tell(slot, told + 2 * H, d3 if MODE == 3 else d2, step, mine)
-            if MODE == 2:
-                _tell(slot, told + 3 * H, d3, step, mine)
+            slot = words + ((step & 1) * tl.num_programs(2) + d).to(tl.int64) * B * W * H
+            n = tl.program_id(0) * (BH * W) + tl.arange(0, BH * W)
+            _tell(slot, r[:, None] * (W * H) + n[None, :], told, step, (r < B)[:, None] & (n < H * W)[None, :])
         to = row * (G * H) + u[None, :]
         tl.store(dx + to, d0.to(kind), mask=active)
         if MODE >= 2:
@@ -310,23 +338,10 @@ def held_backward(
 
         if WANTS or step + 1 < T:
             if SLICED:
-                from_ = r[:, None] * (G * H) + k[None, :]
-                p = _told(slot, from_, step, every)[:, None, :] * w0[None, :, :]
-                if MODE >= 2:
-                    p += _told(slot, from_ + H, step, every)[:, None, :] * w1[None, :, :]
-                    p += _told(slot, from_ + 2 * H, step, every)[:, None, :] * w2[None, :, :]
-                if MODE == 2:
-                    p += _told(slot, from_ + 3 * H, step, every)[:, None, :] * w3[None, :, :]
+                whole = _told(slot, r[:, None] * (W * H) + k[None, :], step, every)
             else:
-                p = d0[:, None, :] * w0[None, :, :]
-                if MODE >= 2:
-                    p += d1[:, None, :] * w1[None, :, :]
-                if MODE == 2:
-                    p += d2[:, None, :] * w2[None, :, :]
-                    p += d3[:, None, :] * w3[None, :, :]
-                if MODE == 3:
-                    p += d3[:, None, :] * w2[None, :, :]
-            dh = tl.where(active, tl.sum(p, 2) + direct, dh)
+                whole = told
+            dh = tl.where(active, _product(whole, weights) + direct, dh)
 
     if WANTS:
         tl.store(by_h + state + own, dh.to(by_h.dtype.element_ty), mask=mine)

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 
 from .gates import gru, gru_backward, lstm, lstm_backward, plain, plain_backward
-from .held import _bias, step_at
+from .held import _bias, quarters, step_at
 
 
 @triton.jit
@@ -26,15 +26,6 @@ def _wait_for_all(counter, step):
     while seen < want:
         seen = tl.atomic_add(counter, 0, sem="acquire")
     tl.debug_barrier()
-
-
-@triton.jit
-def _quarters(acc, BM: tl.constexpr, BH: tl.constexpr):
-    """The four gates of units whose columns lie side by side."""
-    even, odd = tl.split(tl.reshape(acc, (BM, BH, 2, 2)))
-    a, c = tl.split(even)
-    b, d = tl.split(odd)
-    return a, b, c, d
 
 
 @triton.jit
@@ -119,7 +110,7 @@ def streamed_forward(
         if MODE < 2:
             p0 = acc
         else:
-            p0, p1, p2, p3 = _quarters(acc, BM, BH)
+            p0, p1, p2, p3 = quarters(acc, BM, BH)
         if BIAS:
             p0 += b0
             if MODE >= 2:

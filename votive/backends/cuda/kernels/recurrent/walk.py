@@ -216,7 +216,7 @@ class Backward(_Walk):
     ) -> None:  # fmt: skip
         s = self.s
         far = _distance(w, s.dtype.itemsize)
-        told = self.told(s.g.gates) if self.waits else None
+        told = self.told(4 if s.g.kept else 1) if self.waits else None
         meet = told.ptr if told else out
         where = self.where or out
         start = (
