@@ -17,20 +17,12 @@ import triton.language as tl
 from .gates import gru, gru_backward, lstm, lstm_backward, plain, plain_backward
 
 
-INTERPRETED = tl.constexpr(triton.knobs.runtime.interpret)
-
-
 @triton.jit
-def once(x):
-    """The same numbers, computed once: the compiler would rather compute them anew in every thread that reads them than
-    hand them over.
+def _handed_over(x, M: tl.constexpr, N: tl.constexpr):
+    """The same numbers, computed once. The compiler would rather compute them anew in every thread that reads them; what is
+    gathered it leaves where it is.
     """
-    if INTERPRETED:
-        return x
-    elif x.dtype == tl.float64:
-        return tl.inline_asm_elementwise("mov.b64 $0, $1;", "=l,l", [x], dtype=x.dtype, is_pure=False, pack=1)
-    else:
-        return tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [x], dtype=x.dtype, is_pure=False, pack=1)
+    return tl.gather(x, tl.zeros((M, 1), tl.int32) + tl.arange(0, N)[None, :], 1)
 
 
 @triton.jit
@@ -142,11 +134,11 @@ def held_forward(
             b3 = _bias(b_ih, u, H, 3, WIDE) + _bias(b_hh, u, H, 3, WIDE)
 
     h = tl.zeros((BM, BH), WIDE)
-    product = tl.zeros((BM, BH * W), WIDE)
+    hk = tl.zeros((BM, BK), WIDE)
     c = tl.zeros((BM, BH), WIDE)
     if STATES:
         h = tl.load(h0 + state + own, mask=mine, other=0.0).to(WIDE)
-        product = _product(tl.load(h0 + state + whole, mask=every, other=0.0).to(WIDE), weights)
+        hk = tl.load(h0 + state + whole, mask=every, other=0.0).to(WIDE)
         if MODE == 2:
             c = tl.load(c0 + state + own, mask=mine, other=0.0).to(WIDE)
 
@@ -162,6 +154,8 @@ def held_forward(
         x3 = tl.load(a + at + 3 * H, mask=active, other=0.0)
 
     for step in range(T):
+        # Not where it is told: weights would be laid out anew in every step.
+        product = _product(hk, weights)
         if MODE < 2:
             p0 = product
         else:
@@ -185,7 +179,7 @@ def held_forward(
             g0, g1, g2, new = gru(x0 + p0, x1 + p1, x2, p2, h, FAST)
             g3 = p2
         rounded = new.to(out.dtype.element_ty)
-        h = once(tl.where(active, rounded.to(WIDE), h))
+        h = tl.where(active, rounded.to(WIDE), h)
 
         if SLICED:
             slot = words + ((step & 1) * tl.num_programs(2) + d).to(tl.int64) * B * H
@@ -213,9 +207,9 @@ def held_forward(
             if MODE == 2:
                 x3 = tl.load(a + at + 3 * H, mask=active, other=0.0)
             if SLICED:
-                product = _product(_told(slot, whole, step, every), weights)
+                hk = _told(slot, whole, step, every)
             else:
-                product = _product(h, weights)
+                hk = _handed_over(h, BM, BK)
 
     tl.store(hn + state + own, h.to(hn.dtype.element_ty), mask=mine)
     if MODE == 2:
@@ -252,10 +246,12 @@ def held_backward(
 
     weights = _weights(w, u, k, H, G, W, True, WIDE)
 
-    dh = tl.zeros((BM, BH), WIDE)
+    # The gradient by the state behind a step is `direct` and the product of all that was told.
+    whole = tl.zeros((BM, BK * W), WIDE)
+    direct = tl.zeros((BM, BH), WIDE)
     dc = tl.zeros((BM, BH), WIDE)
     if BY_H:
-        dh = tl.load(by_hn + state + own, mask=mine, other=0.0).to(WIDE)
+        direct = tl.load(by_hn + state + own, mask=mine, other=0.0).to(WIDE)
     if BY_C:
         dc = tl.load(by_cn + state + own, mask=mine, other=0.0).to(WIDE)
     s0 = tl.zeros((BM, BH), WIDE)
@@ -276,6 +272,7 @@ def held_backward(
         had = (r < some)[:, None] & active & (step < T - 1)
         began = active & ((r >= some)[:, None] | last)
 
+        dh = _product(whole, weights) + direct
         g = dh
         if BY_OUT:
             g += tl.load(by_out + row * by_row + u[None, :], mask=active, other=0.0).to(WIDE)
@@ -294,16 +291,17 @@ def held_backward(
                 before += tl.load(c0 + state + own, mask=began, other=0.0).to(WIDE)
             d0, d1, d2, d3, cell = lstm_backward(g, dc, g0, g1, g2, g3, before, c, FAST)
             dc = tl.where(active, cell, dc)
-            direct = tl.zeros((BM, BH), WIDE)
+            direct = tl.where(active, 0.0, dh)
         elif MODE == 3:
             y = tl.load(out + (prior + r)[:, None] * out_row + u[None, :], mask=had, other=0.0).to(WIDE)
             if STATES:
                 y += tl.load(h0 + state + own, mask=began, other=0.0).to(WIDE)
-            d0, d1, d2, d3, direct = gru_backward(g, g0, g1, g2, g3, y)
+            d0, d1, d2, d3, by_state = gru_backward(g, g0, g1, g2, g3, y)
+            direct = tl.where(active, by_state, dh)
         else:
-            direct = tl.zeros((BM, BH), WIDE)
+            direct = tl.where(active, 0.0, dh)
 
-        # Rows that are not at work tell zeros, and their product leaves them as they are.
+        # Rows that are not at work tell zeros: their product adds nothing to what they have.
         d0 = tl.where(active, d0, 0.0)
         s0 += d0
         if MODE >= 2:
@@ -319,7 +317,6 @@ def held_backward(
             told = _side_by_side(d0, d1, d3, tl.zeros((BM, BH), WIDE), BM, BH)
         else:
             told = d0
-        told = once(told)
         if SLICED:
             slot = words + ((step & 1) * tl.num_programs(2) + d).to(tl.int64) * B * W * H
             n = tl.program_id(0) * (BH * W) + tl.arange(0, BH * W)
@@ -340,10 +337,10 @@ def held_backward(
             if SLICED:
                 whole = _told(slot, r[:, None] * (W * H) + k[None, :], step, every)
             else:
-                whole = told
-            dh = tl.where(active, _product(whole, weights) + direct, dh)
+                whole = _handed_over(told, BM, BK * W)
 
     if WANTS:
+        dh = _product(whole, weights) + direct
         tl.store(by_h + state + own, dh.to(by_h.dtype.element_ty), mask=mine)
         if MODE == 2:
             tl.store(by_c + state + own, dc.to(by_c.dtype.element_ty), mask=mine)
