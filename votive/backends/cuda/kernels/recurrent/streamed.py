@@ -33,9 +33,10 @@ def streamed_forward(
     a, w, b_ih, b_hh, h0, c0, out, hn, cn, cells, carry, counters, offsets,
     begin, end, T, B, H, a_row, a_dir, w_dir, b_ih_dir, b_hh_dir, out_row, cells_dir, h0_place,
     MODE: tl.constexpr, PACKED: tl.constexpr, BIAS: tl.constexpr, STATES: tl.constexpr, SAVE: tl.constexpr,
-    WAITS: tl.constexpr, PRECISION: tl.constexpr, WIDE: tl.constexpr,
+    WHOLE: tl.constexpr, WAITS: tl.constexpr, PRECISION: tl.constexpr, WIDE: tl.constexpr,
     BM: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
+    # WHOLE: all steps in one launch; WAITS: with other slices at work.
     # `h0_place`: where h0 lies, in elements behind `out`: rows are read from either.
     FAST: tl.constexpr = out.dtype.element_ty.primitive_bitwidth == 16
     G: tl.constexpr = 1 if MODE < 2 else 4
@@ -140,6 +141,8 @@ def streamed_forward(
         tl.store(out + d * H + row * out_row + u[None, :], y, mask=active)
         if WAITS and step + 1 < end:
             _wait_for_all(counter, step)
+        elif WHOLE:
+            tl.debug_barrier()
 
         if SAVE and MODE >= 2:
             tl.store(a + at, g0, mask=active)
@@ -154,7 +157,7 @@ def streamed_forward(
             tl.store(cn + state + own, c.to(cn.dtype.element_ty), mask=ends)
             if SAVE:
                 tl.store(cells + row * H + u[None, :], cell, mask=active)
-    if MODE == 2 and not WAITS:
+    if MODE == 2 and not WHOLE:
         tl.store(carry + state + own, c, mask=mine)
 
 
@@ -163,7 +166,7 @@ def streamed_backward(
     by_out, by_hn, by_cn, a, cells, out, w, h0, c0, dx, dh_gates, by_h, by_c, sums, carry, counters, offsets,
     begin, end, T, B, H, by_row, a_dir, out_row, w_dir, d_dir, cells_dir,
     MODE: tl.constexpr, PACKED: tl.constexpr, STATES: tl.constexpr, BY_OUT: tl.constexpr, BY_H: tl.constexpr,
-    BY_C: tl.constexpr, WAITS: tl.constexpr, PRECISION: tl.constexpr, WIDE: tl.constexpr,
+    BY_C: tl.constexpr, WHOLE: tl.constexpr, WAITS: tl.constexpr, PRECISION: tl.constexpr, WIDE: tl.constexpr,
     BM: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     # Step T only carries what the others found to the first states.
@@ -280,6 +283,8 @@ def streamed_backward(
                 tl.store(dh_gates + to + 2 * H, d3.to(kind), mask=active)
             if WAITS and step + 1 < end:
                 _wait_for_all(counter, step)
+            elif WHOLE:
+                tl.debug_barrier()
             s0 += tl.sum(tl.where(active, d0, 0.0), 0)
             if MODE >= 2:
                 s1 += tl.sum(tl.where(active, d1, 0.0), 0)
@@ -292,5 +297,5 @@ def streamed_backward(
         tl.store(sums + H, s1, mask=u < H)
         tl.store(sums + 2 * H, s2, mask=u < H)
         tl.store(sums + 3 * H, s3, mask=u < H)
-    if not WAITS:
+    if not WHOLE:
         tl.store(carry + state + own, held, mask=mine)

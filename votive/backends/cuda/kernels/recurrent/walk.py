@@ -94,7 +94,7 @@ class _Walk:
         if tile.held:
             self.fixed["SLICED"] = tile.slices > 1
         else:
-            self.fixed |= {"WAITS": self.at_once, "PRECISION": _precision(s.dtype)}
+            self.fixed |= {"WHOLE": self.at_once, "WAITS": self.waits, "PRECISION": _precision(s.dtype)}
 
     def program(self, fn: Any, types: list[str], numbers: int, constants: dict[str, Any]) -> Program:
         kind = _Cooperative if self.waits else Program
