@@ -455,3 +455,12 @@ def sounds_and_pictures(vt: Any) -> None:
         ops._region_argmax(picture.detach(), of[:100], edges, edges, edges, edges)
         ops._region_sums(picture, of[:100], by, by).sum().backward()
     F.interpolate(vt.zeros(2, 3, 60, 80, dtype=vt.uint8, device="cuda"), (20, 30), mode="bilinear")
+
+
+@family
+def recurrent(vt: Any) -> None:
+    for mode, hidden, batch in (("LSTM", 96, 4), ("GRU", 40, 8), ("RNN", 320, 64)):
+        for dtype in ("bfloat16", "float32"):
+            kind = getattr(vt, dtype)
+            net = getattr(vt.nn, mode)(16, hidden, bidirectional=mode == "GRU").to(device="cuda", dtype=kind)
+            net(_of(vt, 8, batch, 16, dtype=dtype))[0].sum().backward()

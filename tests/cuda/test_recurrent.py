@@ -9,8 +9,10 @@ import pytest
 
 import votive
 from tests.ops.test_recurrent import CASES, Case, arguments, label, results
-from votive.backends.cuda.kernels.recurrent import choice
+from votive.backends.cuda.kernels.recurrent import choice, walk
 from votive.ops.registry import F
+
+from .device import EMULATED
 
 MORE: list[Case] = [
     {"mode": "lstm", "steps": 1, "batch": 1, "hidden": 17, "features": 5},
@@ -21,6 +23,14 @@ MORE: list[Case] = [
     {"mode": "relu", "steps": 5, "batch": 3, "hidden": 40, "bidirectional": True},
     {"mode": "lstm", "sizes": (4, 4, 3, 1, 1), "hidden": 19, "out": 7, "layers": 2, "bidirectional": True},
     {"mode": "gru", "sizes": (5, 2, 1), "hidden": 35, "bidirectional": True},
+]
+# More units than one program holds: on a GPU, programs tell each other.
+WIDE: list[Case] = [
+    {"mode": "lstm", "steps": 7, "batch": 5, "hidden": 100},
+    {"mode": "gru", "steps": 6, "batch": 3, "hidden": 130, "bidirectional": True},
+    {"mode": "tanh", "steps": 9, "batch": 4, "hidden": 140},
+    {"mode": "lstm", "sizes": (4, 4, 2, 1), "hidden": 70, "bidirectional": True},
+    {"mode": "gru", "sizes": (3, 2, 2), "hidden": 66, "layers": 2},
 ]
 TOLERANCE = {votive.float64: 1e-9, votive.float32: 2e-5, votive.float16: 2e-2, votive.bfloat16: 1e-1}
 
@@ -73,3 +83,45 @@ def test_so_they_are_in_other_types(kernel: str, case: Case, dtype: Any) -> None
 @pytest.mark.parametrize("case", [CASES[2], CASES[3], CASES[4], MORE[6]], ids=label)
 def test_results_that_nobody_used_have_no_gradient(kernel: str, case: Case, wants: int) -> None:
     _agree(case, True, votive.float32, wants)
+
+
+@pytest.mark.parametrize("dtype", [votive.float32, votive.bfloat16])
+@pytest.mark.parametrize("case", WIDE, ids=label)
+def test_wide_layers_are_those_of_the_cpu_too(kernel: str, case: Case, dtype: Any) -> None:
+    _agree(case, True, dtype)
+
+
+def test_a_layer_gives_the_same_numbers_every_time(kernel: str) -> None:
+    case = {"mode": "gru", "steps": 20, "batch": 32, "hidden": 128, "features": 8}
+    first, *more = [_on("cuda", case, False, votive.float32) for _ in range(2 if EMULATED else 5)]
+    for other in more:
+        for a, b in zip(first, other, strict=True):
+            assert (a == b).all()
+
+
+def test_input_of_any_layout_gives_the_same(kernel: str) -> None:
+    x, h, c, weights, how = arguments({"mode": "lstm", "batch": 4, "features": 6}, True, votive.float32, grad=False)
+    on = [None if t is None else t.to("cuda") for t in (x, h, c, *weights)]
+    want = F._recurrent(*on[:3], on[3:], *how, True)[0].cpu()
+    strided = votive.zeros(4, 4, 12, device="cuda")[..., ::2]
+    strided.copy_(on[0])
+    for x in (on[0].transpose(0, 1).contiguous().transpose(0, 1), strided):
+        got = F._recurrent(x, *on[1:3], [w.t().contiguous().t() if w.ndim == 2 else w for w in on[3:]], *how, True)[0]
+        np.testing.assert_allclose(got.cpu().numpy(), want.numpy(), rtol=1e-6, atol=1e-6)
+
+
+def test_an_empty_batch_gives_empty_results_and_gradients_of_zero(kernel: str) -> None:
+    made = _on("cuda", {"mode": "lstm", "batch": 0}, True, votive.float32)
+    assert made[0].shape == (4, 0, 3)
+    assert not any(t.any() for t in made[3:])
+
+
+def test_rows_beyond_one_launch_take_a_launch_per_step(monkeypatch: Any) -> None:
+    monkeypatch.setattr(choice, "held", lambda *sizes: None)
+    monkeypatch.setattr(walk._Walk, "may_wait", property(lambda self: False), raising=False)
+    F._recurrent.plans.clear()
+    F._recurrent_backward.plans.clear()
+    for case in (WIDE[0], WIDE[3], MORE[4]):
+        _agree(case, True, votive.float32)
+    F._recurrent.plans.clear()
+    F._recurrent_backward.plans.clear()

@@ -15,7 +15,13 @@ MODES = {"tanh": 0, "relu": 1, "lstm": 2, "gru": 3}
 
 @triton.jit
 def sigmoid(x, FAST: tl.constexpr):
-    return tl.sigmoid(x) if FAST else m.f_sigmoid(x)
+    if FAST:
+        return tl.sigmoid(x)
+    else:
+        # One division, since every step waits for it; exp of what is not positive does not overflow.
+        e = m.f_exp(-tl.abs(x))
+        y = 1 / (1 + e)
+        return tl.where(x >= 0, y, e * y)
 
 
 @triton.jit

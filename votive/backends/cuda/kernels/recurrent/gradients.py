@@ -154,9 +154,7 @@ class LayerBackward:
         unused = s.scratch(g.directions * g.batch * g.hidden, kind)
         zero(unused)
         by = (raw.ptr if whole else 0, 0, x.by_c)
-        self.walk(
-            by, x.gates, x.cells, x.out, folded, unused.ptr, x.c, dx.ptr, dx.ptr, unused.ptr, to.by_c, sums.ptr
-        )
+        self.walk(by, x.gates, x.cells, x.out, folded, unused.ptr, x.c, dx.ptr, dx.ptr, unused.ptr, to.by_c, sums.ptr)
         if to.weights is None and not to.by_h:
             return
         back, total = s.scratch(g.rows * g.out, kind), s.scratch(g.rows * row, kind)

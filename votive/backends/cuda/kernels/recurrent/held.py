@@ -19,8 +19,8 @@ from .gates import gru, gru_backward, lstm, lstm_backward, plain, plain_backward
 
 @triton.jit
 def _handed_over(x, M: tl.constexpr, N: tl.constexpr):
-    """The same numbers, computed once. The compiler would rather compute them anew in every thread that reads them; what is
-    gathered it leaves where it is.
+    """The same numbers, computed once. The compiler would rather compute them anew in every thread that reads them;
+    what is gathered it leaves where it is.
     """
     return tl.gather(x, tl.zeros((M, 1), tl.int32) + tl.arange(0, N)[None, :], 1)
 
@@ -43,7 +43,9 @@ def _tell(words, at, v, step, inside):
 
 @triton.jit
 def _told(words, at, step, inside):
-    """The numbers of a step, as soon as all of them are there."""
+    """The numbers of a step, as soon as all of them are there. No number may be read by two threads: only one of them
+    is asked whether it is the one that was waited for.
+    """
     want = (step + 1).to(tl.int32)
     none = (step + 1).to(tl.int64) << 32
     v = tl.load(words + at, mask=inside, other=none, volatile=True)
@@ -56,8 +58,8 @@ def _told(words, at, step, inside):
 
 @triton.jit
 def _weights(w, column, k, H, G: tl.constexpr, W: tl.constexpr, BACK: tl.constexpr, WIDE: tl.constexpr):
-    """Inputs by outputs. A unit's gates lie side by side, W places of which G are taken: they are the outputs forwards, and
-    the inputs backwards.
+    """Inputs by outputs. A unit's gates lie side by side, W places of which G are taken: they are the outputs forwards,
+    and the inputs backwards.
     """
     if BACK:
         unit, gate, other = k // W, k % W, column
@@ -73,7 +75,7 @@ def _weights(w, column, k, H, G: tl.constexpr, W: tl.constexpr, BACK: tl.constex
 @triton.jit
 def _product(h, w):
     """Rows by outputs. Outputs lie across the threads of a warp, so that most of a sum is one thread's."""
-    return tl.sum(tl.trans(h)[:, :, None] * w[:, None, :], 0)
+    return tl.sum(h[:, :, None] * w[None, :, :], 1)
 
 
 @triton.jit
@@ -100,11 +102,13 @@ def held_forward(
     a, w, b_ih, b_hh, h0, c0, out, hn, cn, cells, words, offsets,
     T, B, H, a_row, a_dir, w_dir, b_ih_dir, b_hh_dir, out_row, cells_dir,
     MODE: tl.constexpr, PACKED: tl.constexpr, BIAS: tl.constexpr, STATES: tl.constexpr, SAVE: tl.constexpr,
-    SLICED: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr,
+    SLICED: tl.constexpr, THREADS: tl.constexpr, WIDE: tl.constexpr,
+    BM: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     FAST: tl.constexpr = out.dtype.element_ty.primitive_bitwidth == 16
     G: tl.constexpr = 1 if MODE < 2 else (4 if MODE == 2 else 3)
     W: tl.constexpr = 1 if MODE < 2 else 4
+    tl.static_assert(not SLICED or BM * BK >= THREADS)
     d = tl.program_id(2)
     r = tl.program_id(1) * BM + tl.arange(0, BM)
     u = tl.program_id(0) * BH + tl.arange(0, BH)
@@ -221,12 +225,13 @@ def held_backward(
     by_out, by_hn, by_cn, a, cells, out, w, h0, c0, dx, dh_gates, by_h, by_c, sums, words, offsets,
     T, B, H, by_row, a_dir, out_row, w_dir, d_dir, cells_dir,
     MODE: tl.constexpr, PACKED: tl.constexpr, STATES: tl.constexpr, BY_OUT: tl.constexpr, BY_H: tl.constexpr,
-    BY_C: tl.constexpr, WANTS: tl.constexpr, SLICED: tl.constexpr, WIDE: tl.constexpr,
+    BY_C: tl.constexpr, WANTS: tl.constexpr, SLICED: tl.constexpr, THREADS: tl.constexpr, WIDE: tl.constexpr,
     BM: tl.constexpr, BH: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     FAST: tl.constexpr = out.dtype.element_ty.primitive_bitwidth == 16
     G: tl.constexpr = 1 if MODE < 2 else (4 if MODE == 2 else 3)
     W: tl.constexpr = 1 if MODE < 2 else 4
+    tl.static_assert(not SLICED or BM * BK >= THREADS)
     d = tl.program_id(2)
     r = tl.program_id(1) * BM + tl.arange(0, BM)
     u = tl.program_id(0) * BH + tl.arange(0, BH)

@@ -1,5 +1,5 @@
-"""Layers of a recurrent network with all their products: what the input contributes to the gates of all steps at once, and
-the gradients of weights over all steps at once. Knows addresses and sizes, not operators.
+"""Layers of a recurrent network with all their products: what the input contributes to the gates of all steps at once,
+and the states behind all steps at once. Knows addresses and sizes, not operators.
 
 With a projection the state is P = W_hr h, and the recurrent product W_hh P is (W_hh W_hr) h: the steps walk as without
 one, on the product of the two weights, and all states are projected behind them.
@@ -63,9 +63,7 @@ def product(a: Side, b: Side, out: Side, add: bool = False) -> Any:
 class LayerForward:
     """One layer, both directions. `features`: what the layer gets; `row`: the distance of its rows."""
 
-    def __init__(
-        self, s: Sizes, layer: int, row: int, offsets: Table | None, states: bool, save: bool
-    ) -> None:
+    def __init__(self, s: Sizes, layer: int, row: int, offsets: Table | None, states: bool, save: bool) -> None:
         self.s, self.save, self.states, self.offsets = s, save, states, offsets
         g, kind = s.g, s.dtype
         self.width = g.gates * g.hidden
@@ -83,9 +81,7 @@ class LayerForward:
         w_hr = matrix(kind, g.out, g.hidden)
         self.folded = product(matrix(kind, self.width, g.out), w_hr, matrix(kind, self.width, g.hidden))
         raw, out = g.directions * g.hidden, g.directions * g.out
-        self.projection = product(
-            matrix(kind, g.rows, g.hidden, raw), flipped(w_hr), matrix(kind, g.rows, g.out, out)
-        )
+        self.projection = product(matrix(kind, g.rows, g.hidden, raw), flipped(w_hr), matrix(kind, g.rows, g.out, out))
         self.first = product(
             matrix(kind, g.batch, g.out), flipped(matrix(kind, self.width, g.out)), matrix(s.wide, g.batch, self.width)
         )
@@ -93,12 +89,10 @@ class LayerForward:
         self.begin = Shift(s, wide, self.width, self.offsets, BASE=True, STATES=True)
         self.ends = Shift(s, (kind,) * 4, g.out, self.offsets, ENDS=True)
 
-    def __call__(
-        self, x: int, h0: int, c0: int, w: Weights, a: int, cells: int, out: int, hn: int, cn: int
-    ) -> None:
+    def __call__(self, x: int, h0: int, c0: int, w: Weights, a: int, cells: int, out: int, hn: int, cn: int) -> None:
         """`a`, `cells`: where what the gradient needs is kept; 0 for nowhere."""
         s, g = self.s, self.s.g
-        item, wide = s.dtype.itemsize, s.wide.itemsize
+        wide = s.wide.itemsize
         room = None
         if not a:
             room = s.scratch(g.directions * g.rows * self.a_row, s.wide)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .....core import dtype as dt
 from .....core.layout import Spec
 from ....common.recurrent import geometry
 from ....common.slot import Slot
@@ -138,7 +137,8 @@ def recurrent_backward(
         by_out, by_h, by_c, x, h, c, weights, out, reserve = given
         by_input, to_h, to_c, *to_weights = outs
         source = x if row is not None else contiguous(x)
-        by_out, by_h, by_c, h, c, out = (None if v is None else contiguous(v) for v in (by_out, by_h, by_c, h, c, out))
+        by_out, by_h, by_c, h, c = (None if v is None else contiguous(v) for v in (by_out, by_h, by_c, h, c))
+        out = contiguous(out)
         above = by_out.ptr if by_out is not None else 0
         between: list[View] = []
         for k in reversed(range(layers)):

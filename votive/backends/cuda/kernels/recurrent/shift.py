@@ -1,4 +1,6 @@
-"""Rows of sequences moved by a step, states before their projection, and sums for biases. Knows addresses and sizes, not tensors."""
+"""Rows of sequences moved by a step, states before their projection, and sums for biases. Knows addresses and sizes,
+not tensors.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,9 @@ def shift_rows(
 
 
 @triton.jit
-def bias_sums(b_ih, b_hh, sums, groups, H, b_ih_dir, b_hh_dir, GATES: tl.constexpr, WIDE: tl.constexpr, BN: tl.constexpr):
+def bias_sums(
+    b_ih, b_hh, sums, groups, H, b_ih_dir, b_hh_dir, GATES: tl.constexpr, WIDE: tl.constexpr, BN: tl.constexpr
+):
     """What the groups of rows summed, as gradients of the biases. Grid: (columns, gates, directions)."""
     d = tl.program_id(2)
     gate = tl.program_id(1)

@@ -1,9 +1,9 @@
 """Steps whose recurrent product is a matrix product, with weights streamed from the cache in each: for many rows or
 many units. Knows addresses and sizes, not tensors.
 
-A program has a tile of the batch's rows and a slice of the units. A launch walks steps `begin` to `end`; where all programs
-run at the same time it walks all of them, and programs of the same rows wait for each other behind each step. Else there
-is a launch per step.
+A program has a tile of the batch's rows and a slice of the units. A launch walks steps `begin` to `end`; where all
+programs run at the same time it walks all of them, and programs of the same rows wait for each other behind each step.
+Else there is a launch per step.
 
 Grid: (slices, groups of rows, directions).
 """
@@ -95,18 +95,25 @@ def streamed_forward(
         if MODE == 2:
             x3 = tl.load(a + at + 3 * H, mask=active, other=0.0)
 
+        # Other programs wrote these rows: the first-level cache knows nothing of that. Two sums, since each product
+        # waits for the one that it is added to.
         acc = tl.zeros((BM, BH * G), WIDE)
-        for start in range(0, H, BK):
-            k = start + tl.arange(0, BK)
-            # Other programs wrote these: the first-level cache knows nothing of that.
+        other = tl.zeros((BM, BH * G), WIDE)
+        rows = out + place[:, None]
+        for start in range(0, H, 2 * BK):
+            i = start + tl.arange(0, BK)
+            j = i + BK
             left = tl.load(
-                out + place[:, None] + k[None, :],
-                mask=readable[:, None] & (k < H)[None, :],
-                other=0.0,
-                cache_modifier=".cg",
+                rows + i[None, :], mask=readable[:, None] & (i < H)[None, :], other=0.0, cache_modifier=".cg"
             )
-            right = tl.load(weight[None, :] + k[:, None], mask=(k < H)[:, None] & there[None, :], other=0.0)
+            right = tl.load(weight[None, :] + i[:, None], mask=(i < H)[:, None] & there[None, :], other=0.0)
+            left2 = tl.load(
+                rows + j[None, :], mask=readable[:, None] & (j < H)[None, :], other=0.0, cache_modifier=".cg"
+            )
+            right2 = tl.load(weight[None, :] + j[:, None], mask=(j < H)[:, None] & there[None, :], other=0.0)
             acc = tl.dot(left, right, acc, input_precision=PRECISION, out_dtype=WIDE)
+            other = tl.dot(left2, right2, other, input_precision=PRECISION, out_dtype=WIDE)
+        acc += other
 
         if MODE < 2:
             p0 = acc
@@ -150,7 +157,7 @@ def streamed_forward(
             tl.store(a + at + 2 * H, g2, mask=active)
             tl.store(a + at + 3 * H, g3, mask=active)
         # The last step of a row: forwards short rows end early, backwards all end at the first.
-        later, most = step_at(offsets, tl.where(step == T - 1, t, t + 1 - 2 * d), B, PACKED)
+        _, most = step_at(offsets, tl.where(step == T - 1, t, t + 1 - 2 * d), B, PACKED)
         ends = active & ((step == T - 1) | (r >= most)[:, None])
         tl.store(hn + state + own, y.to(hn.dtype.element_ty), mask=ends)
         if MODE == 2:
@@ -213,19 +220,20 @@ def streamed_backward(
 
     for step in range(begin, end):
         acc = tl.zeros((BM, BH), WIDE)
-        if step > 0:
-            for start in range(0, G * H, BK):
-                k = start + tl.arange(0, BK)
-                left = tl.load(
-                    told + latest[:, None] * (G * H) + k[None, :],
-                    mask=((latest >= 0) & (r < B))[:, None] & (k < G * H)[None, :],
-                    other=0.0,
-                    cache_modifier=".cg",
-                )
-                right = tl.load(
-                    w + k[:, None].to(tl.int64) * H + u[None, :], mask=(k < G * H)[:, None] & (u < H)[None, :], other=0.0
-                )
-                acc = tl.dot(left, right, acc, input_precision=PRECISION, out_dtype=WIDE)
+        other = tl.zeros((BM, BH), WIDE)
+        rows = told + latest[:, None] * (G * H)
+        known = ((latest >= 0) & (r < B))[:, None]
+        units = (u < H)[None, :]
+        for start in range(0, tl.where(step > 0, G * H, 0), 2 * BK):
+            i = start + tl.arange(0, BK)
+            j = i + BK
+            left = tl.load(rows + i[None, :], mask=known & (i < G * H)[None, :], other=0.0, cache_modifier=".cg")
+            right = tl.load(w + i[:, None].to(tl.int64) * H + u[None, :], mask=(i < G * H)[:, None] & units, other=0.0)
+            left2 = tl.load(rows + j[None, :], mask=known & (j < G * H)[None, :], other=0.0, cache_modifier=".cg")
+            right2 = tl.load(w + j[:, None].to(tl.int64) * H + u[None, :], mask=(j < G * H)[:, None] & units, other=0.0)
+            acc = tl.dot(left, right, acc, input_precision=PRECISION, out_dtype=WIDE)
+            other = tl.dot(left2, right2, other, input_precision=PRECISION, out_dtype=WIDE)
+        acc += other
         g = acc
         if BY_H:
             g += tl.load(by_hn + state + own, mask=mine & (latest < 0)[:, None], other=0.0).to(WIDE)

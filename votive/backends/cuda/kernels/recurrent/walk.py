@@ -62,18 +62,13 @@ def tiling(s: Sizes, back: bool) -> Tiling:
     g = s.g
     most = 1 if rt.runtime.driver.emulated else rt.here_count()
     found = choice.held(g.batch, g.hidden, g.gates, g.directions, s.dtype, most)
-    return found or choice.streamed(g.batch, g.hidden, g.gates, g.directions, s.dtype, back)
+    return found or choice.streamed(g.batch, g.hidden, g.gates, g.directions, s.dtype, back, rt.here_count())
 
 
 def _precision(dtype: dt.dtype) -> str:
     if dtype is dt.float32:
         return "tf32" if precision.matmul.allow_tf32 else "tf32x3"
     return "ieee"
-
-
-def even(program: Program, at: int, numbers: tuple[int, ...]) -> None:
-    """Tell which numbers, the first of them argument `at`, are multiples of 16 in every launch."""
-    program.divisible = tuple(at + i for i, v in enumerate(numbers) if v and v % 16 == 0)
 
 
 class _Walk:
@@ -84,22 +79,36 @@ class _Walk:
         g = s.g
         self.steps = len(g.sizes)
         self.grid = (tile.slices, tile.groups, g.directions)
-        count = tile.slices * tile.groups * g.directions
-        emulated = rt.runtime.driver.emulated
-        self.waits = not emulated and tile.slices > 1 and (tile.held or count <= rt.here_count())
+        self.waits = tile.slices > 1 and self.may_wait
         # With one slice nobody waits, and one launch serves.
         self.at_once = self.waits or tile.slices == 1
+        self.programs: dict[bool, Program] = {}
         self.fixed: dict[str, Any] = {"MODE": MODES[g.mode], "PACKED": s.packed, "WIDE": wide(s.dtype)}
         self.fixed |= {"BM": tile.bm, "BH": tile.bh, "BK": tile.bk}
         if tile.held:
-            self.fixed["SLICED"] = tile.slices > 1
+            self.fixed |= {"SLICED": tile.slices > 1, "THREADS": 32 * tile.warps}
         else:
             self.fixed |= {"WHOLE": self.at_once, "WAITS": self.waits, "PRECISION": _precision(s.dtype)}
 
-    def program(self, fn: Any, types: list[str], numbers: int, constants: dict[str, Any]) -> Program:
+    @property
+    def may_wait(self) -> bool:
+        """Whether all programs run at the same time."""
+        slices, groups, directions = self.grid
+        return not rt.runtime.driver.emulated and slices * groups * directions <= rt.here_count()
+
+    def program(self, fn: Any, types: list[str], constants: dict[str, Any], numbers: tuple[int | None, ...]) -> None:
+        """Prepare the launches; `numbers` are the last arguments, None where they are known with each call only."""
         kind = _Cooperative if self.waits else Program
-        types = types + ["i32"] * numbers
-        return kind(fn, types, {**self.fixed, **constants}, warps=self.tile.warps, stages=self.tile.stages)
+        first = len(types) - len(numbers)
+        for even in (False, True):
+            made = kind(fn, types, {**self.fixed, **constants}, warps=self.tile.warps, stages=self.tile.stages)
+            known = [even if v is None else v % 16 == 0 for v in numbers]
+            made.divisible = tuple(first + i for i, yes in enumerate(known) if yes)
+            self.programs[even] = made
+
+    def launcher(self, *numbers: int) -> Program:
+        """The program for distances that a call found: multiples of 16, as memory mostly lies, or any."""
+        return self.programs[not any(v % 16 for v in numbers)]
 
     def told(self, per_unit: int) -> View:
         """Where programs wait for each other: numbers with their steps, or counters."""
@@ -127,7 +136,9 @@ class _Walk:
 
 
 class Forward(_Walk):
-    """All steps of a layer. `a` holds what the input contributes to the gates, and gets the gates where they are kept."""
+    """All steps of a layer. `a` holds what the input contributes to the gates, and gets the gates where they are
+    kept.
+    """
 
     def __init__(
         self, s: Sizes, tile: Tiling, offsets: Table | None, states: bool, save: bool, biases: bool, a_row: int
@@ -143,12 +154,11 @@ class Forward(_Walk):
         self.strides = (a_row, rows * a_row)
         self.cells_dir = rows * g.hidden
         constants = {"BIAS": biases, "STATES": states, "SAVE": save}
-        first = 12 if tile.held else 13
-        before = () if tile.held else ("i32", "i32")
+        before = [] if tile.held else ["i32", "i32"]
         types += [*before, "i32", "i32", "i32", *["i64"] * (7 if tile.held else 8)]
-        self.launch = self.program(held_forward if tile.held else streamed_forward, types, 0, constants)
-        known = (*self.sizes[1:], *self.strides, 0, 0, 0, self.out_row, self.cells_dir)
-        even(self.launch, first + len(before) + 1, known)
+        known = (g.batch, g.hidden, *self.strides, None, None, None, self.out_row, self.cells_dir)
+        place = () if tile.held else (None,)
+        self.program(held_forward if tile.held else streamed_forward, types, constants, (*known, *place))
         self.states = states
 
     def __call__(
@@ -166,13 +176,14 @@ class Forward(_Walk):
         numbers = (*self.sizes, *self.strides, *far, self.out_row, self.cells_dir)
         start = (a, w[0].ptr, bi, bh, h0 or out, c0 or out, out, hn, cn, cells or a)
         if self.tile.held:
-            self.launch(self.grid, *start, meet, where, *numbers)
+            self.launcher(*far)(self.grid, *start, meet, where, *numbers)
             return
         carry = self.carry()
         place = (h0 - out) // item if h0 else 0
+        launch = self.launcher(*far, place)
         for begin, end in self.ranges(self.steps):
             held = carry.ptr if carry else a
-            self.launch(self.grid, *start, held, meet, where, begin, end, *numbers, place)
+            launch(self.grid, *start, held, meet, where, begin, end, *numbers, place)
 
 
 def _distance(views: list[View], item: int) -> int:
@@ -199,11 +210,10 @@ class Backward(_Walk):
         constants: dict[str, Any] = {"STATES": states, "BY_OUT": by[0], "BY_H": by[1], "BY_C": by[2]}
         if tile.held:
             constants["WANTS"] = wants
-        first = len(types)
-        before = () if tile.held else ("i32", "i32")
+        before = [] if tile.held else ["i32", "i32"]
         types += [*before, "i32", "i32", "i32", *["i64"] * 6]
-        self.launch = self.program(held_backward if tile.held else streamed_backward, types, 0, constants)
-        even(self.launch, first + len(before) + 1, (*self.sizes[1:], *self.numbers, 0, self.span, g.rows * g.hidden))
+        known = (g.batch, g.hidden, *self.numbers, None, self.span, g.rows * g.hidden)
+        self.program(held_backward if tile.held else streamed_backward, types, constants, known)
 
     def sums(self) -> View:
         """What a launch sums for the biases."""
@@ -224,13 +234,14 @@ class Backward(_Walk):
             by_h or out, by_c or out, sums,
         )  # fmt: skip
         numbers = (*self.sizes, *self.numbers, far, self.span, s.g.rows * s.g.hidden)
+        launch = self.launcher(far)
         if self.tile.held:
-            self.launch(self.grid, *start, meet, where, *numbers)
+            launch(self.grid, *start, meet, where, *numbers)
             return
         carry = self.carry()
         for begin, end in self.ranges(self.steps + int(self.wants)):
             held = carry.ptr if carry else sums
-            self.launch(self.grid, *start, held, meet, where, begin, end, *numbers)
+            launch(self.grid, *start, held, meet, where, begin, end, *numbers)
 
 
 class BiasSums:
