@@ -18,7 +18,19 @@ pytestmark = needs_native
 
 F = votive.nn.functional
 DTYPES = [dt.float32, dt.float64, dt.float16, dt.bfloat16]
-SHAPES = [(7,), (5, 3), (64, 10), (33, 65), (3, 1000), (2, 4, 3), (3, 21, 5, 7), (300, 70), (1, 1)]
+SHAPES = [
+    (7,),
+    (5, 3),
+    (64, 10),
+    (33, 65),
+    (3, 1000),
+    (2, 4, 3),
+    (3, 21, 5, 7),
+    (300, 70),
+    (1, 1),
+    (300, 6),
+    (2, 3, 9, 11),
+]
 
 
 def made(shape: tuple[int, ...], dtype: Any) -> tuple[Any, Any, Any]:
@@ -102,3 +114,21 @@ def test_rows_are_native() -> None:
     assert served_by_native("_cross_entropy_reduced", lambda: F.cross_entropy(x, t))
     op = "_cross_entropy_reduced_backward"
     assert served_by_native(op, lambda: F.cross_entropy(x, t).backward())
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("kind", ["mean", "sum", "none"])
+def test_few_classes_that_lie_last_in_memory(dtype: Any, kind: str) -> None:
+    x, t, _ = made((2, 3, 9, 11), dtype)
+    last = x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    near = {"rtol": TOLERANCE[dtype], "atol": TOLERANCE[dtype]}
+    for loss in (F.cross_entropy, F.nll_loss):
+
+        def both(x: Any, loss: Any = loss) -> Any:
+            x = x.detach().requires_grad_()
+            y = loss(x, t, ignore_index=-1, reduction=kind)
+            y.sum().backward()
+            return y.detach(), x.grad
+
+        for a, b in zip(agree(both, last, **near), both(x), strict=True):
+            np.testing.assert_allclose(a.float().numpy(), b.float().numpy(), **near)

@@ -56,6 +56,19 @@ def test_factors_multiply_to_the_matrix(shape: tuple[int, ...], dtype: Any) -> N
         np.testing.assert_allclose(lu.numpy(), theirs.numpy(), atol=1e-4 if dtype is votive.float32 else 1e-11)
 
 
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize("n", [1, 2, 9, 17, 40])
+def test_roots_of_symmetric_matrices_agree(n: int, dtype: Any) -> None:
+    a = draw(3, n, n, dtype=dtype)
+    a = a @ a.mT + votive.eye(n, dtype=dtype)
+    a[1, n - 1, n - 1] = -1.0
+    for x in (a[0], a[::2], a.mT[:1], votive.tril(a)[::2]):
+        agree(lambda x=x: linalg.cholesky(x), rtol=1e-3 if dtype is votive.float32 else 1e-9)
+        agree(lambda x=x: linalg.cholesky(x.mT, upper=True), rtol=1e-3 if dtype is votive.float32 else 1e-9)
+    agree(lambda: linalg.cholesky_ex(a), rtol=1e-3)
+    assert linalg.cholesky_ex(a)[1].tolist() == [0, n, 0]
+
+
 def test_one_triangle_serves_many_right_sides() -> None:
     a, b = steady(6, votive.float64), draw(4, 3, 6, 2, dtype=votive.float64)
     agree(lambda: linalg.solve_triangular(a, b, upper=True))
@@ -96,6 +109,7 @@ def test_native_rows_serve() -> None:
     a, b = steady(3, votive.float32), votive.ones(3, 2)
     calls = {
         "_lu_factor": lambda: linalg.lu_factor(a),
+        "_cholesky": lambda: linalg.cholesky(votive.eye(3)),
         "_det": lambda: linalg.det(a),
         "_slogdet": lambda: linalg.slogdet(a),
         "_solve": lambda: linalg.solve(a, b),

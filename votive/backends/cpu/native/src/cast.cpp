@@ -89,7 +89,9 @@ CastFn cast_fn(Dtype from, Dtype to) {
 
 void cast_block(CastFn fn, int64_t src_item, char* dst, int64_t d_row, int64_t d_col, const char* src,
                 int64_t s_row, int64_t s_col, int64_t rows, int64_t cols) {
-  const bool by_column = (s_row == src_item && s_col != src_item && rows > 1) || (cols < 4 && rows > cols);
+  // Along what is dense, unless that is so short that starting over costs more than the jumps.
+  const bool dense = s_row == src_item && s_col != src_item && rows > 1;
+  const bool by_column = (dense && (rows >= 16 || cols < 4 * rows)) || (cols < 4 && rows > cols);
   if (by_column) {
     for (int64_t c = 0; c < cols; ++c) fn(dst + c * d_col, d_row, src + c * s_col, s_row, rows);
   } else {

@@ -192,9 +192,9 @@ void outers(const T* x, int64_t x_row, const char* w, int64_t w_k, int64_t n, T*
     }
 }
 
-// The same for rows anywhere: terms are gathered by their place in the sum.
+// Sums of rows anywhere: terms are gathered by their place in the sum, along which memory is passed over.
 template <class S, class T, int M>
-void short_dots_apart(const T* x, int64_t x_row, Place w, int64_t K, int64_t n, T* y, int64_t ld) {
+void gathered_dots(const T* x, int64_t x_row, Place w, int64_t K, int64_t n, T* y, int64_t ld) {
   constexpr int64_t MANY = 256;
   const CastFn to = cast_fn(dtype_of<S>, dtype_of<T>);
   alignas(64) T terms[MANY];
@@ -219,8 +219,8 @@ template <class S, class T, int M>
 void piece(const T* x, int64_t x_row, Place w, int64_t K, int64_t n, T* y, int64_t ld) {
   if (w.col == int64_t(sizeof(S)) && K <= SHORT && w.row == K * w.col) {
     short_dots<S, T, M>(x, x_row, w.data, K, n, y, ld);
-  } else if (K <= SHORT && w.row != int64_t(sizeof(S))) {
-    short_dots_apart<S, T, M>(x, x_row, w, K, n, y, ld);
+  } else if (w.row != int64_t(sizeof(S)) && (K <= SHORT || (w.col != int64_t(sizeof(S)) && std::abs(w.row) < std::abs(w.col)))) {
+    gathered_dots<S, T, M>(x, x_row, w, K, n, y, ld);
   } else if (w.col == int64_t(sizeof(S))) {
     int64_t j = 0;
     for (; j + 4 <= n; j += 4) dots<S, T, M, 4>(x, x_row, w.data + j * w.row, w.row, K, y + j, ld);

@@ -1,8 +1,43 @@
 // The largest values of boxes that differ in size.
+#include "pixels.h"
 #include "pooling.h"
 
 namespace vt { namespace {
 using namespace conv;
+
+// Channels last: every pixel of a box meets a vector of channels.
+template <class T>
+void boxes_of_pixels(const Image& x, const Image& y, const Image& index, const Numbers* start, const Numbers* end) {
+  using I = std::conditional_t<std::is_same_v<T, float>, int32_t, int64_t>;
+  const int64_t C = x.c, H = x.size[1], W = x.size[2], places = y.size[0] * y.size[1] * y.size[2];
+  parallel_for(x.n * places, grain_for(x.size[0] * H * W / places * (C / 4 + 4)), [&](int64_t b, int64_t e) {
+    Scratch<T> most(C);
+    Scratch<I> where(C);
+    for (int64_t u = b; u < e; ++u) {
+      const int64_t n = u / places, ow = u % y.size[2], oh = u / y.size[2] % y.size[1], od = u % places / y.size[2] / y.size[1];
+      T* best = most;
+      I* at = where;
+      std::fill(best, best + C, LOWEST<T>);
+      std::fill(at, at + C, I((start[0][od] * H + start[1][oh]) * W + start[2][ow]));
+      for (int64_t d = start[0][od]; d < end[0][od]; ++d)
+        for (int64_t h = start[1][oh]; h < end[1][oh]; ++h)
+          for (int64_t w = start[2][ow]; w < end[2][ow]; ++w) {
+            const T* p = reinterpret_cast<const T*>(x.data + n * x.sn + d * x.step[0] + h * x.step[1] + w * x.step[2]);
+            const I here = I((d * H + h) * W + w);
+#pragma GCC ivdep
+            for (int64_t c = 0; c < C; ++c) {
+              const bool better = (p[c] > best[c]) | (p[c] != p[c]);
+              best[c] = better ? p[c] : best[c];
+              at[c] = better ? here : at[c];
+            }
+          }
+      char* to = y.data + n * y.sn + od * y.step[0] + oh * y.step[1] + ow * y.step[2];
+      char* place = index.data + n * index.sn + od * index.step[0] + oh * index.step[1] + ow * index.step[2];
+      std::memcpy(to, best, size_t(C) * sizeof(T));
+      for (int64_t c = 0; c < C; ++c) *reinterpret_cast<int64_t*>(place + c * index.sc) = at[c];
+    }
+  });
+}
 
 // x, values, indices, then start and end of each of three dimensions.
 VT_KERNEL(max_of_boxes) {
@@ -12,6 +47,14 @@ VT_KERNEL(max_of_boxes) {
   const Numbers end[3] = {Numbers(c.view(4)), Numbers(c.view(6)), Numbers(c.view(8))};
   for_pooled(x.dtype, [&](auto t) {
     using T = typename decltype(t)::type;
+    if constexpr (std::is_floating_point_v<T>) if (x.size[0] * x.size[1] * x.size[2] < int64_t(1) << 31) {
+      const bool there = x.dtype == dtype_of<T> && channels_last(x, y);
+      if (there) return boxes_of_pixels<T>(x, y, index, start, end);
+      if (copied_as_pixels(x, y))
+        return with_pixels<T>(x, y, [&](const Image& from, const Image& to) {
+          boxes_of_pixels<T>(from, to, index, start, end);
+        });
+    }
     const CastFn in = cast_fn(x.dtype, dtype_of<T>), out = cast_fn(dtype_of<T>, y.dtype);
     const int64_t H = x.size[1], W = x.size[2], plane = x.size[0] * H * W;
     parallel_for(x.n * x.c, grain_for(plane * 4), [&](int64_t b, int64_t e) {

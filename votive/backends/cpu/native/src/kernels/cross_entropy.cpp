@@ -75,13 +75,17 @@ template <class C> C weighted_sum(const C* x, const Weights<C>& w, int64_t n, C 
   return sum_over<C>(n, [&](int64_t j, auto m) { return (load_some<C>(x + j, m, top) - t) * load_some<C>(wp + j, m); });
 }
 
-// Targets whose logits are neighbours in memory are worked on side by side.
-constexpr int64_t COLUMNS = 128;
+// Targets whose logits are neighbours in memory are worked on side by side; so are those of few classes, since their
+// rows would leave vectors empty.
+constexpr int64_t COLUMNS = 128, FEW_CLASSES = 16;
 
 bool side_by_side(const View& x) {
+  if (x.ndim < 2) return false;
+  const bool few = x.shape[1] <= FEW_CLASSES;
+  if (x.ndim == 2) return few && x.shape[0] >= 8;
   Walk inner;
   for (int d = 2; d < x.ndim; ++d) inner.add(x.shape[d], x.strides[d]);
-  return inner.ndim == 1 && inner.shape[0] >= 8 && inner.strides[0] == itemsize(x.dtype);
+  return inner.ndim == 1 && inner.shape[0] >= 8 && (few || inner.strides[0] == itemsize(x.dtype));
 }
 
 // (samples, classes, everything else as one dimension)
@@ -89,9 +93,16 @@ struct Flat {
   int64_t shape[3], strides[3];
   View view;
   explicit Flat(const View& x) {
-    shape[0] = x.shape[0], shape[1] = x.shape[1], shape[2] = 1;
-    strides[0] = x.strides[0], strides[1] = x.strides[1], strides[2] = itemsize(x.dtype);
-    for (int d = 2; d < x.ndim; ++d) shape[2] *= x.shape[d];
+    shape[1] = x.shape[1], strides[1] = x.strides[1];
+    if (x.ndim == 2) {  // samples are all there is
+      shape[0] = 1, shape[2] = x.shape[0];
+      strides[0] = 0, strides[2] = x.strides[0];
+    } else {
+      Walk inner;
+      for (int d = 2; d < x.ndim; ++d) inner.add(x.shape[d], x.strides[d]);
+      shape[0] = x.shape[0], shape[2] = inner.shape[0];
+      strides[0] = x.strides[0], strides[2] = inner.strides[0];
+    }
     view = View{x.data, 3, shape, strides, x.dtype};
   }
   int64_t blocks() const { return (shape[2] + COLUMNS - 1) / COLUMNS; }
@@ -271,30 +282,52 @@ void cross_entropy_backward(const View& g, const View& x, const View& target, co
   });
 }
 
+// Calls f(number of the target, address of its first class) for the targets [b, e).
+template <class F> void for_targets(const View& v, int dim, int64_t b, int64_t e, F&& f) {
+  Walk walk;
+  for (int d = 0; d < v.ndim; ++d)
+    if (d != dim) walk.add(v.shape[d], v.strides[d]);
+  if (walk.ndim == 0) {
+    if (b < e) f(b, v.data);
+    return;
+  }
+  const int64_t n = walk.shape[walk.ndim - 1], step = walk.strides[walk.ndim - 1];
+  for (int64_t r = b; r < e;) {
+    const int64_t m = std::min(e - r, n - r % n);
+    char* p = v.data + walk.offset(r);
+    for (int64_t j = 0; j < m; ++j) f(r + j, p + j * step);
+    r += m;
+  }
+}
+
 template <class C>
 void nll(const View& x, const View& target, const View& weight, const View& out, const View& total, int64_t ignored, Reduction kind) {
   const int dim = class_dim(x.ndim);
-  const Rows<C> from(x, dim, dim + 1);
   const Rows<C> to = kind == NONE ? Rows<C>(out, 0, 0) : Rows<C>();
   const Targets t("nll_loss", target, x.shape[dim], ignored);
   const Weights<C> w(weight, x.shape[dim]);
-  const CastFn read = cast_fn(x.dtype, dtype_of<C>);
+  const int64_t step = x.strides[dim];
   double loss, counted;
-  reduced(t.count, 8, loss, counted, [&](int64_t b, int64_t e, double& part, double& part_weight) {
-    for (int64_t r = b; r < e; ++r) {
-      C value = 0;
-      if (t.used(r)) {
-        const int64_t y = t.at[r];
-        read(reinterpret_cast<char*>(&value), 0, from.at(r) + y * x.strides[dim], 0, 1);
-        value = -value * w.at(y);
-        part_weight += w.at(y);
-      }
-      if (kind == NONE) {
-        C* place = to.place(r, &value);
-        if (place != &value) *place = value;
-        to.store(r, &value);
-      } else part += value;
-    }
+  for_floats("nll_loss", x.dtype, [&](auto type) {
+    using S = typename decltype(type)::type;
+    reduced(t.count, 8, loss, counted, [&](int64_t b, int64_t e, double& part, double& part_weight) {
+      double run = 0, run_weight = 0;
+      for_targets(x, dim, b, e, [&](int64_t r, const char* p) {
+        C value = 0;
+        if (t.used(r)) {
+          const int64_t y = t.at[r];
+          value = -convert<C>(*reinterpret_cast<const S*>(p + y * step)) * w.at(y);
+          run_weight += w.at(y);
+        }
+        if (kind == NONE) {
+          C* place = to.place(r, &value);
+          if (place != &value) *place = value;
+          to.store(r, &value);
+        } else run += value;
+      });
+      part = run;
+      part_weight = run_weight;
+    });
   });
   if (kind != NONE) put(out, kind == MEAN ? loss / counted : loss);
   if (total) put(total, counted);
@@ -303,22 +336,23 @@ void nll(const View& x, const View& target, const View& weight, const View& out,
 template <class C>
 void nll_backward(const View& g, const View& target, const View& weight, const View& out, const View& total, int64_t ignored, Reduction kind) {
   const int dim = class_dim(out.ndim);
-  const Rows<C> to(out, dim, dim + 1);
   const Rows<C> by = kind == NONE ? Rows<C>(g, 0, 0) : Rows<C>();
   const Targets t("nll_loss", target, out.shape[dim], ignored);
   const Weights<C> w(weight, out.shape[dim]);
-  const CastFn write = cast_fn(dtype_of<C>, out.dtype);
+  const int64_t step = out.strides[dim];
   const double scalar = kind == NONE ? 0 : kind == MEAN ? get(g) / get(total) : get(g);
   const int64_t bytes = out.numel() * itemsize(out.dtype);  // the result is dense
   parallel_for(bytes, int64_t(1) << 18, [&](int64_t b, int64_t e) { std::memset(out.data + b, 0, size_t(e - b)); });
-  parallel_for(t.count, grain_for(8), [&](int64_t b, int64_t e) {
-    for (int64_t r = b; r < e; ++r) {
-      if (!t.used(r)) continue;
-      C factor = C(scalar), one;
-      if (kind == NONE) factor = *by.load(r, &one);
-      factor = -factor * w.at(t.at[r]);
-      write(to.at(r) + t.at[r] * out.strides[dim], 0, reinterpret_cast<const char*>(&factor), 0, 1);
-    }
+  for_floats("nll_loss", out.dtype, [&](auto type) {
+    using S = typename decltype(type)::type;
+    parallel_for(t.count, grain_for(8), [&](int64_t b, int64_t e) {
+      for_targets(out, dim, b, e, [&](int64_t r, char* p) {
+        if (!t.used(r)) return;
+        C factor = C(scalar), one;
+        if (kind == NONE) factor = *by.load(r, &one);
+        *reinterpret_cast<S*>(p + t.at[r] * step) = convert<S>(C(-factor * w.at(t.at[r])));
+      });
+    });
   });
 }
 
