@@ -8,6 +8,7 @@ depends on it, and a loop over `x[i]` must not make a new plan per row.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn, SupportsIndex
 from weakref import WeakValueDictionary
@@ -317,6 +318,8 @@ class Spec:
         "strides",
     )
     _table: WeakValueDictionary[tuple[Layout, Dtype, Device], Spec] = WeakValueDictionary()
+    # The latest are kept a while: results whose size depends on the data would make theirs anew at every call.
+    _recent: deque[Spec] = deque(maxlen=64)
     layout: Layout
     dtype: Dtype
     device: Device
@@ -340,6 +343,7 @@ class Spec:
             if found.nbytes > _MOST or max((*found.shape, *found.byte_strides), default=0) > _MOST:
                 _too_large(found)
             cls._table[key] = found
+            cls._recent.append(found)
         return found
 
     def like(

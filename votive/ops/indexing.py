@@ -21,6 +21,7 @@ from .strided import from_window
 if TYPE_CHECKING:
     from .types import Ints, Tensor
 
+_WHOLE = slice(None)
 _GRAMMAR = "only integers, slices (`:`), ellipsis (`...`), None and int64, int32 or bool tensors are valid indices"
 
 # --- basic indexes: one view, whatever their number -----------------------------------------------
@@ -181,6 +182,23 @@ def _is_whole(window: tuple[Any, ...], shape: Shape) -> bool:
     return len(window) == len(shape) and all(e == (0, n, 1) for e, n in zip(window, shape, strict=True))
 
 
+def _plain(have: Spec, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[int, ...]] | None:
+    """Tensors and their dimensions, where an index is made of int64 tensors and whole dimensions only."""
+    if len(index) > have.ndim:
+        return None
+    found: list[Any] = []
+    dims: list[int] = []
+    for d, part in enumerate(index):
+        if part.__class__ is slice and part == _WHOLE:
+            continue
+        spec = getattr(part, "_spec", None)
+        if spec is None or spec.dtype is not dt.int64 or not spec.ndim or spec.device is not have.device:
+            return None
+        found.append(part)
+        dims.append(d)
+    return (tuple(found), tuple(dims)) if found else None
+
+
 # --- what Tensor calls ----------------------------------------------------------------------------
 
 
@@ -199,6 +217,10 @@ def getitem(input: Tensor, index: Any) -> Tensor:
             return F._index(input, (index,), (0,))
         if given.dtype is dt.bool_ and given.ndim and given.shape == have.shape:
             return F._masked_select(input, index)
+    if index.__class__ is tuple:
+        plain = _plain(input._spec, index)
+        if plain is not None:
+            return F._index(input, *plain)
     window, tensors = _parse(input, index)
     if not tensors:
         return F._window(input, window)
