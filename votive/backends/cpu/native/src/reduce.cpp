@@ -200,6 +200,27 @@ std::vector<ReduceDim> ordered(std::vector<ReduceDim> dims, int inputs, bool ind
 
 }  // namespace
 
+namespace {
+
+// Where rows or blocks are so small that vectors would be empty, a long kept dimension is put first: its results are
+// made side by side, from elements that are gathered. Gives whether it was.
+bool side_by_side(std::vector<ReduceDim>& dims) {
+  int longest = -1, reduced = -1;
+  for (int d = 1; d < int(dims.size()); ++d) {
+    if (!dims[d].reduced && (longest < 0 || dims[d].n > dims[longest].n)) longest = d;
+    if (dims[d].reduced && reduced < 0) reduced = d;
+  }
+  if (longest < 0 || dims[longest].n < 32) return false;
+  const int64_t n = dims[0].n;
+  const bool short_rows = dims[0].reduced && n < 8;
+  const bool small_blocks = !dims[0].reduced && n < 16 && reduced == 1 && n * dims[1].n < 256 && longest > 1;
+  if (!short_rows && !small_blocks) return false;
+  std::rotate(dims.begin(), dims.begin() + longest, dims.begin() + longest + 1);
+  return true;
+}
+
+}  // namespace
+
 void reduce(std::vector<ReduceDim> given, Source& source, const Reducer& reducer, const Store& store,
             char* const* out) {
   int64_t outputs = 1, inside = 1;
@@ -219,6 +240,7 @@ void reduce(std::vector<ReduceDim> given, Source& source, const Reducer& reducer
       dims.push_back(one);
     } else dims.insert(dims.begin() + 1, one);
   }
+  const bool gathered = side_by_side(dims);
   const bool inner = dims[0].reduced;
   const int64_t SMALL = 256;  // columns of a tile that is made for columns
   const int64_t LONG = 4096;  // a row that is a task of its own
@@ -230,7 +252,7 @@ void reduce(std::vector<ReduceDim> given, Source& source, const Reducer& reducer
   } else if (dims.size() > 1 && dims[0].n <= LONG) second = 1;
   // Few columns that follow each other in memory from row to row: several rows make one.
   int64_t folded = 1, rest_rows = 0;
-  if (!inner && !reducer.indexed && dims[0].n < 32 && dims[second].n >= 64) {
+  if (!inner && !gathered && !reducer.indexed && dims[0].n < 32 && dims[second].n >= 64) {
     bool follows = true;
     for (int k = 0; k < inputs && follows; ++k) follows = dims[second].in[k] == dims[0].in[k] * dims[0].n;
     if (follows) {
@@ -297,8 +319,9 @@ void reduce(std::vector<ReduceDim> given, Source& source, const Reducer& reducer
       shift(dims[second], r0);
     }
     if (!inner && folded == 1) {
-      c0 = strip % col_strips * cols;
-      strip /= col_strips;
+      // What is gathered from the same lines of memory follows each other.
+      c0 = (gathered ? strip / kept.n : strip % col_strips) * cols;
+      strip = gathered ? strip % kept.n : strip / col_strips;
       n_cols = std::min(cols, first.n - c0);
       shift(first, c0);
     }
