@@ -5,16 +5,21 @@ Knows shapes, dtypes, scaling and gradients; the transforms themselves are kerne
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DimError, DtypeError, ShapeError, fail
 from ..core.layout import wrap_dim
-from .registry import F, composite, structured
+from .registry import OPS, F, Op, Resolved, composite, structured
 from .sizes import int_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .types import Tensor
+
+    # An operator and what it is called with.
+    Call = tuple[Op, tuple[Any, ...]]
 
 FFT = ("fft",)
 
@@ -35,21 +40,27 @@ structured(
 # Half a spectrum stands for a whole one: all but its first (and, for even n, last) entries occur
 # twice there, as a conjugate pair. The adjoints weigh those by 2 and 1/2.
 structured(
-    "_fft_r2c(Tensor input, int[] dim, float power)",
-    infer=lambda x, dim, power: x.like(_with(x.shape, dim[-1], x.shape[dim[-1]] // 2 + 1), dtype=x.dtype.to_complex()),
+    "_fft_r2c(Tensor input, int[] dim, float power, bool forward=True)",
+    infer=lambda x, dim, power, forward: x.like(
+        _with(x.shape, dim[-1], x.shape[dim[-1]] // 2 + 1), dtype=x.dtype.to_complex()
+    ),
     grad={
         "input": lambda c, g: F._fft_c2r(
-            F._fft_pairs(g, c.dim[-1], c.shape("input")[c.dim[-1]], 0.5), c.dim, c.power, c.shape("input")[c.dim[-1]]
+            F._fft_pairs(g, c.dim[-1], c.shape("input")[c.dim[-1]], 0.5),
+            c.dim,
+            c.power,
+            c.shape("input")[c.dim[-1]],
+            not c.forward,
         )
     },
-    doc="The first half, along the last of `dim`, of the forward transform of real numbers.",
+    doc="The first half, along the last of `dim`, of the transform of real numbers, forward or inverse.",
 )
 
 structured(
-    "_fft_c2r(Tensor input, int[] dim, float power, int size)",
-    infer=lambda x, dim, power, size: x.like(_with(x.shape, dim[-1], size), dtype=x.dtype.to_real()),
-    grad={"input": lambda c, g: F._fft_pairs(F._fft_r2c(g, c.dim, c.power), c.dim[-1], c.size, 2.0)},
-    doc="The inverse transform, real, of the first half of a Hermitian spectrum.",
+    "_fft_c2r(Tensor input, int[] dim, float power, int size, bool forward=False)",
+    infer=lambda x, dim, power, size, forward: x.like(_with(x.shape, dim[-1], size), dtype=x.dtype.to_real()),
+    grad={"input": lambda c, g: F._fft_pairs(F._fft_r2c(g, c.dim, c.power, not c.forward), c.dim[-1], c.size, 2.0)},
+    doc="The transform, real, inverse or forward, of the first half of a Hermitian spectrum.",
 )
 
 structured(
@@ -103,31 +114,47 @@ def _place(op: str, input: Tensor, n: int | None, dim: int) -> tuple[int, int | 
     return at, None if n is None else check_size(op, int_of(op, "n", n))
 
 
-def _complex(op: str, input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Tensor:
+def _complex(op: str, input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Call:
     x = transformable(op, input)
     at, n = _place(op, input, n, dim)
     size = check_size(op, x._spec.shape[at] if n is None else n)
-    return F._fft_c2c(resized(x, at, size), (at,), power_of(op, norm, forward), forward)
+    return OPS["_fft_c2c"], (resized(x, at, size), (at,), power_of(op, norm, forward), forward)
 
 
-def _from_real(op: str, input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Tensor:
+def _from_real(op: str, input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Call:
     x = transformable(op, input, real=True)
     at, n = _place(op, input, n, dim)
     size = check_size(op, x._spec.shape[at] if n is None else n)
-    half = F._fft_r2c(resized(x, at, size), (at,), power_of(op, norm, forward))
-    return half if forward else F.conj(half)
+    return OPS["_fft_r2c"], (resized(x, at, size), (at,), power_of(op, norm, forward), forward)
 
 
-def _to_real(op: str, input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Tensor:
+def _to_real(op: str, input: Tensor, n: int | None, dim: int, norm: str | None, forward: bool) -> Call:
     x = transformable(op, input)
     at, n = _place(op, input, n, dim)
     size = check_size(op, 2 * (x._spec.shape[at] - 1) if n is None else n)
     half = resized(x.to(x.dtype.to_complex()), at, size // 2 + 1)
-    power = power_of(op, norm, forward)
-    return F._fft_c2r(F.conj(half) if forward else half, (at,), power, size)
+    return OPS["_fft_c2r"], (half, (at,), power_of(op, norm, forward), size, forward)
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+def shortcut(call: Callable[..., Call], name: str, forward: bool, default: Any = -1) -> Callable[..., Resolved]:
+    """What a transform comes down to where its input is transformed as it is."""
+
+    def resolve(input: Tensor, n: Any = None, dim: Any = default, norm: str | None = None, s: Any = None) -> Resolved:
+        op, given = call(name, input, n if s is None else s, dim, norm, forward)
+        return (op, given) if given[0] is input else None
+
+    return resolve
+
+
+def run(call: Call) -> Tensor:
+    op, given = call
+    result: Tensor = op(*given)
+    return result
+
+
+@composite(
+    namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"}, shortcut=shortcut(_complex, "fft.fft", True)
+)
 def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform `X_k = sum_j x_j e^(-2 pi i j k / n)` along `dim`.
 
@@ -137,54 +164,68 @@ def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = N
     >>> votive.fft.fft(votive.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
     """
-    return _complex("fft.fft", input, n, dim, norm, forward=True)
+    return run(_complex("fft.fft", input, n, dim, norm, forward=True))
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"}, shortcut=shortcut(_complex, "fft.ifft", False)
+)
 def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `fft`: `x_j = 1/n sum_k X_k e^(2 pi i j k / n)` along `dim`.
 
     >>> votive.fft.ifft(votive.tensor([10 + 0j, -2 + 2j, -2 + 0j, -2 - 2j]))
     tensor([1.+0.j, 2.+0.j, 3.+0.j, 4.+0.j])
     """
-    return _complex("fft.ifft", input, n, dim, norm, forward=False)
+    return run(_complex("fft.ifft", input, n, dim, norm, forward=False))
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"}, shortcut=shortcut(_from_real, "fft.rfft", True)
+)
 def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform of real numbers, without the half of it that follows by conjugation.
 
     >>> votive.fft.rfft(votive.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10.+0.j, -2.+2.j, -2.+0.j])
     """
-    return _from_real("fft.rfft", input, n, dim, norm, forward=True)
+    return run(_from_real("fft.rfft", input, n, dim, norm, forward=True))
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"}, shortcut=shortcut(_to_real, "fft.irfft", False)
+)
 def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `rfft`: real numbers from half a spectrum; n is needed if it is odd.
 
     >>> votive.fft.irfft(votive.tensor([10 + 0j, -2 + 2j, -2 + 0j]))
     tensor([1., 2., 3., 4.])
     """
-    return _to_real("fft.irfft", input, n, dim, norm, forward=False)
+    return run(_to_real("fft.irfft", input, n, dim, norm, forward=False))
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"}, shortcut=shortcut(_to_real, "fft.hfft", True)
+)
 def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The transform, real, of a Hermitian signal of which only the first half is given.
 
     >>> votive.fft.hfft(votive.tensor([1 + 0j, 2 + 1j, 3 + 0j]))
     tensor([ 8.,  0.,  0., -4.])
     """
-    return _to_real("fft.hfft", input, n, dim, norm, forward=True)
+    return run(_to_real("fft.hfft", input, n, dim, norm, forward=True))
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT,
+    method=False,
+    out=True,
+    autocast={"cpu": "float32"},
+    shortcut=shortcut(_from_real, "fft.ihfft", False),
+)
 def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `hfft`: the first half of a Hermitian signal from its real spectrum.
 
     >>> votive.fft.ihfft(votive.tensor([8.0, 0.0, 0.0, -4.0]))
     tensor([1.-0.j, 2.+1.j, 3.-0.j])
     """
-    return _from_real("fft.ihfft", input, n, dim, norm, forward=False)
+    return run(_from_real("fft.ihfft", input, n, dim, norm, forward=False))

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import ShapeError, fail
 from ..core.layout import wrap_dim
-from .fft import FFT, check_size, power_of, resized, transformable
-from .registry import F, composite
+from .fft import FFT, check_size, power_of, resized, run, shortcut, transformable
+from .registry import OPS, composite
 from .sizes import ints
 
 if TYPE_CHECKING:
+    from .fft import Call
     from .types import Ints, Tensor
 
 
@@ -41,10 +42,10 @@ def _fit(op: str, x: Tensor, dims: list[int], sizes: list[int | None]) -> Tensor
     return x
 
 
-def _complex(op: str, input: Tensor, s: Ints | None, dim: Ints | None, norm: str | None, forward: bool) -> Tensor:
+def _complex(op: str, input: Tensor, s: Ints | None, dim: Ints | None, norm: str | None, forward: bool) -> Call:
     dims, sizes = _places(op, input, s, dim)
     x = _fit(op, transformable(op, input), dims, sizes)
-    return F._fft_c2c(x, tuple(dims), power_of(op, norm, forward), forward)
+    return OPS["_fft_c2c"], (x, tuple(dims), power_of(op, norm, forward), forward)
 
 
 def _some(op: str, dims: list[int]) -> None:
@@ -52,25 +53,29 @@ def _some(op: str, dims: list[int]) -> None:
         fail(RuntimeError, op, "must transform at least one dimension, got none.")
 
 
-def _from_real(op: str, input: Tensor, s: Ints | None, dim: Ints | None, norm: str | None, forward: bool) -> Tensor:
+def _from_real(op: str, input: Tensor, s: Ints | None, dim: Ints | None, norm: str | None, forward: bool) -> Call:
     dims, sizes = _places(op, input, s, dim)
     _some(op, dims)
     x = _fit(op, transformable(op, input, real=True), dims, sizes)
-    half = F._fft_r2c(x, tuple(dims), power_of(op, norm, forward))
-    return half if forward else F.conj(half)
+    return OPS["_fft_r2c"], (x, tuple(dims), power_of(op, norm, forward), forward)
 
 
-def _to_real(op: str, input: Tensor, s: Ints | None, dim: Ints | None, norm: str | None, forward: bool) -> Tensor:
+def _to_real(op: str, input: Tensor, s: Ints | None, dim: Ints | None, norm: str | None, forward: bool) -> Call:
     dims, sizes = _places(op, input, s, dim)
     _some(op, dims)
     x, last = transformable(op, input), sizes[-1]
     size = check_size(op, 2 * (x._spec.shape[dims[-1]] - 1) if last is None else last)
     half = _fit(op, x.to(x.dtype.to_complex()), dims, [*sizes[:-1], size // 2 + 1])
-    power = power_of(op, norm, forward)
-    return F._fft_c2r(F.conj(half) if forward else half, tuple(dims), power, size)
+    return OPS["_fft_c2r"], (half, tuple(dims), power_of(op, norm, forward), size, forward)
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT,
+    method=False,
+    out=True,
+    autocast={"cpu": "float32"},
+    shortcut=shortcut(_complex, "fft.fftn", True, None),
+)
 def fftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform over several dimensions, all of them by default.
 
@@ -78,10 +83,16 @@ def fftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: st
     tensor([[10.+0.j, -2.+0.j],
             [-4.+0.j,  0.+0.j]])
     """
-    return _complex("fft.fftn", input, s, dim, norm, forward=True)
+    return run(_complex("fft.fftn", input, s, dim, norm, forward=True))
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT,
+    method=False,
+    out=True,
+    autocast={"cpu": "float32"},
+    shortcut=shortcut(_complex, "fft.ifftn", False, None),
+)
 def ifftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """The inverse of `fftn`.
 
@@ -89,10 +100,16 @@ def ifftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: s
     tensor([[1.+0.j, 2.+0.j],
             [3.+0.j, 4.+0.j]])
     """
-    return _complex("fft.ifftn", input, s, dim, norm, forward=False)
+    return run(_complex("fft.ifftn", input, s, dim, norm, forward=False))
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT,
+    method=False,
+    out=True,
+    autocast={"cpu": "float32"},
+    shortcut=shortcut(_from_real, "fft.rfftn", True, None),
+)
 def rfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """`fftn` of real numbers, without the half along the last of `dim` that follows by conjugation.
 
@@ -100,10 +117,16 @@ def rfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: s
     tensor([[8.+0.j, 0.+0.j, 0.+0.j],
             [0.+0.j, 0.+0.j, 0.+0.j]])
     """
-    return _from_real("fft.rfftn", input, s, dim, norm, forward=True)
+    return run(_from_real("fft.rfftn", input, s, dim, norm, forward=True))
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT,
+    method=False,
+    out=True,
+    autocast={"cpu": "float32"},
+    shortcut=shortcut(_to_real, "fft.irfftn", False, None),
+)
 def irfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """The inverse of `rfftn`: real numbers from half a spectrum.
 
@@ -111,10 +134,10 @@ def irfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: 
     tensor([[1., 2.],
             [3., 4.]])
     """
-    return _to_real("fft.irfftn", input, s, dim, norm, forward=False)
+    return run(_to_real("fft.irfftn", input, s, dim, norm, forward=False))
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, shortcut=shortcut(_to_real, "fft.hfftn", True, None))
 def hfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """The transform, real, of a Hermitian signal given by half along the last of `dim`.
 
@@ -122,10 +145,10 @@ def hfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: s
     tensor([[10., -2.],
             [-4.,  0.]])
     """
-    return _to_real("fft.hfftn", input, s, dim, norm, forward=True)
+    return run(_to_real("fft.hfftn", input, s, dim, norm, forward=True))
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, shortcut=shortcut(_from_real, "fft.ihfftn", False, None))
 def ihfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """The inverse of `hfftn`: half of a Hermitian signal from its real spectrum.
 
@@ -133,10 +156,16 @@ def ihfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: 
     tensor([[1., 2.],
             [3., 4.]])
     """
-    return _from_real("fft.ihfftn", input, s, dim, norm, forward=False)
+    return run(_from_real("fft.ihfftn", input, s, dim, norm, forward=False))
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT,
+    method=False,
+    out=True,
+    autocast={"cpu": "float32"},
+    shortcut=shortcut(_complex, "fft.fft2", True, (-2, -1)),
+)
 def fft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """The discrete Fourier transform over two dimensions, the last two by default.
 
@@ -144,10 +173,16 @@ def fft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm
     tensor([[10.+0.j, -2.+0.j],
             [-4.+0.j,  0.+0.j]])
     """
-    return _complex("fft.fft2", input, s, ints("fft.fft2", "dim", dim), norm, forward=True)
+    return run(_complex("fft.fft2", input, s, ints("fft.fft2", "dim", dim), norm, forward=True))
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT,
+    method=False,
+    out=True,
+    autocast={"cpu": "float32"},
+    shortcut=shortcut(_complex, "fft.ifft2", False, (-2, -1)),
+)
 def ifft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of `fft2`.
 
@@ -155,10 +190,16 @@ def ifft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), nor
     tensor([[1.+0.j, 2.+0.j],
             [3.+0.j, 4.+0.j]])
     """
-    return _complex("fft.ifft2", input, s, ints("fft.ifft2", "dim", dim), norm, forward=False)
+    return run(_complex("fft.ifft2", input, s, ints("fft.ifft2", "dim", dim), norm, forward=False))
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT,
+    method=False,
+    out=True,
+    autocast={"cpu": "float32"},
+    shortcut=shortcut(_from_real, "fft.rfft2", True, (-2, -1)),
+)
 def rfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """`fft2` of real numbers, without the half that follows by conjugation.
 
@@ -166,10 +207,16 @@ def rfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), nor
     tensor([[8.+0.j, 0.+0.j, 0.+0.j],
             [0.+0.j, 0.+0.j, 0.+0.j]])
     """
-    return _from_real("fft.rfft2", input, s, ints("fft.rfft2", "dim", dim), norm, forward=True)
+    return run(_from_real("fft.rfft2", input, s, ints("fft.rfft2", "dim", dim), norm, forward=True))
 
 
-@composite(namespaces=FFT, method=False, out=True, autocast={"cpu": "float32"})
+@composite(
+    namespaces=FFT,
+    method=False,
+    out=True,
+    autocast={"cpu": "float32"},
+    shortcut=shortcut(_to_real, "fft.irfft2", False, (-2, -1)),
+)
 def irfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of `rfft2`: real numbers from half a spectrum.
 
@@ -177,10 +224,10 @@ def irfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), no
     tensor([[1., 2.],
             [3., 4.]])
     """
-    return _to_real("fft.irfft2", input, s, ints("fft.irfft2", "dim", dim), norm, forward=False)
+    return run(_to_real("fft.irfft2", input, s, ints("fft.irfft2", "dim", dim), norm, forward=False))
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, shortcut=shortcut(_to_real, "fft.hfft2", True, (-2, -1)))
 def hfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """The transform, real, of a Hermitian signal given by half along the last dimension.
 
@@ -188,10 +235,10 @@ def hfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), nor
     tensor([[10., -2.],
             [-4.,  0.]])
     """
-    return _to_real("fft.hfft2", input, s, ints("fft.hfft2", "dim", dim), norm, forward=True)
+    return run(_to_real("fft.hfft2", input, s, ints("fft.hfft2", "dim", dim), norm, forward=True))
 
 
-@composite(namespaces=FFT, method=False, out=True)
+@composite(namespaces=FFT, method=False, out=True, shortcut=shortcut(_from_real, "fft.ihfft2", False, (-2, -1)))
 def ihfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of `hfft2`: half of a Hermitian signal from its real spectrum.
 
@@ -199,4 +246,4 @@ def ihfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), no
     tensor([[1., 2.],
             [3., 4.]])
     """
-    return _from_real("fft.ihfft2", input, s, ints("fft.ihfft2", "dim", dim), norm, forward=False)
+    return run(_from_real("fft.ihfft2", input, s, ints("fft.ihfft2", "dim", dim), norm, forward=False))

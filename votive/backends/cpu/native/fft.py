@@ -19,18 +19,18 @@ def _scale(sizes: list[int], power: float) -> float:
 
 
 @native("_fft_r2c", "fft_r2c", accepts=_serves)
-def r2c(x: Slot, dim: Ints, power: float) -> Args:
+def r2c(x: Slot, dim: Ints, power: float, forward: bool) -> Args:
     if x.dtype.is_complex or not x.numel:
         return None
-    return x, OUT, _scale([x.shape[d] for d in dim], power), *dim
+    return x, OUT, _scale([x.shape[d] for d in dim], power), int(forward), *dim
 
 
 @native("_fft_c2r", "fft_c2r", accepts=_serves)
-def c2r(x: Slot, dim: Ints, power: float, size: int) -> Args:
+def c2r(x: Slot, dim: Ints, power: float, size: int, forward: bool) -> Args:
     # NumPy cuts or fills what has another length.
     if not x.dtype.is_complex or not x.numel or x.shape[dim[-1]] != size // 2 + 1:
         return None
-    return x, OUT, _scale([*(x.shape[d] for d in dim[:-1]), size], power), *dim
+    return x, OUT, _scale([*(x.shape[d] for d in dim[:-1]), size], power), int(forward), *dim
 
 
 @native("_fft_c2c", "fft_c2c", accepts=_serves)

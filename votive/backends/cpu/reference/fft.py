@@ -25,22 +25,23 @@ def c2c(x: Array, dim: Ints, power: float, forward: bool) -> Array:
 
 
 @kernel("_fft_r2c")
-def r2c(x: Array, dim: Ints, power: float) -> Array:
+def r2c(x: Array, dim: Ints, power: float, forward: bool) -> Array:
     if not x.size:
         shape = list(x.shape)
         shape[dim[-1]] = shape[dim[-1]] // 2 + 1
         return np.zeros(shape, np.result_type(x.dtype, np.complex64))
-    return np.fft.rfftn(x, axes=dim, norm=_FORWARD[power])
+    half = np.fft.rfftn(x, axes=dim, norm=_FORWARD[power])
+    return half if forward else half.conj()
 
 
 @kernel("_fft_c2r")
-def c2r(x: Array, dim: Ints, power: float, size: int) -> Array:
+def c2r(x: Array, dim: Ints, power: float, size: int, forward: bool) -> Array:
     shape = [*(x.shape[d] for d in dim[:-1]), size]
     if not x.size:
         full = list(x.shape)
         full[dim[-1]] = size
         return np.zeros(full, x.real.dtype)
-    return np.fft.irfftn(x, s=shape, axes=dim, norm=_INVERSE[power])
+    return np.fft.irfftn(x.conj() if forward else x, s=shape, axes=dim, norm=_INVERSE[power])
 
 
 @kernel("_fft_pairs")

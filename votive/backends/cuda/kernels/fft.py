@@ -18,6 +18,7 @@ from ...common.slot import Slot
 from ..libraries import cufft as fft
 from ..programs.complex_pointwise import pairs_of
 from ..programs.copy import copy_view
+from ..programs.fill import parts
 from ..programs.index_space import window
 from ..programs.lines import shared_program
 from ..programs.pointwise import compile_formula
@@ -160,8 +161,8 @@ def _scaling(spec: Spec, factor: float) -> Any:
 
 
 @triton.jit
-def _half(o, x, total, n, row, col, partner, factor, BLOCK: tl.constexpr):
-    """Rows of n pairs, times a factor. Those at 0 and `partner` have none of their own, so their
+def _half(o, x, total, n, row, col, partner, factor, imaginary, BLOCK: tl.constexpr):
+    """Rows of n pairs, times a factor for each part. Those at 0 and `partner` have none of their own, so their
     imaginary parts do not count. Grid: blocks of numbers.
     """
     e = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
@@ -169,18 +170,21 @@ def _half(o, x, total, n, row, col, partner, factor, BLOCK: tl.constexpr):
     pair = e // 2
     k = pair % n
     v = tl.load(x + 2 * (pair // n * row + k * col) + e % 2, mask=inside, other=0)
-    v = tl.where((e % 2 == 1) & ((k == 0) | (k == partner)), 0.0, v * factor)
+    v *= tl.where(e % 2 == 1, imaginary, factor)
+    v = tl.where((e % 2 == 1) & ((k == 0) | (k == partner)), 0.0, v)
     tl.store(o + e, v, mask=inside)
 
 
 class _Prepared:
-    """Half a spectrum as the library transforms it to reals: a scaled copy, dense in its rows."""
+    """Half a spectrum as the library transforms it to reals: a scaled copy, dense in its rows, conjugate for a
+    forward transform.
+    """
 
-    def __init__(self, spec: Spec, size: int, factor: float) -> None:
+    def __init__(self, spec: Spec, size: int, factor: float, forward: bool) -> None:
         self.spec, self.n = spec, spec.shape[-1]
         kind = TYPE[spec.dtype.to_real()]
-        self.program = shared_program(_half, ["*" + kind] * 2 + ["i64"] * 5 + [kind], {"BLOCK": BLOCK})
-        self.numbers = (size // 2 if size % 2 == 0 else 0, factor)
+        self.program = shared_program(_half, ["*" + kind] * 2 + ["i64"] * 5 + [kind] * 2, {"BLOCK": BLOCK})
+        self.numbers = (size // 2 if size % 2 == 0 else 0, factor, -factor if forward else factor)
         self.total = 2 * spec.numel
 
     def __call__(self, v: View) -> View:
@@ -193,6 +197,21 @@ class _Prepared:
         grid = (-(-self.total // BLOCK),)
         self.program(grid, made.ptr, v.ptr, self.total, self.n, row, col, *self.numbers)
         return made
+
+
+def _finishing(spec: Spec, factor: float, forward: bool) -> Any:
+    """`run(view)` that multiplies memory of a dense layout by a number, and conjugates what an inverse one wants."""
+    scale = _scaling(spec, factor)
+    if forward or not spec.numel:
+        return scale
+    strides = tuple(2 * s for s in spec.strides)
+    negate = _scaling(spec.like(spec.shape, dtype=spec.dtype.to_real(), strides=strides), -1.0)
+
+    def run(v: View) -> None:
+        scale(v)
+        negate(parts(v)[1])
+
+    return run
 
 
 def _accepts(x: Spec) -> bool:
@@ -227,7 +246,7 @@ def c2c(x: Slot, dim: Ints, power: float, forward: bool) -> Run:
 
 
 @cuda("_fft_r2c", accepts=_accepts)
-def r2c(x: Slot, dim: Ints, power: float) -> Run:
+def r2c(x: Slot, dim: Ints, power: float, forward: bool) -> Run:
     if x.dtype.is_complex:
         return None
     if not x.numel:
@@ -237,7 +256,7 @@ def r2c(x: Slot, dim: Ints, power: float) -> Run:
     half = list(x.shape)
     half[dim[-1]] = half[dim[-1]] // 2 + 1
     out = x.spec.like(tuple(half), dtype=x.dtype.to_complex())
-    scale = _scaling(out, math.prod(x.shape[d] for d in dim) ** -power)
+    finish = _finishing(out, math.prod(x.shape[d] for d in dim) ** -power, forward)
     last, rest = tuple(dim[-fft.RANK :]), tuple(dim[: -fft.RANK])
     order = _order(x.ndim, last)
     back = tuple(order.index(d) for d in range(x.ndim))
@@ -250,13 +269,13 @@ def r2c(x: Slot, dim: Ints, power: float) -> Run:
 
     def run(outs: list[View], x: View) -> None:
         if direct is not None and direct(x.ptr, outs[0].ptr):
-            scale(outs[0])
+            finish(outs[0])
             return
         if packed is not None:
             line = empty(dense)
             copy_view(line, _permuted(x, order))
             if packed(line.ptr, outs[0].ptr):
-                scale(outs[0])
+                finish(outs[0])
                 return
         given = _permuted(x, order)
         if not _readable(given, rank):
@@ -271,13 +290,13 @@ def r2c(x: Slot, dim: Ints, power: float) -> Run:
             _complex(_copied(result), rest, fft.FORWARD, outs[0])
         elif made is not to:
             copy_view(outs[0], result)
-        scale(outs[0])
+        finish(outs[0])
 
     return run
 
 
 @cuda("_fft_c2r", accepts=_accepts)
-def c2r(x: Slot, dim: Ints, power: float, size: int) -> Run:
+def c2r(x: Slot, dim: Ints, power: float, size: int, forward: bool) -> Run:
     if not x.numel:
         return lambda outs, x: zero(outs[0])
     *others, last = dim
@@ -289,20 +308,21 @@ def c2r(x: Slot, dim: Ints, power: float, size: int) -> Run:
     back = tuple(order.index(d) for d in range(x.ndim))
     half = _like(x.spec, order)
     dense, made_like = half.like(half.shape), _like(whole, order)
-    prepare = _Prepared(dense, size, factor)
+    prepare = _Prepared(dense, size, factor, forward)
     direct = _direct("c2r", dense, made_like, 1)
     packed = _direct("c2r", dense, made_like.like(made_like.shape), 1)
+    direction = fft.FORWARD if forward else fft.INVERSE
     before, inner = x.spec.like(x.shape), None
     if others and len(others) <= fft.RANK:
         inside = _order(x.ndim, tuple(others))
-        inner = _direct("c2c", _like(x.spec, inside), _like(before, inside), len(others), fft.INVERSE)
+        inner = _direct("c2c", _like(x.spec, inside), _like(before, inside), len(others), direction)
 
     def run(outs: list[View], x: View) -> None:
         # Only the last transform is of half a spectrum; those before it are of complex numbers.
         if others:
             made = empty(before)
             done = inner is not None and inner(x.ptr, made.ptr)
-            x = made if done else _complex(x, tuple(others), fft.INVERSE)
+            x = made if done else _complex(x, tuple(others), direction)
         given = prepare(_permuted(x, order))  # the library overwrites what it reads
         if direct is None or not direct(given.ptr, outs[0].ptr):
             made = empty(made_like.like(made_like.shape))

@@ -75,13 +75,14 @@ template <class C> void few_from_even(const Lines<C>& lines, int64_t n, bool who
   });
 }
 
-template <class C> void few_to_even(const Lines<C>& lines, int64_t n, C scale) {
+template <class C> void few_to_even(const Lines<C>& lines, int64_t n, bool conjugate, C scale) {
   const int64_t half = n / 2;
   const auto plan = kept<Row<C>>(half);
   const auto turns = kept<Halves<C>>(n);
   each_row<C>(lines, half + 1, n, [&](const C* x, C* y) {
     const C first = x[0], last = x[2 * half];
-    meet<C>(y, x, half, *turns, [](Complex<C>& low, Complex<C>& high, Complex<C> w) {
+    meet<C>(y, x, half, *turns, [&](Complex<C>& low, Complex<C>& high, Complex<C> w) {
+      if (conjugate) low = low.conj(), high = high.conj();
       const auto sum = low + high.conj(), side = (low - high.conj()).by(w.conj()).down();
       low = sum - side, high = (sum + side).conj();
     });
@@ -131,14 +132,15 @@ template <class C> void few_from_odd(const Lines<C>& lines, int64_t n, bool whol
   });
 }
 
-template <class C> void few_to_odd(const Lines<C>& lines, int64_t n, C scale) {
+template <class C> void few_to_odd(const Lines<C>& lines, int64_t n, bool conjugate, C scale) {
   const int64_t half = n / 2;
   const auto plan = kept<Row<C>>(n);
   each_pair<C>(lines, half + 1, n, [&](C** x, C** y) {
     Scratch<C> z(2 * n);
+    const C sign = conjugate ? C(-1) : C(1);
     z[0] = x[0][0], z[1] = x[1] ? x[1][0] : C(0);
     for (int64_t k = 1; k <= half; ++k) {
-      const C a = x[0][2 * k], b = x[0][2 * k + 1], c = x[1] ? x[1][2 * k] : C(0), d = x[1] ? x[1][2 * k + 1] : C(0);
+      const C a = x[0][2 * k], b = sign * x[0][2 * k + 1], c = x[1] ? x[1][2 * k] : C(0), d = x[1] ? sign * x[1][2 * k + 1] : C(0);
       z[2 * k] = a - d, z[2 * k + 1] = b + c;
       z[2 * (n - k)] = a + d, z[2 * (n - k) + 1] = c - b;
     }

@@ -26,8 +26,10 @@ template <class C> class Lines {
       if (x.strides[d] / item == x_parts || (last < 0 && y.strides[d] / item == y_parts)) last = d;
     }
     auto add = [&](int d) {
-      shape[n] = x.shape[d], xs[n] = x.strides[d] / item, ys[n] = y.strides[d] / item;
-      count *= shape[n++];
+      const int64_t size = x.shape[d], of_x = x.strides[d] / item, of_y = y.strides[d] / item;
+      count *= size;
+      if (n > 0 && xs[n - 1] == size * of_x && ys[n - 1] == size * of_y) shape[n - 1] *= size, xs[n - 1] = of_x, ys[n - 1] = of_y;
+      else shape[n] = size, xs[n] = of_x, ys[n++] = of_y;
     };
     for (int d = 0; d < x.ndim; ++d)
       if (d != dim && d != last && x.shape[d] != 1) add(d);
@@ -35,6 +37,10 @@ template <class C> class Lines {
   }
   // Where `rows` rows from r on begin.
   void find(int64_t r, int64_t rows, C** from, C** to) const {
+    if (n == 1) {
+      for (int64_t k = 0; k < rows; ++k) from[k] = x + (r + k) * xs[0], to[k] = y + (r + k) * ys[0];
+      return;
+    }
     int64_t at[DIMS];
     C *p = x, *q = y;
     for (int d = n - 1; d >= 0; --d) {
@@ -68,7 +74,7 @@ template <class C> bool adjacent(C* const* p, int64_t rows, int parts) {
   return true;
 }
 
-// Elements of up to a vector's width of rows to lanes; the lanes of complex ones are pairs of vectors. Vector k goes to `to[k * spread]`.
+// Elements of up to a vector's width of rows to lanes; where there are fewer, pointers repeat. Lanes of complex ones are pairs of vectors. Vector k goes to `to[k * spread]`.
 template <class C>
 void load_lanes(V<C>* to, C* const* p, int64_t rows, int64_t step, int parts, int64_t elements, bool swap, int spread = 1) {
   constexpr int L = WIDTH<C>;
@@ -88,9 +94,9 @@ void load_lanes(V<C>* to, C* const* p, int64_t rows, int64_t step, int parts, in
       const int64_t some = numbers - j;
       if (some >= L)
 #pragma GCC unroll 16
-        for (int l = 0; l < L; ++l) t[l] = load<C>(p[l < rows ? l : 0] + j);
+        for (int l = 0; l < L; ++l) t[l] = load<C>(p[l] + j);
       else
-        for (int l = 0; l < L; ++l) t[l] = load_part<C>(p[l < rows ? l : 0] + j, some, C(0));
+        for (int l = 0; l < L; ++l) t[l] = load_part<C>(p[l] + j, some, C(0));
       turn_square<C>(t);
       if (some >= L && !swap)
 #pragma GCC unroll 16

@@ -9,10 +9,11 @@ namespace vt::fft {
 template <class C, class F> void blocks(const Lines<C>& lines, int width, int64_t numbers, F&& body) {
   parallel_for((lines.count + width - 1) / width, grain_for(numbers * 64), [&](int64_t begin, int64_t end) {
     Scratch<Complex<C>> room(2 * numbers);
-    C *from[2 * WIDTH<C>], *to[2 * WIDTH<C>];
+    C *from[3 * WIDTH<C>], *to[2 * WIDTH<C>];
     for (int64_t t = begin; t < end; ++t) {
       const int64_t rows = std::min<int64_t>(width, lines.count - t * width);
       lines.find(t * width, rows, from, to);
+      for (int64_t k = rows; k < width + WIDTH<C>; ++k) from[k] = from[0];
       body(from, to, rows, room.get(), room.get() + numbers);
     }
   });
@@ -30,6 +31,10 @@ template <class C> void many_complex(const Lines<C>& lines, int64_t n, bool inve
 // The second half of a spectrum from the first: numbers k and n - k are conjugate.
 template <class C> void mirror(Complex<C>* y, int64_t n) {
   for (int64_t k = n / 2 + 1; k < n; ++k) y[k] = y[n - k].conj();
+}
+
+template <class C> void conjugate_all(Complex<C>* y, int64_t n) {
+  for (int64_t k = 0; k < n; ++k) y[k].im = -y[k].im;
 }
 
 // Half a spectrum of real numbers, or the `whole` one; of the inverse transform, if `conjugate`.
@@ -51,8 +56,7 @@ template <class C> void many_from_even(const Lines<C>& lines, int64_t n, bool wh
       y[half - k] = (sum - side).conj();
     }
     if (whole) mirror(y, n);
-    if (conjugate)
-      for (int64_t k = 0; k < kept_numbers; ++k) y[k] = y[k].conj();
+    if (conjugate) conjugate_all(y, kept_numbers);
     store_lanes<C>(numbers_of(y), to, rows, lines.y_step, 2, kept_numbers, false, scale);
   });
 }
@@ -78,20 +82,21 @@ template <class C> void many_from_odd(const Lines<C>& lines, int64_t n, bool who
       other[k] = (z[k] - z[n - k].conj()).down() * C(0.5);
     }
     if (whole) mirror(y, n), mirror(other, n);
-    if (conjugate)
-      for (int64_t k = 0; k < 2 * kept_numbers; ++k) y[k] = y[k].conj();
+    if (conjugate) conjugate_all(y, 2 * kept_numbers);
     store_lanes<C>(numbers_of(y), to, one, lines.y_step, 2, kept_numbers, false, scale);
     if (two > 0) store_lanes<C>(numbers_of(other), to + one, two, lines.y_step, 2, kept_numbers, false, scale);
   });
 }
 
-// Imaginary parts at both ends of half a spectrum belong to no real signal and are not read.
-template <class C> void many_to_even(const Lines<C>& lines, int64_t n, C scale) {
+// Real numbers from half a spectrum, or from its conjugate: those of a forward transform. Imaginary parts at both ends
+// belong to no real signal and are not read.
+template <class C> void many_to_even(const Lines<C>& lines, int64_t n, bool conjugate, C scale) {
   const int64_t half = n / 2;
   const auto plan = kept<Passes<C>>(half);
   const auto turns = kept<Circle<C>>(n);
   blocks<C>(lines, WIDTH<C>, std::max(plan->room, half + 1), [&](C** from, C** to, int64_t rows, Complex<C>* a, Complex<C>* b) {
     load_lanes<C>(numbers_of(a), from, rows, lines.x_step, 2, half + 1, false);
+    if (conjugate) conjugate_all(a, half + 1);
     b[0] = {a[0].re - a[half].re, a[0].re + a[half].re};
     for (int64_t k = 1; 2 * k <= half; ++k) {
       const auto sum = a[k] + a[half - k].conj(), rest = a[k] - a[half - k].conj();
@@ -103,7 +108,7 @@ template <class C> void many_to_even(const Lines<C>& lines, int64_t n, C scale) 
   });
 }
 
-template <class C> void many_to_odd(const Lines<C>& lines, int64_t n, C scale) {
+template <class C> void many_to_odd(const Lines<C>& lines, int64_t n, bool conjugate, C scale) {
   constexpr int L = WIDTH<C>;
   const int64_t half = n / 2;
   const auto plan = kept<Passes<C>>(n);
@@ -113,6 +118,7 @@ template <class C> void many_to_odd(const Lines<C>& lines, int64_t n, C scale) {
     load_lanes<C>(numbers_of(a), from, one, lines.x_step, 2, half + 1, false);
     if (two > 0) load_lanes<C>(numbers_of(other), from + one, two, lines.x_step, 2, half + 1, false);
     else std::fill(other, other + half + 1, Complex<C>{});
+    if (conjugate) conjugate_all(a, 2 * (half + 1));
     // a + i b, exchanged: the inverse transform of both.
     b[0] = {other[0].re, a[0].re};
     for (int64_t k = 1; k <= half; ++k) {

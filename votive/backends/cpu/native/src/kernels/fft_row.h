@@ -34,15 +34,20 @@ template <class C> double cost_of_row(int64_t n) {
   return std::min(best_table<C>(n).second, chirp);
 }
 
+// What both ways cost, which takes longer to find out than a short transform.
+template <class C> struct Costs {
+  double lanes, row;
+  explicit Costs(int64_t n) : lanes(cost_of_lanes<C>(n)), row(cost_of_row<C>(n)) {}
+  size_t bytes() const { return 1024; }
+};
+
 template <class C> class Row {
  public:
   const int64_t size;
-  double cost;
 
-  explicit Row(int64_t n) : size(n), cost(cost_of_row<C>(n)) {
-    if (cost >= 1e30) return;
+  explicit Row(int64_t n) : size(n) {
     const auto [a, least] = best_table<C>(n);
-    if (least <= cost) lay_out(a);
+    if (least <= cost_of_row<C>(n)) lay_out(a);
     else convolve();
   }
 

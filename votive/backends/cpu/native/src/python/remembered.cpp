@@ -11,7 +11,7 @@ PyObject* device_stack = nullptr;  // a list: the devices of `with` blocks
 // An argument as part of a key, or nullptr without an error when it is not one we remember. Types are
 // exact, because True and 1 mean different things in an index.
 PyObject* part_of(PyObject* v, int depth = 0) {
-  if (PyLong_CheckExact(v) || v == Py_None || v == Py_Ellipsis || Py_TYPE(v) == dtype_type) return Py_NewRef(v);
+  if (PyLong_CheckExact(v) || PyUnicode_CheckExact(v) || v == Py_None || v == Py_Ellipsis || Py_TYPE(v) == dtype_type) return Py_NewRef(v);
   if (PySlice_Check(v)) {
     auto* s = reinterpret_cast<PySliceObject*>(v);
     for (PyObject* end : {s->start, s->stop, s->step})
@@ -93,11 +93,12 @@ int recall(const Operator& op, PyObject* const* args, Py_ssize_t n, PyObject* na
   if (!found && PyErr_Occurred()) return -1;
   if (!found && op.resolve) {
     found = Ref(PyObject_Vectorcall(op.resolve.get(), args, size_t(n), names));
-    if (!found) PyErr_Clear();  // wrong arguments: the function itself says what is wrong with them
-    else {
-      if (found.get() != Py_None) found = Ref(without_tensor(found.get()));
-      if (!found || !store(op.memory.get(), key.get(), found.get())) return -1;
+    if (!found) {
+      PyErr_Clear();  // wrong or unusual arguments: the function itself says what is wrong with them
+      found = Ref::to(Py_None);
     }
+    if (found.get() != Py_None) found = Ref(without_tensor(found.get()));
+    if (!found || !store(op.memory.get(), key.get(), found.get())) return -1;
   }
   if (found) {
     Ref spent = std::move(key);  // nothing more to remember
