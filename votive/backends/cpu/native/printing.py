@@ -87,6 +87,11 @@ def compiled(ops: Iterable[Any]) -> dict[str, tuple[str, Expr, list[str], int]]:
     return found
 
 
+def _cheap(linear: Linear | None) -> bool:
+    """Whether to widen and round half types costs more than the formula itself."""
+    return linear is not None and linear.cost <= 6
+
+
 def source(ops: Iterable[Any]) -> str:
     """The text of formulas.inc for these operators."""
     functions, entries = [], []
@@ -95,4 +100,8 @@ def source(ops: Iterable[Any]) -> str:
         for kind in ("float", "double"):
             arity = f"{len(names)}, {constants}"
             entries.append(f'    add_formula<{kind}, {key}<{kind}>, {arity}>("{key}");')
+        if _cheap(linearise(body, names)) and len(names) <= 4:
+            # Constants are numbers; else none is, or (min and max of clamp) all but the first.
+            for numbers in {constants} if constants else {0, len(names) - 1}:
+                entries.append(f'    add_halves<{key}<float>, {len(names)}, {numbers}>("{key}");')
     return "\n".join(functions) + "\nstruct Formulas {\n  Formulas() {\n" + "\n".join(entries) + "\n  }\n} formulas;\n"

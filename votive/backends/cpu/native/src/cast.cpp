@@ -1,15 +1,19 @@
 // Conversion between every pair of element types.
 #include "vt/cast.h"
 
-#if defined(__F16C__)
-#include <immintrin.h>
-#endif
+#include "vt/halves.h"
 
 namespace vt {
 
 template <class D, class S> static void cast_dense(D* d, const S* s, int64_t n) {
   int64_t i = 0;
-#if defined(__F16C__)
+#if defined(__AVX512F__)
+  if constexpr ((std::is_same_v<D, float> && is_narrow<S>) || (is_narrow<D> && std::is_same_v<S, float>))
+    for (; i + 16 <= n; i += 16) {
+      if constexpr (is_narrow<S>) store<float>(d + i, load_half<S>(s + i));
+      else store_half<D>(d + i, load<float>(s + i));
+    }
+#elif defined(__F16C__)
   if constexpr (std::is_same_v<D, float> && std::is_same_v<S, f16>) {
     for (; i + 8 <= n; i += 8)
       _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(s + i))));

@@ -27,16 +27,22 @@ bool Program::is_spread(int r) const {
   return spread;
 }
 
-void Program::use_narrow() {
-  if (steps.size() != 1 || steps[0].narrow == nullptr || registers != inputs + 1 || compute != Dtype::f32) return;
-  bool all = out.dtype == Dtype::bf16;
+void Program::use_narrow(const std::string& name) {
+  const Dtype half = out.dtype;
+  if (steps.size() != 1 || compute != Dtype::f32 || (half != Dtype::bf16 && half != Dtype::f16)) return;
+  Step& step = steps[0];
+  for (int j = 0; j < step.arity - step.numbers; ++j) {
+    const int k = step.in[j];
+    if (is_number(k) || in[k].dtype != half || in[k].via != Dtype::none) return;
+  }
+  const TileFn fn = find_tile(name, half, step.numbers);
+  if (fn == nullptr) return;
+  narrow = true;
+  compute = half;
+  step.fn = fn;
   for (int k = 0; k < inputs; ++k)
-    all = all && in[k].dtype == Dtype::bf16 && in[k].via == Dtype::none && !in[k].scalar;
-  if (!all) return;
-  compute = Dtype::bf16;
-  steps[0].fn = steps[0].narrow;
-  for (int k = 0; k < inputs; ++k) in[k].cast = cast_fn(compute, compute);
-  out.cast = cast_fn(compute, compute);
+    if (!in[k].scalar) in[k].cast = cast_fn(half, half);
+  out.cast = cast_fn(half, half);
 }
 
 void Program::bind(const std::vector<int64_t>& full, const std::vector<int64_t>& out_strides,
@@ -133,7 +139,7 @@ void Program::run_tiles(char* out_data, const char* const* in_data, int64_t begi
   const int64_t most = std::min(TILE, cols * rows);
   for (int k = 0; k < inputs; ++k) {
     if (!in[k].scalar) continue;
-    // A number arrives as one value of the operand's type.
+    // A number arrives as one value of the operand's type; a single one may be wider than a tile's elements.
     const int64_t times = is_spread(k) ? most : 1;
     if (in[k].via == Dtype::none) in[k].cast(own[k], item, in_data[k], 0, times);
     else {
@@ -146,7 +152,7 @@ void Program::run_tiles(char* out_data, const char* const* in_data, int64_t begi
   int r = inputs;
   for (double v : constants) {
     const int64_t times = is_spread(r) ? most : 1;
-    if (compute == Dtype::f32) fill(own[r], float(v), times);
+    if (compute == Dtype::f32 || narrow) fill(own[r], float(v), times);
     else fill(own[r], v, times);
     at[r] = own[r];
     ++r;

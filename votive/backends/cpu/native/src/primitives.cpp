@@ -189,17 +189,6 @@ template <class T> void add_floats() {
   QUOTIENT(T, floor_divide);
 }
 
-// Arithmetic that costs less than to widen tiles first. Longer formulas are quicker on wide tiles.
-template <class F> void add_narrow(const char* name, F) {
-  add_tile(name, Dtype::bf16, [](void* o, const void* const* in, int64_t n) { two<float, bf16>(o, in, n, F{}); });
-}
-void add_all_narrow() {
-  add_narrow("add", [](float a, float b) { return a + b; });
-  add_narrow("sub", [](float a, float b) { return a - b; });
-  add_narrow("mul", [](float a, float b) { return a * b; });
-  add_narrow("div", [](float a, float b) { return a / b; });
-}
-
 template <class T> void add_ints() {
   add_common<T>();
   using U = std::make_unsigned_t<T>;
@@ -230,7 +219,6 @@ struct All {
     add_floats<double>();
     add_ints<int32_t>();
     add_ints<int64_t>();
-    add_all_narrow();
   }
 } all;
 

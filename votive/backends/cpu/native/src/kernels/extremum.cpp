@@ -57,11 +57,23 @@ template <class C, bool MAX> struct Pick {
     }
     return Acc{best, i};
   }
+  // Too short for vectors: one by one without branches, and the processor works on several rows at a time.
+  static Acc short_row(const C* p, int64_t n) {
+    Acc best{p[0], 0};
+    for (int64_t i = 1; i < n; ++i) {
+      const C v = p[i], w = best.value;
+      const bool take = (beats(v, w) | (v != v)) & (w == w);
+      best.value = take ? v : w;
+      best.place = take ? i : best.place;
+    }
+    return best;
+  }
   static void rows(void* acc, int64_t step, const Tile& t) {
     const C* p = static_cast<const C*>(t.data);
     Acc* a = static_cast<Acc*>(acc);
+    constexpr int64_t SHORT = 24;
     for (int64_t r = 0; r < t.rows; ++r, p += t.row) {
-      Acc found = row(p, t.cols);
+      Acc found = t.cols <= SHORT ? short_row(p, t.cols) : row(p, t.cols);
       found.place = t.base + r * t.base_row + found.place * t.base_col;
       if (wins(found, a[r * step])) a[r * step] = found;
     }
@@ -110,6 +122,17 @@ template <class C> struct StorePick : Store {
   CastFn cast;
 };
 
+// A choice among one: the place is 0, the value a copy.
+bool only_one(const View& x, const View& values, const View& places, uint64_t dims) {
+  for (int d = 0; d < x.ndim; ++d)
+    if ((dims >> d & 1) != 0 && x.shape[d] != 1) return false;
+  if (!places.contiguous() || (values && !(values.contiguous() && x.contiguous()))) return false;
+  const int64_t n = x.numel();
+  std::memset(places.data, 0, size_t(n) * sizeof(int64_t));
+  if (values) std::memcpy(values.data, x.data, size_t(n) * size_t(itemsize(x.dtype)));
+  return true;
+}
+
 template <class C, bool MAX> void pick(Call& c) {
   static constexpr Reducer reducer = {dtype_of<C>, sizeof(Found<C>), Pick<C, MAX>::init, Pick<C, MAX>::rows,
                                       Pick<C, MAX>::cols, Pick<C, MAX>::merge, true};
@@ -127,6 +150,7 @@ template <class C> void pick_either(Call& c) { c.i(2) ? pick<C, true>(c) : pick<
 
 // x, values or None, places, dimensions as a bit mask, compute type, largest
 VT_KERNEL(reduce_pick) {
+  if (only_one(c.view(0), c.view(1), c.view(2), uint64_t(c.i(0)))) return;
   switch (Dtype(c.i(1))) {
     case Dtype::f32: return pick_either<float>(c);
     case Dtype::f64: return pick_either<double>(c);

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "vt/kernel.h"
-#include "vt/lanes.h"
+#include "vt/turn.h"
 
 namespace vt::fft {
 
@@ -27,21 +27,6 @@ template <class C> struct Complex {
   VT_INLINE Complex by(Complex w) const { return {re * w.re - im * w.im, re * w.im + im * w.re}; }
 };
 
-// Lanes of two vectors, those of the second counted on from the first's.
-template <class C, int... I> VT_INLINE V<C> picked(V<C> a, V<C> b, std::integer_sequence<int, I...>) {
-#if defined(__clang__)
-  return __builtin_shufflevector(a, b, I...);
-#else
-  return __builtin_shuffle(a, b, typename LanesOf<C>::ints{I...});
-#endif
-}
-// The lanes that f gives for 0, 1, ...
-template <class C, class F, int... I> VT_INLINE V<C> picked_by(V<C> a, V<C> b, F, std::integer_sequence<int, I...>) {
-  return picked<C>(a, b, std::integer_sequence<int, F{}(I)...>{});
-}
-template <class C, class F> VT_INLINE V<C> pick(V<C> a, V<C> b, F f) {
-  return picked_by<C>(a, b, f, std::make_integer_sequence<int, WIDTH<C>>{});
-}
 template <class C> VT_INLINE V<C> backwards(V<C> a) {
   return pick<C>(a, a, [](int i) { return WIDTH<C> - 1 - i; });
 }
@@ -75,21 +60,6 @@ template <class C> VT_INLINE void store_pairs_up_to(C* p, Complex<C> z, int64_t 
 template <class C> VT_INLINE Complex<C> load_pairs_up_to(const C* p, int64_t count) {
   if (count >= WIDTH<C>) return load_pairs<C>(p, std::integral_constant<int, WIDTH<C>>{});
   return load_pairs<C>(p, count);
-}
-
-// A square of numbers turned over its diagonal: halves of ever larger squares are exchanged.
-template <class C, int S = 1> VT_INLINE void turn_square(V<C>* x) {
-  constexpr int L = WIDTH<C>;
-  if constexpr (S < L) {
-#pragma GCC unroll 16
-    for (int i = 0; i < L; ++i)
-      if ((i & S) == 0) {
-        const V<C> a = x[i], b = x[i + S];
-        x[i] = pick<C>(a, b, [](int k) { return (k & S) == 0 ? k : WIDTH<C> + k - S; });
-        x[i + S] = pick<C>(a, b, [](int k) { return (k & S) == 0 ? k + S : WIDTH<C> + k; });
-      }
-    turn_square<C, 2 * S>(x);
-  }
 }
 
 // f(offset, count) over n numbers, a vector at a time: count is a constant, or an int64_t for the rest.

@@ -121,6 +121,34 @@ template <class C, class A, Kind K> A scan_row(C* out, const C* in, int64_t n, A
   return acc;
 }
 
+// Short dense rows, one after the other: N elements each, or `n` if N is 0.
+template <class C, class A, Kind K, int N> void scan_short(C* out, const C* in, int64_t rows, int64_t n) {
+  const int64_t m = N > 0 ? N : n;
+  for (int64_t r = 0; r < rows; ++r, in += m, out += m) {
+    A acc = first<K, A>;
+#pragma GCC unroll 8
+    for (int64_t i = 0; i < m; ++i) {
+      acc = next<A, K>(acc, A(in[i]));
+      out[i] = C(acc);
+    }
+  }
+}
+template <class C, class A, Kind K> void scan_rows(C* out, const C* in, int64_t rows, int64_t n) {
+  if (K == LOGSUMEXP && n > 1)
+    for (int64_t r = 0; r < rows; ++r) scan_row<C, A, K>(out + r * n, in + r * n, n, first<K, A>);
+  else
+    switch (n) {
+      case 1: return void(std::copy(in, in + rows, out));
+      case 2: return scan_short<C, A, K, 2>(out, in, rows, n);
+      case 3: return scan_short<C, A, K, 3>(out, in, rows, n);
+      case 4: return scan_short<C, A, K, 4>(out, in, rows, n);
+      case 6: return scan_short<C, A, K, 6>(out, in, rows, n);
+      case 8: return scan_short<C, A, K, 8>(out, in, rows, n);
+      default: return scan_short<C, A, K, 0>(out, in, rows, n);
+    }
+}
+constexpr int64_t SHORT = 32;
+
 // What the elements before a piece of a row come to.
 template <class C, class A, Kind K> A total(const C* in, int64_t n) {
   A part[8];
@@ -213,6 +241,23 @@ template <class C, class A, Kind K> void scan(Call& c) {
     }
   };
   const int64_t cost = K == LOGSUMEXP ? 40 : 2;
+  if (n <= SHORT && rows.dense(0) && rows.dense(1)) {
+    const char* p = rows.row(0, 0);
+    char* q = rows.row(1, 0);
+    const int64_t x_item = itemsize(x.dtype), out_item = itemsize(out.dtype), block = TILE / n;
+    parallel_for((rows.count + block - 1) / block, grain_for(block * n * cost), [&](int64_t begin, int64_t end) {
+      alignas(64) C buffer[TILE];
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t from = b * block * n, count = std::min(block, rows.count - b * block);
+        const C* in = reinterpret_cast<const C*>(p + from * x_item);
+        C* to = direct_out ? reinterpret_cast<C*>(q + from * out_item) : buffer;
+        if (!direct_in) in_cast(reinterpret_cast<char*>(buffer), item, p + from * x_item, xs, count * n), in = buffer;
+        scan_rows<C, A, K>(to, in, count, n);
+        if (!direct_out) out_cast(q + from * out_item, os, reinterpret_cast<const char*>(buffer), item, count * n);
+      }
+    });
+    return;
+  }
   if (rows.count == 1 && direct_in && direct_out && n * cost > 131072 && num_threads() > 1 && K != LOGSUMEXP) {
     // One long row: what each piece comes to, then the pieces.
     const int64_t pieces = std::min<int64_t>(num_threads(), 16);
@@ -294,6 +339,31 @@ template <class C, bool MAX> void extremes(Call& c) {
           out_cast(q, values.strides[beside], reinterpret_cast<const char*>(best), sizeof(C), m);
           for (int64_t j = 0; j < m; ++j) *reinterpret_cast<int64_t*>(w + j * places.strides[beside]) = at[j];
         }
+      }
+    });
+    return;
+  }
+  if (n <= SHORT && rows.dense(0) && rows.dense(1) && rows.dense(2)) {
+    constexpr int64_t TILE = 1024;
+    const int64_t block = TILE / n;
+    const CastFn in_cast = cast_fn(x.dtype, dtype_of<C>), out_cast = cast_fn(dtype_of<C>, x.dtype);
+    parallel_for((rows.count + block - 1) / block, grain_for(TILE * 3), [&](int64_t begin, int64_t end) {
+      alignas(64) C v[TILE];
+      for (int64_t b = begin; b < end; ++b) {
+        const int64_t count = std::min(block, rows.count - b * block);
+        int64_t* at = reinterpret_cast<int64_t*>(rows.row(2, b * block));
+        in_cast(reinterpret_cast<char*>(v), sizeof(C), rows.row(0, b * block), rows.step(0), count * n);
+        for (int64_t r = 0; r < count; ++r, at += n) {
+          C* row = v + r * n;
+          C best = row[0];
+          int64_t place = 0;
+          for (int64_t i = 0; i < n; ++i) {
+            const bool take = takes(row[i], best);
+            row[i] = best = take ? row[i] : best;
+            at[i] = place = take ? i : place;
+          }
+        }
+        out_cast(rows.row(1, b * block), rows.step(1), reinterpret_cast<const char*>(v), sizeof(C), count * n);
       }
     });
     return;

@@ -6,6 +6,7 @@
 
 #include "vt/rows.h"
 #include "vt/sum_exp.h"
+#include "vt/turn.h"
 
 namespace vt {
 namespace {
@@ -60,6 +61,42 @@ template <class C> void log_softmax_backward_row(C* out, const C* g, const C* y,
   });
 }
 
+// --- short rows: a lane each ------------------------------------------------------------------------
+
+constexpr int64_t SHORT = 64;
+
+template <class C, bool LOG> void short_rows(C* y, const C* x, int64_t rows, int64_t n) {
+  constexpr int L = WIDTH<C>;
+  if (n == 1) {
+    // e^(x - x): one, or NaN where x is not finite.
+    const Lanes<C> one = all<C>(LOG ? C(0) : C(1));
+    return sweep<C>(rows, [&](int64_t j, auto m) {
+      const Lanes<C> v = load_some<C>(x + j, m);
+      store_some<C>(y + j, (v - v) + one, m);
+    });
+  }
+  Lanes<C> v[SHORT];
+  for (int64_t r = 0; r < rows; r += L, x += L * n, y += L * n) {
+    const int64_t some = std::min<int64_t>(L, rows - r);
+    rows_to_lanes<C>(v, x, some, n);
+    Lanes<C> top = v[0], sum{};
+    for (int64_t i = 1; i < n; ++i) top = larger<C>(top, v[i]);
+    for (int64_t i = 0; i < n; ++i) {
+      const Lanes<C> e = exp_below<C>(v[i] - top);
+      sum += e;
+      v[i] = LOG ? v[i] - top : e;
+    }
+    if constexpr (LOG) {
+      const Lanes<C> norm = each<C>(sum, [](C s) { return vt::log(s); });
+      for (int64_t i = 0; i < n; ++i) v[i] -= norm;
+    } else {
+      const Lanes<C> scale = C(1) / sum;
+      for (int64_t i = 0; i < n; ++i) v[i] *= scale;
+    }
+    lanes_to_rows<C>(y, v, some, n);
+  }
+}
+
 // --- columns: x[d * step + j] for j < n ------------------------------------------------------------
 
 template <class C> void softmax_columns(C* y, int64_t ys, const C* x, int64_t xs, int64_t dim, int64_t n, C* top, C* sum) {
@@ -81,7 +118,7 @@ template <class C> void softmax_columns(C* y, int64_t ys, const C* x, int64_t xs
 template <class C> void log_softmax_columns(C* y, int64_t ys, const C* x, int64_t xs, int64_t dim, int64_t n, C* top, C* sum) {
   column_max<C>(x, xs, dim, n, top);
   column_sum_exp<C>(x, xs, dim, n, top, sum);
-  for (int64_t j = 0; j < n; ++j) sum[j] = std::log(sum[j]);
+  for (int64_t j = 0; j < n; ++j) sum[j] = vt::log(sum[j]);
   for (int64_t d = 0; d < dim; ++d)
     sweep<C>(n, [&](int64_t j, auto m) {
       store_some<C>(y + d * ys + j, (load_some<C>(x + d * xs + j, m) - load<C>(top + j)) - load<C>(sum + j), m);
@@ -145,7 +182,7 @@ template <class C, int N, class F> void for_blocks(const View* const (&views)[N]
 template <class C, bool LOG> void forward(const View& x, const View& y, int dim) {
   const int col = x.ndim > 0 ? column_dim(y, dim) : -1;
   const int64_t n = x.ndim > 0 ? x.shape[dim] : 1;
-  if (col >= 0 && !(by_rows(x, dim) && by_rows(y, dim)) && x.shape[col] >= 8) {
+  if (n > 1 && col >= 0 && !(by_rows(x, dim) && by_rows(y, dim)) && x.shape[col] >= 8) {
     const Block<C> from(x, dim, col), to(y, dim, col);
     const View* views[] = {&x, &y};
     for_blocks<C, 2>(views, dim, col, 12, [&](char** p, int64_t m) {
@@ -155,6 +192,25 @@ template <class C, bool LOG> void forward(const View& x, const View& y, int dim)
       if constexpr (LOG) log_softmax_columns<C>(out, to.step(m), in, from.step(m), n, m, top, sum);
       else softmax_columns<C>(out, to.step(m), in, from.step(m), n, m, top, sum);
       to.store(p[1], b, m);
+    });
+    return;
+  }
+  if (n <= SHORT && x.contiguous() && y.contiguous() && (n == 1 || dim == x.ndim - 1)) {
+    const int64_t rows = x.numel() / n, block = 2048 / n;
+    const CastFn in_cast = cast_fn(x.dtype, dtype_of<C>), out_cast = cast_fn(dtype_of<C>, y.dtype);
+    const int64_t item = itemsize(x.dtype);
+    const bool direct = x.dtype == dtype_of<C> && y.dtype == x.dtype;
+    parallel_for((rows + block - 1) / block, grain_for(block * n * 12), [&](int64_t b, int64_t e) {
+      alignas(64) C in[2048], out[2048];
+      for (int64_t k = b; k < e; ++k) {
+        const int64_t first = k * block * n, count = std::min(block, rows - k * block);
+        if (direct) short_rows<C, LOG>(y.as<C>() + first, x.as<C>() + first, count, n);
+        else {
+          in_cast(reinterpret_cast<char*>(in), sizeof(C), x.data + first * item, item, count * n);
+          short_rows<C, LOG>(out, in, count, n);
+          out_cast(y.data + first * item, item, reinterpret_cast<const char*>(out), sizeof(C), count * n);
+        }
+      }
     });
     return;
   }

@@ -1,7 +1,6 @@
 // Sorting, the largest few, the k-th, median, mode and runs of equals, row by row.
+#include "sort_short.h"
 #include "vt/kernel.h"
-#include "vt/order.h"
-#include "vt/lines.h"
 
 namespace vt {
 namespace {
@@ -106,6 +105,9 @@ template <class T> void sort_rows(Call& c, bool descending) {
   const Key<T> flip = descending ? Key<T>(~Key<T>(0)) : Key<T>(0);
   const int64_t n = rows.size, xs = rows.step(0), vs = rows.step(1), ps = rows.step(2);
   const int bytes = sizeof(Key<T>);
+  if (sorted_already(rows, x, values, places)) return;
+  if constexpr (sizeof(T) <= 4)
+    if (short_rows<T>(rows)) return put_short<T>(rows, flip, n);
   if (n >= SHARED && rows.count < 2 * num_threads()) {
     Scratch<I> a(n), b(n);
     I *first = a, *second = b;
@@ -179,6 +181,9 @@ template <class T> void topk_rows(Call& c) {
   const bool sorted = c.i(3) != 0;
   if (k == 0) return;
   const Key<T> flip = c.i(2) ? Key<T>(~Key<T>(0)) : Key<T>(0);
+  if (k == 1 && sorted_already(rows, x, values, places)) return;
+  if constexpr (sizeof(T) <= 4)
+    if (sorted && short_rows<T>(rows)) return put_short<T>(rows, flip, k);
   // Cutting often keeps the limit sharp, so that most blocks are passed over.
   const int64_t room = k + std::max<int64_t>(k, 64) + 257;
   const bool whole = k > n / 4;
@@ -238,6 +243,22 @@ template <class T> Item<Key<T>> most_frequent(Item<Key<T>>* a, Item<Key<T>>* b, 
   return s[best];
 }
 
+// Numbers before the first NaN of a row in order are all it has.
+template <class T> void short_ranks(const Lines& rows, Rank kind, int64_t rank) {
+  const int64_t n = rows.size;
+  sorted_rows<T>(rows, Key<T>(0), [&](int64_t first, int64_t some, const uint32_t* keys, const uint32_t* places) {
+    for (int64_t r = 0; r < some; ++r, keys += n, places += n) {
+      int64_t numbers = n, k = rank;
+      if constexpr (std::is_floating_point_v<T> || is_narrow<T>)
+        while (kind != KTH && numbers > 0 && Key<T>(keys[numbers - 1]) == KeyOf<T>::nan) --numbers;
+      if (kind == MEDIAN) k = numbers < n ? numbers : (n - 1) / 2;
+      if (kind == NANMEDIAN) k = numbers < 1 ? 0 : (numbers - 1) / 2;
+      *reinterpret_cast<T*>(rows.row(1, first + r)) = reinterpret_cast<const T*>(rows.row(0, first + r))[places[k]];
+      *reinterpret_cast<int64_t*>(rows.row(2, first + r)) = places[k];
+    }
+  });
+}
+
 template <class T> void rank_rows(Call& c) {
   using I = Item<Key<T>>;
   View x = c.view(0);
@@ -249,6 +270,9 @@ template <class T> void rank_rows(Call& c) {
   const auto kind = Rank(c.i(1));
   const int64_t n = rows.size, xs = rows.step(0);
   constexpr bool floats = std::is_floating_point_v<T> || is_narrow<T>;
+  if (places && sorted_already(rows, x, values, places)) return;
+  if constexpr (sizeof(T) <= 4)
+    if (places && kind != MODE && short_rows<T>(rows)) return short_ranks<T>(rows, kind, c.i(2));
   parallel_for(rows.count, grain_for(n * (kind == MODE ? 32 : 8)), [&](int64_t begin, int64_t end) {
     Scratch<I> a(n), b(n + 1);
     for (int64_t r = begin; r < end; ++r) {

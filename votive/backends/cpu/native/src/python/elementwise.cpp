@@ -210,7 +210,6 @@ bool read_program(Program& p, PyObject* steps, PyObject* constants, PyObject* in
   for (size_t i = 0; i < p.steps.size(); ++i) {
     Step& s = p.steps[i];
     int numbers = 0;
-    if (p.compute == Dtype::f32) s.narrow = find_tile(names[i], Dtype::bf16);
     while (numbers < s.arity - 1 && p.is_number(s.in[s.arity - 1 - numbers])) ++numbers;
     for (; numbers > 0 && s.numbers == 0; --numbers)
       if (const TileFn fn = find_tile(names[i], p.compute, numbers)) {
@@ -239,7 +238,7 @@ static PyObject* elementwise_new(PyTypeObject*, PyObject* args, PyObject*) {
   p->out.cast = cast_fn(p->compute, p->out.dtype);
   p->out.scalar = false;
   p->cost = cost;
-  p->use_narrow();
+  if (PyTuple_GET_SIZE(steps) == 1) p->use_narrow(PyUnicode_AsUTF8(PyTuple_GET_ITEM(PyTuple_GET_ITEM(steps, 0), 0)));
   p->bind(shape, strides, in_strides);
   return box<Elementwise>(type, elementwise_call, std::move(p), std::move(out), integers);
 }

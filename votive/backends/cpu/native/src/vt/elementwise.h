@@ -13,7 +13,8 @@ namespace vt {
 using TileFn = void (*)(void* out, const void* const* in, int64_t n);
 
 // By name and compute type (f32, f64, i32, i64); nullptr when there is none. There may be others under the same name
-// that read only the first element of their last `numbers` inputs, and for bf16 some that widen and round by the way.
+// that read only the first element of their last `numbers` inputs, and for half types some that widen and round by the way;
+// numbers are floats then.
 TileFn find_tile(const std::string& name, Dtype compute, int numbers = 0);
 void add_tile(const char* name, Dtype compute, TileFn fn, int numbers = 0);
 
@@ -23,7 +24,6 @@ struct Step {
   int in[8];
   int arity;
   int numbers;    // how many of its last inputs are one value
-  TileFn narrow;  // the same on tiles of bf16, where there is one
 };
 
 constexpr int MAX_DIMS = 16;
@@ -43,6 +43,7 @@ struct Operand {
 // A formula bound to layouts. Made once per plan, run many times, from any thread.
 struct Program {
   Dtype compute;
+  bool narrow = false;  // tiles are of a half type, numbers are floats
   std::vector<Step> steps;
   std::vector<double> constants;
   std::vector<int64_t> int_constants;
@@ -56,8 +57,8 @@ struct Program {
   int64_t numel = 1;
   int64_t cost = 1;  // rough steps per element
 
-  // Works on tiles of bf16 if that is all there is: no tiles are widened then.
-  void use_narrow();
+  // Works on tiles of a half type if that is all there is: no tiles are widened then.
+  void use_narrow(const std::string& step);
 
   // `shape` and byte strides as Python sees them, outermost first; strides broadcast to shape.
   void bind(const std::vector<int64_t>& shape, const std::vector<int64_t>& out_strides,
