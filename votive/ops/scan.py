@@ -191,10 +191,11 @@ def diff(
         fail(ShapeError, "diff", "prepend and append must have as many dimensions as the input.")
     if n == 0:
         return F.clone(input)
-    x = F.cat(parts, where) if len(parts) > 1 else F.clone(input)
-    for _ in range(min(n, x.shape[where])):
+    x = F.cat(parts, where) if len(parts) > 1 else input
+    rounds = min(n, x.shape[where])
+    for _ in range(rounds):
         x = _neighbours(x, where)
-    return x
+    return x if rounds else F.clone(x)
 
 
 def _neighbours(x: Tensor, dim: int) -> Tensor:

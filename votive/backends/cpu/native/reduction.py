@@ -96,3 +96,10 @@ def count_nonzero(x: Slot, dim: Ints) -> Args:
 @native("logsumexp", "reduce_logsumexp", accepts=lambda x: known(x) and not x.dtype.is_complex)
 def logsumexp(x: Slot, dim: Ints, keepdim: bool) -> Args:
     return x, OUT, mask(dim)
+
+
+@native("logsumexp", "reduce", accepts=lambda x: known(x) and x.dtype.is_floating_point, priority=11)
+def logsumexp_of_one(x: Slot, dim: Ints, keepdim: bool) -> Args:
+    if not x.numel or any(x.shape[d] != 1 for d in dim):
+        return None
+    return arranged(x, dim, MAX, dt.float64 if x.dtype is dt.float64 else dt.float32)

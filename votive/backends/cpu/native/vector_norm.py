@@ -15,7 +15,8 @@ from .rows import native
 @native("_vector_norm", "reduce", accepts=first_float)
 def vector_norm(x: Slot, ord: float, dim: Ints, keepdim: bool) -> Args:
     compute = wide(x.dtype)
-    if ord == math.inf:
+    alone = x.numel > 0 and all(x.shape[d] == 1 for d in dim)
+    if ord == math.inf or (alone and ord not in (0, -math.inf)):  # one number is as long as it is large
         return arranged(x, dim, MAX_ABS, compute)
     if ord == -math.inf:
         return arranged(x, dim, MIN_ABS, compute)
