@@ -1,5 +1,6 @@
 // Sums, products, extremes and tests over dimensions: how tiles go into accumulators.
 #include "vt/reduce.h"
+#include "vt/short_tile.h"
 
 #include <limits>
 
@@ -234,6 +235,8 @@ template <class C, class Join, class Map> struct Fold {
   static void rows(void* acc, int64_t step, const Tile& t) {
     const C* p = static_cast<const C*>(t.data);
     C* a = static_cast<C*>(acc);
+    if (step == 1 && t.cols <= SHORT_ROW && t.rows >= 8)
+      return as_columns<C>(t, [&](int64_t first, const Tile& some) { cols(a + first, some); });
     for (int64_t r = 0; r < t.rows; ++r, p += t.row) a[r * step] = join(a[r * step], row(p, t.cols));
   }
   static void cols(void* acc, const Tile& t) {

@@ -4,6 +4,7 @@
 #include "vt/math.h"
 #include "vt/primitives.h"
 #include "vt/reduce.h"
+#include "vt/short_tile.h"
 
 namespace vt {
 namespace {
@@ -187,6 +188,8 @@ template <class C> struct LogSumExp {
   }
   static void rows(void* acc, int64_t step, const Tile& t) {
     auto* a = static_cast<Exponentials*>(acc);
+    if (step == 1 && t.cols <= SHORT_ROW && t.rows >= 8)
+      return as_columns<C>(t, [&](int64_t first, const Tile& some) { cols(a + first, some); });
     for (int64_t r = 0; r < t.rows; ++r) {
       const C* p = static_cast<const C*>(t.data) + r * t.row;
       for (int64_t i = 0; i < t.cols; i += BLOCK) block(a[r * step], p + i, t.cols - i < BLOCK ? t.cols - i : BLOCK);
@@ -229,9 +232,15 @@ struct StoreLog : Store {
   explicit StoreLog(Dtype out) : cast(cast_fn(Dtype::f64, out)) {}
   void operator()(void* acc, int64_t n, char* const* out, const int64_t* stride) const override {
     const auto* a = static_cast<const Exponentials*>(acc);
-    for (int64_t i = 0; i < n; ++i) {
-      const double v = std::log(a[i].sum) + Exponentials::shift(a[i].top);
-      cast(out[0] + i * stride[0], 8, reinterpret_cast<const char*>(&v), 8, 1);
+    constexpr int64_t SOME = 256;
+    alignas(64) double v[SOME];
+    for (int64_t i0 = 0; i0 < n; i0 += SOME) {
+      const int64_t m = std::min(SOME, n - i0);
+      for (int64_t i = 0; i < m; ++i) v[i] = a[i0 + i].sum;
+#pragma GCC ivdep
+      for (int64_t i = 0; i < m; ++i) v[i] = vt::log(v[i]);
+      for (int64_t i = 0; i < m; ++i) v[i] += Exponentials::shift(a[i0 + i].top);
+      cast(out[0] + i0 * stride[0], stride[0], reinterpret_cast<const char*>(v), 8, m);
     }
   }
   CastFn cast;
