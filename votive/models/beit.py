@@ -7,7 +7,7 @@ Face checkpoints.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -252,12 +252,7 @@ class BeitModel(_Beit):
             mask = mask.biased(self.encoder["relative_position_bias"](window))
         found = self.encoder(x, mask, output_attentions, output_hidden_states, window)
         x = self.layernorm(found.last_hidden_state)
-        return EncoderOutput(
-            last_hidden_state=x,
-            pooler_output=None if self.pooler is None else self.pooler(x),
-            hidden_states=found.hidden_states,
-            attentions=found.attentions,
-        )
+        return replace(found, last_hidden_state=x, pooler_output=None if self.pooler is None else self.pooler(x))
 
 
 class BeitForImageClassification(_Beit):

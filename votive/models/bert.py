@@ -6,7 +6,7 @@ names are those of Hugging Face checkpoints.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import votive
@@ -216,12 +216,7 @@ class BertModel(_Bert):
         x = self.embeddings(x, position_ids, token_type_ids)
         found = self.encoder(x, mask, output_attentions, output_hidden_states)
         x = found.last_hidden_state
-        return EncoderOutput(
-            last_hidden_state=x,
-            pooler_output=None if self.pooler is None else self.pooler(x),
-            hidden_states=found.hidden_states,
-            attentions=found.attentions,
-        )
+        return replace(found, last_hidden_state=x, pooler_output=None if self.pooler is None else self.pooler(x))
 
 
 class BertTransform(nn.ModuleDict):

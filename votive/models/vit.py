@@ -7,7 +7,7 @@ understood too. DeiT and BEiT are this file with other embeddings and other laye
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import votive
@@ -320,12 +320,7 @@ class ViTModel(_ViT):
         mask = padding_mask(attention_mask)
         found = self.encoder(x, mask, output_attentions, output_hidden_states)
         x = self.layernorm(found.last_hidden_state)
-        return EncoderOutput(
-            last_hidden_state=x,
-            pooler_output=None if self.pooler is None else self.pooler(x),
-            hidden_states=found.hidden_states,
-            attentions=found.attentions,
-        )
+        return replace(found, last_hidden_state=x, pooler_output=None if self.pooler is None else self.pooler(x))
 
 
 class ViTForImageClassification(_ViT):
