@@ -9,6 +9,7 @@ from call to call.
 from __future__ import annotations
 
 import ctypes as c
+import threading
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -51,6 +52,7 @@ class _Library:
     def __init__(self) -> None:
         self.handles: dict[int, int] = {}
         self.streams: dict[int, int] = {}  # the stream that each device's handle works on
+        self.lock = threading.RLock()  # held from naming a stream to the call that means it
 
     def load(self) -> bool:
         """Whether there is a library."""
@@ -243,21 +245,22 @@ class Convolution:
         first, second, result = self.operands
         one, zero = self.factors
         block = rt.allocate(self.work) if self.work else None
-        code = self.call(
-            library.handle(),
-            one,
-            first,
-            a,
-            second,
-            b,
-            self.convolution,
-            self.algo,
-            block.ptr if block is not None else None,
-            self.work,
-            zero,
-            result,
-            out,
-        )
+        with library.lock:
+            code = self.call(
+                library.handle(),
+                one,
+                first,
+                a,
+                second,
+                b,
+                self.convolution,
+                self.algo,
+                block.ptr if block is not None else None,
+                self.work,
+                zero,
+                result,
+                out,
+            )
         if block is not None:
             block.pool.give(block)  # free again in stream order
         if code:
