@@ -10,40 +10,93 @@ template <class T> struct Weights {
   int64_t row, col, panel;
 };
 
-// Each channel by itself (one source channel per group): sums over the taps, a row at a time.
+// The first n elements of a vector, without a call for a copy of unknown size.
+template <class T> inline void store_part(T* to, const Vec<T>& v, int64_t n) {
+  typedef T Half __attribute__((vector_size(sizeof(Vec<T>) / 2), aligned(1), may_alias));
+  alignas(64) T values[LANES<T>];
+  *reinterpret_cast<Vec<T>*>(values) = v;
+  int64_t i = 0;
+  if (n >= LANES<T> / 2) {
+    *reinterpret_cast<Half*>(to) = *reinterpret_cast<const Half*>(values);
+    i = LANES<T> / 2;
+  }
+  for (; i < n; ++i) to[i] = values[i];
+}
+
+// R rows of V vectors of sums over the taps: enough of them to hide how long a sum takes.
+template <class T, int R, int V>
+inline __attribute__((always_inline)) void sum_taps(Vec<T> (&sums)[R][V], const T* from, int64_t row,
+                                                    const int64_t* taps, int64_t n, const T* w) {
+  constexpr int64_t L = LANES<T>;
+  Vec<T> acc[R][V];
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) acc[r][v] = sums[r][v];
+  for (int64_t t = 0; t < n; ++t) {
+    const T* at = from + taps[t];
+    const T by = w[t];
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < V; ++v) acc[r][v] += load(at + r * row + v * L) * by;
+  }
+#pragma GCC unroll 4
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) sums[r][v] = acc[r][v];
+}
+
+// Each channel by itself (one source channel per group): sums over the taps, a few rows at a time.
 template <class T> void by_channel(const Image& y, int64_t image, const Sweep& s, const Padded& p, const Phase& phase,
                                    const T* x, const int64_t* taps, int64_t channel, int64_t M, const T* w,
                                    int64_t w_row, const T* bias) {
   constexpr int64_t L = LANES<T>;
-  const int64_t n = int64_t(phase.taps.size()), W = phase.places[2];
+  const int64_t n = int64_t(phase.taps.size()), W = phase.places[2], H = phase.places[1], row = s.step[1] * p.line;
   const CastFn cast = cast_fn(dtype_of<T>, y.dtype);
-  Scratch<T> line(up(W, L) * L);
+  Scratch<T> line(up(W, L) * L + 4 * L);
   const bool direct = y.dtype == dtype_of<T> && s.ostep[2] * y.step[2] == int64_t(sizeof(T));
   for (int64_t m = 0; m < M; ++m, w += w_row) {
     const T b = bias == nullptr ? T(0) : bias[m];
-    for (int64_t d = 0; d < phase.places[0]; ++d)
-      for (int64_t h = 0; h < phase.places[1]; ++h) {
-        const T* from = x + d * s.step[0] * p.plane + h * s.step[1] * p.line;
-        char* out = y.data + image * y.sn + (channel + m) * y.sc + (phase.first[0] + d * s.ostep[0]) * y.step[0] +
-                    (phase.first[1] + h * s.ostep[1]) * y.step[1] + phase.first[2] * y.step[2];
-        T* to = direct ? reinterpret_cast<T*>(out) : line.get();
-        int64_t i = 0;
-        for (; i + 4 * L <= W; i += 4 * L) {
-          Vec<T> acc[4] = {b - Vec<T>{}, b - Vec<T>{}, b - Vec<T>{}, b - Vec<T>{}};
-          for (int64_t t = 0; t < n; ++t) {
-            const T* at = from + taps[t] + i;
-            for (int v = 0; v < 4; ++v) acc[v] += load(at + v * L) * w[t];
+    for (int64_t d = 0; d < phase.places[0]; ++d) {
+      const auto place = [&](int64_t h) {
+        return y.data + image * y.sn + (channel + m) * y.sc + (phase.first[0] + d * s.ostep[0]) * y.step[0] +
+               (phase.first[1] + h * s.ostep[1]) * y.step[1] + phase.first[2] * y.step[2];
+      };
+      // R rows from h on, V vectors of each from i on.
+      const auto block = [&](auto rows, auto vectors, int64_t h, int64_t i) {
+        constexpr int R = decltype(rows)::value, V = decltype(vectors)::value;
+        Vec<T> acc[R][V];
+        for (auto& r : acc)
+          for (auto& v : r) v = b - Vec<T>{};
+        sum_taps<T, R, V>(acc, x + d * s.step[0] * p.plane + h * row + i, row, taps, n, w);
+        for (int r = 0; r < R; ++r) {
+          const int64_t count = std::min<int64_t>(V * L, W - i);
+          T* to = direct ? reinterpret_cast<T*>(place(h + r)) + i : line.get();
+          for (int v = 0; v < V; ++v) {
+            const int64_t left = count - v * L;
+            if (left >= L || !direct) store(to + v * L, acc[r][v]);
+            else if (left > 0) store_part<T>(to + v * L, acc[r][v], left);
           }
-          for (int v = 0; v < 4; ++v) store(to + i + v * L, acc[v]);
+          if (!direct)
+            cast(place(h + r) + i * s.ostep[2] * y.step[2], s.ostep[2] * y.step[2], reinterpret_cast<const char*>(to),
+                 sizeof(T), count);
         }
-        for (; i < W; i += L) {
-          Vec<T> acc = b - Vec<T>{};
-          for (int64_t t = 0; t < n; ++t) acc += load(from + taps[t] + i) * w[t];
-          if (i + L <= W || !direct) store(to + i, acc);
-          else std::memcpy(to + i, &acc, size_t(W - i) * sizeof(T));
-        }
-        if (!direct) cast(out, s.ostep[2] * y.step[2], reinterpret_cast<const char*>(to), sizeof(T), W);
-      }
+      };
+      using std::integral_constant;
+      int64_t h = 0;
+      if (W <= L)
+        for (; h + 4 <= H; h += 4) block(integral_constant<int, 4>{}, integral_constant<int, 1>{}, h, 0);
+      else if (W <= 2 * L)
+        for (; h + 2 <= H; h += 2) block(integral_constant<int, 2>{}, integral_constant<int, 2>{}, h, 0);
+      for (; h < H; ++h)
+        for (int64_t i = 0; i < W; i += 4 * L) switch (up(W - i, L)) {
+            case 1: block(integral_constant<int, 1>{}, integral_constant<int, 1>{}, h, i); break;
+            case 2: block(integral_constant<int, 1>{}, integral_constant<int, 2>{}, h, i); break;
+            case 3: block(integral_constant<int, 1>{}, integral_constant<int, 3>{}, h, i); break;
+            default: block(integral_constant<int, 1>{}, integral_constant<int, 4>{}, h, i);
+          }
+    }
   }
 }
 

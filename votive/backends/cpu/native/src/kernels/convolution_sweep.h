@@ -2,6 +2,7 @@
 #pragma once
 #include "convolution_columns.h"
 #include "convolution_depthwise.h"
+#include "pixels.h"
 
 namespace vt::conv {
 
@@ -76,6 +77,8 @@ template <class T> void sweep_over(const Sweep& s, const Image& x, const Image& 
                                    const std::vector<Weights<T>>& weights, const T* bias) {
   const int64_t ci = x.c / groups, M = y.c / groups, threads = num_threads();
   if (ci == 1 && M == 1 && pixels<T>(x, y)) return by_pixel<T>(s, x, y, weights, bias);
+  if (ci == 1 && M == 1 && copied_as_pixels(x, y))
+    return with_pixels<T>(x, y, [&](const Image& from, const Image& to) { by_pixel<T>(s, from, to, weights, bias); });
   const Padded p(s, x.c);
   const int64_t chunk = std::clamp<int64_t>(CHUNK_BYTES / std::max<int64_t>(p.image * int64_t(sizeof(T)), 1), 1, x.n);
   Scratch<T> copy(chunk * p.image + LANES<T> * 8);

@@ -8,15 +8,13 @@ namespace vt::conv {
 // Whether channels are neighbours in memory.
 inline bool by_pixels(const Image& x) { return x.c > 1 && x.sc == itemsize(x.dtype) && x.step[2] != x.sc; }
 
-// Whether a copy as pixels pays: half types that lie so, or dense planes of a few results each.
+// Whether a copy as pixels pays: half types that lie so, or planes of a few results each.
 inline bool copied_as_pixels(const Image& x, const Image& y) {
   const bool half = x.dtype == Dtype::f16 || x.dtype == Dtype::bf16;
   if (x.dtype != y.dtype || (!half && x.dtype != Dtype::f32 && x.dtype != Dtype::f64)) return false;
   if (half && by_pixels(x) && by_pixels(y)) return true;
-  const int64_t item = itemsize(x.dtype);
   const int64_t results = y.size[0] * y.size[1] * y.size[2], plane = x.size[0] * x.size[1] * x.size[2];
-  return x.c >= 8 && y.size[2] < 8 && x.size[2] < 16 && (results > 1 || plane <= 64) &&
-         (x.step[2] == item || x.size[2] == 1) && (y.step[2] == item || y.size[2] == 1);
+  return x.c >= 8 && y.size[2] < 8 && x.size[2] < 16 && (results > 1 || plane <= 64);
 }
 
 // Calls f(pointer in memory, offset of the copy) for each line of pixels, shared among threads.
