@@ -179,6 +179,13 @@ template <class C, int N, class F> void for_blocks(const View* const (&views)[N]
   });
 }
 
+// Whether rows, of two dimensions at most, lie along memory and follow each other without gaps.
+bool one_after_other(const View& v, int dim) {
+  const int64_t item = itemsize(v.dtype), n = v.ndim > 0 ? v.shape[dim] : 1;
+  if (n > 1 && v.strides[dim] != item) return false;
+  return v.ndim < 2 || v.shape[1 - dim] == 1 || v.strides[1 - dim] == n * item;
+}
+
 template <class C, bool LOG> void forward(const View& x, const View& y, int dim) {
   const int col = x.ndim > 0 ? column_dim(y, dim) : -1;
   const int64_t n = x.ndim > 0 ? x.shape[dim] : 1;
@@ -195,7 +202,7 @@ template <class C, bool LOG> void forward(const View& x, const View& y, int dim)
     });
     return;
   }
-  if (n <= SHORT && x.contiguous() && y.contiguous() && (n == 1 || dim == x.ndim - 1)) {
+  if (n <= SHORT && x.ndim <= 2 && one_after_other(x, dim) && one_after_other(y, dim)) {
     const int64_t rows = x.numel() / n, block = 2048 / n;
     const CastFn in_cast = cast_fn(x.dtype, dtype_of<C>), out_cast = cast_fn(dtype_of<C>, y.dtype);
     const int64_t item = itemsize(x.dtype);
