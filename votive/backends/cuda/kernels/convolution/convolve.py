@@ -27,7 +27,7 @@ from .library import by_library, weight_by_library
 from .pixels import pixels, weight_of_pixels
 
 WORTH_TIMING = 1 << 23  # operations; below, the first choice serves
-TIMED = 3  # of our own
+TIMED = 2  # of our own; the first is mostly the fastest, and each is compiled
 
 
 @dataclass(frozen=True)

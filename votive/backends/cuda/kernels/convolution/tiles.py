@@ -104,6 +104,8 @@ def weight_tiles(dtype: dt.dtype, rows: int, width: int, positions: int, others:
     for bm, bn in sorted({*SHAPES, *(shape[::-1] for shape in SHAPES)}):
         if (bn > 16 and bn >= 2 * width) or (bm > 16 and bm >= 2 * rows):
             continue
+        if bn > bm and rows >= 2 * bm:  # tall tiles were always faster than wide ones
+            continue
         bk = 64 if half and bm * bn <= 8192 else 32
         steps = -(-positions // bk)
         programs = -(-rows // bm) * -(-width // bn) * others
