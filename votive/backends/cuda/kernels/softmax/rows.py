@@ -10,14 +10,16 @@ import triton.language as tl
 from .....core.layout import Spec
 from ....common.slot import Slot
 from ...device import math as m
-from ...programs.layouts import last, row_stride, rows_block, sizes
+from ...programs.layouts import contiguous, contiguous_output, last, row_stride, rows_block, sizes
 from ...programs.program import Program, pointer
 from ...programs.types import Run, floats, wide
 from ...rows import cuda
+from ...runtime import here_count
 from ...runtime.views import View
 from . import few, strided
 
 WHOLE = 32768  # rows up to this length stay in registers
+LONG = 2048  # from here on a few lines that lie apart are copied into rows
 
 
 @triton.jit
@@ -136,8 +138,23 @@ def _rows(x: Slot, dim: int, launch: Any, otherwise: Any, *extra: Any) -> Any:
             go(View(outs[0].ptr, target, None), *values[: len(views)])
 
         return run
+    lines, n = sizes(permuted[0])
+    if n > LONG and lines < here_count() // 2:
+        return _packed(permuted, target, launch)
     along = otherwise(views, out, dim)
     return lambda outs, *values: along(outs[0], *values[: len(views)])
+
+
+def _packed(permuted: list[Spec], target: Spec, launch: Any) -> Any:
+    """A few long lines as rows of their own memory: side by side they would leave most processors without work."""
+    go = launch([t.like(t.shape) for t in permuted], target.like(target.shape))
+
+    def run(outs: list[View], *values: View) -> None:
+        moved = [contiguous(View(v.ptr, t, v.storage)) for v, t in zip(values, permuted, strict=False)]
+        with contiguous_output(View(outs[0].ptr, target, outs[0].storage)) as to:
+            go(to, *moved)
+
+    return run
 
 
 def _softmax_of(x: Slot, dim: int, log: bool) -> Any:
