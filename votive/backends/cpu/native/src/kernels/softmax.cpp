@@ -179,10 +179,11 @@ template <class C, int N, class F> void for_blocks(const View* const (&views)[N]
   });
 }
 
-// Whether rows, of two dimensions at most, lie along memory and follow each other without gaps.
+// Whether rows lie along memory and follow each other without gaps.
 bool one_after_other(const View& v, int dim) {
   const int64_t item = itemsize(v.dtype), n = v.ndim > 0 ? v.shape[dim] : 1;
-  if (n > 1 && v.strides[dim] != item) return false;
+  if (v.contiguous()) return n == 1 || dim == v.ndim - 1;
+  if (v.ndim > 2 || (n > 1 && v.strides[dim] != item)) return false;
   return v.ndim < 2 || v.shape[1 - dim] == 1 || v.strides[1 - dim] == n * item;
 }
 
@@ -202,7 +203,7 @@ template <class C, bool LOG> void forward(const View& x, const View& y, int dim)
     });
     return;
   }
-  if (n <= SHORT && x.ndim <= 2 && one_after_other(x, dim) && one_after_other(y, dim)) {
+  if (n <= SHORT && one_after_other(x, dim) && one_after_other(y, dim)) {
     const int64_t rows = x.numel() / n, block = 2048 / n;
     const CastFn in_cast = cast_fn(x.dtype, dtype_of<C>), out_cast = cast_fn(dtype_of<C>, y.dtype);
     const int64_t item = itemsize(x.dtype);
