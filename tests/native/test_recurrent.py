@@ -61,7 +61,7 @@ def close(got: list[Any], want: list[Any], tolerance: float) -> None:
         np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * max(1.0, float(np.abs(b).max(initial=0))))
 
 
-@pytest.mark.parametrize("seed", range(48))
+@pytest.mark.parametrize("seed", range(96))
 def test_networks_of_random_sizes_agree(seed: int) -> None:
     case = drawn(seed)
     dtype = (dt.float32, dt.float64, dt.float16, dt.bfloat16)[seed // 4 % 4]

@@ -1,6 +1,5 @@
 // What the kernels of recurrent networks share: sizes, dense sources, and products with a weight for all steps.
 #pragma once
-#include <cstring>
 #include <vector>
 
 #include "vt/copy.h"
@@ -119,8 +118,8 @@ template <class T> struct Panels {
 template <class T>
 void multiply(const Panels<T>& w, int64_t rows, const T* a, int64_t lda, T* c, int64_t ldc, bool add);
 
-// The same for numbers that are bfloat16 although they are kept as floats: two of them, along k, are multiplied at once
-// where the processor can. Rows of a and panels of w are made of pairs.
+// The same with numbers rounded to bfloat16: two of them, along k, are multiplied at once where the processor can. Rows
+// of a and panels of w are made of pairs.
 struct Pairs {
   uint32_t* data = nullptr;
   int64_t K = 0, N = 0;

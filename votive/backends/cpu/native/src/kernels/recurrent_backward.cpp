@@ -24,7 +24,16 @@ template <class T> struct Direction {
   T *by_out, *wide;         // of a projection: what each row got (rows, out) and gave (rows, hidden)
   T* by_wide;               // (batch, hidden): the gradient before the projection
   Panels<T> panels, projection;
+  Pairs pairs;              // the weight as bfloat16, if that is faster, and all of by_gates
+  uint32_t* paired;
   bool backwards;
+};
+
+// What products over all steps read: gradients of gates, results, states before the first step, inputs.
+template <class E> struct Factors {
+  const E* gates;
+  int64_t ldg;
+  const E *out, *h, *in;
 };
 
 // The row of the step before, among those of `values`, or of the initial state; null for zeros.
@@ -103,6 +112,13 @@ void step(const Sizes& s, const Direction<T>& d, int64_t t, int64_t begin, int64
                  to + i * d.ldg);
     else plain_row<T>(s.mode, H, d.out + r * W, d.by + r * W, by_h + i * P, to + i * d.ldg);
   }
+  if constexpr (std::is_same_v<T, float>)
+    if (d.pairs.data) {
+      uint32_t* a = d.paired + row * d.pairs.pairs();
+      pair_rows(a, to, d.ldg, n, d.pairs.K);
+      if (goes_on) multiply(d.pairs, n, a, by_h, P, false);
+      return;
+    }
   if (goes_on) multiply(d.panels, n, to, d.ldg, by_h, P, s.mode == Mode::gru);
 }
 
@@ -139,29 +155,29 @@ template <class T> void column_sums(int64_t rows, int64_t n, const T* x, int64_t
 }
 
 // c (M x N) = a^T b, where a and b have `rows` rows.
-template <class T>
-void outer(int64_t rows, int64_t M, int64_t N, const T* a, int64_t lda, const T* b, int64_t ldb, T* c, bool add) {
-  gemm(M, N, rows, Matrix<const T>{a, 1, lda}, Matrix<const T>{b, ldb, 1}, Matrix<T>{c, N, 1}, add);
+template <class E, class T>
+void outer(int64_t rows, int64_t M, int64_t N, const E* a, int64_t lda, const E* b, int64_t ldb, T* c, bool add) {
+  gemm(M, N, rows, Matrix<const E>{a, 1, lda}, Matrix<const E>{b, ldb, 1}, Matrix<T>{c, N, 1}, add);
 }
 
 // The gradient by w_hh: the states before all steps times the gradients of the sums that they went into.
-template <class T> void by_recurrent(const Sizes& s, const Direction<T>& d, T* to) {
+template <class E, class T> void by_recurrent(const Sizes& s, bool backwards, const Factors<E>& f, T* to) {
   const int64_t G = s.gates() * s.hidden, P = s.out, W = s.width(), R = s.rows(), B = s.batch();
   if (s.even()) {
-    const int64_t first = d.backwards ? R - B : 0, rest = d.backwards ? 0 : B, prior = d.backwards ? B : 0;
-    outer(R - B, G, P, d.by_gates + rest * d.ldg, d.ldg, d.out + prior * W, W, to, false);
-    if (d.h) outer(B, G, P, d.by_gates + first * d.ldg, d.ldg, d.h, P, to, true);
+    const int64_t first = backwards ? R - B : 0, rest = backwards ? 0 : B, prior = backwards ? B : 0;
+    outer(R - B, G, P, f.gates + rest * f.ldg, f.ldg, f.out + prior * W, W, to, false);
+    if (f.h) outer(B, G, P, f.gates + first * f.ldg, f.ldg, f.h, P, to, true);
     return;
   }
-  Scratch<T> states(R * P);
+  Scratch<E> states(R * P);
   for (int64_t t = 0; t < s.steps(); ++t)
     for (int64_t b = 0; b < s.size(t); ++b) {
-      const T* from = before(s, d.backwards, t, b, d.out, W, d.h, P);
-      T* row = states + (s.starts[size_t(t)] + b) * P;
+      const E* from = before(s, backwards, t, b, f.out, W, f.h, P);
+      E* row = states + (s.starts[size_t(t)] + b) * P;
       if (from) std::copy_n(from, P, row);
-      else std::fill_n(row, P, T(0));
+      else std::fill_n(row, P, E{});
     }
-  outer(R, G, P, d.by_gates, d.ldg, states.get(), P, to, false);
+  outer(R, G, P, f.gates, f.ldg, static_cast<const E*>(states.get()), P, to, false);
 }
 
 // Results of the compute type, where they lie or stored as S in the end.
@@ -176,8 +192,8 @@ template <class S, class T> struct Target {
   }
 };
 
-template <class S, class T>
-void by_weights(const Sizes& s, const Direction<T>& d, const Group& g, const View* to, const T* in, int64_t F) {
+template <class S, class T, class E>
+void by_weights(const Sizes& s, const Direction<T>& d, const Group& g, const View* to, const Factors<E>& f, int64_t F) {
   constexpr bool narrow = !std::is_same_v<S, T>;
   const int64_t H = s.hidden, G = s.gates() * H, P = s.out, R = s.rows();
   Scratch<T> spare(narrow ? G * std::max(F, P) : 0);
@@ -185,13 +201,13 @@ void by_weights(const Sizes& s, const Direction<T>& d, const Group& g, const Vie
   const int64_t first = gru ? 2 * H : G;
   {
     const Target<S, T> w(to[g.w_ih], spare);
-    outer(R, first, F, d.by_gates, d.ldg, in, F, w.data, false);
-    if (gru) outer(R, H, F, d.by_gates + 3 * H, d.ldg, in, F, w.data + first * F, false);
+    outer(R, first, F, f.gates, f.ldg, f.in, F, w.data, false);
+    if (gru) outer(R, H, F, f.gates + 3 * H, f.ldg, f.in, F, w.data + first * F, false);
     w.finish();
   }
   {
     const Target<S, T> w(to[g.w_hh], spare);
-    by_recurrent(s, d, w.data);
+    by_recurrent(s, d.backwards, f, w.data);
     w.finish();
   }
   if (s.biases) {
@@ -205,7 +221,7 @@ void by_weights(const Sizes& s, const Direction<T>& d, const Group& g, const Vie
   }
   if (s.projected) {
     const Target<S, T> w(to[g.w_hr], spare);
-    outer(R, P, H, d.by_out, P, d.wide, H, w.data, false);
+    outer<T>(R, P, H, d.by_out, P, d.wide, H, w.data, false);
     w.finish();
   }
 }
@@ -232,6 +248,11 @@ template <class S, class T> void backward(Call& c) {
   const int64_t each = R * ldg + B * (P + H) + Panels<T>::size(G, P) + projection + 64;
   int64_t widest = narrow && wants_input ? R * s.features : 0;
   if (s.layers > 1) widest = std::max(widest, R * W);
+  // Gradients of gates are then as narrow as if they were tensors between operators; those of a GRU are in two parts.
+  const bool paired = std::is_same_v<S, bf16> && has_pairs() && s.mode != Mode::gru && R > 16;
+  const int64_t G2 = (G + 1) / 2, widest_in = std::max(s.features, s.layers > 1 ? W : 0);
+  Scratch<uint32_t> pair_memory(paired ? D * (Pairs::size(G, P) + R * G2) : 0);
+  Scratch<bf16> narrow_memory(paired ? R * (W + widest_in) + G * widest_in + B * P : 0);
   Scratch<T> memory(D * each), blank(from[0] ? 0 : R * W), between(2 * widest);
   if (!from[0]) std::fill_n(blank.get(), R * W, T(0));
 
@@ -270,6 +291,12 @@ template <class S, class T> void backward(Call& c) {
         d.wide = take(R * H);
         d.by_wide = take(B * H);
       }
+      if constexpr (std::is_same_v<T, float>)
+        if (paired) {
+          d.pairs.data = pair_memory + k * (Pairs::size(G, P) + R * G2);
+          d.pairs.pack(d.panels);
+          d.paired = d.pairs.data + Pairs::size(G, P);
+        }
       d.backwards = k == 1;
     }
     for_row_blocks(s, [&](int64_t k, int64_t begin, int64_t end) {
@@ -287,10 +314,28 @@ template <class S, class T> void backward(Call& c) {
         if (s.mode == Mode::lstm)
           for (int64_t j = 0; j < B * H; ++j) c.view(2).as<S>()[at * B * H + j] = convert<S>(d.by_c[j]);
       }
-      if (wants_weights) by_weights<S, T>(s, d, g, by_weight_views, in, F);
-      if (last && !wants_input) continue;
-      const int64_t first = s.mode == Mode::gru ? 2 * H : G;
       const T* w = weight(g.w_ih);
+      const bool goes_below = !last || wants_input;
+      if constexpr (std::is_same_v<T, float>)
+        if (paired) {
+          const auto narrowed = [](bf16* to, const float* values, int64_t n) {
+            const char* from = reinterpret_cast<const char*>(values);
+            cast_fn(Dtype::f32, Dtype::bf16)(reinterpret_cast<char*>(to), 2, from, 4, n);
+            return static_cast<const bf16*>(to);
+          };
+          bf16* const free = narrow_memory;
+          Factors<bf16> f{reinterpret_cast<const bf16*>(d.paired), 2 * G2, narrowed(free, out, R * W) + k * P, nullptr,
+                          narrowed(free + R * W, in, R * F)};
+          if (d.h) f.h = narrowed(free + R * (W + F) + G * F, d.h, B * P);
+          if (wants_weights) by_weights<S, T>(s, d, g, by_weight_views, f, F);
+          if (goes_below)
+            gemm(R, F, G, Matrix<const bf16>{f.gates, f.ldg, 1},
+                 Matrix<const bf16>{narrowed(free + R * (W + F), w, G * F), F, 1}, Matrix<float>{below, F, 1}, k > 0);
+          continue;
+        }
+      if (wants_weights) by_weights<S, T>(s, d, g, by_weight_views, Factors<T>{d.by_gates, ldg, d.out, d.h, in}, F);
+      if (!goes_below) continue;
+      const int64_t first = s.mode == Mode::gru ? 2 * H : G;
       gemm(R, F, first, Matrix<const T>{d.by_gates, ldg, 1}, Matrix<const T>{w, F, 1}, Matrix<T>{below, F, 1}, k > 0);
       if (s.mode == Mode::gru)
         gemm(R, F, H, Matrix<const T>{d.by_gates + 3 * H, ldg, 1}, Matrix<const T>{w + first * F, F, 1},

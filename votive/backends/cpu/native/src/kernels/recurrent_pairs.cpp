@@ -83,12 +83,8 @@ void rows_of(int64_t rows, const Pairs& w, int64_t begin, int64_t end, const uin
   columns<R>(w, begin, end, a, lda, c, ldc, add);
 }
 
-// The upper halves of two floats, which hold all of a bfloat16.
 inline uint32_t joined(float low, float high) {
-  uint32_t a, b;
-  std::memcpy(&a, &low, 4);
-  std::memcpy(&b, &high, 4);
-  return (a >> 16) | (b & 0xffff0000u);
+  return uint32_t(to_bf16(low).bits) | uint32_t(to_bf16(high).bits) << 16;
 }
 
 }  // namespace
