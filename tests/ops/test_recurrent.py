@@ -133,3 +133,20 @@ def test_an_empty_batch_gives_empty_results_and_gradients_of_zero() -> None:
     (out.sum() + h_n.sum()).backward()
     assert x.grad.shape == x.shape
     assert not weights[0].grad.any()
+
+
+def test_a_state_without_its_other_half_is_refused() -> None:
+    x, h, c, weights, how = arguments({"mode": "lstm"})
+    for states in ((h, None), (None, c)):
+        with pytest.raises(RuntimeError, match="both h and c"):
+            F._recurrent(x, *states, weights, *how, True)
+
+
+def test_many_layers_run_in_several_calls() -> None:
+    x, h, c, weights, how = arguments({"mode": "gru", "layers": 15, "bidirectional": True})
+    net = votive.nn.GRU(2, 3, 15, bidirectional=True, dtype=votive.float64)
+    for p, w in zip(net.parameters(), weights, strict=True):
+        p.data = w.detach()
+    out, end = net(x, h)
+    for got, want in zip((out, end), recurrent_twin.network(x, h, c, weights, *how), strict=True):
+        np.testing.assert_allclose(got.detach().numpy(), want.detach().numpy(), rtol=1e-10, atol=1e-12)

@@ -50,6 +50,8 @@ def _geometry(
         fail(DtypeError, op, f"takes floating-point numbers, got {x.dtype}.")
     if x.ndim != (3 if sizes is None else 2):
         fail(ShapeError, op, f"input must have {3 if sizes is None else 2} dimensions, got {x.ndim}.")
+    if (c is None) != (mode != "lstm" or h is None):
+        fail(ShapeError, op, "an LSTM takes both h and c or neither, other networks no c.")
     count = layers * (2 if bidirectional else 1)
     allowed = {2 + 2 * biases, 3 + 2 * biases} if mode == "lstm" else {2 + 2 * biases}
     if len(weights) not in {count * n for n in allowed}:
