@@ -94,3 +94,15 @@ def test_norms_of_few_channels_agree(shape: tuple[int, ...], dtype: Any) -> None
     for form in (x, x.transpose(0, -1).contiguous().transpose(0, -1), x[::2]):
         agree(with_gradient(lambda v: F.batch_norm(v, None, None, weight, bias, True)), form, **near)
         agree(with_gradient(lambda v: F.batch_norm(v, *given, weight, bias, False)), form, **near)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("shape", [(300, 1), (17, 5), (3, 100, 8), (2, 9, 1, 3), (64, 2)], ids=str)
+def test_norms_of_short_rows_agree(shape: tuple[int, ...], dtype: Any) -> None:
+    near = {"rtol": 4 * TOLERANCE[dtype], "atol": 4 * TOLERANCE[dtype]}
+    x = votive.tensor(np.random.default_rng(3).standard_normal(shape) + 2).to(dtype)
+    n = shape[-1]
+    weight, bias = votive.arange(n).to(dtype) + 1, votive.arange(n).to(dtype)
+    for form in (x, x.transpose(0, -1).contiguous().transpose(0, -1), x[::2]):
+        agree(with_gradient(lambda v: F.layer_norm(v, (n,), weight, bias)), form, **near)
+        agree(with_gradient(lambda v: F.rms_norm(v, (n,), weight)), form, **near)

@@ -1,5 +1,5 @@
 // layer_norm, rms_norm and group_norm with their gradients.
-#include "vt/moments.h"
+#include "normalization_short.h"
 
 namespace vt {
 namespace {
@@ -16,6 +16,7 @@ void layer_norm(const View& x, const View& weight, const View& bias, const View&
   parameter<C>(bias, n, C(0), b);
   C *mean = means.as<C>(), *rstd = rstds.as<C>();
   const C *wp = w, *bp = b;
+  if (norm_short<C, true>(x, y, split, n, rows, wp, bp, mean, rstd, eps)) return;
   parallel_for(rows, grain_for(n * 3), [&](int64_t begin, int64_t end) {
     InTurn<C> in(from, begin, end), out(to, begin, end);
     for (int64_t r = begin; r < end; ++r) {
@@ -107,6 +108,7 @@ template <class C> void rms_norm(const View& x, const View& weight, const View& 
   parameter<C>(weight, n, C(1), w);
   C* rstd = rstds.as<C>();
   const C* wp = w;
+  if (norm_short<C, false>(x, y, split, n, rows, wp, nullptr, nullptr, rstd, eps)) return;
   parallel_for(rows, grain_for(n * 2), [&](int64_t begin, int64_t end) {
     InTurn<C> in(from, begin, end), out(to, begin, end);
     for (int64_t r = begin; r < end; ++r) {
