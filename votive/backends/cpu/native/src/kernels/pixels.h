@@ -8,13 +8,15 @@ namespace vt::conv {
 // Whether channels are neighbours in memory.
 inline bool by_pixels(const Image& x) { return x.c > 1 && x.sc == itemsize(x.dtype) && x.step[2] != x.sc; }
 
-// Whether a copy as pixels pays: half types that lie so, or planes of a few results each.
-inline bool copied_as_pixels(const Image& x, const Image& y) {
+// Whether a copy as pixels pays: half types that lie so, or planes of a few results in a row. Half types are converted
+// row by row otherwise, so that up to `half_row` are few.
+inline bool copied_as_pixels(const Image& x, const Image& y, int64_t half_row = 16) {
   const bool half = x.dtype == Dtype::f16 || x.dtype == Dtype::bf16;
   if (x.dtype != y.dtype || (!half && x.dtype != Dtype::f32 && x.dtype != Dtype::f64)) return false;
   if (half && by_pixels(x) && by_pixels(y)) return true;
   const int64_t results = y.size[0] * y.size[1] * y.size[2], plane = x.size[0] * x.size[1] * x.size[2];
-  return x.c >= 8 && y.size[2] < 8 && x.size[2] < 16 && (results > 1 || plane <= 64);
+  const int64_t narrow = half ? half_row : 8;
+  return x.c >= 8 && y.size[2] < narrow && x.size[2] < 2 * narrow && (results > 1 || plane <= 64);
 }
 
 // Calls f(pointer in memory, offset of the copy) for each line of pixels, shared among threads.

@@ -145,7 +145,7 @@ template <bool PLACES> void max_pool(Call& c, const View& values, const View& pl
     if (x.dtype == dtype_of<T> && channels_last(x, y) && (!PLACES || index.sc == 8))
       return max_pixels<T, PLACES>(x, y, index, g);
     if constexpr (std::is_floating_point_v<T>)
-      if (copied_as_pixels(x, y)) {
+      if (copied_as_pixels(x, y, 8)) {
         Scratch<int64_t> found(PLACES ? elements(y) : 0);
         with_pixels<T>(x, y, [&](const Image& from, const Image& to) {
           max_pixels<T, PLACES>(from, to, PLACES ? pixels_of<int64_t>(index, found, Dtype::i64) : to, g);
