@@ -219,3 +219,11 @@ def test_values_over_memory_that_no_block_divides() -> None:
         assert (votive.arange(n, device="cuda").cpu().numpy() == np.arange(n)).all()
         kept = F.dropout(votive.ones(n, device="cuda"), 0.5)
         assert set(kept.cpu().unique().tolist()) <= {0.0, 2.0}
+
+
+@pytest.mark.parametrize(("dtype", "step"), [("bfloat16", 8), ("float16", 11)])
+def test_doubles_become_half_types_by_way_of_float32(dtype: str, step: int) -> None:
+    # Just above the middle of two numbers; float32 has it in the middle, and ties go to the even one.
+    x = votive.tensor([1 + 2.0**-step + 2.0**-40] * 33, dtype=votive.float64)
+    half = getattr(votive, dtype)
+    assert x.to(half).tolist() == x.cuda().to(half).tolist() == [1.0] * 33

@@ -165,7 +165,8 @@ def build(
         lines.append(f"y = m.as_number(y, {stored})")
     elif kind == "f" and not out.dtype.is_floating_point and out.dtype is not dt.int64:
         lines.append("y = y.to(tl.int64)")
-    elif out.dtype in dt.FLOAT8:  # which neither integers nor doubles are converted to at once
+    elif out.dtype in dt.FLOAT8 or (out.dtype in dt.HALF and compute is dt.float64):
+        # To eight bits there is no other way; to sixteen, the CPU rounds doubles twice too.
         lines.append("y = y.to(tl.float32)")
     lines.append(f"y = y.to({stored})")
     to = f"o + {shape.offsets[0]}"
