@@ -97,6 +97,10 @@ def _nested(data: Any) -> tuple[int, ...]:
 
 
 def _from_sequence(data: Any, want: dt.dtype | None) -> tuple[np.ndarray[Any, Any], dt.dtype]:
+    # Plain lists are most of what is given; what follows looks at every element several times.
+    if data.__class__ in _SEQUENCES and set(map(type, data)) == {float} and (want is None or want.is_floating_point):
+        d = want or dt.get_default_dtype()
+        return np.array(data, dtype=np.float64).astype(d.np, copy=False), d
     kinds: set[Any] = set()
     _kinds(data, kinds)
     inferred = reduce(promote_types, kinds) if kinds else dt.get_default_dtype()
