@@ -9,7 +9,6 @@ import pytest
 
 import votive
 from tests.ops.test_recurrent import CASES, Case, arguments, label, results
-from votive.backends.cuda.kernels.recurrent import choice, walk
 from votive.ops.registry import F
 
 from .device import EMULATED
@@ -43,6 +42,8 @@ def few(all_: list[Any], *picked: int) -> list[Any]:
 def kernel(request: Any, monkeypatch: Any) -> Any:
     """Each kernel in turn, where it can serve."""
     if request.param == "streamed":
+        from votive.backends.cuda.kernels.recurrent import choice
+
         monkeypatch.setattr(choice, "held", lambda *sizes: None)
     F._recurrent.plans.clear()
     F._recurrent_backward.plans.clear()
@@ -127,6 +128,8 @@ def test_an_empty_batch_gives_empty_results_and_gradients_of_zero(kernel: str) -
 
 
 def test_rows_beyond_one_launch_take_a_launch_per_step(monkeypatch: Any) -> None:
+    from votive.backends.cuda.kernels.recurrent import choice, walk
+
     monkeypatch.setattr(choice, "held", lambda *sizes: None)
     monkeypatch.setattr(walk._Walk, "may_wait", property(lambda self: False), raising=False)
     F._recurrent.plans.clear()

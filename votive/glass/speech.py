@@ -253,8 +253,6 @@ def alignment(
     >>> found.weights(1, head=0).shape, len(found.times())
     (votive.Size([3, 10]), 2)
     """
-    from ..models.whisper_names import later_half
-
     ids = votive.as_tensor(tokens)
     ids = ids.unsqueeze(0) if ids.dim() == 1 else ids
     if ids.shape[0] != input_features.shape[0]:
@@ -267,7 +265,8 @@ def alignment(
     settings = getattr(model, "generation_config", None)
     if heads is None:
         known = getattr(settings, "extra", {})
-        heads = [(a, b) for a, b in known.get("alignment_heads") or later_half(len(maps), count)]
+        later = [(layer, head) for layer in range(len(maps) // 2, len(maps)) for head in range(count)]
+        heads = [(a, b) for a, b in known.get("alignment_heads") or later]
     row = ids[sample].tolist()
     if len(row) < 2:
         raise ValueError("alignment: give a text of at least two tokens, its beginning included.")

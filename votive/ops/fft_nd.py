@@ -96,9 +96,9 @@ def fftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: st
 def ifftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """The inverse of `fftn`.
 
-    >>> votive.fft.ifftn(votive.tensor([[10.0, -2.0], [-4.0, 0.0]]))
-    tensor([[1.+0.j, 2.+0.j],
-            [3.+0.j, 4.+0.j]])
+    >>> votive.fft.ifftn(votive.tensor([[10.0, -2.0], [-4.0, 0.0]])).real
+    tensor([[1., 2.],
+            [3., 4.]])
     """
     return run(_complex("fft.ifftn", input, s, dim, norm, forward=False))
 
@@ -113,9 +113,9 @@ def ifftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: s
 def rfftn(input: Tensor, s: Ints | None = None, dim: Ints | None = None, norm: str | None = None) -> Tensor:
     """`fftn` of real numbers, without the half along the last of `dim` that follows by conjugation.
 
-    >>> votive.fft.rfftn(votive.ones(2, 4))
-    tensor([[8.+0.j, 0.+0.j, 0.+0.j],
-            [0.+0.j, 0.+0.j, 0.+0.j]])
+    >>> votive.fft.rfftn(votive.ones(2, 4)).real
+    tensor([[8., 0., 0.],
+            [0., 0., 0.]])
     """
     return run(_from_real("fft.rfftn", input, s, dim, norm, forward=True))
 
@@ -186,9 +186,9 @@ def fft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm
 def ifft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of `fft2`.
 
-    >>> votive.fft.ifft2(votive.tensor([[10.0, -2.0], [-4.0, 0.0]]))
-    tensor([[1.+0.j, 2.+0.j],
-            [3.+0.j, 4.+0.j]])
+    >>> votive.fft.ifft2(votive.tensor([[10.0, -2.0], [-4.0, 0.0]])).real
+    tensor([[1., 2.],
+            [3., 4.]])
     """
     return run(_complex("fft.ifft2", input, s, ints("fft.ifft2", "dim", dim), norm, forward=False))
 
@@ -203,9 +203,9 @@ def ifft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), nor
 def rfft2(input: Tensor, s: Ints | None = None, dim: Ints | None = (-2, -1), norm: str | None = None) -> Tensor:
     """`fft2` of real numbers, without the half that follows by conjugation.
 
-    >>> votive.fft.rfft2(votive.ones(2, 4))
-    tensor([[8.+0.j, 0.+0.j, 0.+0.j],
-            [0.+0.j, 0.+0.j, 0.+0.j]])
+    >>> votive.fft.rfft2(votive.ones(2, 4)).real
+    tensor([[8., 0., 0.],
+            [0., 0., 0.]])
     """
     return run(_from_real("fft.rfft2", input, s, ints("fft.rfft2", "dim", dim), norm, forward=True))
 
