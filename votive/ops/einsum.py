@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # last one), -2, ... so that ellipses of different lengths align at the right, as in broadcasting.
 Label = Any
 Labels = tuple[Label, ...]
+Ints = tuple[int, ...]
 # The order of an output that is not written out: capitals come first.
 _SORTED = ascii_uppercase + ascii_lowercase
 
@@ -224,6 +225,40 @@ def _next_pair(terms: tuple[Labels, ...], output: Labels, sizes: tuple[tuple[Lab
     return min(pairs, key=lambda pair: price(*pair))
 
 
+# (order of dimensions, shape) of both operands as matrices, shape of the result and order of its dimensions.
+_Product = tuple[tuple[Ints, Ints], tuple[Ints, Ints], Ints, Ints]
+
+
+@lru_cache(maxsize=4096)
+def _one_product(a: Labels, b: Labels, output: Labels, a_shape: Ints, b_shape: Ints) -> _Product | None:
+    """How two operands are one matrix product; None where a label is repeated, broadcast or summed alone."""
+    sizes: dict[Label, int] = {}
+    for label, size in zip((*a, *b), (*a_shape, *b_shape), strict=True):
+        if sizes.setdefault(label, size) != size:
+            return None
+    shared = [x for x in a if x in b]
+    batch, inner = [x for x in shared if x in output], [x for x in shared if x not in output]
+    rows, columns = [x for x in a if x not in b], [x for x in b if x not in a]
+    alone = any(x not in output for x in (*rows, *columns))
+    if not inner or alone or len(set(a)) < len(a) or len(set(b)) < len(b):
+        return None
+
+    def matrices(labels: Labels, *groups: list[Label]) -> tuple[Ints, Ints]:
+        order = tuple(labels.index(x) for group in groups for x in group)
+        return order, tuple(math.prod(sizes[x] for x in group) for group in groups)
+
+    head = [batch] if batch else []
+    made = [*batch, *rows, *columns]
+    shape, order = tuple(sizes[x] for x in made), tuple(made.index(x) for x in output)
+    return matrices(a, *head, rows, inner), matrices(b, *head, inner, columns), shape, order
+
+
+def _arranged(x: Tensor, order: Ints, shape: Ints | None = None) -> Tensor:
+    if order != tuple(range(len(order))):
+        x = F.permute(x, order)
+    return x if shape is None or x._spec.shape == shape else F.reshape(x, shape)
+
+
 @composite(method=False, autocast={"cuda": "lower"})
 def einsum(*args: Any) -> Tensor:
     """Sum of products over named dimensions; a name that an operand repeats is a diagonal.
@@ -246,6 +281,13 @@ def einsum(*args: Any) -> Tensor:
     if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
         operands = list(operands[0])
     labels, output = _parse(equation, tuple(x.ndim for x in operands))
+    if len(operands) == 2:
+        left, right = operands
+        product = _one_product(*labels, output, left._spec.shape, right._spec.shape)
+        if product is not None:
+            rows, columns, shape, order = product
+            made = F.matmul(_arranged(left, *rows), _arranged(right, *columns))
+            return _arranged(made if made._spec.shape == shape else F.reshape(made, shape), order)
     terms = [_diagonals(i, x, labels[i]) for i, x in enumerate(operands)]
     sizes = _sizes(terms)
     while len(terms) > 1:
