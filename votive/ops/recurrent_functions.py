@@ -129,7 +129,7 @@ def _cell(
     return run_cell(mode, x, state, [w_ih, w_hh, zeros if b_ih is None else b_ih, zeros if b_hh is None else b_hh])
 
 
-@composite(method=False)
+@composite(method=False, autocast={"cuda": "lower"})
 def lstm_cell(
     input: Tensor,
     hx: Sequence[Tensor],
@@ -149,7 +149,7 @@ def lstm_cell(
     return _cell("lstm", input, hx, w_ih, w_hh, b_ih, b_hh)
 
 
-@composite(method=False)
+@composite(method=False, autocast={"cuda": "lower"})
 def gru_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
@@ -162,7 +162,7 @@ def gru_cell(
     return made
 
 
-@composite(method=False)
+@composite(method=False, autocast={"cuda": "lower"})
 def rnn_tanh_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
@@ -175,7 +175,7 @@ def rnn_tanh_cell(
     return made
 
 
-@composite(method=False)
+@composite(method=False, autocast={"cuda": "lower"})
 def rnn_relu_cell(
     input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> Tensor:
