@@ -98,16 +98,20 @@ def _body(op: Op, general: str, at_defaults: bool = False) -> str:
     def choice(plain: str) -> str:
         return f"{plain} if {test} else {full}" if test and not at_defaults else plain
 
+    data_or_number = ", ".join(f"getattr({n}, '_data', {n})" for n in values)
+    rg_or_number = " or ".join(f"getattr({n}, '_rg', False)" for n in values)
+    # The key of arguments that are not at their defaults takes numbers too.
+    only_tensors = not test or at_defaults
     return (_ELEMENTWISE if elementwise else _OTHER).format(
         tensors=choice(tensors) if elementwise else "",
         key=choice(plain),
         general=general,
         args=", ".join(names),
         values=", ".join(values),
-        data=", ".join(f"{n}._data" for n in values),
-        rg=" or ".join(f"{n}._rg" for n in values),
-        data_or_number=", ".join(f"getattr({n}, '_data', {n})" for n in values),
-        rg_or_number=" or ".join(f"getattr({n}, '_rg', False)" for n in values),
+        data=", ".join(f"{n}._data" for n in values) if only_tensors else data_or_number,
+        rg=" or ".join(f"{n}._rg" for n in values) if only_tensors else rg_or_number,
+        data_or_number=data_or_number,
+        rg_or_number=rg_or_number,
         differentiable=op.differentiable,
     )
 
