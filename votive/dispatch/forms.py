@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..backends.base import BACKENDS, Row
+from ..backends.base import BACKENDS
 from ..core.errors import DeviceError, DtypeError, ShapeError, fail, foreign, received, refuse_readonly
 from ..core.layout import Spec, extent
 from ..core.mode import mode
@@ -55,14 +55,6 @@ def _write_into(plan: KernelPlan, values: tuple[Any, ...], x: Tensor) -> None:
     x._storage.version += 1
 
 
-# Kernels that read first what they would overwrite.
-_CAREFUL = frozenset(["copy", "fill"])
-
-
-def _careful(row: Row) -> bool:
-    return row.careful or row.kernel in _CAREFUL
-
-
 def _writes_directly(plan: KernelPlan) -> bool:
     """Whether the kernel may write over the first argument: nothing to convert or to refuse.
 
@@ -70,7 +62,7 @@ def _writes_directly(plan: KernelPlan) -> bool:
     """
     out, spec = plan.out, plan.specs[0] if plan.specs else None
     return (
-        (hasattr(plan.compute, "checks_overlap") or (isinstance(plan, StructuredPlan) and _careful(plan.row)))
+        (hasattr(plan.compute, "checks_overlap") or (isinstance(plan, StructuredPlan) and plan.row.careful))
         and out is not None
         and isinstance(spec, Spec)
         and plan.op.schema.args[0].is_runtime

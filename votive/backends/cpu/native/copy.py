@@ -10,11 +10,11 @@ from .loader import codes
 from .rows import OUT, native
 
 
-@native("_copy_as", "copy", accepts=known)
+@native("_copy_as", "copy", accepts=known, careful=True)
 def copy_as(x: Slot, dtype: dtype, stride: Ints) -> Args:
     return (OUT, x) if dtype in codes else None
 
 
-@native("copy", "copy", accepts=known)
+@native("copy", "copy", accepts=known, careful=True)
 def copy(x: Slot, src: Slot) -> Args:
     return OUT, src

@@ -16,7 +16,7 @@ def plain(value: Slot, dtype: dt.dtype) -> bool:
     return dtype in codes and dtype is not dt.uint64 and not isinstance(value, complex)
 
 
-@native("_fill", "fill", accepts=known)
+@native("_fill", "fill", accepts=known, careful=True)
 def fill(x: Slot, value: Slot) -> Args:
     if not isinstance(value.spec, Spec) and not plain(value.spec, x.dtype):
         return None

@@ -53,14 +53,21 @@ def _entry(v: Any) -> tuple[str, Any]:
 
 
 def native(
-    op: str, kernel: str, *, accepts: Callable[..., bool] | None = None, priority: int = 10, optional: bool = False
+    op: str,
+    kernel: str,
+    *,
+    accepts: Callable[..., bool] | None = None,
+    priority: int = 10,
+    optional: bool = False,
+    careful: bool = False,
 ) -> Callable[[Any], Any]:
     """Register a native kernel for an operator.
 
     The decorated function is called once per plan with the operator's arguments: runtime ones as
     `Slot` (or None), static ones as they are. It returns what the C++ kernel is called with: slots,
     `OUT`…, numbers, None — or None instead of a tuple to refuse. An optional kernel may be missing
-    from a module that was built before it: the reference serves then.
+    from a module that was built before it: the reference serves then. A careful one reads first what it
+    would overwrite.
     """
 
     def register(arrange: Any) -> Any:
@@ -72,7 +79,10 @@ def native(
                     f"the native module has no kernel {kernel!r}: it is older than these files. "
                     "Install votive again (pip install -e .)."
                 )
-            add_row(NativeRow(op=op, device="cpu", fn=arrange, priority=priority, takes=accepts, kernel=kernel))
+            row = NativeRow(
+                op=op, device="cpu", fn=arrange, priority=priority, takes=accepts, kernel=kernel, careful=careful
+            )
+            add_row(row)
         return arrange
 
     return register
