@@ -3,6 +3,7 @@
     --count N       this many cases instead of as many as the time allows
     --filter REGEX  only cases whose line matches
     --case 'LINE'   these cases (may be given several times), as printed by a run before
+    --warm N        with --count: first run every case once in N processes, so that kernels are compiled
     --json FILE     every figure; also read by --again FILE, which measures its suspects again
 
 Cases follow from the seed. Both sides run in one process in turns on the same numbers, and are compared once.
@@ -15,6 +16,7 @@ import argparse
 import faulthandler
 import gc
 import json
+import math
 import os
 import re
 import sys
@@ -33,7 +35,7 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
         prog="python -m benchmarks.cliffs", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("device", choices=["cpu", "cuda"])
-    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--seconds", type=float, help="300, or as long as it takes where cases are counted or named")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=0)
     parser.add_argument("--filter", default="")
@@ -43,8 +45,15 @@ def parse(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--worst", type=int, default=40, help="how many rows to show")
     parser.add_argument("--scale", choices=["full", "tiny"], default="full", help="tiny: only to see that cases run")
+    parser.add_argument("--warm", type=int, default=0, metavar="N", help="compile kernels in N processes first")
+    parser.add_argument("--share", default="", help=argparse.SUPPRESS)  # one of those processes
     parser.add_argument("--verbose", action="store_true", help="print each case before it runs")
-    return parser.parse_args(argv)
+    args = parser.parse_args(argv)
+    if args.warm and not (args.count or args.case or args.again):
+        parser.error("--warm needs to know the cases: give --count, --case or --again")
+    if args.seconds is None:
+        args.seconds = math.inf if args.count or args.case or args.again else 300.0
+    return args
 
 
 def cases(args: argparse.Namespace) -> Iterator[Spec]:
@@ -74,6 +83,15 @@ def main(argv: list[str] | None = None) -> list[Any]:
     args = parse(argv)
     os.environ.setdefault("OMP_NUM_THREADS", str(args.threads))  # read by both when imported
     faulthandler.enable()
+    if args.share:
+        from .warm import run_share
+
+        run_share(cases(args), args.share, args.device)
+        return []
+    if args.warm:
+        from .warm import warm
+
+        warm(sys.argv[1:] if argv is None else argv, args.warm)
     import torch
 
     import votive
@@ -96,8 +114,7 @@ def main(argv: list[str] | None = None) -> list[Any]:
     try:
         told = began
         for spec in cases(args):
-            # A third of the time is for suspects; cases that were named are all run.
-            if left() < args.seconds / 3 and not args.count and not args.case and not args.again:
+            if left() < args.seconds / 3 < math.inf:  # a third of the time is for suspects
                 break
             progress(f"{len(results)} cases, {left():.0f} s left: {spec}")
             results.append(first_look(spec, args.device))
@@ -109,7 +126,7 @@ def main(argv: list[str] | None = None) -> list[Any]:
         for turn in range(AGAIN):
             suspects = sorted((r for r in results if r.ran and r.ratios[0] > SUSPECT), key=lambda r: -r.ratio)
             for i, suspect in enumerate(suspects):
-                if left() < 0 and not args.count and not args.case and not args.again:
+                if left() < 0:
                     break
                 progress(f"again, {turn + 1} of {AGAIN}: {i} of {len(suspects)} suspects: {suspect.spec}")
                 look_again(suspect, args.device)
