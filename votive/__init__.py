@@ -108,6 +108,7 @@ _operators.install(Tensor)
 _LAZY_MODULES = (
     "amp",
     "audio",
+    "compiler",
     "data",
     "distributions",
     "generation",
@@ -123,6 +124,7 @@ _LAZY_MODULES = (
     "vision",
 )
 _LAZY_NAMES = {
+    "compile": "nn.compiled",
     "debug": "glass",
     "steps": "glass",
     "save": "serialization",

@@ -28,6 +28,8 @@ DEFAULT_SEED = 67280421310721
 STATE_BYTES = 16
 # Is told of each draw, or seed (True), and may refuse it; see backends/cuda/programs/generator_state.py.
 watch: Callable[[Generator, bool], None] | None = None
+# Are told of each draw: generator, how many counters, (key, first counter).
+watchers: list[Callable[[Generator, int, tuple[int, int]], None]] = []
 _SPACE = 1 << 64
 
 
@@ -161,7 +163,10 @@ class Generator:
             if start + n > _SPACE:
                 start = 0
             self._offset = (start + n) % _SPACE
-            return self._seed, start
+            taken = self._seed, start
+        for seen in watchers:
+            seen(self, n, taken)
+        return taken
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_restore, (type(self), self.device, Generator.get_state(self)))

@@ -10,12 +10,12 @@ from .arguments import as_dtype
 from .build import drop_plans, find, forgettable, prepare
 from .execute import execute, install, run
 from .forms import check_writable, private_copy, refuse_grad, with_foreign, write_out
-from .observe import Call, Observer, attach, detach, refresh, was_read
+from .observe import Call, Observer, attach, detach, refresh, was_made, was_read
 from .plan import KernelPlan, Plan, PointwisePlan, StructuredPlan, ViewPlan, make
 from .state import state
 
 __all__ = [
     "Call", "KernelPlan", "Observer", "Plan", "PointwisePlan", "StructuredPlan", "ViewPlan", "as_dtype", "attach",
     "check_writable", "detach", "drop_plans", "execute", "find", "forgettable", "install", "make", "prepare",
-    "private_copy", "refresh", "refuse_grad", "run", "state", "was_read", "with_foreign", "write_out",
+    "private_copy", "refresh", "refuse_grad", "run", "state", "was_made", "was_read", "with_foreign", "write_out",
 ]  # fmt: skip

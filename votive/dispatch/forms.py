@@ -115,6 +115,14 @@ def _overwrite(x: Tensor, new: Tensor) -> Any:
 
 def private_copy(x: Tensor) -> Any:
     """A private copy of x that stands in for it in the graph."""
+    if any(o.follows_copies for o in state.observers):
+        saved, mode.grad = mode.grad, False
+        try:
+            t = run(OPS["_copy_as"], (x, x._spec.dtype, x._spec.dense_like().strides))
+        finally:
+            mode.grad = saved
+        t._rg, t._edge = x._rg, x._edge
+        return t
     storage, data = BACKENDS[x._spec.device.type].empty(x._spec.dense_like())
     BACKENDS[x._spec.device.type].copy(data, x._data)
     t = make(storage, data, x._spec.dense_like())

@@ -77,6 +77,12 @@ def was_read(tensor: Any) -> None:
         o.read(tensor)
 
 
+def was_made(tensor: Any) -> None:
+    """Tell observers that a tensor was made of Python's numbers, by no operator."""
+    for o in state.observers:
+        o.made(tensor)
+
+
 class Observer:
     """Base of everything that watches calls; use it as a context manager.
 
@@ -84,6 +90,8 @@ class Observer:
     computed. `after(call)` sees the result and may return another one; `failed(call, error)` sees
     an error. What is returned for an in-place call is written into its tensor.
     """
+
+    follows_copies = False  # whether it sees the copies that autograd makes for itself, too
 
     def before(self, call: Call) -> Any: ...
 
@@ -96,6 +104,9 @@ class Observer:
 
     def read(self, tensor: Tensor) -> None:
         """A tensor's numbers are handed to Python: `item`, `tolist`, `numpy`, a condition."""
+
+    def made(self, tensor: Tensor) -> None:
+        """A tensor was made of Python's numbers, by no operator."""
 
     def __enter__(self) -> Any:
         attach(self)

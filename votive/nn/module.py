@@ -363,9 +363,17 @@ class Module(Hooked, Stateful, Tree, Convertible):
                 param.grad.requires_grad_(False)
             param.grad.zero_()
 
-    def compile(self, *args: Any, **kwargs: Any) -> NoReturn:
-        """Refused: votive runs modules as they are written."""
-        raise NotImplementedError("compile: votive runs modules eagerly; votive.fuse compiles elementwise functions.")
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        """Let calls of this module run its compiled `forward`; arguments are those of `votive.compile`.
+
+        >>> layer = votive.nn.Linear(2, 2)
+        >>> layer.compile()
+        >>> layer(votive.zeros(1, 2)).shape
+        votive.Size([1, 2])
+        """
+        from .compiled import compile
+
+        self.__dict__["forward"] = compile(self.forward, *args, **kwargs)
 
     # --- text ---------------------------------------------------------------------------------
 

@@ -154,6 +154,8 @@ def _own(array: np.ndarray[Any, Any], device: Any) -> Any:
     """A tensor that owns a fresh array, on the device asked for."""
     storage, data, spec, _ = BACKENDS["cpu"].wrap(array)
     t = dispatch.make(storage, data, spec)
+    if dispatch.state.observers:
+        dispatch.was_made(t)
     place = resolve(device)
     return t if place.type == "cpu" else F._to_device(t, place)
 
@@ -174,11 +176,8 @@ def from_data(data: Any, dtype: Any, device: Any) -> Any:
         return data.detach().to(dtype=dtype, device=device, copy=True)
     if isinstance(data, (str, bytes)):
         raise TypeError(f"tensor: numbers are needed, got {type(data).__name__}.")
-    if isinstance(data, (np.ndarray, np.generic)):
+    if isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__"):
         return _own(_from_array(np.asarray(data), dtype), device)
-    if not _is_sequence(data) or hasattr(data, "__array__"):
-        if hasattr(data, "__array__"):
-            return _own(_from_array(np.asarray(data), dtype), device)
     return _own(_from_sequence(data, dtype)[0], device)
 
 

@@ -1,0 +1,5 @@
+"""The compiler: programs traced to graphs of operators, which rewrites make faster. What users call stands here."""
+
+from .api import compile, disable, is_compiling, reset
+
+__all__ = ["compile", "disable", "is_compiling", "reset"]

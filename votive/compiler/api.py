@@ -1,0 +1,255 @@
+"""`votive.compile`: a function, a module or a whole step, traced once per signature and run as a graph from then on."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import FunctionType, MethodType
+from typing import Any
+
+from ..backends.base import listeners
+from ..core.mode import mode
+from ..dispatch import state
+from .backward import trace_backward
+from .entry import Entry
+from .guards import Guards, Place, modes
+from .structure import Unknown, flatten, labels, template
+from .trace import Tracer, Untraceable, running
+from .watch import CALLS, Stop, Watch
+
+LIMIT = 8  # versions of one program; from then on it is run as it is
+MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a caller of `compile` asked for."""
+
+    fullgraph: bool = False
+    dynamic: bool | None = None
+    mode: str = "default"
+
+
+class _Switch(threading.local):
+    off = 0
+
+
+_switch = _Switch()
+_compiled: list[Any] = []
+
+
+class Compiled:
+    """A program that is traced once per signature. Calling it does what the program does."""
+
+    def __init__(self, fn: Callable[..., Any], options: Options) -> None:
+        self.fn, self.options = fn, options
+        self.entries: dict[Any, list[Entry]] = {}
+        self.split: Callable[..., Any] | None = None
+        self.breaks: list[tuple[str, int, str]] = []
+        self.recompilations: list[str] = []
+        self.eager = ""  # why it is run as it is
+        self._lock = threading.RLock()
+        functools.update_wrapper(self, fn, updated=())
+        _compiled.append(self)
+
+    def __get__(self, owner: Any, kind: type | None = None) -> Any:
+        return self if owner is None else MethodType(self, owner)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if state.observers or _switch.off or mode.special:
+            return self.fn(*args, **kwargs)  # somebody looks inside, or an outer program is being traced
+        structure, flat = flatten(args, kwargs)
+        now = modes()
+        versions = self.entries.get((structure, now))
+        if versions is not None:
+            for entry in versions:
+                tensors = entry.check(flat)
+                if tensors is not None:
+                    return entry.run(tensors)
+        if self.eager:
+            return self.run_split(args, kwargs)
+        return self._compile(structure, now, flat, args, kwargs)
+
+    def run_split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a program that is not one graph."""
+        return self.fn(*args, **kwargs)
+
+    def _compile(self, structure: Any, now: Any, flat: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
+        with self._lock:
+            versions = self.entries.setdefault((structure, now), [])
+            if versions:
+                self.recompilations.append(versions[-1].guards.why(flat))
+            if len(versions) >= LIMIT:
+                self.eager = f"compiled {LIMIT} times, last because {self.recompilations[-1]}"
+                warnings.warn(f"compile: {self._name()} was {self.eager}; it runs as it is from now on.", stacklevel=3)
+                return self.fn(*args, **kwargs)
+            result, entry = trace(self.fn, args, kwargs, flat, self.options, self.breaks)
+            if entry is None:
+                self.eager = self.breaks[-1][2]
+            else:
+                versions.insert(0, entry)
+            return result
+
+    def _name(self) -> str:
+        return getattr(self.fn, "__qualname__", type(self.fn).__name__)
+
+    def reset(self) -> None:
+        """Forget every version."""
+        self.entries.clear()
+        self.breaks.clear()
+        self.recompilations.clear()
+        self.eager = ""
+        self.split = None
+
+    def __repr__(self) -> str:
+        return f"<compiled {self._name()}>"
+
+
+def trace(
+    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], flat: tuple[Any, ...], options: Options, breaks: list[Any]
+) -> tuple[Any, Entry | None]:
+    """Run a program once while it is written down: (its result, the compiled version or None)."""
+    tracer, guards = Tracer(), Guards()
+    watch = Watch(tracer, guards, options.fullgraph)
+    names = _parameters(fn)
+    for i, (leaf, label) in enumerate(zip(flat, labels(names, args, kwargs), strict=True)):
+        watch.reached(leaf, Place("argument", i, label))
+    watch.outer[id(fn)] = fn
+    if isinstance(fn, MethodType):
+        watch.outer[id(fn.__self__)] = fn.__self__
+    with tracer:
+        try:
+            result = watch.call(0, fn, *args, **kwargs)
+        except Stop as e:
+            raise RuntimeError(str(e)) from None
+        entry = None
+        if not tracer.broken:
+            try:
+                entry = _finish(watch, result, options)
+            except (Untraceable, Unknown) as e:
+                tracer.give_up(str(e))
+    breaks.extend(watch.breaks)
+    return result, entry
+
+
+def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
+    tracer, guards = watch.tracer, watch.guards
+    outs: list[Any] = []
+    build = template(result, outs, watch.is_outer)
+    graph = tracer.graph
+    graph.outputs = [tracer.value_of(t) for t in outs]
+    ins = [guards.tensors[v][1] for v in graph.inputs]
+    written = graph.written()
+    for v, t in zip(graph.inputs, ins, strict=True):
+        if v in written and t._rg:
+            raise Untraceable("it writes into a tensor that requires a gradient")
+    joint = None
+    if mode.grad and any(t._rg for t in outs):
+        seen: set[Any] = set()
+        for t, v in zip(outs, graph.outputs, strict=True):
+            if t._rg and (v.root in seen or v.root in written):
+                raise Untraceable("it returns tensors with gradients that share memory, or were written in place")
+            seen.add(v.root)
+        joint = trace_backward(tracer, outs, ins)
+        if tracer.broken:
+            return None
+        joint = _without_views(graph, joint)
+    return Entry(graph, guards, joint, build, options)
+
+
+def _without_views(graph: Any, joint: Any) -> Any:
+    """Results that are views of inputs have their gradients from autograd; those of the others must not count them."""
+    from .entry import _chain
+
+    if joint is not None and any(_chain(graph.outputs[i]) is not None for i in joint.outputs):
+        raise Untraceable("it returns a view of a tensor that requires a gradient")
+    return joint
+
+
+def _parameters(fn: Any) -> list[str]:
+    target = getattr(fn, "forward", fn)
+    try:
+        return [p.name for p in inspect.signature(target).parameters.values()]
+    except (TypeError, ValueError):
+        return []
+
+
+def compile(
+    model: Any = None,
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str = "votive",
+    mode: str | None = None,
+    options: dict[str, Any] | None = None,
+    disable: bool = False,
+) -> Any:
+    """A function or module that is traced once per signature and runs as a graph of fused kernels afterwards.
+
+    >>> @votive.compile
+    ... def gate(x, y):
+    ...     return votive.sigmoid(x) * y + 1
+    >>> gate(votive.zeros(2), votive.ones(2))
+    tensor([1.5000, 1.5000])
+    """
+    if mode is not None and mode not in MODES:
+        raise RuntimeError(f"compile: unrecognized mode={mode!r}, should be one of: {', '.join(MODES)}.")
+    if mode is not None and options is not None:
+        raise RuntimeError(
+            "compile: either mode or options can be specified, but both can't be specified at the same time."
+        )
+    if backend not in ("votive", "inductor", "eager"):
+        raise RuntimeError(f"compile: there is no backend {backend!r}; leave it out.")
+    if options:
+        raise RuntimeError(f"compile: unknown options {sorted(options)}.")
+    chosen = Options(fullgraph, dynamic, mode or "default")
+
+    def wrap(fn: Any) -> Any:
+        if not callable(fn):
+            raise TypeError(f"compile: expected a function or a module, got {type(fn).__name__}.")
+        if disable or backend == "eager":
+            return fn
+        handler = WRAPPERS.get(type(fn).__call__)
+        return Compiled(fn, chosen) if handler is None else handler(fn, chosen)
+
+    return wrap if model is None else wrap(model)
+
+
+WRAPPERS: dict[Any, Callable[[Any, Options], Any]] = {}  # `type(x).__call__` -> what `compile` gives for such objects
+
+
+def reset() -> None:
+    """Forget everything that was compiled."""
+    for c in _compiled:
+        c.reset()
+
+
+def is_compiling() -> bool:
+    """Whether a program is being traced right now, in this thread."""
+    return running.tracer is not None
+
+
+def disable(fn: Any = None, recursive: bool = True) -> Any:
+    """A function that is always run as it is, also inside of compiled programs."""
+
+    def wrap(fn: Any) -> Any:
+        @functools.wraps(fn)
+        def run(*args: Any, **kwargs: Any) -> Any:
+            _switch.off += 1
+            try:
+                return fn(*args, **kwargs)
+            finally:
+                _switch.off -= 1
+
+        run._votive_disabled = True  # type: ignore[attr-defined]
+        return run
+
+    return wrap if fn is None else wrap(fn)
+
+
+listeners.append(lambda *_: reset())
+__all__ = ["CALLS", "WRAPPERS", "Compiled", "FunctionType", "Options", "compile", "disable", "is_compiling", "reset"]

@@ -1,0 +1,108 @@
+"""A graph as the text of a Python function that calls its operators one after the other. What `explain` shows is what runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..ops.operator import Op
+from .graph import Draw, Graph, Node, Value
+from .trace import draw_arguments
+
+
+class Emitted:
+    """A function and its text."""
+
+    def __init__(self, text: str, scope: dict[str, Any]) -> None:
+        self.text, self.scope = text, scope
+        exec(compile(text, "<votive.compile>", "exec"), scope)
+        self.run: Callable[..., Any] = scope["run"]
+
+
+def emit(
+    nodes: Sequence[Node],
+    inputs: Sequence[Value],
+    outputs: Sequence[Value],
+    graph: Graph,
+    given: Sequence[Draw] = (),
+    give: Sequence[Draw] = (),
+) -> Emitted:
+    """`run(*inputs, *given)` gives a tuple of the outputs and of the draws to `give`.
+
+    A value is dropped after its last use, so its memory can serve again.
+    """
+    scope: dict[str, Any] = {}
+    known: dict[Any, str] = {}
+
+    def name(obj: Any, hint: str) -> str:
+        key = id(obj)
+        if key not in known:
+            known[key] = f"{hint}_{len(known)}"
+            scope[known[key]] = obj
+            scope.setdefault("_alive", []).append(obj)
+        return known[key]
+
+    last: dict[Value, int] = {}
+    for i, node in enumerate(nodes):
+        for v in (*node.reads(), *node.writes, *node.outs):
+            last[v] = i
+    kept = {*outputs}
+    used = {v for n in nodes for v in (*n.reads(), *n.writes)} | kept
+    written = graph.written()
+    draws = {id(d): f"draw{i}" for i, d in enumerate(given)}
+    lines = [f"def run({', '.join([*map(repr, inputs), *draws.values()])}):"]
+    for v, tensor in graph.constants.items():
+        if v in used:
+            fresh = v in kept or v in written or any(o.root is v for o in outputs)
+            lines.append(f"    {v!r} = {name(tensor, 'constant')}{'.clone()' if fresh else ''}")
+    for i, node in enumerate(nodes):
+        if node.draw is not None and id(node.draw) not in draws:
+            draws[id(node.draw)] = k = f"draw{len(draws)}"
+            lines.append(f"    {k} = {name(node.draw.generator, 'generator')}.reserve({node.draw.count})")
+        lines.append(f"    {_call(node, name, draws)}" + (f"  # {node.path}" if node.path else ""))
+        gone = [v for v in dict.fromkeys((*node.reads(), *node.outs)) if last[v] == i and v not in kept]
+        gone = [v for v in gone if v.node is not None or v in inputs]
+        if gone:
+            lines.append(f"    del {', '.join(map(repr, gone))}")
+    results = [*map(repr, outputs), *[draws[id(d)] for d in give]]
+    lines.append(f"    return ({''.join(f'{r}, ' for r in results)})")
+    return Emitted("\n".join(lines) + "\n", scope)
+
+
+def _call(node: Node, name: Callable[[Any, str], str], draws: dict[int, str]) -> str:
+    op = node.op
+    values = list(node.args)
+    if node.draw is not None:
+        draw = draws[id(node.draw)]
+        for part, i in enumerate(draw_arguments(op)):
+            values[i] = _Text(f"{draw}[{part}]")
+    args = "".join(f"{_text(v, name)}, " for v in values)
+    if node.form == "out":
+        scope = name(Op.write_out, "write_out")
+        return f"{scope}({name(op, op.name)}, ({args}), {node.into!r})"
+    if node.form == "write":
+        return f"{name(op, op.name)}.write(({args}))"
+    results = ", ".join(map(repr, node.outs)) + ("" if node.single else ",")
+    head = f"{results} = " if node.outs else ""
+    return f"{head}{name(op, op.name)}.apply(({args}))"
+
+
+class _Text(str):
+    """Python text, not a string."""
+
+
+def _text(v: Any, name: Callable[[Any, str], str]) -> str:
+    if v.__class__ is Value or v.__class__ is _Text:
+        return str(v) if v.__class__ is _Text else repr(v)
+    if v is None or v is True or v is False or v.__class__ in (int, str):
+        return repr(v)
+    if v.__class__ is tuple or v.__class__ is list:
+        return "(" + "".join(f"{_text(x, name)}, " for x in v) + ")"
+    if v.__class__ is float and v == v and v not in (float("inf"), float("-inf")):
+        return repr(v)
+    return name(v, "constant")
+
+
+def draws_of(nodes: Sequence[Node]) -> list[Draw]:
+    """The draws of a sequence of nodes, each once."""
+    return list({id(n.draw): n.draw for n in nodes if n.draw is not None}.values())

@@ -1,0 +1,138 @@
+"""One compiled version of a program: guards, the functions of its forward and backward graphs, how results are built."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..autograd.function import Function
+from ..core.layout import Spec
+from ..core.mode import mode
+from ..ops.registry import OPS
+from .backward import Joint, saved_values
+from .emit import Emitted, draws_of, emit
+from .graph import Graph, Node, Value
+from .guards import Guards
+from .passes import improve
+
+
+class Entry:
+    """A graph that is run while its guards hold."""
+
+    def __init__(
+        self, graph: Graph, guards: Guards, joint: Joint | None, build: Callable[[tuple[Any, ...]], Any], options: Any
+    ) -> None:
+        self.graph, self.guards, self.joint, self.build = graph, guards, joint, build
+        self.runs = 0
+        self.report: list[str] = []
+        improve(graph, joint, self.report, options)
+        inputs = graph.inputs
+        written = graph.written()
+        self.check = guards.compile(inputs, any(v in written for v in inputs))
+        # An output that is a view of an input, or the input itself, is taken from it outside: autograd knows how.
+        self.through = {i: chain for i, v in enumerate(graph.outputs) if (chain := _chain(v)) is not None}
+        self.inside = [v for i, v in enumerate(graph.outputs) if i not in self.through]
+        if joint is None:
+            self.forward = emit(graph.nodes, inputs, self.inside, graph)
+            self.backward: Emitted | None = None
+        else:
+            self._with_gradients(graph.nodes, joint)
+
+    def _with_gradients(self, nodes: list[Node], joint: Joint) -> None:
+        graph = self.graph
+        self.saved = saved_values(nodes, joint)
+        front = [n for n in nodes if not n.backward]
+        back = [n for n in nodes if n.backward]
+        again = {id(d) for d in draws_of(back)}
+        self.draws = [d for d in draws_of(front) if id(d) in again]
+        self.forward = emit(front, graph.inputs, [*self.inside, *self.saved], graph, give=self.draws)
+        self.wanted = joint.inputs
+        grads = [g for g in joint.grads if g is not None]
+        self.backward = emit(back, [*self.saved, *joint.tangents], grads, graph, given=self.draws)
+        self.tangent_specs = [t.spec for t in joint.tangents]
+        # Which of the outputs inside have a gradient.
+        places = {v: i for i, v in reversed(list(enumerate(self.inside)))}
+        self.differentiable = [places[graph.outputs[i]] for i in joint.outputs if i not in self.through]
+
+    def run(self, tensors: tuple[Any, ...]) -> Any:
+        """The program's result for inputs that the guards have let through."""
+        self.runs += 1
+        if self.backward is None:
+            grad, mode.grad = mode.grad, False
+            try:
+                found = self.forward.run(*tensors)
+            finally:
+                mode.grad = grad
+        else:
+            found = _Run.apply(self, *tensors)
+            if not isinstance(found, tuple):
+                found = (found,)
+        if self.through:
+            found = self._merge(tensors, found)
+        return self.build(found)
+
+    def _merge(self, tensors: tuple[Any, ...], found: tuple[Any, ...]) -> tuple[Any, ...]:
+        rest = iter(found)
+        merged = []
+        for i in range(len(self.graph.outputs)):
+            chain = self.through.get(i)
+            if chain is None:
+                merged.append(next(rest))
+                continue
+            t = tensors[self.graph.inputs.index(chain[0])]
+            for node in chain[1]:
+                t = node.op.apply((t, *node.args[1:]))
+            merged.append(t)
+        return tuple(merged)
+
+
+def _chain(v: Value) -> tuple[Value, list[Node]] | None:
+    """The input that a value is, or is a view of, and the views between; None for others."""
+    nodes: list[Node] = []
+    while v.node is not None and v.node.is_view:
+        nodes.insert(0, v.node)
+        v = next(v.node.reads())
+    return (v, nodes) if v.kind in ("input", "held") else None
+
+
+class _Run(Function):
+    """A compiled graph in the graph of autograd."""
+
+    @staticmethod
+    def forward(ctx: Any, entry: Entry, *tensors: Any) -> Any:
+        found = entry.forward.run(*tensors)
+        n = len(entry.inside)
+        outs = found[:n]
+        ctx.entry = entry
+        ctx.count = len(tensors)
+        end = n + len(entry.saved)
+        ctx.draws = found[end:]
+        ctx.save_for_backward(*found[n:end])
+        ctx.mark_non_differentiable(*[o for i, o in enumerate(outs) if i not in entry.differentiable])
+        ctx.set_materialize_grads(False)
+        return outs
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        entry: Entry = ctx.entry
+        if mode.grad:
+            raise RuntimeError(
+                "compile: gradients of gradients (create_graph=True) are not computed through a compiled function; "
+                "call the function itself, or compile one that computes the gradient."
+            )
+        given = [_fitted(grads[i], s) for i, s in zip(entry.differentiable, entry.tangent_specs, strict=True)]
+        assert entry.backward is not None and entry.joint is not None
+        found = iter(entry.backward.run(*ctx.saved_tensors, *given, *ctx.draws))
+        out: list[Any] = [None] * (1 + ctx.count)
+        for i, g in zip(entry.wanted, entry.joint.grads, strict=True):
+            out[1 + i] = None if g is None else next(found)
+        return tuple(out)
+
+
+def _fitted(g: Any, spec: Spec) -> Any:
+    """A gradient as the graph expects it."""
+    if g is None:
+        return OPS["_full"].apply((spec.shape, spec.layout.strides, 0, spec.dtype, spec.device))
+    if g._spec is spec:
+        return g
+    return OPS["_copy_as"].apply((g, spec.dtype, spec.strides))

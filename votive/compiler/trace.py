@@ -1,0 +1,191 @@
+"""Tracing: an observer of every call writes them down as a graph while they are computed as always."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from ..core import rng
+from ..core.mode import mode
+from ..dispatch import Call, Observer, attach, detach, state
+from ..ops.operator import Op
+from .graph import Draw, Graph, Node, Value
+
+
+class Untraceable(Exception):
+    """Why a call cannot be part of a graph."""
+
+
+def draw_arguments(op: Op) -> tuple[int, ...]:
+    """The places of the arguments that say which random numbers an operator draws: key and counter."""
+    names = [a.name if a.type == "Scalar" else "" for a in op.schema.args]
+    if "counter" not in names:
+        return ()
+    return names.index("key" if "key" in names else "seed"), names.index("counter")
+
+
+class Running(threading.local):
+    """The trace that is being made in this thread."""
+
+    tracer: Tracer | None = None
+
+
+running = Running()
+
+
+def _place(t: Any) -> Any:
+    return t._storage.root, t._offset, t._spec
+
+
+class Tracer(Observer):
+    """Writes calls into `graph`. Tensors are known by the memory they show, so an alias is the same value.
+
+    What is not known yet was made or reached by Python: `unknown(tensor)` says what it is, or raises Untraceable.
+    """
+
+    follows_copies = True
+
+    def __init__(self) -> None:
+        self.graph = Graph()
+        self.known: dict[Any, Value] = {}
+        self.alive: list[Any] = []  # storages must keep their identity while they are compared
+        self.broken: str = ""  # why the graph is not all of the program; what follows is not written down
+        self.thread = threading.get_ident()
+        self.draws: list[Draw] = []
+        self.where: Any = lambda: ""  # the line of the program
+        self.backward = False
+        self.on_break: Any = lambda: None
+
+    # --- values ----------------------------------------------------------------------------------
+
+    def name(self, tensor: Any, kind: str, label: str) -> Value:
+        """Make a tensor from outside known."""
+        place = _place(tensor)
+        found = self.known.get(place)
+        if found is None:
+            found = self.graph.value(tensor._spec, kind=kind, label=label)
+            self.known[place] = found
+            self.alive.append((tensor, tensor._storage))
+            self.graph.inputs.append(found)
+        return found
+
+    def constant(self, tensor: Any) -> Value:
+        """A tensor that Python made of numbers: the same in each call."""
+        value = self.graph.value(tensor._spec, kind="constant")
+        self.known[_place(tensor)] = value
+        self.alive.append((tensor, tensor._storage))
+        self.graph.constants[value] = tensor
+        return value
+
+    def value_of(self, tensor: Any) -> Value:
+        found = self.known.get(_place(tensor))
+        return self.unknown(tensor) if found is None else found
+
+    def unknown(self, tensor: Any) -> Value:
+        """What to make of a tensor that no call of the trace has given."""
+        raise Untraceable("it uses a tensor that came into being outside of operators")
+
+    def _arg(self, v: Any) -> Any:
+        if isinstance(v, state.tensor):
+            return self.value_of(v)
+        if v.__class__ is tuple or v.__class__ is list:
+            return tuple([self._arg(x) for x in v])
+        return v
+
+    # --- calls -----------------------------------------------------------------------------------
+
+    def give_up(self, why: str) -> None:
+        """The program goes on, but its calls are no longer written down."""
+        if not self.broken:
+            self.broken = why
+            self.on_break()
+
+    def before(self, call: Call) -> Any:
+        if self.broken or threading.get_ident() != self.thread or mode.unobserved:
+            return
+        try:
+            # Looked at before the call: it may write over its arguments.
+            for v in call.op.values(call.args):
+                self._arg(v)
+            if call.into is not None:
+                self.value_of(call.into)
+        except Untraceable as e:
+            self.give_up(str(e))
+
+    def after(self, call: Call) -> Any:
+        if self.broken or threading.get_ident() != self.thread or mode.unobserved:
+            return
+        try:
+            self._write(call)
+        except Untraceable as e:
+            self.give_up(str(e))
+
+    def _write(self, call: Call) -> None:
+        op, args = call.op, tuple([self._arg(a) for a in call.args])
+        node = Node(op, args, path=mode.module_path, line=self.where(), backward=self.backward)
+        if call.plan.outs is None and not op.mutates:
+            raise Untraceable(f"the shape of what {op.name} gives depends on the numbers")
+        if call.into is not None:
+            node.into = self.value_of(call.into)
+            node.form = "write" if args and args[0] is node.into else "out"
+            if call.into._spec is not node.into.spec:
+                raise Untraceable(f"{op.name} changes the shape of a tensor")
+        where = draw_arguments(op)
+        if where and any(args[i] for i in where):  # zeros: nothing is drawn
+            node.draw = self._draw(*[args[i] for i in where])
+        if call.into is None and call.result is not None:
+            node.single = call.result.__class__ is not tuple
+            outs = (call.result,) if node.single else call.result
+            node.outs = tuple([self._result(node, i, t) for i, t in enumerate(outs)])
+        self.graph.nodes.append(node)
+
+    def _result(self, node: Node, index: int, t: Any) -> Value:
+        place = _place(t)
+        if node.op.mutates and place in self.known:
+            return self.known[place]
+        base = None
+        if node.is_view:
+            base = next(node.reads()).root
+            if place in self.known:  # the view shows just what its base does
+                base = self.known[place].root
+        value = self.graph.value(t._spec, node=node, index=index, base=base)
+        self.known[place] = value
+        self.alive.append((t, t._storage))
+        return value
+
+    def _draw(self, key: Any, counter: Any) -> Draw:
+        for d in reversed(self.draws):
+            if d.taken == (key, counter):
+                return d
+        raise Untraceable("random numbers come from a generator that is not known")
+
+    def refused(self, op: Any, args: Any, error: Exception) -> None:
+        self.give_up("an operator refused its arguments")
+
+    def failed(self, call: Call, error: Exception) -> None:
+        self.give_up("an operator failed")
+
+    def read(self, tensor: Any) -> None:
+        if threading.get_ident() == self.thread and not mode.unobserved:
+            self.give_up("Python looks at the numbers of a tensor")
+
+    def made(self, tensor: Any) -> None:
+        if not self.broken and threading.get_ident() == self.thread and not mode.unobserved:
+            self.constant(tensor)
+
+    # --- around ----------------------------------------------------------------------------------
+
+    def __enter__(self) -> Tracer:
+        self.outer, running.tracer = running.tracer, self
+        attach(self)
+        rng.watchers.append(self._reserved)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        rng.watchers.remove(self._reserved)
+        detach(self)
+        running.tracer = self.outer
+
+    def _reserved(self, generator: Any, count: int, taken: tuple[int, int]) -> None:
+        if threading.get_ident() == self.thread:
+            self.draws.append(Draw(generator, count, taken))

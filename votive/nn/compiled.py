@@ -1,0 +1,90 @@
+"""How the compiler goes through modules: a call of one is a call of its `forward`, while it has no hooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..compiler.api import WRAPPERS, Compiled, Options, compile
+from ..compiler.guards import Place
+from ..compiler.watch import CALLS, Watch
+from ..core.mode import Ever, mode
+from .address import Path, locate, note
+from .fast_path import HOOKS
+from .global_hooks import GLOBAL
+from .module import Module
+
+
+def traced_call(watch: Watch, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`module(*args, **kwargs)` while a program is traced: as `Module.__call__`, with the watch in `forward`."""
+    own = module.__dict__
+    if GLOBAL or any(own[t] for t in HOOKS):
+        watch.stop(f"hooks are registered on a {type(module).__name__}")
+        return module(*args, **kwargs)
+    if watch.is_outer(module):
+        for table in HOOKS:
+            watch.guards.empty(Place("hooks", own[table], table, module))
+    before = mode.module_path
+    path = (before.below.get(id(module)) if before.__class__ is Path else None) or locate(module, before)
+    mode.module_path = path
+    if path and not before:
+        mode.noted = Ever.noted = True
+    try:
+        return watch.call(watch.line, watch.attr(module, "forward"), *args, **kwargs)
+    except Exception as e:
+        note(e, path, module)
+        raise
+    finally:
+        mode.module_path = before
+        if path and not before:
+            mode.renew()
+
+
+class CompiledModule(Module):
+    """What `votive.compile(module)` gives: calls go to the compiled module, everything else to the module itself."""
+
+    def __init__(self, module: Module, options: Options) -> None:
+        super().__init__()
+        self._orig_mod = module
+        self.__dict__["_compiled"] = Compiled(module, options)
+        self.training = module.training
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        own = self.__dict__
+        if any(own[t] for t in HOOKS):
+            return super().__call__(*args, **kwargs)
+        return own["_compiled"](*args, **kwargs)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return self.__dict__["_compiled"](*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            return self._modules["_orig_mod"]
+        return getattr(self._modules["_orig_mod"], name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        inner = self.__dict__.get("_modules", {}).get("_orig_mod")
+        if inner is None or name in ("_orig_mod", "training"):
+            super().__setattr__(name, value)
+            if inner is not None and name == "training":
+                inner.training = value
+        else:
+            setattr(inner, name, value)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        import copy
+
+        return CompiledModule(copy.deepcopy(self._orig_mod, memo), self.__dict__["_compiled"].options)
+
+    def __reduce__(self) -> Any:
+        return CompiledModule, (self._orig_mod, self.__dict__["_compiled"].options)
+
+    def __repr__(self) -> str:
+        return f"CompiledModule(\n  (_orig_mod): {self._orig_mod!r}\n)"
+
+
+__all__ = ["CompiledModule", "compile", "traced_call"]
+
+CALLS[Module.__call__] = traced_call
+CALLS[CompiledModule.__call__] = lambda watch, m, args, kwargs: traced_call(watch, m._orig_mod, args, kwargs)
+WRAPPERS[Module.__call__] = CompiledModule
