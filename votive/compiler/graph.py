@@ -43,6 +43,7 @@ class Node:
     single: bool = True  # whether the operator gives one tensor, not a tuple
     path: str = ""  # of the module that called it
     line: str = ""  # where the user's program called it
+    plan: Any = None  # how it ran while it was traced
     draw: Draw | None = None  # where its random numbers come from
     backward: bool = False
 
@@ -90,12 +91,19 @@ class Graph:
     inputs: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     constants: dict[Value, Any] = field(default_factory=dict)  # tensors that Python made of numbers
+    renamed: dict[Value, Value] = field(default_factory=dict)  # values that passes found to be others
     count: int = 0
 
     def value(self, spec: Spec, **known: Any) -> Value:
         """A new value."""
         self.count += 1
         return Value(self.count - 1, spec, **known)
+
+    def resolve(self, v: Value) -> Value:
+        """The value that one has become."""
+        while v in self.renamed:
+            v = self.renamed[v]
+        return v
 
     def users(self) -> dict[Value, list[Node]]:
         """Who reads or writes each value."""

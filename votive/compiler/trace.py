@@ -122,7 +122,7 @@ class Tracer(Observer):
 
     def _write(self, call: Call) -> None:
         op, args = call.op, tuple([self._arg(a) for a in call.args])
-        node = Node(op, args, path=mode.module_path, line=self.where(), backward=self.backward)
+        node = Node(op, args, path=mode.module_path, line=self.where(), plan=call.plan, backward=self.backward)
         if call.plan.outs is None and not op.mutates:
             raise Untraceable(f"the shape of what {op.name} gives depends on the numbers")
         if call.into is not None:

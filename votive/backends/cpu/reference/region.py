@@ -1,0 +1,8 @@
+"""Regions on the CPU: result by result."""
+
+from __future__ import annotations
+
+from ...base import add_row
+from ...common.region import SeparateRow
+
+add_row(SeparateRow(op="_region", device="cpu", fn=SeparateRow))
