@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..backends.base import BACKENDS
 from ..core import dtype as dt
 from ..dispatch import PointwisePlan
 from ..formula import Expr, const, substitute, var
@@ -99,7 +100,19 @@ def fuse(graph: Graph, wanted: set[Value], report: list[str]) -> int:
         place[region.nodes[-1]] = made
         report.append(f"{made.args[1]!r}: {len(region.nodes)} calls, {len(seen)} results")
     graph.nodes = [m for n in graph.nodes if (m := place.get(n, n)) is not None]
+    _prepare([m.args[1] for m in place.values() if m is not None])
     return len(place)
+
+
+def _prepare(regions: list[Region]) -> None:
+    """Let each device make kernels for its regions together, which is faster than one by one."""
+    by_device: dict[str, list[Region]] = {}
+    for region in regions:
+        by_device.setdefault(region.outs[0].device.type, []).append(region)
+    for device, found in by_device.items():
+        prepare = getattr(BACKENDS[device], "prepare_regions", None)
+        if prepare is not None:
+            prepare(found)
 
 
 def _group(graph: Graph, written: set[Value]) -> list[_Open]:

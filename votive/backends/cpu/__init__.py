@@ -51,6 +51,12 @@ class CpuBackend:
             return _native.pointwise.compile_reduction(*args)
         return None
 
+    @staticmethod
+    def prepare_regions(regions: list[Any]) -> None:
+        """Compile kernels for several regions at once, where there is a compiler."""
+        if _native.available and "native" not in switched_off:
+            _native.region.prepare(regions)
+
     def empty(self, spec: Spec) -> tuple[Storage, Any]:
         nbytes = spec.nbytes
         if nbytes < SMALL and spec.layout.contiguous:
