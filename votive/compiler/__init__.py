@@ -1,5 +1,6 @@
 """The compiler: programs traced to graphs of operators, which rewrites make faster. What users call stands here."""
 
+from . import replay as _replay
 from .api import compile, disable, is_compiling, reset
 
 __all__ = ["compile", "disable", "is_compiling", "reset"]

@@ -26,10 +26,12 @@ def emit(
     graph: Graph,
     given: Sequence[Draw] = (),
     give: Sequence[Draw] = (),
+    taken: Sequence[Value] | None = None,
 ) -> Emitted:
     """`run(*inputs, *given)` gives a tuple of the outputs and of the draws to `give`.
 
-    A value is dropped after its last use, so its memory can serve again.
+    A value is dropped after its last use, so its memory can serve again. `taken`: further inputs, which come first as
+    one list that is emptied.
     """
     scope: dict[str, Any] = {}
     known: dict[Any, str] = {}
@@ -50,7 +52,13 @@ def emit(
     used = {v for n in nodes for v in (*n.reads(), *n.writes)} | kept
     written = graph.written()
     draws = {id(d): f"draw{i}" for i, d in enumerate(given)}
-    lines = [f"def run({', '.join([*map(repr, inputs), *draws.values()])}):"]
+    first = [] if taken is None else ["kept"]
+    lines = [f"def run({', '.join([*first, *map(repr, inputs), *draws.values()])}):"]
+    if taken is not None:
+        if taken:
+            lines.append(f"    {', '.join(map(repr, taken))}, = kept")
+        lines.append("    kept.clear()")
+        inputs = [*inputs, *taken]
     for v, tensor in graph.constants.items():
         if v in used:
             fresh = v in kept or v in written or any(o.root is v for o in outputs)

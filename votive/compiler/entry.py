@@ -32,11 +32,14 @@ class Entry:
         # An output that is a view of an input, or the input itself, is taken from it outside: autograd knows how.
         self.through = {i: chain for i, v in enumerate(graph.outputs) if (chain := _chain(v)) is not None}
         self.inside = [v for i, v in enumerate(graph.outputs) if i not in self.through]
+        self.saved: list[Value] = []
+        self.draws: list[Any] = []
         if joint is None:
             self.forward = emit(graph.nodes, inputs, self.inside, graph)
             self.backward: Emitted | None = None
         else:
             self._with_gradients(graph.nodes, joint)
+        self.replay = REPLAYS[device](self, options) if (device := _device(graph)) in REPLAYS else None
 
     def _with_gradients(self, nodes: list[Node], joint: Joint) -> None:
         graph = self.graph
@@ -48,7 +51,7 @@ class Entry:
         self.forward = emit(front, graph.inputs, [*self.inside, *self.saved], graph, give=self.draws)
         self.wanted = joint.inputs
         grads = [g for g in joint.grads if g is not None]
-        self.backward = emit(back, [*self.saved, *joint.tangents], grads, graph, given=self.draws)
+        self.backward = emit(back, joint.tangents, grads, graph, given=self.draws, taken=self.saved)
         self.tangent_specs = [t.spec for t in joint.tangents]
         # Which of the outputs inside have a gradient.
         places = {v: i for i, v in reversed(list(enumerate(self.inside)))}
@@ -60,7 +63,7 @@ class Entry:
         if self.backward is None:
             grad, mode.grad = mode.grad, False
             try:
-                found = self.forward.run(*tensors)
+                found = self.compute(tensors)[0]
             finally:
                 mode.grad = grad
         else:
@@ -70,6 +73,14 @@ class Entry:
         if self.through:
             found = self._merge(tensors, found)
         return self.build(found)
+
+    def compute(self, tensors: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
+        """(what the forward graph gives, a token of a replay whose memory it lies in, or None)."""
+        if self.replay is not None:
+            found = self.replay.forward(tensors)
+            if found is not None:
+                return found
+        return self.forward.run(*tensors), None
 
     def _merge(self, tensors: tuple[Any, ...], found: tuple[Any, ...]) -> tuple[Any, ...]:
         rest = iter(found)
@@ -86,6 +97,16 @@ class Entry:
         return tuple(merged)
 
 
+# Devices that can run a whole graph at once: how one is made.
+REPLAYS: dict[str, Callable[[Entry, Any], Any]] = {}
+
+
+def _device(graph: Graph) -> str:
+    """The type of the one device of a graph; empty where there are several."""
+    found = {v.spec.device for n in graph.nodes for v in (*n.reads(), *n.outs)}
+    return found.pop().type if len(found) == 1 else ""
+
+
 def _chain(v: Value) -> tuple[Value, list[Node]] | None:
     """The input that a value is, or is a view of, and the views between; None for others."""
     nodes: list[Node] = []
@@ -100,14 +121,18 @@ class _Run(Function):
 
     @staticmethod
     def forward(ctx: Any, entry: Entry, *tensors: Any) -> Any:
-        found = entry.forward.run(*tensors)
+        found, ctx.token = entry.compute(tensors)
         n = len(entry.inside)
         outs = found[:n]
         ctx.entry = entry
         ctx.count = len(tensors)
-        end = n + len(entry.saved)
-        ctx.draws = found[end:]
-        ctx.save_for_backward(*found[n:end])
+        if ctx.token is None:
+            end = n + len(entry.saved)
+            ctx.draws = found[end:]
+            ctx.save_for_backward(*found[n:end])
+        else:  # the rest lies in the memory of the graph; of these it must be known whether they were changed
+            places = {v: i for i, v in enumerate(entry.graph.inputs)}
+            ctx.save_for_backward(*[tensors[places[v]] for v in entry.saved if v in places])
         ctx.mark_non_differentiable(*[o for i, o in enumerate(outs) if i not in entry.differentiable])
         ctx.set_materialize_grads(False)
         return outs
@@ -121,8 +146,16 @@ class _Run(Function):
                 "call the function itself, or compile one that computes the gradient."
             )
         given = [_fitted(grads[i], s) for i, s in zip(entry.differentiable, entry.tangent_specs, strict=True)]
-        assert entry.backward is not None and entry.joint is not None
-        found = iter(entry.backward.run(*ctx.saved_tensors, *given, *ctx.draws))
+        assert entry.backward is not None
+        assert entry.joint is not None
+        kept = list(ctx.saved_tensors)
+        if ctx.token is not None:
+            assert entry.replay is not None
+            found = iter(entry.replay.backward(ctx.token, given))
+        else:
+            if mode.freeing:
+                ctx._saved = None  # nobody else may hold what the graph lets go of on its way
+            found = iter(entry.backward.run(kept, *given, *ctx.draws))
         out: list[Any] = [None] * (1 + ctx.count)
         for i, g in zip(entry.wanted, entry.joint.grads, strict=True):
             out[1 + i] = None if g is None else next(found)

@@ -31,6 +31,8 @@ class Mode(threading.local):
     shown: str = ""
     # While what looks at a run computes for itself: no probe sees it.
     unobserved: int = 0
+    # While gradients are computed: whether what nodes keep is dropped behind them.
+    freeing: bool = False
     # While a checkpointed function runs again: whose edits were made in its first run, else None.
     recomputing: tuple[Any, ...] | None = None
 
