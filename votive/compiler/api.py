@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any
 
 from ..backends.base import listeners
 from ..core.mode import mode
-from ..dispatch import state
+from ..dispatch import attach, detach, state
 from .backward import trace_backward
 from .entry import Entry
 from .guards import Guards, Place, modes
+from .rerun import rerun
+from .rules import apply_rules
 from .structure import Unknown, flatten, labels, template
 from .trace import Tracer, Untraceable, running
 from .watch import CALLS, Stop, Watch
@@ -154,11 +157,43 @@ def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
             if t._rg and (v.root in seen or v.root in written):
                 raise Untraceable("it returns tensors with gradients that share memory, or were written in place")
             seen.add(v.root)
-        joint = trace_backward(tracer, outs, ins)
+    report: list[str] = []
+    if not any(v in written for v in graph.inputs):
+        wants = mode.grad and any(t._rg for t in outs)
+        counts = apply_rules(graph, wants)
+        report += [f"{name}: {n} times" for name, n in counts.items()]
+        if wants and counts:
+            detach(tracer)
+            tracer.alive.clear()
+            tracer.known.clear()
+            try:
+                tracer, outs = rerun(graph, ins)
+            finally:
+                attach(watch.tracer)
+            graph = tracer.graph
+            graph.outputs = [tracer.value_of(t) for t in outs]
+    if mode.grad and any(t._rg for t in outs):
+        with _observing(tracer, watch.tracer):
+            joint = trace_backward(tracer, outs, ins)
         if tracer.broken:
+            watch.tracer.give_up(tracer.broken)
             return None
         joint = _without_views(graph, joint)
-    return Entry(graph, guards, joint, build, options)
+    return Entry(graph, guards, joint, build, options, report)
+
+
+@contextlib.contextmanager
+def _observing(tracer: Tracer, usual: Tracer) -> Iterator[None]:
+    """Let a tracer observe in place of the one that does."""
+    if tracer is usual:
+        yield
+        return
+    detach(usual)
+    try:
+        with tracer:
+            yield
+    finally:
+        attach(usual)
 
 
 def _without_views(graph: Any, joint: Any) -> Any:

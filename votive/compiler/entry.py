@@ -20,12 +20,18 @@ class Entry:
     """A graph that is run while its guards hold."""
 
     def __init__(
-        self, graph: Graph, guards: Guards, joint: Joint | None, build: Callable[[tuple[Any, ...]], Any], options: Any
+        self,
+        graph: Graph,
+        guards: Guards,
+        joint: Joint | None,
+        build: Callable[[tuple[Any, ...]], Any],
+        options: Any,
+        report: list[str],
     ) -> None:
         self.graph, self.guards, self.joint, self.build = graph, guards, joint, build
         self.runs = 0
-        self.report: list[str] = []
-        improve(graph, joint, self.report, options)
+        self.report = report
+        improve(graph, joint, report, options)
         inputs = graph.inputs
         written = graph.written()
         self.check = guards.compile(inputs, any(v in written for v in inputs))

@@ -1,0 +1,55 @@
+"""A rewritten forward graph, run once more on the same inputs while it is traced, so that autograd knows its calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..core.mode import mode
+from .graph import Graph, Node, Value
+from .trace import Tracer, draw_arguments
+
+
+def rerun(graph: Graph, inputs: list[Any]) -> tuple[Tracer, list[Any]]:
+    """(a tracer with the graph of this run, the outputs). Inputs and constants keep their values."""
+    tracer = Tracer()
+    new = tracer.graph
+    new.count, new.constants = graph.count, dict(graph.constants)
+    held = {**dict(zip(graph.inputs, inputs, strict=True)), **graph.constants}
+    for v, t in held.items():
+        tracer.known[(t._storage.root, t._offset, t._spec)] = v
+        tracer.alive.append((t, t._storage))
+    new.inputs = list(graph.inputs)
+    tracer.draws = list({id(n.draw): n.draw for n in graph.nodes if n.draw is not None}.values())
+    values: dict[Value, Any] = dict(held)
+    autocast, mode.autocast = mode.autocast, {}
+    path = mode.module_path
+    try:
+        with tracer:
+            for node in graph.nodes:
+                mode.module_path = node.path
+                tracer.where = lambda node=node: node.line
+                _run(node, values)
+    finally:
+        mode.autocast, mode.module_path = autocast, path
+    return tracer, [values[v] for v in graph.outputs]
+
+
+def _run(node: Node, values: dict[Value, Any]) -> None:
+    args = [_filled(a, values) for a in node.args]
+    if node.draw is not None:
+        for i, word in zip(draw_arguments(node.op), node.draw.taken, strict=True):
+            args[i] = word
+    if node.form == "write":
+        node.op.write(tuple(args))
+        return
+    found = node.op.apply(tuple(args))
+    for v, t in zip(node.outs, (found,) if node.single else found, strict=True):
+        values[v] = t
+
+
+def _filled(a: Any, values: dict[Value, Any]) -> Any:
+    if a.__class__ is Value:
+        return values[a]
+    if a.__class__ is tuple:
+        return tuple([_filled(x, values) for x in a])
+    return a
