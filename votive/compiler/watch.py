@@ -374,7 +374,11 @@ class Watch:
 
     def _make(self, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A new object."""
-        if kind in _PURE_BUILTINS or kind.__module__.split(".")[0] == _PACKAGE or kind.__module__ in _PURE_MODULES:
+        if kind in _PURE_BUILTINS:
+            if not self._harmless(kind, args, kwargs):
+                self.stop(f"it gives {kind.__name__} what may do anything")
+            return kind(*args, **kwargs)
+        if kind.__module__.split(".")[0] == _PACKAGE or kind.__module__ in _PURE_MODULES:
             self._contents(args, kwargs)
             return kind(*args, **kwargs)
         if issubclass(kind, (BaseException, tuple)) or kind.__module__ in ("collections", "enum"):
