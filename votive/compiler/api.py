@@ -18,7 +18,7 @@ from ..dispatch import attach, detach, state
 from .backward import trace_backward
 from .entry import Entry
 from .guards import Guards, Place, modes
-from .rerun import rerun
+from .rerun import repeatable, rerun
 from .rules import apply_rules
 from .structure import Unknown, flatten, labels, template
 from .trace import Tracer, Untraceable, running
@@ -158,16 +158,16 @@ def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
                 raise Untraceable("it returns tensors with gradients that share memory, or were written in place")
             seen.add(v.root)
     report: list[str] = []
-    if not any(v in written for v in graph.inputs):
-        wants = mode.grad and any(t._rg for t in outs)
-        counts = apply_rules(graph, wants)
+    again = repeatable(graph, ins)
+    if again is not None:
+        counts = apply_rules(graph, mode.grad and any(t._rg for t in outs))
         report += [f"{name}: {n} times" for name, n in counts.items()]
-        if wants and counts:
+        if counts:
             detach(tracer)
             tracer.alive.clear()
             tracer.known.clear()
             try:
-                tracer, outs = rerun(graph, ins)
+                tracer, outs = rerun(graph, again)
             finally:
                 attach(watch.tracer)
             graph = tracer.graph

@@ -9,6 +9,24 @@ from .graph import Graph, Node, Value
 from .trace import Tracer, draw_arguments
 
 
+def repeatable(graph: Graph, inputs: list[Any]) -> list[Any] | None:
+    """Inputs to run a graph with once more: copies of those that it writes; None where that would change something."""
+    written = graph.written()
+    found = []
+    for v, t in zip(graph.inputs, inputs, strict=True):
+        if v not in written:
+            found.append(t)
+            continue
+        shared = sum(o._storage.root is t._storage.root for o in inputs) > 1
+        mode.unobserved += 1
+        copy = None if shared else t.detach().clone()
+        mode.unobserved -= 1
+        if copy is None or copy._spec is not t._spec:
+            return None
+        found.append(copy)
+    return found
+
+
 def rerun(graph: Graph, inputs: list[Any]) -> tuple[Tracer, list[Any]]:
     """(a tracer with the graph of this run, the outputs). Inputs and constants keep their values."""
     tracer = Tracer()

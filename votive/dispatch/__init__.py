@@ -7,7 +7,7 @@ Knows neither formulas' content nor devices' internals; autograd and Tensor plug
 
 from . import autocast, compiled, forms  # noqa: F401 - they fill in what operators leave to the dispatcher
 from .arguments import as_dtype
-from .build import drop_plans, find, forgettable, prepare
+from .build import drop_plans, find, forgettable, kernel_for, prepare
 from .execute import execute, install, run
 from .forms import check_writable, private_copy, refuse_grad, with_foreign, write_out
 from .observe import Call, Observer, attach, detach, refresh, was_made, was_read
@@ -16,6 +16,6 @@ from .state import state
 
 __all__ = [
     "Call", "KernelPlan", "Observer", "Plan", "PointwisePlan", "StructuredPlan", "ViewPlan", "as_dtype", "attach",
-    "check_writable", "detach", "drop_plans", "execute", "find", "forgettable", "install", "make", "prepare",
+    "check_writable", "detach", "drop_plans", "execute", "find", "forgettable", "install", "kernel_for", "make", "prepare",
     "private_copy", "refresh", "refuse_grad", "run", "state", "was_made", "was_read", "with_foreign", "write_out",
 ]  # fmt: skip

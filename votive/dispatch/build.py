@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..backends.base import Request, bind, listeners
+from ..backends.base import Request, Row, bind, listeners
 from ..core import device
 from ..core import dtype as dt
 from ..core.errors import DtypeError, UnsupportedError, devices_differ, fail
@@ -76,6 +76,15 @@ def find(op: Op, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
         return op.plans[op.key(args)], args
     except (KeyError, TypeError, AttributeError):
         return prepare(op, args)
+
+
+def kernel_for(op: Op, args: tuple[Any, ...]) -> Row | None:
+    """The row that a call with specs in place of tensors would run; None where it is refused."""
+    try:
+        plan = _BUILD[op.kind](op, args)
+    except (TypeError, ValueError, RuntimeError, IndexError, NotImplementedError):
+        return None
+    return getattr(plan, "row", None)
 
 
 def _is_plain(v: object) -> bool:

@@ -78,7 +78,8 @@ structured(
     infer=_infer_attend,
     mutates=("keys", "values", "counts"),
     doc="Norms and rotates the heads of one token, keeps its keys and values at `position`, and "
-    "attends to all that are kept up to there; heads come back side by side. `counts`: zeros, "
+    "attends to all that are kept up to there; heads come back side by side. `cos` and `sin` have a "
+    "row for each position, or one, which is that of `position`. `counts`: zeros, "
     "which the kernel uses and leaves as zeros. `position` and what is kept must not have been "
     "written by a fused operator just before.",
     differentiable=False,

@@ -48,7 +48,7 @@ def rotate_and_attend(
     wide = np.float64 if qkv.dtype == np.float64 else np.float32
     parts = qkv.reshape(batch, heads + 2 * shared, width).astype(wide)
     at = int(np.asarray(position).reshape(-1)[0])
-    c, s = cos[at].astype(wide), sin[at].astype(wide)
+    c, s = (t[at if len(t) > 1 else 0].astype(wide) for t in (cos, sin))
 
     def turned(x: Array, weight: Array | None) -> Any:
         if weight is not None:

@@ -246,11 +246,13 @@ def rotate_and_attend(
         warps=WARPS,
         stages=2,
     )
-    tables = ((16, cos.strides[0]), (17, sin.strides[0]))
+    # A table of one row is that of this very position.
+    steps = [0 if t.shape[0] == 1 else t.strides[0] for t in (cos, sin)]
+    tables = tuple(enumerate(steps, 16))
     program.divisible = tuple(k for k, n in tables if n % 16 == 0)
     acc = Spec(Layout((batch * shared * parts * br, bd)), dt.float32, qkv.spec.device)
     ends = Spec(Layout((batch * shared * parts * br, 2)), dt.float32, qkv.spec.device)
-    numbers = (shared, length, each, parts, cos.strides[0], sin.strides[0], float(eps), scale * math.log2(math.e))
+    numbers = (shared, length, each, parts, *steps, float(eps), scale * math.log2(math.e))
 
     def run(
         outs: list[View],
