@@ -15,13 +15,14 @@ from typing import Any
 from ..backends.base import listeners
 from ..core.mode import mode
 from ..dispatch import attach, detach, state
-from .backward import trace_backward
-from .entry import Entry
+from .backward import Joint, trace_backward
+from .entry import Entry, Recipe, chain
+from .graph import Value
 from .guards import Guards, Place, modes
 from .rerun import repeatable, rerun
 from .rules import apply_rules
 from .structure import Unknown, flatten, labels, template
-from .trace import Tracer, Untraceable, running
+from .trace import Tracer, Untraceable, place_of, running
 from .watch import CALLS, Stop, Watch
 
 LIMIT = 8  # versions of one program; from then on it is run as it is
@@ -141,26 +142,24 @@ def trace(
 
 def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
     tracer, guards = watch.tracer, watch.guards
-    outs: list[Any] = []
-    build = template(result, outs, watch.is_outer)
+    if modes() != guards.modes:
+        raise Untraceable("it changes a mode that stays changed")
+    tracer.check_draws()
+    found: list[Any] = []
+    build = template(result, found, watch.is_outer)
     graph = tracer.graph
+    recipes, outs = _recipes(tracer, found)
     graph.outputs = [tracer.value_of(t) for t in outs]
     ins = [guards.tensors[v][1] for v in graph.inputs]
     written = graph.written()
     for v, t in zip(graph.inputs, ins, strict=True):
         if v in written and t._rg:
             raise Untraceable("it writes into a tensor that requires a gradient")
-    joint = None
-    if mode.grad and any(t._rg for t in outs):
-        seen: set[Any] = set()
-        for t, v in zip(outs, graph.outputs, strict=True):
-            if t._rg and (v.root in seen or v.root in written):
-                raise Untraceable("it returns tensors with gradients that share memory, or were written in place")
-            seen.add(v.root)
+    wants = mode.grad and any(t._rg for t in outs)
     report: list[str] = []
     again = repeatable(graph, ins)
     if again is not None:
-        counts = apply_rules(graph, mode.grad and any(t._rg for t in outs))
+        counts = apply_rules(graph, wants)
         report += [f"{name}: {n} times" for name, n in counts.items()]
         if counts:
             detach(tracer)
@@ -172,14 +171,63 @@ def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
                 attach(watch.tracer)
             graph = tracer.graph
             graph.outputs = [tracer.value_of(t) for t in outs]
-    if mode.grad and any(t._rg for t in outs):
+    joint = None
+    if wants:
         with _observing(tracer, watch.tracer):
-            joint = trace_backward(tracer, outs, ins)
+            joint = _differentiated(tracer, outs, ins)
         if tracer.broken:
             watch.tracer.give_up(tracer.broken)
             return None
-        joint = _without_views(graph, joint)
-    return Entry(graph, guards, joint, build, options, report)
+    return Entry(graph, guards, joint, recipes, build, options, report)
+
+
+def _differentiated(tracer: Tracer, outs: list[Any], ins: list[Any]) -> Joint | None:
+    try:
+        return trace_backward(tracer, outs, ins)
+    except (Untraceable, MemoryError):
+        raise
+    except Exception as e:  # backward of the program itself will say so to whoever calls it
+        raise Untraceable(f"its gradient cannot be computed: {e}") from e
+
+
+def _recipes(tracer: Tracer, found: list[Any]) -> tuple[list[Recipe], list[Any]]:
+    """How results are taken from a graph's inputs and outputs, and the tensors that must be its outputs.
+
+    Results that share memory are views, made outside, of one output; views of inputs are made of the inputs.
+    """
+    graph = tracer.graph
+    values = [tracer.value_of(t) for t in found]
+    roots = [v.root for v in values]
+    outs: list[Any] = []
+    places: dict[Value, int] = {}
+    recipes: list[Recipe] = []
+    for t, v, root in zip(found, values, roots, strict=True):
+        start, views = chain(v)
+        if start.kind in ("input", "held"):
+            recipes.append(Recipe(True, graph.inputs.index(start), views, not t._rg))
+        elif roots.count(root) == 1:
+            recipes.append(Recipe(False, len(outs)))
+            outs.append(t)
+        else:
+            if root not in places:
+                places[root] = len(outs)
+                outs.append(_owner(tracer, found, values, root))
+            if start is not root:
+                raise Untraceable("it returns tensors that share memory in a way that views do not tell")
+            recipes.append(Recipe(False, places[root], views, not t._rg))
+    return recipes, outs
+
+
+def _owner(tracer: Tracer, found: list[Any], values: list[Value], root: Value) -> Any:
+    """The tensor that shows all of a memory which several results share; one that has a gradient if any has."""
+    same = [t for t, v in zip(found, values, strict=True) if v.root is root]
+    owners = [t for t, v in zip(found, values, strict=True) if v is root]
+    owners += [t._base for t in same if t._base is not None and tracer.value_of(t._base) is root]
+    owners += [t for t, _ in tracer.alive if tracer.known.get(place_of(t)) is root]
+    owners.sort(key=lambda t: not t._rg)
+    if not owners or any(t._rg for t in same) is not owners[0]._rg:
+        raise Untraceable("it returns tensors with gradients that share memory with others")
+    return owners[0]
 
 
 @contextlib.contextmanager
@@ -194,15 +242,6 @@ def _observing(tracer: Tracer, usual: Tracer) -> Iterator[None]:
             yield
     finally:
         attach(usual)
-
-
-def _without_views(graph: Any, joint: Any) -> Any:
-    """Results that are views of inputs have their gradients from autograd; those of the others must not count them."""
-    from .entry import _chain
-
-    if joint is not None and any(_chain(graph.outputs[i]) is not None for i in joint.outputs):
-        raise Untraceable("it returns a view of a tensor that requires a gradient")
-    return joint
 
 
 def _parameters(fn: Any) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from ..autograd.function import Function
@@ -16,6 +17,22 @@ from .guards import Guards
 from .passes import improve
 
 
+@dataclass(frozen=True)
+class Recipe:
+    """How a result is taken from inputs and outputs of a graph: views are made outside, where autograd sees them."""
+
+    given: bool  # an input of the graph, else one of its outputs
+    index: int
+    views: tuple[Node, ...] = ()
+    detached: bool = False
+
+    def make(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Any:
+        t = (inputs if self.given else outputs)[self.index]
+        for node in self.views:
+            t = node.op.apply((t, *node.args[1:]))
+        return t.detach() if self.detached and t._rg else t
+
+
 class Entry:
     """A graph that is run while its guards hold."""
 
@@ -24,6 +41,7 @@ class Entry:
         graph: Graph,
         guards: Guards,
         joint: Joint | None,
+        recipes: list[Recipe],
         build: Callable[[tuple[Any, ...]], Any],
         options: Any,
         report: list[str],
@@ -35,9 +53,9 @@ class Entry:
         inputs = graph.inputs
         written = graph.written()
         self.check = guards.compile(inputs, any(v in written for v in inputs))
-        # An output that is a view of an input, or the input itself, is taken from it outside: autograd knows how.
-        self.through = {i: chain for i, v in enumerate(graph.outputs) if (chain := _chain(v)) is not None}
-        self.inside = [v for i, v in enumerate(graph.outputs) if i not in self.through]
+        plain = [Recipe(False, i) for i in range(len(graph.outputs))]
+        self.recipes = None if recipes == plain else recipes
+        self.inside = graph.outputs
         self.saved: list[Value] = []
         self.draws: list[Any] = []
         if joint is None:
@@ -59,9 +77,7 @@ class Entry:
         grads = [g for g in joint.grads if g is not None]
         self.backward = emit(back, joint.tangents, grads, graph, given=self.draws, taken=self.saved)
         self.tangent_specs = [t.spec for t in joint.tangents]
-        # Which of the outputs inside have a gradient.
-        places = {v: i for i, v in reversed(list(enumerate(self.inside)))}
-        self.differentiable = [places[graph.outputs[i]] for i in joint.outputs if i not in self.through]
+        self.differentiable = joint.outputs
 
     def run(self, tensors: tuple[Any, ...]) -> Any:
         """The program's result for inputs that the guards have let through."""
@@ -76,8 +92,8 @@ class Entry:
             found = _Run.apply(self, *tensors)
             if not isinstance(found, tuple):
                 found = (found,)
-        if self.through:
-            found = self._merge(tensors, found)
+        if self.recipes is not None:
+            found = tuple([r.make(tensors, found) for r in self.recipes])
         return self.build(found)
 
     def compute(self, tensors: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
@@ -87,20 +103,6 @@ class Entry:
             if found is not None:
                 return found
         return self.forward.run(*tensors), None
-
-    def _merge(self, tensors: tuple[Any, ...], found: tuple[Any, ...]) -> tuple[Any, ...]:
-        rest = iter(found)
-        merged = []
-        for i in range(len(self.graph.outputs)):
-            chain = self.through.get(i)
-            if chain is None:
-                merged.append(next(rest))
-                continue
-            t = tensors[self.graph.inputs.index(chain[0])]
-            for node in chain[1]:
-                t = node.op.apply((t, *node.args[1:]))
-            merged.append(t)
-        return tuple(merged)
 
 
 # Devices that can run a whole graph at once: how one is made.
@@ -113,13 +115,13 @@ def _device(graph: Graph) -> str:
     return found.pop().type if len(found) == 1 else ""
 
 
-def _chain(v: Value) -> tuple[Value, list[Node]] | None:
-    """The input that a value is, or is a view of, and the views between; None for others."""
+def chain(v: Value) -> tuple[Value, tuple[Node, ...]]:
+    """The value whose memory another shows, and the views between."""
     nodes: list[Node] = []
     while v.node is not None and v.node.is_view:
         nodes.insert(0, v.node)
         v = next(v.node.reads())
-    return (v, nodes) if v.kind in ("input", "held") else None
+    return v, tuple(nodes)
 
 
 class _Run(Function):

@@ -66,7 +66,29 @@ def _parse(code: CodeType) -> ast.FunctionDef:
         if isinstance(inner, (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)):
             raise NoSource(f"{code.co_name} is a generator or a coroutine")
     node.decorator_list = []
+    _mangle(node, code)
     return node
+
+
+def _mangle(tree: ast.AST, code: CodeType) -> None:
+    """Write private names (`self.__x`) as the class that the function stands in spells them."""
+    spelled = _names(code)
+    for n in ast.walk(tree):
+        for field in ("attr", "id", "arg", "name"):
+            name = getattr(n, field, None)
+            if isinstance(name, str) and name.startswith("__") and not name.endswith("__") and name not in spelled:
+                found = [s for s in spelled if s.startswith("_") and s.endswith(name)]
+                if len(found) == 1:
+                    setattr(n, field, found[0])
+
+
+def _names(code: CodeType) -> set[str]:
+    """Every name that a function and those inside of it use."""
+    found = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+    for c in code.co_consts:
+        if isinstance(c, CodeType):
+            found |= _names(c)
+    return found
 
 
 def _line(node: Any) -> int:

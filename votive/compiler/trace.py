@@ -24,6 +24,12 @@ def draw_arguments(op: Op) -> tuple[int, ...]:
     return names.index("key" if "key" in names else "seed"), names.index("counter")
 
 
+def _draws_nothing(op: Op, args: tuple[Any, ...]) -> bool:
+    """Whether a call that could draw has nothing to drop."""
+    names = op.schema.names
+    return "dropout_p" in names and not args[names.index("dropout_p")]
+
+
 class Running(threading.local):
     """The trace that is being made in this thread."""
 
@@ -33,7 +39,8 @@ class Running(threading.local):
 running = Running()
 
 
-def _place(t: Any) -> Any:
+def place_of(t: Any) -> Any:
+    """The window on memory that a tensor is."""
     return t._storage.root, t._offset, t._spec
 
 
@@ -60,7 +67,7 @@ class Tracer(Observer):
 
     def name(self, tensor: Any, kind: str, label: str) -> Value:
         """Make a tensor from outside known."""
-        place = _place(tensor)
+        place = place_of(tensor)
         found = self.known.get(place)
         if found is None:
             found = self.graph.value(tensor._spec, kind=kind, label=label)
@@ -72,13 +79,13 @@ class Tracer(Observer):
     def constant(self, tensor: Any) -> Value:
         """A tensor that Python made of numbers: the same in each call."""
         value = self.graph.value(tensor._spec, kind="constant")
-        self.known[_place(tensor)] = value
+        self.known[place_of(tensor)] = value
         self.alive.append((tensor, tensor._storage))
         self.graph.constants[value] = tensor
         return value
 
     def value_of(self, tensor: Any) -> Value:
-        found = self.known.get(_place(tensor))
+        found = self.known.get(place_of(tensor))
         return self.unknown(tensor) if found is None else found
 
     def unknown(self, tensor: Any) -> Value:
@@ -131,7 +138,7 @@ class Tracer(Observer):
             if call.into._spec is not node.into.spec:
                 raise Untraceable(f"{op.name} changes the shape of a tensor")
         where = draw_arguments(op)
-        if where and any(args[i] for i in where):  # zeros: nothing is drawn
+        if where and not _draws_nothing(op, args):
             node.draw = self._draw(*[args[i] for i in where])
         if call.into is None and call.result is not None:
             node.single = call.result.__class__ is not tuple
@@ -140,7 +147,7 @@ class Tracer(Observer):
         self.graph.nodes.append(node)
 
     def _result(self, node: Node, index: int, t: Any) -> Value:
-        place = _place(t)
+        place = place_of(t)
         if node.op.mutates and place in self.known:
             return self.known[place]
         base = None
@@ -175,7 +182,20 @@ class Tracer(Observer):
 
     # --- around ----------------------------------------------------------------------------------
 
+    def check_draws(self) -> None:
+        """Generators must stand where the draws of the trace have left them: nobody has seeded them."""
+        for generator, (seed, offset) in self.generators.items():
+            for d in self.draws:
+                if d.generator is generator:
+                    if d.taken != (seed, offset):
+                        raise Untraceable("it seeds a random generator")
+                    offset = (offset + d.count) % (1 << 64)
+            if (generator._seed, generator._offset) != (seed, offset):
+                raise Untraceable("it seeds a random generator")
+
     def __enter__(self) -> Tracer:
+        default = rng.default_generators()
+        self.generators = {g: (g._seed, g._offset) for g in default}
         self.outer, running.tracer = running.tracer, self
         attach(self)
         rng.watchers.append(self._reserved)
@@ -188,4 +208,5 @@ class Tracer(Observer):
 
     def _reserved(self, generator: Any, count: int, taken: tuple[int, int]) -> None:
         if threading.get_ident() == self.thread:
+            self.generators.setdefault(generator, taken)
             self.draws.append(Draw(generator, count, taken))

@@ -67,13 +67,15 @@ _DOING = (
     "studio",
     "train",
     "cli",
+    "core.rng",
+    "random",
     "autograd.engine",
     "autograd.checkpoint",
 )
 CALLS: dict[Callable[..., Any], Callable[..., Any]] = {}  # `type(x).__call__` -> how such objects are traced
 
 
-class Stop(Exception):
+class Stop(BaseException):
     """With `fullgraph`: raised where the graph would have to be split."""
 
 

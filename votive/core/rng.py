@@ -217,6 +217,12 @@ def default_generator(device: DeviceLike = "cpu") -> Generator:
     return found if found is not None else _register(dev)
 
 
+def default_generators() -> list[Generator]:
+    """The generators of all devices that have been used."""
+    with _registry_lock:
+        return list(_registry.values())
+
+
 def _register(dev: Device) -> Generator:
     with _registry_lock:
         if dev not in _registry:
