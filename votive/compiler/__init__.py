@@ -2,5 +2,6 @@
 
 from . import replay as _replay
 from .api import compile, disable, is_compiling, reset
+from .explain import explain
 
-__all__ = ["compile", "disable", "is_compiling", "reset"]
+__all__ = ["compile", "disable", "explain", "is_compiling", "reset"]

@@ -7,6 +7,7 @@ import functools
 import inspect
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import FunctionType, MethodType
@@ -43,7 +44,7 @@ class _Switch(threading.local):
 
 
 _switch = _Switch()
-_compiled: list[Any] = []
+_compiled: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 class Compiled:
@@ -58,7 +59,7 @@ class Compiled:
         self.eager = ""  # why it is run as it is
         self._lock = threading.RLock()
         functools.update_wrapper(self, fn, updated=())
-        _compiled.append(self)
+        _compiled.add(self)
 
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         return self if owner is None else MethodType(self, owner)
@@ -86,7 +87,7 @@ class Compiled:
         with self._lock:
             versions = self.entries.setdefault((structure, now), [])
             if versions:
-                self.recompilations.append(versions[-1].guards.why(flat))
+                self.recompilations.append(versions[0].guards.why(flat))
             if len(versions) >= LIMIT:
                 self.eager = f"compiled {LIMIT} times, last because {self.recompilations[-1]}"
                 warnings.warn(f"compile: {self._name()} was {self.eager}; it runs as it is from now on.", stacklevel=3)
@@ -298,7 +299,7 @@ WRAPPERS: dict[Any, Callable[[Any, Options], Any]] = {}  # `type(x).__call__` ->
 
 def reset() -> None:
     """Forget everything that was compiled."""
-    for c in _compiled:
+    for c in list(_compiled):
         c.reset()
 
 

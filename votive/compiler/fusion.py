@@ -11,7 +11,7 @@ from ..dispatch import PointwisePlan
 from ..formula import Expr, const, substitute, var
 from ..ops.region import Region
 from ..ops.registry import OPS
-from .graph import Graph, Node, Value
+from .graph import Graph, Node, Value, addresses_of
 
 _MOST = 48  # calls in one region: longer ones need more registers than there are
 _FLOATS = (dt.float32, dt.bfloat16, dt.float16)
@@ -173,7 +173,7 @@ def _build(name: str, region: _Open, seen: list[Value]) -> Node:
     made = Region(name, tuple(operands.values()), tuple(roles), bodies, tuple(v.spec for v in seen), covers)
     last = region.nodes[-1]
     node = Node(OPS["_region"], (tuple(operands), made), tuple(seen), single=False, path=last.path, line=last.line)
-    node.backward = last.backward
+    node.backward, node.paths = last.backward, addresses_of(region.nodes)
     for i, v in enumerate(seen):
         v.node, v.index = node, i
     return node

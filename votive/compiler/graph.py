@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,6 +42,7 @@ class Node:
     into: Value | None = None
     single: bool = True  # whether the operator gives one tensor, not a tuple
     path: str = ""  # of the module that called it
+    paths: tuple[str, ...] = ()  # of a call that stands for several: those of all
     line: str = ""  # where the user's program called it
     plan: Any = None  # how it ran while it was traced
     draw: Draw | None = None  # where its random numbers come from
@@ -67,11 +68,21 @@ class Node:
         return tuple(found)
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """The modules whose calls it stands for."""
+        return self.paths or ((str(self.path),) if self.path else ())
+
+    @property
     def is_view(self) -> bool:
         return self.op.kind == "view"
 
     def __repr__(self) -> str:
         return f"<{self.op.name} {self.outs}>"
+
+
+def addresses_of(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """The modules that calls stand for, each once."""
+    return tuple(dict.fromkeys(a for n in nodes for a in n.addresses))
 
 
 @dataclass(eq=False, slots=True)

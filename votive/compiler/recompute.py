@@ -103,6 +103,7 @@ def recompute(graph: Graph, joint: Joint | None, report: list[str]) -> int:
     for node in again:
         args = tuple([_replaced(a, copies) for a in node.args])
         twin = Node(node.op, args, single=node.single, path=node.path, line=node.line, plan=node.plan, backward=True)
+        twin.paths = node.paths
         outs = []
         for i, v in enumerate(node.outs):
             base = None if v.base is None else copies.get(v.base, v.base)

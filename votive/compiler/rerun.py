@@ -47,6 +47,8 @@ def rerun(graph: Graph, inputs: list[Any]) -> tuple[Tracer, list[Any]]:
                 mode.module_path = node.path
                 tracer.where = lambda node=node: node.line
                 _run(node, values)
+                if node.paths and new.nodes:
+                    new.nodes[-1].paths = node.paths
     finally:
         mode.autocast, mode.module_path = autocast, path
     return tracer, [values[v] for v in graph.outputs]

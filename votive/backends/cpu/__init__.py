@@ -57,6 +57,12 @@ class CpuBackend:
         if _native.available and "native" not in switched_off:
             _native.region.prepare(regions)
 
+    @staticmethod
+    def region_source(region: Any, specs: tuple[Spec, ...]) -> str | None:
+        """The text of the kernel for a region; None where it has none of its own."""
+        used = _native.available and "native" not in switched_off
+        return _native.region.source(region) if used else None
+
     def empty(self, spec: Spec) -> tuple[Storage, Any]:
         nbytes = spec.nbytes
         if nbytes < SMALL and spec.layout.contiguous:

@@ -47,6 +47,13 @@ class CudaBackend:
 
         return rt.guarded(compile_reduction(*args), args[-1].device.index or 0)
 
+    def region_source(self, region: Any, specs: tuple[Spec, ...]) -> str | None:
+        """The text of the kernel for a region; None where it has none of its own."""
+        from .kernels.region import source
+
+        found = source(region, specs)
+        return None if found is None else found[0]
+
     def empty(self, spec: Spec) -> tuple[Storage, Any]:
         v = self._views.empty(spec)
         return v.storage, v

@@ -14,7 +14,7 @@ from typing import Any
 from ...backends.base import OWN, has_own
 from ...dispatch import kernel_for
 from ...ops.registry import OPS
-from ..graph import Graph, Node, Value
+from ..graph import Graph, Node, Value, addresses_of
 
 
 class Match:
@@ -102,6 +102,10 @@ class Match:
         nodes = self.graph.nodes
         place = nodes.index(at)
         gone = set(old)
+        addresses = addresses_of(old)
+        for n in new:
+            if not n.is_view:
+                n.paths = addresses
         before, after = nodes[:place], nodes[place + 1 :]
         self.graph.nodes = [n for n in before if n not in gone] + new + [n for n in after if n not in gone]
         self.refresh()

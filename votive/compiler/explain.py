@@ -1,0 +1,292 @@
+"""`explain`: what became of a compiled program, for readers: graphs, rewrites, kernels with their text, and why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from ..backends.base import BACKENDS
+from .api import Compiled, compile
+from .entry import Entry
+from .graph import Node, Value
+
+_FEW = 12  # lines of a long text that `repr` shows
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One fused kernel: what it computes, for which modules, and its text."""
+
+    name: str
+    device: str
+    calls: tuple[str, ...]  # the operators it stands for
+    addresses: tuple[str, ...]  # of the modules that called them
+    backward: bool
+    bytes: int  # that it reads and writes
+    source: str | None  # C++ or Triton; None where the device computes results one by one
+
+    def __str__(self) -> str:
+        where = f" in {_listed(self.addresses)}" if self.addresses else ""
+        when = "backward" if self.backward else "forward"
+        how = "" if self.source else ", no kernel of its own: results are computed one by one"
+        return f"{self.name} ({when}): {', '.join(self.calls)}{where}, {_bytes(self.bytes)}{how}"
+
+
+@dataclass(frozen=True)
+class Version:
+    """A program compiled for one signature."""
+
+    inputs: tuple[str, ...]  # arguments, and what the program reads outside
+    guards: int
+    forward: str  # the graph, one line per call
+    backward: str
+    code: tuple[str, str]  # the Python functions that run, forward and backward
+    rules: dict[str, int]
+    kernels: tuple[Kernel, ...]
+    captures: tuple[str, ...]  # addresses whose values are looked at by hooks and captures
+    runs: int
+    kept_bytes: int  # between forward and backward, beside inputs and weights
+    peak_bytes: int  # the most that values of the graph take at one time, an estimate
+    cuda_graph: str
+    notes: tuple[str, ...] = ()
+
+    def text(self, whole: bool = True) -> str:
+        """Everything about it; shortened unless `whole`."""
+        lines = [f"  ran {self.runs} times, {self.guards} guards, CUDA graph: {self.cuda_graph}"]
+        lines.append(f"  memory: about {_bytes(self.peak_bytes)} at most, {_bytes(self.kept_bytes)} kept for backward")
+        if self.captures:
+            lines.append(f"  looked at: {_listed(self.captures, None if whole else 6)}")
+        for title, rows in (
+            ("inputs", self.inputs),
+            ("rewrites", [f"{name}: {n}" for name, n in self.rules.items()]),
+            ("kernels", [str(k) for k in self.kernels]),
+            ("forward", self.forward.splitlines()),
+            ("backward", self.backward.splitlines()),
+        ):
+            if rows:
+                lines += [f"  {title}:", *(f"    {r}" for r in _shortened(rows, whole))]
+        if whole:
+            for k in self.kernels:
+                if k.source:
+                    lines += [f"  source of {k.name}:", *(f"    {r}" for r in k.source.splitlines())]
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What `explain` tells; prints shortened, `text()` is the whole."""
+
+    name: str
+    versions: tuple[Version, ...]
+    recompilations: tuple[str, ...]
+    eager: str  # why it runs as it is; empty where it does not
+    breaks: tuple[tuple[str, int, str], ...] = ()  # file, line, why
+
+    @property
+    def kernels(self) -> tuple[Kernel, ...]:
+        """Those of all versions."""
+        return tuple(k for v in self.versions for k in v.kernels)
+
+    @property
+    def rules(self) -> dict[str, int]:
+        """How often each rewrite was made, in all versions."""
+        found: dict[str, int] = {}
+        for v in self.versions:
+            for name, n in v.rules.items():
+                found[name] = found.get(name, 0) + n
+        return found
+
+    def text(self, whole: bool = True) -> str:
+        """The explanation with whole graphs and the text of every kernel."""
+        many = "1 version" if len(self.versions) == 1 else f"{len(self.versions)} versions"
+        lines = [f"{self.name}: {many}"]
+        if self.eager:
+            lines.append(f"runs as it is: {self.eager}")
+        lines += [f"break at {file}:{line}: {why}" for file, line, why in self.breaks if file]
+        if self.recompilations:
+            lines += ["compiled again because:", *(f"  {r}" for r in self.recompilations)]
+        for i, v in enumerate(self.versions):
+            lines += [f"version {i}", v.text(whole)]
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return self.text(whole=False)
+
+    def _repr_html_(self) -> str:
+        parts = [f"<b>{escape(self.name)}</b>"]
+        if self.eager:
+            parts.append(f"<p>runs as it is: {escape(self.eager)}</p>")
+        if self.recompilations:
+            parts.append(_fold("compiled again", "\n".join(self.recompilations)))
+        for i, v in enumerate(self.versions):
+            parts.append(f"<p>version {i}: ran {v.runs} times, {_bytes(v.peak_bytes)} at most</p>")
+            parts.append(_fold("forward graph", v.forward))
+            if v.backward:
+                parts.append(_fold("backward graph", v.backward))
+            for k in v.kernels:
+                parts.append(_fold(str(k), k.source or ""))
+        return "\n".join(parts)
+
+
+def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
+    """What became of a compiled function or module; with arguments, it is called with them first.
+
+    A function that is not compiled yet is compiled for this.
+
+    >>> def gate(x, y):
+    ...     return votive.sigmoid(x) * y + 1
+    >>> found = votive.compiler.explain(gate, votive.zeros(2), votive.ones(2))
+    >>> found.kernels[0].calls
+    ('sigmoid', 'mul', 'add')
+    """
+    compiled = _compiled_of(fn)
+    if compiled is None:
+        if not (args or kwargs):
+            raise TypeError("explain: the function is not compiled yet; give it the arguments to compile it for.")
+        fn = compile(fn)
+        compiled = _compiled_of(fn)
+    if compiled is None:
+        raise TypeError(f"explain: expected something that compile gives, got {type(fn).__name__}.")
+    if args or kwargs:
+        fn(*args, **kwargs)
+    names = {id(m): n for n, m in getattr(compiled.fn, "named_modules", tuple)()}
+    versions = [_version(e, names) for found in compiled.entries.values() for e in found]
+    why = tuple(compiled.recompilations)
+    return Explanation(compiled._name(), tuple(versions), why, compiled.eager, tuple(compiled.breaks))
+
+
+def _compiled_of(fn: Any) -> Compiled | None:
+    if isinstance(fn, Compiled):
+        return fn
+    for holder in (fn, getattr(fn, "__func__", None)):
+        found = holder if isinstance(holder, Compiled) else getattr(holder, "__dict__", {}).get("_compiled")
+        if isinstance(found, Compiled):
+            return found
+    return None
+
+
+def _version(entry: Entry, names: dict[int, str]) -> Version:
+    graph = entry.graph
+    front = [n for n in graph.nodes if not n.backward]
+    back = [n for n in graph.nodes if n.backward]
+    own = [v for v in entry.saved if v.node is not None]
+    lines = graph.text().splitlines()
+    head = len(graph.inputs) + len(graph.constants)
+    shown = lines[head : head + len(graph.nodes)]
+    forward = [line for node, line in zip(graph.nodes, shown, strict=True) if not node.backward]
+    backward = [line for node, line in zip(graph.nodes, shown, strict=True) if node.backward]
+    forward.append("return " + ", ".join(map(repr, graph.outputs)))
+    if back and entry.joint is not None:
+        backward.append("return " + ", ".join(repr(g) for g in entry.joint.grads if g is not None))
+    return Version(
+        inputs=tuple(_input(v, entry, names) for v in graph.inputs),
+        guards=len(entry.guards.checks) + len(graph.inputs),
+        forward="\n".join(forward),
+        backward="\n".join(backward),
+        code=(entry.forward.text, "" if entry.backward is None else entry.backward.text),
+        rules=_rules(entry.report),
+        kernels=tuple(_kernel(n) for n in graph.nodes if n.op.name == "_region"),
+        captures=tuple(getattr(entry, "captures", ())),
+        runs=entry.runs,
+        kept_bytes=sum(v.spec.nbytes for v in {v.root for v in own}),
+        peak_bytes=max(_peak(front, [*graph.outputs, *own], ()), _peak(back, [], own)),
+        cuda_graph=_replayed(entry.replay),
+        notes=tuple(entry.report),
+    )
+
+
+def _input(v: Value, entry: Entry, names: dict[int, str]) -> str:
+    """What an input is called: an argument by its name, a weight by its address."""
+    place = entry.guards.wanted[v][0]
+    where = names.get(id(place.owner))
+    label = v.label if not where else f"{where}.{place.key}"
+    return f"{v!r} = {label}: {str(v.spec.dtype).removeprefix('votive.')} {v.spec.shape} on {v.spec.device}"
+
+
+def _rules(report: Sequence[str]) -> dict[str, int]:
+    """The counts among the notes of passes."""
+    found: dict[str, int] = {}
+    for line in report:
+        hit = re.fullmatch(r"(.*): (\d+) (?:times|of \d+ calls)", line)
+        if hit:
+            found[hit[1]] = found.get(hit[1], 0) + int(hit[2])
+    return found
+
+
+def _kernel(node: Node) -> Kernel:
+    region = node.args[1]
+    specs = tuple(v.spec for v in node.args[0])
+    device = region.outs[0].device.type
+    text = getattr(BACKENDS[device], "region_source", None)
+    return Kernel(
+        region.name,
+        device,
+        region.covers,
+        node.addresses,
+        node.backward,
+        sum(s.nbytes for s in (*specs, *region.outs)),
+        None if text is None else text(region, specs),
+    )
+
+
+def _peak(nodes: Sequence[Node], kept: Iterable[Value], before: Iterable[Value]) -> int:
+    """The most bytes that values live at one time, when each is let go of after its last use."""
+    last: dict[Value, int] = {}
+    for i, node in enumerate(nodes):
+        for v in (*node.reads(), *node.writes, *node.outs):
+            last[v.root] = i
+    held = {v.root for v in kept}
+    live = {v.root for v in before}
+    now = most = sum(v.spec.nbytes for v in live)
+    for i, node in enumerate(nodes):
+        for v in node.outs:
+            if v.root not in live and v.root.node is not None:
+                live.add(v.root)
+                now += v.root.spec.nbytes
+        most = max(most, now)
+        for v in {v.root for v in (*node.reads(), *node.outs)} & live:
+            if last[v] == i and v not in held:
+                live.remove(v)
+                now -= v.spec.nbytes
+    return most
+
+
+def _replayed(replay: Any) -> str:
+    if replay is None:
+        return "none, it does not run on one GPU"
+    if replay.off:
+        return "off"
+    if replay.front is None:
+        return "not recorded yet"
+    return f"recorded {replay.recorded} times"
+
+
+def _bytes(n: int) -> str:
+    for unit in ("bytes", "KiB", "MiB"):
+        if n < 1024:
+            return f"{n} {unit}" if unit == "bytes" else f"{n:.1f} {unit}"
+        n /= 1024  # type: ignore[assignment]
+    return f"{n:.2f} GiB"
+
+
+def _listed(names: Sequence[str], most: int | None = 6) -> str:
+    if most is None or len(names) <= most:
+        return ", ".join(names)
+    return f"{', '.join(names[:most])}, … {len(names) - most} more"
+
+
+def _shortened(rows: Sequence[str], whole: bool) -> list[str]:
+    if whole or len(rows) <= _FEW:
+        return list(rows)
+    half = _FEW // 2
+    return [*rows[:half], f"… {len(rows) - 2 * half} more, see text()", *rows[-half:]]
+
+
+def _fold(title: str, text: str) -> str:
+    return f"<details><summary>{escape(title)}</summary><pre>{escape(text)}</pre></details>"
+
+
+__all__ = ["Explanation", "Kernel", "Version", "explain"]
