@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -17,10 +18,13 @@ from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import reach
 from .pooling import Box, boxed, largest, loop, with_places
+from .pooling_windows import MOST_UNROLLED, adaptive, even_mean, longest_window, over_windows
 
 
 def _range(size: int, places: int) -> Box:
     """The inputs of each place; neighbours may share one."""
+    if size % places == 0:
+        return _even(size // places)
 
     def low(p: IndexSpace, o: str, t: str) -> str:
         return f"({o} * {p.arg(f'{t}_i', size)} // {p.arg(f'{t}_o', places)})"
@@ -30,7 +34,29 @@ def _range(size: int, places: int) -> Box:
         return f"((({o} + 1) * {i} + {n} - 1) // {n})"
 
     count = lambda p, o, t: f"({high(p, o, t)} - {low(p, o, t)})"
-    return Box(low, high, -(-size // places) + 1, count)
+    return Box(low, high, longest_window(size, places), count)
+
+
+def _even(each: int) -> Box:
+    """Windows side by side, as long as each other."""
+
+    def low(p: IndexSpace, o: str, t: str) -> str:
+        return f"({o} * {p.arg(f'{t}_e', each)})"
+
+    def high(p: IndexSpace, o: str, t: str) -> str:
+        return f"({low(p, o, t)} + {p.arg(f'{t}_e', each)})"
+
+    return Box(low, high, each, lambda p, o, t: f"(r * 0 + n * 0 + {p.arg(f'{t}_e', each)})")
+
+
+def _inside(size: int, places: int) -> Box:
+    """The one window that holds an input, where windows lie side by side."""
+    each = size // places
+
+    def low(p: IndexSpace, o: str, t: str) -> str:
+        return f"({o} // {p.arg(f'{t}_e', each)})"
+
+    return Box(low, lambda p, o, t: f"({low(p, o, t)} + 1)", 1, _even(each).count)
 
 
 @cuda("_adaptive_avg_pool", accepts=floats)
@@ -39,7 +65,15 @@ def adaptive_avg_pool(x: Slot, size: Ints) -> Run:
         empty = 0 in (*x.shape[: x.ndim - len(size)], *size)
         return (lambda outs, x: None) if empty else None
     n = len(size)
-    boxes = [_range(i, o) for i, o in zip(x.shape[-n:], size, strict=True)]
+    sizes = x.shape[-n:]
+    windows = adaptive(sizes, size)
+    if math.prod(windows.kernel) > MOST_UNROLLED and all(i % o == 0 for i, o in zip(sizes, size, strict=True)):
+        mean = even_mean(x, size)
+        return lambda outs, x: mean(outs[0].spec)(outs[0].ptr, x.ptr)
+    if windows.walked(x, size):
+        walk = over_windows(x, n, size, windows, largest=False)
+        return lambda outs, x: walk(outs[0].spec)(outs[0].ptr, outs[0].ptr, x.ptr)
+    boxes = [_range(i, o) for i, o in zip(sizes, size, strict=True)]
     find = boxed("adaptive_avg_pool", x, n, boxes, None, False)
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
 
@@ -52,6 +86,9 @@ def adaptive_avg_pool_transpose(x: Slot, size: Ints) -> Run:
     n = len(size)
     boxes = []
     for i, o in zip(size, x.shape[-n:], strict=True):
+        if i % o == 0:
+            boxes.append(_inside(i, o))
+            continue
         # The places of an input are the inputs of a place with the sizes exchanged.
         back = _range(o, i)
         there = _range(i, o)
@@ -72,6 +109,9 @@ def adaptive_max_pool(x: Slot, size: Ints) -> Run:
     n = len(size)
     dims = tuple(range(x.ndim - n, x.ndim))
     sizes = x.shape[x.ndim - n :]
+    windows = adaptive(sizes, size)
+    if windows.walked(x, size):
+        return with_places(over_windows(x, n, size, windows, largest=True, named=True))
     boxes = [_range(i, o) for i, o in zip(sizes, size, strict=True)]
     kind = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
 

@@ -22,8 +22,7 @@ from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import SUMS, reach, spot, summed
-
-MOST_UNROLLED = 27  # elements of a box whose loads are written out
+from .pooling_windows import MOST_UNROLLED, Windows, even_mean, over_windows
 
 
 def numbers(*specs: Spec) -> bool:
@@ -156,6 +155,18 @@ def avg_pool(
     x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, include_pad: bool, divisor: int | None
 ) -> Run:
     n = len(size)
+    windows = Windows(kernel, stride, padding, (1,) * n, padded=include_pad, divisor=divisor)
+    exact = (
+        kernel == stride
+        and not any(padding)
+        and x.shape[-n:] == tuple(o * k for o, k in zip(size, kernel, strict=True))
+    )
+    if exact and math.prod(kernel) > MOST_UNROLLED and floats(x) and x.numel:
+        mean = even_mean(x, size, divisor)
+        return lambda outs, x: mean(outs[0].spec)(outs[0].ptr, x.ptr)
+    if windows.walked(x, size):
+        walk = over_windows(x, n, size, windows, largest=False)
+        return lambda outs, x: walk(outs[0].spec)(outs[0].ptr, outs[0].ptr, x.ptr)
     boxes = [
         _window(i, o, k, s, p, include_pad)
         for i, o, k, s, p in zip(x.shape[-n:], size, kernel, stride, padding, strict=True)
@@ -186,6 +197,9 @@ def _largest(x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dil
         if (first > last).any():  # dilation stepped over the whole input: left to the CPU
             return None
     dims = tuple(range(x.ndim - n, x.ndim))
+    walk = Windows(kernel, stride, padding, dilation)
+    if walk.walked(x, size):
+        return with_places(over_windows(x, n, size, walk, largest=True, named=named), named)
     windows = list(zip(sizes, size, kernel, stride, padding, dilation, strict=True))
     far = max(reach(x), *(span(*window) for window in windows))
     low = "float('-inf')" if x.dtype.is_floating_point else str(_lowest(x.dtype))

@@ -47,16 +47,18 @@ def reducer(
     dims: tuple[int, ...],
     out: dt.dtype,
     finish: Formula | None = None,
+    out_strides: tuple[int, ...] | None = None,
 ) -> Any:
     """`run(out address, addresses of the inputs)` or None when the formula has no device text.
 
-    `compute` is the type of the sum; `finish` a formula of one variable over the result.
+    `compute` is the type of the sum; `finish` a formula of one variable over the result; `out_strides` say where
+    results go, one for each dimension of `shape`: in row-major order where there are none.
     """
     made = {c for _, c, _ in roles if c is not dt.bool_} or {dt.bool_}
     if len(made) != 1 or not can(formula, "f" if next(iter(made)).is_floating_point else "i"):
         return None
     strides = [broadcast_strides(s.shape, s.strides, shape) for s in inputs]
-    walk = Walk(shape, dims, strides, inputs[0].dtype.itemsize)
+    walk = Walk(shape, dims, strides, inputs[0].dtype.itemsize, out_strides)
     parts = walk.split()
     wide = walk.far
     first = _program(name, kind, compute, formula, names, roles, walk, wide, parts, None if parts > 1 else out, finish)
