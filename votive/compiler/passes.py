@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..core.layout import contiguous_strides
+from ..ops.registry import OPS
 from .backward import Joint
 from .fusion import fuse
 from .graph import Graph, Node, Value
@@ -20,6 +22,7 @@ def improve(graph: Graph, joint: Joint | None, report: list[str], options: Any) 
     passes: list[tuple[str, Callable[[], int]]] = [
         ("dead code", lambda: remove_dead(graph, wanted())),
         ("writes in place that nobody sees", lambda: without_writes(graph)),
+        ("windows side by side", lambda: join_windows(graph, wanted())),
         ("common subexpressions", lambda: share(graph, wanted())),
         ("computed again in backward", lambda: recompute(graph, joint, report)),
         ("elementwise calls in regions", lambda: fuse(graph, wanted(), report)),
@@ -68,25 +71,93 @@ def remove_dead(graph: Graph, wanted: set[Value]) -> int:
 
 
 def without_writes(graph: Graph) -> int:
-    """A call that writes over a value which the graph itself has made, and which has no views, gives a new value."""
-    viewed = {v.base for n in graph.nodes for v in n.outs if v.base is not None}
+    """A call that writes over a value which the graph itself has made, and which no view shows yet, gives a new value."""
+    shown: set[Value] = set()
     fixed = {w.root for n in graph.nodes if n.form != "write" for w in n.writes}
     instead: dict[Value, Value] = {}
     changed = 0
     for node in graph.nodes:
         if instead:
             node.args = tuple([_replaced(a, instead) for a in node.args])
+            if node.into is not None:
+                node.into = instead.get(node.into, node.into)
+            for v in node.outs:
+                v.base = instead.get(v.base, v.base) if v.base is not None else None
+        shown.update(v.base for v in node.outs if v.base is not None)
         into = node.into
         if node.form != "write" or into is None or into.node is None or into.base is not None:
             continue
-        if into in viewed or into in fixed or node.draw is not None or node.plan.out is not into.spec:
+        if into in shown or into in fixed or node.draw is not None or node.plan.out is not into.spec:
             continue
         new = graph.value(into.spec, node=node)
         node.form, node.into, node.outs = "call", None, (new,)
-        graph.renamed[instead.get(into, into)] = new
+        graph.renamed[into] = new
         instead[into] = new
+        for old, v in instead.items():
+            if v is into:
+                instead[old] = new
         changed += 1
     return changed
+
+
+def join_windows(graph: Graph, wanted: set[Value]) -> int:
+    """A sum of windows in zeros that lie side by side and fill the whole is what is in them, put together."""
+    users = graph.users()
+    written = graph.written()
+    changed = 0
+    for node in list(graph.nodes):
+        if not _is_sum(node) or node.outs[0].root in written:
+            continue
+        found = users.get(node.outs[0], [])
+        if len(found) == 1 and _is_sum(found[0]) and node.outs[0] not in wanted:
+            continue  # part of a longer sum
+        parts = _summands(node, users, wanted)
+        whole = _side_by_side([p for p in parts if p.op.name == "_into_window"]) if len(parts) > 1 else None
+        if whole is None or any(p.op.name != "_into_window" for p in parts):
+            continue
+        order, dim = whole
+        node.op, node.args, node.plan = OPS["cat"], (tuple([p.args[0] for p in order]), dim), None
+        changed += len(parts)
+    return changed
+
+
+def _is_sum(node: Node) -> bool:
+    return node.op.name == "add" and node.form == "call" and node.args[2] == 1
+
+
+def _summands(node: Node, users: dict[Value, list[Node]], wanted: set[Value]) -> list[Node]:
+    """The calls whose results are added up, where nobody else looks at these; empty if one is not known."""
+    found: list[Node] = []
+    for a in node.args[:2]:
+        if a.__class__ is not Value or a.node is None or a in wanted or users.get(a) != [node]:
+            return []
+        if _is_sum(a.node):
+            inner = _summands(a.node, users, wanted)
+            if not inner:
+                return []
+            found += inner
+        else:
+            found.append(a.node)
+    return found
+
+
+def _side_by_side(windows: list[Node]) -> tuple[list[Node], int] | None:
+    """Windows in the order in which they fill a whole along one dimension, and that dimension."""
+    size, strides = windows[0].args[1:3] if windows else ((), ())
+    if not size or any(w.args[1:3] != (size, strides) for w in windows) or strides != contiguous_strides(size):
+        return None
+    shapes = [w.args[0].spec.shape for w in windows]
+    for dim, n in enumerate(size):
+        if any(len(s) != len(size) or s[:dim] + s[dim + 1 :] != size[:dim] + size[dim + 1 :] for s in shapes):
+            continue
+        order = sorted(windows, key=lambda w: w.args[3])
+        start = 0
+        for w in order:
+            if w.args[3] != start * strides[dim]:
+                return None
+            start += w.args[0].spec.shape[dim]
+        return (order, dim) if start == n else None
+    return None
 
 
 def share(graph: Graph, wanted: set[Value]) -> int:
