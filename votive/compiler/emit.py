@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..dispatch import write_over
 from ..ops.operator import Op
 from .graph import Draw, Graph, Node, Value
 from .trace import draw_arguments
@@ -88,6 +89,8 @@ def _call(node: Node, name: Callable[[Any, str], str], draws: dict[int, str]) ->
     if node.form == "out":
         scope = name(Op.write_out, "write_out")
         return f"{scope}({name(op, op.name)}, ({args}), {node.into!r})"
+    if node.form == "over":
+        return f"{name(write_over, 'write_over')}({name(op, op.name)}, ({args}), {node.into!r})"
     if node.form == "write":
         return f"{name(op, op.name)}.write(({args}))"
     results = ", ".join(map(repr, node.outs)) + ("" if node.single else ",")

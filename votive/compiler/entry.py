@@ -14,6 +14,7 @@ from .backward import Joint, saved_values
 from .emit import Emitted, draws_of, emit
 from .graph import Graph, Node, Value
 from .guards import Guards
+from .memory import overwritten
 from .passes import improve
 
 
@@ -73,6 +74,8 @@ class Entry:
         again = {id(d) for d in draws_of(back)}
         self.draws = [d for d in draws_of(front) if id(d) in again]
         self.forward = emit(front, graph.inputs, [*self.inside, *self.saved], graph, give=self.draws)
+        gone = overwritten(back)
+        self.fragile = [i for i, v in enumerate(self.saved) if v.root in gone]
         self.wanted = joint.inputs
         grads = [g for g in joint.grads if g is not None]
         self.backward = emit(back, joint.tangents, grads, graph, given=self.draws, taken=self.saved)
@@ -163,6 +166,9 @@ class _Run(Function):
         else:
             if mode.freeing:
                 ctx._saved = None  # nobody else may hold what the graph lets go of on its way
+            else:
+                for i in entry.fragile:  # a pass after this one reads them, too
+                    kept[i] = kept[i].clone()
             found = iter(entry.backward.run(kept, *given, *ctx.draws))
         out: list[Any] = [None] * (1 + ctx.count)
         for i, g in zip(entry.wanted, entry.joint.grads, strict=True):

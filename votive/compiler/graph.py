@@ -38,7 +38,7 @@ class Node:
     op: Op
     args: tuple[Any, ...]
     outs: tuple[Value, ...] = ()
-    form: str = "call"  # or "write": over its first argument; "out": into `into`
+    form: str = "call"  # or "write": over its first argument; "out": into `into`; "over": over the operand `into`
     into: Value | None = None
     single: bool = True  # whether the operator gives one tensor, not a tuple
     path: str = ""  # of the module that called it
@@ -139,7 +139,7 @@ class Graph:
             )
             outs = ", ".join(map(repr, node.outs)) or "-"
             name = node.op.name + ("_" if node.form == "write" else "")
-            into = f" -> {node.into!r}" if node.form == "out" else ""
+            into = f" -> {node.into!r}" if node.form in ("out", "over") else ""
             shape = f"  {node.outs[0].spec.shape}" if node.outs else ""
             lines.append(f"{outs:6} = {name}({args}){into}{shape}" + (f"  # {node.path}" if node.path else ""))
         lines.append("return " + ", ".join(map(repr, self.outputs)))

@@ -10,6 +10,7 @@ from ..ops.registry import OPS
 from .backward import Joint
 from .fusion import fuse
 from .graph import Graph, Node, Value
+from .memory import reuse
 from .recompute import recompute
 
 
@@ -27,6 +28,7 @@ def improve(graph: Graph, joint: Joint | None, report: list[str], options: Any) 
         ("computed again in backward", lambda: recompute(graph, joint, report)),
         ("elementwise calls in regions", lambda: fuse(graph, wanted(), report)),
         ("dead code after that", lambda: remove_dead(graph, wanted())),
+        ("written over what was read last", lambda: reuse(graph, wanted())),
     ]
     for name, run in passes:
         before = len(graph.nodes)

@@ -121,6 +121,7 @@ class Replay:
         grad, mode.grad = mode.grad, False
         try:
             with cuda.device(tensors[0].device):
+                cuda.empty_cache()  # the graph has memory of its own
                 self._capture(inputs, cuda)
         finally:
             mode.grad = grad

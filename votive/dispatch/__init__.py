@@ -9,7 +9,7 @@ from . import autocast, compiled, forms  # noqa: F401 - they fill in what operat
 from .arguments import as_dtype
 from .build import drop_plans, find, forgettable, kernel_for, prepare
 from .execute import execute, install, run
-from .forms import check_writable, private_copy, refuse_grad, with_foreign, write_out
+from .forms import check_writable, private_copy, refuse_grad, with_foreign, write_out, write_over
 from .observe import Call, Observer, attach, detach, refresh, was_made, was_read
 from .plan import KernelPlan, Plan, PointwisePlan, StructuredPlan, ViewPlan, make
 from .state import state
@@ -18,4 +18,5 @@ __all__ = [
     "Call", "KernelPlan", "Observer", "Plan", "PointwisePlan", "StructuredPlan", "ViewPlan", "as_dtype", "attach",
     "check_writable", "detach", "drop_plans", "execute", "find", "forgettable", "install", "kernel_for", "make", "prepare",
     "private_copy", "refresh", "refuse_grad", "run", "state", "was_made", "was_read", "with_foreign", "write_out",
+    "write_over",
 ]  # fmt: skip

@@ -55,6 +55,17 @@ def _write_into(plan: KernelPlan, values: tuple[Any, ...], x: Tensor) -> None:
     x._storage.version += 1
 
 
+def write_over(op: Op, args: tuple[Any, ...], x: Tensor) -> None:
+    """Write a result over one of the operands, by a kernel that reads first what it overwrites."""
+    plan, args = prepare(op, args)
+    assert isinstance(plan, StructuredPlan)
+    if plan.into is not None and plan.row.careful and plan.out is x._spec:
+        _write_into(plan, op.values(args), x)
+    else:
+        plan.backend.copy(x._data, plan.result_data(op.values(args)))
+        x._storage.version += 1
+
+
 def _writes_directly(plan: KernelPlan) -> bool:
     """Whether the kernel may write over the first argument: nothing to convert or to refuse.
 

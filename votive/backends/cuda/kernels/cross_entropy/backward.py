@@ -168,7 +168,7 @@ def cross_entropy_backward(g: Slot, x: Slot, t: Slot, weight: Slot | None, ignor
     return lambda outs, g, x, t, weight: go(outs[0], g, x, t, weight, None, None)
 
 
-@cuda("_cross_entropy_reduced_backward", accepts=takes)
+@cuda("_cross_entropy_reduced_backward", accepts=takes, into=True, careful=True)
 def cross_entropy_reduced_backward(
     g: Slot, x: Slot, t: Slot, weight: Slot | None, total: Slot, kept: Slot, ignore: int, smoothing: float, mean: bool
 ) -> Run:
