@@ -6,22 +6,17 @@ import numpy as np
 
 from ....core import dtype as dt
 from ...common.slot import Slot
-from ..programs.layouts import contiguous
-from ..programs.types import Run
+from ..programs.types import Run, floats
 from ..rows import cuda
-from ..runtime.views import View
-from .random.distributions import DROPOUT, sampler, threshold
+from .random.distributions import threshold
+from .random.draws import DROPOUT, sampler
 
 
-@cuda("_dropout", accepts=lambda x: x.dtype in (dt.float32, *dt.HALF))
+@cuda("_dropout", accepts=floats)
 def dropout(x: Slot, key: Slot, counter: Slot, p: float) -> Run:
-    spec = x.spec.dense_like()
-    launch = sampler(DROPOUT, spec, False)
-    scale = float(np.float32(1 / (1 - p))) if p < 1 else 0.0
+    launch = sampler(DROPOUT, x.spec.dense_like(), False, x.spec)
+    scale = 1 / (1 - p) if p < 1 else 0.0
+    if x.dtype is not dt.float64:
+        scale = float(np.float32(scale))
     least = threshold(1 - p)
-
-    def run(outs: list[View], x: View, key: int, counter: int) -> None:
-        x = contiguous(x)
-        launch(outs[0], key, counter, scale, 0.0, least, 0.0, x.ptr)
-
-    return run
+    return lambda outs, x, key, counter: launch(outs[0], key, counter, scale, 0.0, least, 0.0, x.ptr)

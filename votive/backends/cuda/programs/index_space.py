@@ -144,15 +144,24 @@ class IndexSpace:
         masked = self.store(value)
         return [f"if {self.whole}:", "    " + masked.replace(", mask=inside", ""), "else:", "    " + masked]
 
-    def kernel(self, name: str, types: Mapping[str, str | None], body: Sequence[str]) -> Bound:
-        """The kernel that does `body` everywhere. `types`: its pointers and numbers by name."""
+    def kernel(
+        self,
+        name: str,
+        types: Mapping[str, str | None],
+        body: Sequence[str],
+        known: Mapping[str, Any] | None = None,
+        **options: Any,
+    ) -> Bound:
+        """The kernel that does `body` everywhere. `types`: its pointers and numbers by name; `known`: functions that
+        it calls.
+        """
         if not self.numel:
             return _NOTHING
         args = [*types, *self.params, *(f"{c}: tl.constexpr" for c in self.constants)]
         source = f"@triton.jit\ndef {name}({', '.join(args)}):\n"
         source += "".join(f"    {line}\n" for line in (*self.lines, *body))
         kinds = [t for t in types.values() if t is not None] + ["i64" if self.wide else "i32"] * len(self.params)
-        program = Program(jit(source, name), kinds, self.constants)
+        program = Program(jit(source, name, **(known or {})), kinds, self.constants, **options)
         first = len(types)
         program.divisible = tuple(first + i for i, v in enumerate(self.values) if v % 16 == 0)
         loose = (types.get("o") or "")[:3] == "*fp" and any("atomic_add" in line for line in body)

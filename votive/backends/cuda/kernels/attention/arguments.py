@@ -16,7 +16,7 @@ from ...programs.layouts import contiguous
 from ...programs.program import TYPE
 from ...programs.types import Ints
 from ...runtime.views import View, empty
-from ..random.distributions import _word as word
+from ..random.draws import _word as word
 
 LOG2E = math.log2(math.e)
 NONE, TRUTH, ADDED = range(3)

@@ -22,7 +22,7 @@ from ...programs.types import Run, floats
 from ...rows import cuda
 from ...runtime.tables import Table
 from ...runtime.views import View
-from ..random.distributions import EXACT
+from ..random.draws import EXACT
 
 BLOCK = 16  # elements of a program; a tile has a column for each point
 _DROP = tl.constexpr(40.0)  # where the integrand has fallen by exp(-40), the rest is nothing

@@ -16,7 +16,7 @@ from ...programs.program import Program, pointer
 from ...programs.types import Run, floats
 from ...rows import cuda
 from ...runtime.views import View
-from ..random.distributions import EXACT, _open
+from ..random.draws import EXACT, _open
 from ..random.rejection import halves, rejecting, some
 
 

@@ -33,7 +33,7 @@ from ...runtime.views import View, empty
 from ..scan.scans import SUM, _Scan
 from ..sort.radix import WORDS, Radix
 from ..sort.sorts import Order, by_digits
-from .distributions import EXACT, _open, _word
+from .draws import EXACT, _open, _word
 
 BLOCK = 512
 _NONE = "invalid multinomial distribution (sum of probabilities <= 0)"

@@ -15,7 +15,8 @@ from ...programs.program import TYPE
 from ...programs.types import FLOATS, Run
 from ...rows import cuda
 from ...runtime.views import View
-from .distributions import GEOMETRIC, INTEGERS, _row_major, _word, sampler
+from .distributions import _row_major
+from .draws import GEOMETRIC, INTEGERS, _word, sampler
 
 
 def _integers(spec: Spec) -> Any:
@@ -37,7 +38,7 @@ def _is_whole(dtype: dt.dtype) -> bool:
     return dtype in TYPE and (dtype in FLOATS or not dtype.is_floating_point)
 
 
-@cuda("_random", accepts=lambda x: _is_whole(x.dtype))
+@cuda("_random", accepts=lambda x: _is_whole(x.dtype), into=True, careful=True)
 def random(x: Slot, key: Slot, counter: Slot, low: Slot, high: Slot | None) -> Run:
     draw, kind = _integers(x.spec.dense_like()), x.dtype.np
 
@@ -57,7 +58,7 @@ def new_random(
     return lambda outs, key, counter, low, high: draw(outs[0], key, counter, low, high)
 
 
-@cuda("_geometric", accepts=lambda x: x.dtype in TYPE and x.dtype is not dt.bool_)
+@cuda("_geometric", accepts=lambda x: x.dtype in TYPE and x.dtype is not dt.bool_, into=True, careful=True)
 def geometric(x: Slot, key: Slot, counter: Slot, p: Slot) -> Run:
     spec = x.spec.dense_like()
     floating = spec.dtype.is_floating_point

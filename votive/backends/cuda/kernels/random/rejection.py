@@ -20,7 +20,7 @@ from ...programs.program import Program, pointer
 from ...programs.types import Run, floats
 from ...rows import cuda
 from ...runtime.views import View
-from .distributions import EXACT, _centred, _open, _word
+from .draws import EXACT, _centred, _open, _word
 
 BLOCK = 256
 _SEARCHED = tl.constexpr(10.0)  # below this mean by search
