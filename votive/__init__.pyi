@@ -102,6 +102,7 @@ nan: Any
 newaxis = None
 from . import amp as amp
 from . import audio as audio
+from . import compiler as compiler
 from . import data as data
 from . import distributions as distributions
 from . import generation as generation
@@ -115,6 +116,7 @@ from . import studio as studio
 from . import text as text
 from . import train as train
 from . import vision as vision
+from .nn.compiled import compile as compile
 from .glass import debug as debug
 from .glass import steps as steps
 from .serialization import save as save

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..backends.base import has_own
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
 from ..formula import Expr, apply
 from .autocast_policy import FLOAT32
 from .loss import NN, reduced, reduction_of
-from .registry import F, composite, pointwise
+from .registry import F, composite, pointwise, structured
 
 if TYPE_CHECKING:
     from .types import Tensor
@@ -31,15 +32,33 @@ def _floored(x: Expr) -> Expr:
     return apply("maximum", x, _LOG_FLOOR)
 
 
+def _by_input(g: Expr, x: Expr, t: Expr) -> Expr:
+    return g * (x - t) / apply("maximum", (1 - x) * x, _DIVISOR_FLOOR)
+
+
+def _by_target(g: Expr, x: Expr) -> Expr:
+    return g * (apply("log1p", -x) - apply("log", x))
+
+
 pointwise(
     "_bce(Tensor input, Tensor target)",
     lambda x, t: (t - 1) * _floored(apply("log1p", -x)) - t * _floored(apply("log", x)),
     allow="f",
-    grad={
-        "input": lambda g, x, t, y: g * (x - t) / apply("maximum", (1 - x) * x, _DIVISOR_FLOOR),
-        "target": lambda g, x, t, y: g * (apply("log1p", -x) - apply("log", x)),
-    },
+    grad={"input": lambda g, x, t, y: _by_input(g, x, t), "target": lambda g, x, t, y: _by_target(g, x)},
     doc="`-t log(x) - (1 - t) log(1 - x)` with bounded logarithms.",
+)
+
+pointwise("_bce_by_input(Tensor grad, Tensor input, Tensor target)", _by_input, allow="f", doc="A gradient of `_bce`.")
+pointwise("_bce_by_target(Tensor grad, Tensor input)", _by_target, allow="f", doc="A gradient of `_bce`.")
+
+structured(
+    "_checked_bce(Tensor input, Tensor target)",
+    infer=lambda x, t: x.dense_like(),
+    grad={
+        "input": lambda c, g: F._bce_by_input(g, c.input, c.target),
+        "target": lambda c, g: F._bce_by_target(g, c.input),
+    },
+    doc="`_bce` of what must lie between 0 and 1, looked at in the same pass.",
 )
 
 
@@ -134,9 +153,12 @@ def binary_cross_entropy(
         )
     if target.dtype is not input.dtype:
         fail(DtypeError, op, f"target must be {input.dtype} as the input, got {target.dtype}.")
-    loss = F._bce(input, target)
-    _check_probabilities(op, "input", input)
-    _check_probabilities(op, "target", target)
+    if has_own("_checked_bce", input._spec.device.type):  # to ask what lies where would be to wait for the device
+        loss = F._checked_bce(input, target)
+    else:
+        loss = F._bce(input, target)
+        _check_probabilities(op, "input", input)
+        _check_probabilities(op, "target", target)
     return reduced(_weighted(op, loss, weight, input), kind)
 
 
