@@ -45,7 +45,25 @@ def forget(names: frozenset[str]) -> None:
 
 @contextmanager
 def solvers() -> Iterator[Any]:
-    """cuSOLVER and cuBLAS: the stand-in, or None for the real ones."""
+    """cuSOLVER and cuBLAS: the stand-in, or None for the real ones; they get small matrices too."""
+    from votive.backends.cuda.kernels.linalg_small import batch
+
+    planned_anew()
+    with patch.object(batch, "LARGEST", 0), _solvers() as found:
+        yield found
+    planned_anew()
+
+
+def planned_anew() -> None:
+    """Forget how matrices are factored."""
+    from votive.backends.cuda.kernels import linalg_steps
+
+    linalg_steps._row.cache_clear()
+    forget(SOLVERS)
+
+
+@contextmanager
+def _solvers() -> Iterator[Any]:
     from votive.backends.cuda.kernels import linalg_steps
     from votive.backends.cuda.libraries import cusolver
 

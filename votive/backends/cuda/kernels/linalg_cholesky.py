@@ -17,6 +17,7 @@ from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from . import diagonal
+from .linalg_small import plans
 from .linalg_steps import identity, parted, ready, stretched
 from .linalg_triangular import solve_in
 
@@ -25,8 +26,9 @@ _I, _C = var("i"), var("c")
 
 @cuda("_cholesky", accepts=takes)
 def cholesky(x: Slot, upper: bool) -> Run:
-    if not ready(x):
-        return None
+    few = plans.cholesky_factor(x, upper)
+    if few is not None or not ready(x):
+        return few
     n, letter = x.shape[-1], LETTER[x.dtype]
     keep = diagonal.triu if upper else diagonal.tril
     side = LOWER if upper else UPPER  # the triangle's name in columns
@@ -80,6 +82,9 @@ def _through(x: View, factor: View, upper: bool) -> None:
 
 @cuda("_cholesky_solve", accepts=takes)
 def cholesky_solve(b: Slot, factor: Slot, upper: bool) -> Run:
+    few = plans.triangle(factor, b, upper, False, twice=True)
+    if few is not None:
+        return lambda outs, b, factor: few(outs[0], factor, b)
     if not library.load():
         return None
 
@@ -92,8 +97,9 @@ def cholesky_solve(b: Slot, factor: Slot, upper: bool) -> Run:
 
 @cuda("_cholesky_inverse", accepts=takes)
 def cholesky_inverse(factor: Slot, upper: bool) -> Run:
-    if not library.load():
-        return None
+    few = plans.cholesky_inverse(factor, upper)
+    if few is not None or not library.load():
+        return few
 
     def run(outs: list[View], factor: View) -> None:
         if outs[0].spec.numel:

@@ -11,7 +11,7 @@ from ....core.layout import Layout, Spec
 from ....formula import Formula, const, var, where
 from ....formula.expr import Expr, apply, conj
 from ...common.slot import Slot
-from ..libraries.cusolver import ints, moved, takes, transposed
+from ..libraries.cusolver import fetched, ints, moved, takes, transposed
 from ..programs.copy import copy_view
 from ..programs.pointwise import compile_formula
 from ..programs.reduction import reducer
@@ -20,6 +20,7 @@ from ..rows import cuda
 from ..runtime.views import View, empty
 from . import linalg_solve, reduction
 from .linalg_lu import factored, in_columns
+from .linalg_small import plans
 from .linalg_steps import across, adjoint_of, called, each, largest_column, product, ready, reduced, with_last
 from .linalg_svd import decomposed
 
@@ -83,8 +84,9 @@ class _Diagonal:
 
 @cuda("_det", accepts=takes)
 def det(a: Slot) -> Run:
-    if not ready(a):
-        return None
+    few = plans.determinant(a, False)
+    if few is not None or not ready(a):
+        return few
     d = _Diagonal(a.spec)
     if a.dtype.is_complex:
         whole = d.complex(_D * _SWAPPED)
@@ -105,8 +107,9 @@ def det(a: Slot) -> Run:
 
 @cuda("_slogdet", accepts=takes)
 def slogdet(a: Slot) -> Run:
-    if not ready(a):
-        return None
+    few = plans.determinant(a, True)
+    if few is not None or not ready(a):
+        return few
     d = _Diagonal(a.spec)
     if a.dtype.is_complex:
         return _complex_slogdet(d)
@@ -159,7 +162,20 @@ def cofactor(a: Slot) -> Run:
         scaled = each((conj(_X) if u.spec.dtype.is_complex else _X) * _S * _A, x=u, s=rest, a=phase)
         return product(scaled, transposed(adjoint_of(vh)))
 
+    def corrected(a: View, result: View, poor: np.ndarray[Any, Any]) -> View:
+        where_ = moved(poor[..., None, None].astype(float), a.spec, a.spec.dtype.to_real())
+        return each(where(_S.ne(0.0), _X, _A), x=by_singular_values(a), s=where_, a=result)
+
+    few = plans.cofactor(a)
+
     def run(outs: list[View], a: View) -> None:
+        if few is not None:
+            found = ints(a.spec, *a.spec.shape[:-2])
+            few(outs[0], found, a)
+            poor = fetched(found)
+            if poor.any():
+                copy_view(outs[0], corrected(a, outs[0], poor))
+            return
         inverse, info = empty(a.spec.like(a.spec.shape)), ints(a.spec, *a.spec.shape[:-2])
         called(linalg_solve.inv, [inverse, info], a, static=())
         result = each(_X * _A, x=transposed(inverse), a=determinant(a))
@@ -167,11 +183,7 @@ def cofactor(a: Slot) -> Run:
         norms = largest_column(a), largest_column(inverse)
         with np.errstate(all="ignore"):
             poor = ~(norms[0] * norms[1] < eps**-0.5) & np.isfinite(norms[0])
-        if poor.any():
-            where_ = moved(poor[..., None, None].astype(float), a.spec, a.spec.dtype.to_real())
-            exact = by_singular_values(a)
-            result = each(where(_S.ne(0.0), _X, _A), x=exact, s=where_, a=result)
-        copy_view(outs[0], result)
+        copy_view(outs[0], corrected(a, result, poor) if poor.any() else result)
 
     return run
 

@@ -1,5 +1,5 @@
 """LU factors by cuSOLVER and cuBLAS, systems solved with them, and the order of rows that pivots mean.
-Without the libraries: the CPU's.
+Small matrices: `linalg_small`. Without the libraries: the CPU's.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View
+from .linalg_small import plans
 from .linalg_steps import ready
 
 
@@ -85,8 +86,9 @@ def substituted(lu: View, pivots: View, x: View, trans: int, which: np.ndarray[A
 
 @cuda("_lu_factor", accepts=takes)
 def lu_factor(a: Slot) -> Run:
-    if not ready(a):
-        return None
+    few = plans.lu_factor(a)
+    if few is not None or not ready(a):
+        return few
 
     def run(outs: list[View], a: View) -> None:
         lu, pivots, info = outs

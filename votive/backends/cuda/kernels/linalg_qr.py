@@ -26,6 +26,7 @@ from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from . import diagonal
+from .linalg_small import plans
 from .linalg_steps import parted, ready
 
 
@@ -57,6 +58,9 @@ def reflectors(columns: View, tau: View) -> None:
 
 @cuda("_geqrf", accepts=takes)
 def geqrf(a: Slot) -> Run:
+    few = plans.householder(a, min(a.shape[-2:]), packed=True, vectors=False)
+    if few is not None:
+        return lambda outs, a: few(outs[0].ptr, outs[0].ptr, outs[1].ptr, a)
     if not ready(a):
         return None
 
@@ -75,11 +79,14 @@ def _rows(v: View, n: int) -> View:
 
 @cuda("_qr", accepts=takes)
 def qr(a: Slot, mode: str) -> Run:
-    if not ready(a):
-        return None
     *batch, m, n = a.shape
     k = min(m, n)
     wide = m if mode == "complete" else k  # columns of Q
+    few = plans.householder(a, wide, packed=False, vectors=mode != "r")
+    if few is not None:
+        return lambda outs, a: few(outs[0].ptr, outs[1].ptr, outs[1].ptr, a)
+    if not ready(a):
+        return None
     letter, unit = _kind(a.dtype)
     clean = parted(diagonal.triu, a.spec.like((*batch, wide, n)))
 

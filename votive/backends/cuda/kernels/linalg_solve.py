@@ -11,6 +11,7 @@ from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 from .linalg_lu import factored, in_columns, substituted
+from .linalg_small import plans
 from .linalg_steps import identity, ready, stretched
 from .linalg_triangular import offsets
 
@@ -18,8 +19,9 @@ from .linalg_triangular import offsets
 @cuda("_inv", accepts=takes)
 def inv(a: Slot) -> Run:
     """Row-major memory of the inverse is its transpose: that is what is solved for."""
-    if not ready(a):
-        return None
+    few = plans.inverse(a)
+    if few is not None or not ready(a):
+        return few
     *batch, n, _ = a.shape
 
     def run(outs: list[View], a: View) -> None:
@@ -34,8 +36,9 @@ def inv(a: Slot) -> Run:
 
 @cuda("_solve", accepts=takes)
 def solve(a: Slot, b: Slot) -> Run:
-    if not ready(a):
-        return None
+    few = plans.solve(a, b)
+    if few is not None or not ready(a):
+        return few
     *batch, n, _ = a.shape
 
     def run(outs: list[View], a: View, b: View) -> None:

@@ -1,0 +1,40 @@
+"""Cholesky factors: the trailing matrix stays symmetric in registers, so its rows are its columns."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from ...device import math as m
+from .lu import start
+
+
+@triton.jit
+def factor(o, info, x, inner, outer_step, inner_step, row, col, n, UPPER: tl.constexpr, N: tl.constexpr):
+    # Grid: matrices. One triangle is read, mirrored; the other is written as zeros.
+    batch = tl.program_id(0).to(tl.int64)
+    x += start(batch, inner, outer_step, inner_step)
+    i, j = tl.arange(0, N)[:, None].to(tl.int64), tl.arange(0, N)[None, :].to(tl.int64)
+    inside = (i < n) & (j < n)
+    low, high = tl.maximum(i, j), tl.minimum(i, j)
+    if UPPER:
+        low, high = high, low
+    a = tl.load(x + low * row + high * col, mask=inside, other=0.0)
+    failed = tl.full((), 0, tl.int32)
+    for k in range(n):
+        column = tl.sum(tl.where(j == k, a, 0.0), 1)
+        line = tl.sum(tl.where(i == k, a, 0.0), 0)
+        pivot = tl.sum(tl.where(tl.arange(0, N) == k, column, 0.0), 0)
+        failed = tl.where((failed == 0) & ((pivot > 0) == 0), k + 1, failed)
+        size = m.f_sqrt(tl.zeros_like(column) + pivot)
+        column = tl.where(tl.arange(0, N) == k, size, m.f_div(column, size))
+        line = m.f_div(line, m.f_sqrt(tl.zeros_like(line) + pivot))
+        after = tl.where((i > k) & (j > k), a - column[:, None] * line[None, :], a)
+        a = tl.where((i >= k) & (j == k), column[:, None], after)
+    to = o + batch * n * n
+    if UPPER:
+        to += j * n + i
+    else:
+        to += i * n + j
+    tl.store(to, tl.where(i >= j, a, 0.0), mask=inside)
+    tl.store(info + batch, failed)

@@ -1,0 +1,189 @@
+"""Launches for batches of small matrices: each gives `run(outs, *values)`, or None where matrices are not small."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .....core import dtype as dt
+from .....core.layout import Layout, Spec, broadcast_shapes
+from ....common.slot import Slot
+from ...programs.program import TYPE, Program, pointer
+from ...programs.types import Run
+from ...runtime.views import View
+from . import cholesky, lu, qr, triangular
+from .batch import Places, block, small, warps
+
+RIGHT = 64  # columns of right sides that a program takes
+MOST_RIGHT = 512  # beyond which the library's own blocks pay
+
+
+def _one(a: Slot) -> tuple[Places, tuple[int, ...]]:
+    places = Places(a.shape[:-2], (a.spec, 2))
+    return places, (places.inner, *places.matrix(0, a.spec))
+
+
+def _program(fn: Any, pointers: list[str], ints: list[str], constants: dict[str, Any], elements: int) -> Program:
+    size = 8 if pointers[0] == "*fp64" else 4
+    return Program(fn, [*pointers, *ints], constants, warps=warps(elements * size), stages=1)
+
+
+_STEPS = ["i64"] * 5
+
+
+def lu_factor(a: Slot) -> Run:
+    if not a.numel or not small(a.dtype, *a.shape[-2:]):
+        return None
+    (places, where), (rows, cols), p = _one(a), a.shape[-2:], pointer(a.dtype)
+    constants = {"M": block(rows), "N": block(cols)}
+    program = _program(
+        lu.factor, [p, "*i32", "*i32", p], [*_STEPS, "i32", "i32"], constants, math.prod(constants.values())
+    )
+    grid = (places.count,)
+
+    def run(outs: list[View], a: View) -> None:
+        out, pivots, info = outs
+        program(grid, out.ptr, pivots.ptr, info.ptr, places.placed(a).ptr, *where, rows, cols)
+
+    return run
+
+
+def determinant(a: Slot, logs: bool) -> Run:
+    if not a.numel or not small(a.dtype, a.shape[-1]):
+        return None
+    (places, where), n, p = _one(a), a.shape[-1], pointer(a.dtype)
+    constants = {"LOGS": logs, "N": block(n)}
+    program = _program(lu.determinant, [p] * 3, [*_STEPS, "i32"], constants, block(n) ** 2)
+    grid = (places.count,)
+
+    def run(outs: list[View], a: View) -> None:
+        program(grid, outs[0].ptr, outs[-1].ptr, places.placed(a).ptr, *where, n)
+
+    return run
+
+
+def cofactor(a: Slot) -> Any:
+    """`run(out, poor, a)`: the cofactors, and where they are not to be trusted (int32)."""
+    if not a.numel or not small(a.dtype, a.shape[-1]):
+        return None
+    (places, where), n, p = _one(a), a.shape[-1], pointer(a.dtype)
+    types = [*_STEPS, "i32", TYPE[a.dtype]]
+    program = _program(lu.cofactor, [p, "*i32", p], types, {"N": block(n)}, 2 * block(n) ** 2)
+    grid, limit = (places.count,), float(dt.finfo(a.dtype).eps) ** -0.5
+
+    def run(out: View, poor: View, a: View) -> None:
+        program(grid, out.ptr, poor.ptr, places.placed(a).ptr, *where, n, limit)
+
+    return run
+
+
+def _sides(columns: int) -> int:
+    return min(max(block(columns), 16), RIGHT)
+
+
+def inverse(a: Slot) -> Run:
+    if not a.numel or not small(a.dtype, a.shape[-1]):
+        return None
+    (places, where), n, p = _one(a), a.shape[-1], pointer(a.dtype)
+    constants = {"INVERSE": True, "N": block(n), "R": block(n)}
+    program = _program(lu.solve, [p, "*i32", p, p], ["i64"] * 11 + ["i32"] * 2, constants, 2 * block(n) ** 2)
+    grid, rest = (places.count, 1), (0, 0, 0, 0, places.inner, 1, n, n)
+
+    def run(outs: list[View], a: View) -> None:
+        out, info = outs
+        x = places.placed(a)
+        program(grid, out.ptr, info.ptr, x.ptr, x.ptr, *where, *rest)
+
+    return run
+
+
+def solve(a: Slot, b: Slot) -> Run:
+    n, columns = b.shape[-2:]
+    both = broadcast_shapes("linalg.solve", a.shape[:-2], b.shape[:-2])
+    if not a.numel or not b.numel or not small(a.dtype, n) or columns > MOST_RIGHT:
+        return None
+    info = Spec(Layout(a.shape[:-2]), dt.int32, a.spec.device)
+    places = Places(both, (a.spec, 2), (b.spec, 2), (info, 0))
+    if places.copied and a.shape[:-2] != both:
+        return None
+    p, size = pointer(a.dtype), _sides(columns)
+    constants = {"INVERSE": False, "N": block(n), "R": size}
+    elements = block(n) * (block(n) + size)
+    program = _program(lu.solve, [p, "*i32", p, p], ["i64"] * 11 + ["i32"] * 2, constants, elements)
+    grid = (places.count, -(-columns // size))
+    how = (places.inner, *places.matrix(0, a.spec), *places.matrix(1, b.spec), *places.steps[2], n, columns)
+
+    def run(outs: list[View], a: View, b: View) -> None:
+        out, info = outs
+        program(grid, out.ptr, info.ptr, places.placed(a).ptr, places.placed(b).ptr, *how)
+
+    return run
+
+
+def triangle(a: Slot, b: Slot, upper: bool, unit: bool, twice: bool = False) -> Any:
+    """`run(out, a, b)`: X with `A X = B`; `twice`: with `A A' X = B`, or `A' A X = B` for an upper triangle."""
+    n, columns = b.shape[-2:]
+    both = broadcast_shapes("linalg.solve_triangular", a.shape[:-2], b.shape[:-2])
+    if not a.numel or not b.numel or not small(a.dtype, n) or columns > MOST_RIGHT:
+        return None
+    places = Places(both, (a.spec, 2), (b.spec, 2))
+    how = (places.inner, *places.matrix(0, a.spec), *places.matrix(1, b.spec), n, columns)
+    program, grid = _triangle(a, n, columns, upper, unit, twice, False, places.count)
+
+    def run(out: View, a: View, b: View) -> None:
+        program(grid, out.ptr, places.placed(a).ptr, places.placed(b).ptr, *how)
+
+    return run
+
+
+def _triangle(
+    a: Slot, n: int, columns: int, upper: bool, unit: bool, twice: bool, identity: bool, count: int
+) -> tuple[Program, tuple[int, int]]:
+    p, size = pointer(a.dtype), _sides(columns)
+    constants = {"UPPER": upper, "UNIT": unit, "TWICE": twice, "IDENTITY": identity, "N": block(n), "R": size}
+    program = _program(triangular.solve, [p] * 3, ["i64"] * 9 + ["i32"] * 2, constants, block(n) * size)
+    return program, (count, -(-columns // size))
+
+
+def cholesky_inverse(a: Slot, upper: bool) -> Run:
+    if not a.numel or not small(a.dtype, a.shape[-1]):
+        return None
+    (places, where), n = _one(a), a.shape[-1]
+    program, grid = _triangle(a, n, n, upper, False, True, True, places.count)
+
+    def run(outs: list[View], a: View) -> None:
+        x = places.placed(a)
+        program(grid, outs[0].ptr, x.ptr, x.ptr, *where, 0, 0, 0, 0, n, n)
+
+    return run
+
+
+def cholesky_factor(a: Slot, upper: bool) -> Run:
+    if not a.numel or not small(a.dtype, a.shape[-1]):
+        return None
+    (places, where), n, p = _one(a), a.shape[-1], pointer(a.dtype)
+    constants = {"UPPER": upper, "N": block(n)}
+    program = _program(cholesky.factor, [p, "*i32", p], [*_STEPS, "i32"], constants, block(n) ** 2)
+    grid = (places.count,)
+
+    def run(outs: list[View], a: View) -> None:
+        program(grid, outs[0].ptr, outs[1].ptr, places.placed(a).ptr, *where, n)
+
+    return run
+
+
+def householder(a: Slot, wide: int, packed: bool, vectors: bool) -> Any:
+    """`run(q, r, tau, a)`: QR factors; `packed`: reflectors and taus instead of Q."""
+    rows, cols = a.shape[-2:]
+    if not a.numel or not small(a.dtype, rows, cols, wide):
+        return None
+    (places, where), p = _one(a), pointer(a.dtype)
+    constants = {"PACKED": packed, "VECTORS": vectors, "M": block(rows), "N": block(cols), "W": block(wide)}
+    elements = block(rows) * (block(cols) + block(wide) * vectors)
+    program = _program(qr.factor, [p] * 4, [*_STEPS, "i32", "i32", "i32"], constants, elements)
+    grid = (places.count,)
+
+    def run(q: int, r: int, tau: int, a: View) -> None:
+        program(grid, q, r, tau, places.placed(a).ptr, *where, rows, cols, wide)
+
+    return run
