@@ -7,7 +7,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
@@ -89,13 +89,18 @@ def forget() -> None:
 
 @contextmanager
 def changed(**names: Any) -> Iterator[None]:
-    """Other names in the module that lays tiles out, for new plans."""
-    from votive.backends.cuda.kernels.convolution import implicit
+    """Other names in the module that lays tiles out, for new plans, which take no other way."""
+    from votive.backends.cuda.kernels.convolution import convolve, implicit
 
+    tiled = [replace(w, few=_none, little=_none) for w in (convolve.FORWARD, convolve.WEIGHT)]
     forget()
-    with patch.multiple(implicit, **names):
+    with patch.multiple(implicit, **names), patch.multiple(convolve, FORWARD=tiled[0], WEIGHT=tiled[1]):
         yield
     forget()
+
+
+def _none(p: Any, out: Any, *count: int) -> list[Any]:
+    return []
 
 
 @pytest.mark.parametrize("dtype", KINDS)
@@ -125,6 +130,39 @@ def test_groups_of_few_channels(dtype: str) -> None:
         agree(draw(rng, (2, 3, 8), (1, 1, 2, 3), (1, 2, 3, 5)), dtype, turn)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("way", ["few", "little"])
+def test_one_launch_reads_everything_where_it_lies(way: str, dtype: str) -> None:
+    from votive.backends.cuda.kernels.convolution import convolve
+
+    make = getattr(convolve.FORWARD, way)
+    rng = random.Random(f"{way} {dtype}")
+    with only(make, lambda p, out: None) as used:
+        for turn in range(4 if EMULATED else 2):
+            agree(draw(rng, (1, 1, 2, 3), (1, 2, 5, 9), (1, 2, 3)), dtype, turn)
+        assert used.count("forward") >= (3 if EMULATED else 1)
+
+
+def test_few_terms_and_little_work_take_one_launch() -> None:
+    from votive.backends.cuda.kernels.convolution import convolve
+
+    taken: list[str] = []
+    made = convolve.Ways.candidates
+
+    def candidates(self: Any, p: Any, out: Any) -> Any:
+        found = made(self, p, out)
+        taken.append(found.candidates[0].__name__)
+        return found
+
+    forget()
+    with patch.object(convolve.Ways, "candidates", candidates):
+        for x, w in (((2, 3, 9), (8, 3, 3)), ((1, 40, 4, 4), (8, 40, 3, 3)), ((1, 400, 4, 4), (8, 400, 3, 3))):
+            getattr(F, f"conv{len(x) - 2}d")(votive.ones(x, device="cuda"), votive.ones(w, device="cuda"))
+    forget()
+    assert taken[:2] == ["direct", "gathered at once"]
+    assert "x" in taken[2]
+
+
 def test_what_is_not_finite_stays_out_of_the_padding_in_every_part() -> None:
     from votive.backends.cuda.kernels.convolution.tiles import Tile
 
@@ -132,12 +170,17 @@ def test_what_is_not_finite_stays_out_of_the_padding_in_every_part() -> None:
     w[1, 2, 0, 0], w[2, 3, 2, 1] = float("inf"), float("nan")
     wanted = F.conv2d(x, w, padding=1).numpy()
     assert np.isfinite(wanted[0, 1, 0]).all()
+
+    def check() -> None:
+        for last in (False, True):
+            order = votive.channels_last if last else votive.contiguous_format
+            got = F.conv2d(x.to("cuda").to(memory_format=order), w.to("cuda"), padding=1)
+            np.testing.assert_allclose(got.cpu().numpy(), wanted, rtol=1e-5)
+
+    check()
     for parts in (1, 4):
         with changed(tiles=lambda *_, parts=parts: (Tile(32, 16, 16, parts),)):
-            for last in (False, True):
-                order = votive.channels_last if last else votive.contiguous_format
-                got = F.conv2d(x.to("cuda").to(memory_format=order), w.to("cuda"), padding=1)
-                np.testing.assert_allclose(got.cpu().numpy(), wanted, rtol=1e-5)
+            check()
 
 
 def test_an_empty_batch() -> None:
@@ -191,17 +234,19 @@ def only(forward: Callable[..., Any], weight: Callable[..., Any]) -> Iterator[li
     def first(make: Callable[..., Any], name: str) -> Callable[..., Any]:
         def some(p: Any, out: Any, *count: int) -> list[Any]:
             found = convolve._asked(make, p, out)
+            if found and isinstance(found[0], list):
+                found = found[0]
             used.extend([name] * len(found))
             return found
 
         return some
 
-    none = lambda p, out, *count: []
+    ways = [
+        convolve.Ways(first(make, name), _none, _none, last, ())
+        for make, name, last in ((forward, "forward", convolve.gathered), (weight, "weight", convolve.gathered_weight))
+    ]
     forget()
-    with (
-        patch.object(convolve, "FORWARD", convolve.Ways(first(forward, "forward"), none, convolve.gathered, ())),
-        patch.object(convolve, "WEIGHT", convolve.Ways(first(weight, "weight"), none, convolve.gathered_weight, ())),
-    ):
+    with patch.multiple(convolve, FORWARD=ways[0], WEIGHT=ways[1]):
         yield used
     forget()
 

@@ -21,7 +21,7 @@ from ...rows import cuda
 from ...runtime.autotune import Autotuned
 from ...runtime.views import View
 from .depthwise import direct, direct_weight
-from .gather import gathered, gathered_weight
+from .gather import at_once, gathered, gathered_weight
 from .implicit import Convolve, Weigh, implicit, implicit_weight
 from .library import by_library, weight_by_library
 from .pixels import pixels, weight_of_pixels
@@ -32,11 +32,12 @@ TIMED = 2  # of our own; the first is mostly the fastest, and each is compiled
 
 @dataclass(frozen=True)
 class Ways:
-    """Who can compute an operator: kernels for small groups, those over staged inputs, those that
-    take anything, and NVIDIA's libraries. Each gives a function or several, or none.
+    """Who can compute an operator: kernels for few terms, kernels of one launch for little work, those over staged
+    inputs, those that take anything, and NVIDIA's libraries. Each gives a function or several, or none.
     """
 
-    small: Callable[..., list[Any]]
+    few: Callable[..., list[Any]]
+    little: Callable[..., list[Any]]
     staged: Callable[..., list[Any]]
     general: Callable[..., Any]
     libraries: tuple[Callable[..., Any], ...]
@@ -44,9 +45,11 @@ class Ways:
     def candidates(self, p: Any, out: Spec) -> Autotuned | None:
         """The functions to choose from. Small work takes the first."""
         timed = p.work >= WORTH_TIMING and not rt.runtime.driver.emulated
-        found = self.small(p, out)
-        if not found or (timed and p.x.shape[1] > p.groups):
-            found = [*found, *self.staged(p, out, TIMED if timed else 1)]
+        found = self.few(p, out)
+        if timed and not (found and p.apart):
+            found = [*found, *self.staged(p, out, TIMED)]
+        elif not found:
+            found = self.little(p, out) or self.staged(p, out, 1)
         if not found:
             last = self.general(p)
             found = [] if last is None else [last]
@@ -64,8 +67,31 @@ def _asked(make: Callable[..., Any], p: Any, out: Spec) -> list[Any]:
     return [] if found is None else [found]
 
 
-FORWARD = Ways(direct, implicit, gathered, (pixels, by_library))
-WEIGHT = Ways(direct_weight, implicit_weight, gathered_weight, (weight_of_pixels, weight_by_library))
+def _none(p: Any, out: Spec) -> list[Any]:
+    return []
+
+
+FORWARD = Ways(direct, at_once, implicit, gathered, (pixels, by_library))
+WEIGHT = Ways(direct_weight, _none, implicit_weight, gathered_weight, (weight_of_pixels, weight_by_library))
+
+
+class _Choice:
+    """Who computes a plan's operator into results of a spec; the latest is at hand."""
+
+    def __init__(self, ways: Ways, p: Any) -> None:
+        self.ways, self.p = ways, p
+        self.latest: tuple[Spec | None, Any] = None, None  # one object: other threads may read it
+        self.made: dict[Spec, Autotuned] = {}
+
+    def __call__(self, spec: Spec) -> Any:
+        found = self.made.get(spec)
+        if found is None:
+            made = self.ways.candidates(self.p, spec)
+            assert made is not None
+            found = self.made[spec] = made
+        if found.best is not None:  # chosen for good
+            self.latest = spec, found.best
+        return found
 
 
 def _forward(p: Convolve) -> Run:
@@ -73,15 +99,14 @@ def _forward(p: Convolve) -> Run:
         return None
     if gathered(p) is None:  # beyond what any of our kernels counts in
         return None
-    ways: dict[Spec, Autotuned | None] = {}
+    choose = _Choice(FORWARD, p)
 
     def run(outs: list[View], x: View, weight: View, bias: View | None = None) -> None:
         out = outs[0]
-        way = ways.get(out.spec)
-        if way is None:
-            way = ways[out.spec] = FORWARD.candidates(p, out.spec)
-        assert way is not None
-        way(out, x, weight, None if bias is None else contiguous(bias))
+        spec, way = choose.latest
+        if spec is not out.spec:
+            way = choose(out.spec)
+        way(out, x, weight, bias if bias is None or bias.spec.contiguous else contiguous(bias))
 
     return run
 
@@ -120,14 +145,13 @@ def convolution_weight(
     p = Weigh(x, grad, kernel, stride, padding, dilation, groups)
     if gathered_weight(p) is None:
         return None
-    ways: dict[Spec, Autotuned | None] = {}
+    choose = _Choice(WEIGHT, p)
 
     def run(outs: list[View], x: View, grad: View) -> None:
         out = outs[0]
-        way = ways.get(out.spec)
-        if way is None:
-            way = ways[out.spec] = WEIGHT.candidates(p, out.spec)
-        assert way is not None
+        spec, way = choose.latest
+        if spec is not out.spec:
+            way = choose(out.spec)
         way(out, x, grad)
 
     return run

@@ -1,5 +1,5 @@
-"""Convolutions of many small groups, such as one for each channel: too few terms for a product of
-matrices, so every result adds up its own. Nothing is staged, and padding is skipped.
+"""Convolutions whose results are sums of few terms, such as those of one channel each: too few for a product of
+matrices, so every result adds up its own. One launch; nothing is staged, and padding is skipped.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from ...programs.types import Ints, wide
 from ...runtime import here_count
 from ...runtime.views import View, empty
 from .implicit import Convolve, Weigh, three
+from .staging import flat_step
 from .weight_taps import join_weights
 
-MOST_CHANNELS = 4  # of a group, into and out of it
+MOST_CHANNELS = 4  # of a group, into and out of it: always by these kernels
 MOST_TAPS = 128
-UNROLLED = 32  # taps whose loads are written out
+MOST_TERMS = 64  # of a result, with any number of channels
+UNROLLED = 50  # taps whose loads are written out
 TILE = 512
 
 
@@ -41,31 +43,32 @@ def _source(o, t, size, stride, padding, dilation, TRANSPOSED: tl.constexpr):
 
 @triton.jit
 def _term(
-    acc, x, w, n, c, p, t, d, h, v, inside, ID, IH, IW, KH, KW, sd, sh, sw, pd, ph, pw, dd, dh, dw, xn, xc, xd,
-    xh, xw, wo, wi, P, COL, TRANSPOSED: tl.constexpr, WIDE: tl.constexpr,
+    acc, x, w, n, c, there, p, t, d, h, v, inside, ID, IH, IW, KH, KW, sd, sh, sw, pd, ph, pw, dd, dh, dw, xn, xc,
+    xd, xh, xw, wo, wi, wt, P, COL, TRANSPOSED: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
-    """One more term: channel p of the group at tap t."""
+    """One more term: channel p of the group at tap t. `there`: which channels of the result are."""
     id, in_d = _source(d, t // KW // KH, ID, sd, pd, dd, TRANSPOSED)
     ih, in_h = _source(h, t // KW % KH, IH, sh, ph, dh, TRANSPOSED)
     iw, in_w = _source(v, t % KW, IW, sw, pw, dw, TRANSPOSED)
     given = c // COL * P + p
-    good = inside & in_d & in_h & in_w
+    good = inside & in_d & in_h & in_w & (p < P)
     a = tl.load(x + (n * xn + given * xc + id * xd + ih * xh + iw * xw), mask=good, other=0.0).to(WIDE)
     if TRANSPOSED:
-        at = given * wo + c % COL * wi + t
+        at = given * wo + c % COL * wi + t * wt
     else:
-        at = c * wo + p * wi + t
-    b = tl.load(w + at, mask=inside, other=0.0).to(WIDE)
+        at = c * wo + p * wi + t * wt
+    b = tl.load(w + at, mask=there & (p < P), other=0.0).to(WIDE)
     return acc + tl.where(good, a * b, 0.0)
 
 
 @triton.jit
 def depthwise(
     o, x, w, bias, N, CH, OD, OH, OW, ID, IH, IW, sd, sh, sw, pd, ph, pw, dd, dh, dw, xn, xc, xd, xh, xw, on, oc,
-    od, oh, ow, wo, wi, P, COL, KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,
-    TRANSPOSED: tl.constexpr, BIAS: tl.constexpr, LAST: tl.constexpr, UNROLL: tl.constexpr, WIDE: tl.constexpr,
-    BR: tl.constexpr, BC: tl.constexpr,
+    od, oh, ow, wo, wi, wt, P, COL, KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,
+    TRANSPOSED: tl.constexpr, BIAS: tl.constexpr, LAST: tl.constexpr, UNROLL: tl.constexpr, SEVERAL: tl.constexpr,
+    WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr,
 ):  # fmt: skip
+    """SEVERAL: how many channels of a group are read at once."""
     # Grid: (blocks of columns times blocks of rows,). LAST: channels are columns and positions rows;
     # else positions of a plane are columns, and samples times channels rows.
     places = OD * OH * OW
@@ -78,28 +81,29 @@ def depthwise(
     k = (tl.program_id(0) % across * BC + tl.arange(0, BC))[None, :]
     inside = (r < rows) & (k < columns)
     if LAST:
-        n, s, c = r // places, r % places, k
+        n, s, c, there = r // places, r % places, k, k < columns
     else:
-        n, s, c = r // CH, k, r % CH
+        n, s, c, there = r // CH, k, r % CH, r < rows
     v = s % OW
     h = s // OW % OH
     d = s // OW // OH
     acc = tl.zeros((BR, BC), WIDE)
-    for p in range(P):
-        if UNROLL:
-            for t in tl.static_range(KD * KH * KW):
-                acc = _term(
-                    acc, x, w, n, c, p, t, d, h, v, inside, ID, IH, IW, KH, KW, sd, sh, sw, pd, ph, pw, dd, dh,
-                    dw, xn, xc, xd, xh, xw, wo, wi, P, COL, TRANSPOSED, WIDE,
-                )  # fmt: skip
-        else:
-            for t in range(KD * KH * KW):
-                acc = _term(
-                    acc, x, w, n, c, p, t, d, h, v, inside, ID, IH, IW, KH, KW, sd, sh, sw, pd, ph, pw, dd, dh,
-                    dw, xn, xc, xd, xh, xw, wo, wi, P, COL, TRANSPOSED, WIDE,
-                )  # fmt: skip
+    for first in range(0, P, SEVERAL):
+        for more in tl.static_range(SEVERAL):
+            if UNROLL:
+                for t in tl.static_range(KD * KH * KW):
+                    acc = _term(
+                        acc, x, w, n, c, there, first + more, t, d, h, v, inside, ID, IH, IW, KH, KW, sd, sh, sw,
+                        pd, ph, pw, dd, dh, dw, xn, xc, xd, xh, xw, wo, wi, wt, P, COL, TRANSPOSED, WIDE,
+                    )  # fmt: skip
+            else:
+                for t in range(KD * KH * KW):
+                    acc = _term(
+                        acc, x, w, n, c, there, first + more, t, d, h, v, inside, ID, IH, IW, KH, KW, sd, sh, sw,
+                        pd, ph, pw, dd, dh, dw, xn, xc, xd, xh, xw, wo, wi, wt, P, COL, TRANSPOSED, WIDE,
+                    )  # fmt: skip
     if BIAS:
-        acc += tl.load(bias + c, mask=c < CH, other=0.0).to(WIDE)
+        acc += tl.load(bias + c, mask=there, other=0.0).to(WIDE)
     if LAST:
         at = n * on + c + d * od + h * oh + v * ow
     else:
@@ -167,11 +171,16 @@ def _last(spec: Spec) -> bool:
     return spec.strides[1] == 1 and spec.shape[1] > 1
 
 
+def _few(groups: int, per: int, columns: int, taps: int) -> bool:
+    """Whether groups are so small that no other kernel is worth asking."""
+    return groups > 1 and per <= MOST_CHANNELS and columns <= MOST_CHANNELS and taps <= MOST_TAPS
+
+
 def direct(p: Convolve, out: Spec) -> list[Callable[..., None]]:
-    """`run(out, x, weight, bias)` for small groups, or nothing."""
+    """`run(out, x, weight, bias)` for few terms, or nothing."""
     x, w = p.x, p.weight
     per, taps = x.shape[1] // p.groups, math.prod(w.shape[2:])
-    small = p.groups > 1 and per <= MOST_CHANNELS and p.columns <= MOST_CHANNELS and taps <= MOST_TAPS
+    small = _few(p.groups, per, p.columns, taps) or per * taps <= MOST_TERMS
     geometry = (*three(p.stride, 1), *three(p.padding, 0), *three(p.dilation, 1))
     if not small or not _near(x.spec, out) or max(geometry) >= 2**20:
         return []
@@ -179,23 +188,27 @@ def direct(p: Convolve, out: Spec) -> list[Callable[..., None]]:
     places = math.prod(p.size)
     columns = out.shape[1] if last else places
     rows = x.shape[0] * (places if last else out.shape[1])
-    bc = min(TILE if not last else 64, max(16, next_power_of_two(columns)))
-    br = max(1, min(TILE // bc, next_power_of_two(rows)))
+    tile = TILE if rows * columns > 256 * TILE else TILE // 4
+    bc = min(tile if not last else 64, max(16, next_power_of_two(columns)))
+    br = max(1, min(tile // bc, next_power_of_two(rows)))
     kind = pointer(x.dtype)
     kernel = three(w.shape[2:], 1)
+    several = 1 if per == 1 or taps > 9 else 4
     constants = dict(zip(("KD", "KH", "KW"), kernel, strict=True))
     constants |= {"TRANSPOSED": p.transposed, "BIAS": p.bias, "LAST": last, "UNROLL": taps <= UNROLLED}
-    constants |= {"WIDE": wide(x.dtype), "BR": br, "BC": bc}
-    program = shared_program(depthwise, [kind] * 4 + ["i32"] * 31, constants)
+    constants |= {"SEVERAL": several, "WIDE": wide(x.dtype), "BR": br, "BC": bc}
+    program = shared_program(depthwise, [kind] * 4 + ["i32"] * 32, constants)
     sizes = (x.shape[0], out.shape[1], *three(p.size, 1), *three(x.shape[2:], 1), *geometry)
-    laid = (w.shape[1] * taps, taps, per, p.columns)
-    numbers = (*sizes, *_five(x.spec), *_five(out), *laid)
+    step = flat_step(tuple(w.shape[2:]), tuple(w.strides[2:]))
+    dense = step is None or not _near(w.spec)
+    laid = (w.shape[1] * taps, taps, 1) if dense else (*w.strides[:2], step or 0)
+    numbers = (*sizes, *_five(x.spec), *_five(out), *laid, per, p.columns)
     grid = (-(-columns // bc) * -(-rows // br),)
 
     def run(out: View, x: View, w: View, bias: View | None) -> None:
-        w = contiguous(w)
-        b = w if bias is None else bias
-        program(grid, out.ptr, x.ptr, w.ptr, b.ptr, *numbers)
+        if dense:
+            w = contiguous(w)
+        program(grid, out.ptr, x.ptr, w.ptr, w.ptr if bias is None else bias.ptr, *numbers)
 
     run.__name__ = "direct"
     return [run]
@@ -205,9 +218,8 @@ def direct_weight(p: Weigh, out: Spec) -> list[Callable[..., None]]:
     """`run(out, x, grad)` for small groups, or nothing."""
     x, y = p.x, p.grad
     per, columns, taps = x.shape[1] // p.groups, y.shape[1] // p.groups, math.prod(p.kernel)
-    small = p.groups > 1 and per <= MOST_CHANNELS and columns <= MOST_CHANNELS and taps <= MOST_TAPS
     geometry = (*three(p.stride, 1), *three(p.padding, 0), *three(p.dilation, 1))
-    if not small or not _near(x.spec, y.spec) or max(geometry) >= 2**20:
+    if not _few(p.groups, per, columns, taps) or not _near(x.spec, y.spec) or max(geometry) >= 2**20:
         return []
     last = _last(y.spec)
     channels, positions = y.shape[1], y.numel // y.shape[1]

@@ -47,6 +47,11 @@ class Convolve:
         return self.weight.shape[1] if self.transposed else self.weight.shape[0] // self.groups
 
     @property
+    def apart(self) -> bool:
+        """Whether no input serves more than a few channels: nothing for a product of matrices."""
+        return self.x.shape[1] == self.groups and self.columns <= 4
+
+    @property
     def work(self) -> int:
         """Multiplications and additions."""
         places = math.prod(self.x.shape[2:] if self.transposed else self.size)
@@ -216,6 +221,11 @@ class Weigh:
     padding: Ints
     dilation: Ints
     groups: int
+
+    @property
+    def apart(self) -> bool:
+        """Whether each channel of the input is a group."""
+        return self.x.shape[1] == self.groups
 
     @property
     def work(self) -> int:
