@@ -4,7 +4,9 @@ layouts. The emulated GPU runs small tiles; a real one also lengths of several t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -194,3 +196,40 @@ def test_many_small_batches_fit_into_one_launch() -> None:
     if EMULATED:
         pytest.skip("70,000 programs are too many for the interpreter")
     check((35_000, 2, 2, 4, 4, 16, 16), dt.bfloat16)
+
+
+@pytest.fixture
+def by_products() -> Iterator[None]:
+    """float64 by matrix products, however little work there is."""
+    from votive.backends.cuda.kernels.attention import products
+    from votive.ops.registry import OPS
+
+    def always(q: Any, k: Any, v: Any, sizes: tuple[int, ...]) -> bool:
+        return q.dtype is dt.float64 and 0 not in (*sizes, q.shape[-1], v.shape[-1])
+
+    def forget() -> None:
+        for name in ("_attention", "_attention_backward"):
+            OPS[name].forget()
+
+    forget()
+    with patch.object(products, "pays", always):
+        yield
+    forget()
+
+
+def test_matrix_products_agree(by_products: None) -> None:
+    check(SMALL, dt.float64)
+    check(SMALL, dt.float64, causal=True, offset=-2)
+    check((1, 1, 1, 5, 530, 3, 4), dt.float64, causal=True, offset=3)  # keys beyond one tile
+    for mask in _masks(SMALL, dt.float64):
+        if mask.dtype is not dt.float32:
+            check(SMALL, dt.float64, mask, p=0.3)
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_matrix_products_take_every_layout(place: str, by_products: None) -> None:
+    check(SMALL, dt.float64, causal=True, place=PLACES[place])
+
+
+def test_matrix_products_serve_the_gradient_of_a_mask(by_products: None) -> None:
+    check(SMALL, dt.float64, _normal(6, 17, 21, dtype=dt.float64), by_mask=True)

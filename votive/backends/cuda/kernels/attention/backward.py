@@ -203,13 +203,19 @@ def attention_backward(
 ) -> Run:
     from .backward_mask import mask_gradient
     from .plain import plain_backward
+    from .products import backward_by_products, pays
 
     how = How(*given)
     B, H, T, D = q.shape
     S, E = k.shape[2], v.shape[3]
     results = tuple(x.spec.dense_like() for x in (q, k, v))
-    make: Any = backward if fits(D, E, q.dtype) else plain_backward
-    launch = make(q, k, v, g, out, mask, results, (B, H, T, S), how.dropout_p, how.is_causal)
+    sizes = (B, H, T, S)
+    products = pays(q, k, v, sizes)
+    if products:
+        launch = backward_by_products(q, k, v, mask, sizes, how.dropout_p, how.is_causal)
+    else:
+        make: Any = backward if fits(D, E, q.dtype) else plain_backward
+        launch = make(q, k, v, g, out, mask, results, sizes, how.dropout_p, how.is_causal)
     of_mask = None
     if how.by_mask and mask is not None:
         of_mask = mask_gradient(q, k, v, g, out, mask, how.dropout_p, how.is_causal)
@@ -221,10 +227,13 @@ def attention_backward(
         g_lse, lse = contiguous(views[1]), contiguous(lse)
         drawn = noise(seed, counter)
         at = 0 if mask is None else mask.ptr
-        made = [room(x) for x in outs[:3]]
-        launch(made, g, g_lse, q, k, v, at, out, lse, (0, 0), drawn, int(offset), 0, how.scale)
-        for to, x in zip(outs, made, strict=False):
-            put(to, x)
+        if products:
+            launch(outs[:3], g, g_lse, q, k, v, at, lse, drawn, int(offset), how.scale)
+        else:
+            made = [room(x) for x in outs[:3]]
+            launch(made, g, g_lse, q, k, v, at, out, lse, (0, 0), drawn, int(offset), 0, how.scale)
+            for to, x in zip(outs, made, strict=False):
+                put(to, x)
         if of_mask is not None:
             of_mask(outs[3], g, g_lse, q, k, v, mask, out, lse, drawn, int(offset), how.scale)
 

@@ -288,6 +288,7 @@ def forward(
 def attention(q: Slot, k: Slot, v: Slot, mask: Slot | None, *given: Any) -> Run:
     from .decode import few_queries
     from .plain import plain_forward
+    from .products import pays
 
     how = How(*given)
     B, H, T, D = q.shape
@@ -298,6 +299,8 @@ def attention(q: Slot, k: Slot, v: Slot, mask: Slot | None, *given: Any) -> Run:
         few = few_queries(q, k, v, mask, how.is_causal, how.scale)
         if few is not None:
             return few
+    if pays(q, k, v, (B, H, T, S)):
+        return _by_products(q, k, v, mask, how)
     make: Any = forward if whole else plain_forward
     launch = make(q, k, v, mask, out, (B, H, T, S), how.dropout_p, how.is_causal, how.scale)
     noise = noise_for(how.dropout_p)
@@ -319,5 +322,20 @@ def attention(q: Slot, k: Slot, v: Slot, mask: Slot | None, *given: Any) -> Run:
             0,
         )
         put(outs[0], made)
+
+    return run
+
+
+def _by_products(q: Slot, k: Slot, v: Slot, mask: Slot | None, how: How) -> Run:
+    from .products import forward_by_products
+
+    sizes = (*q.shape[:3], k.shape[2])
+    launch = forward_by_products(q, k, v, mask, sizes, how.dropout_p, how.is_causal, how.scale)
+    noise = noise_for(how.dropout_p)
+
+    def run(
+        outs: list[View], q: View, k: View, v: View, mask: View | None, seed: int, counter: int, offset: int
+    ) -> None:
+        launch(outs[0], outs[1], q, k, v, 0 if mask is None else mask.ptr, noise(seed, counter), int(offset))
 
     return run
