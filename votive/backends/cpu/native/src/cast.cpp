@@ -1,7 +1,10 @@
 // Conversion between every pair of element types.
 #include "vt/cast.h"
 
+#include <algorithm>
+
 #include "vt/halves.h"
+#include "vt/transpose.h"
 
 namespace vt {
 
@@ -34,6 +37,49 @@ template <class D, class S> static void cast_dense(D* d, const S* s, int64_t n) 
   for (; i < n; ++i) d[i] = convert<D>(s[i]);
 }
 
+// Every second element side by side; returns how many were taken. The last one is left: the vector that ends with it
+// would end one element later.
+template <class T> static int64_t take_second(T* d, const T* s, int64_t n) {
+  constexpr int N = VECTOR_BYTES / int(sizeof(T));
+  typedef T V __attribute__((vector_size(VECTOR_BYTES)));
+  int64_t i = 0;
+  for (; i + N < n; i += N) {
+    V a, b;
+    std::memcpy(&a, s + 2 * i, sizeof a);
+    std::memcpy(&b, s + 2 * i + N, sizeof b);
+    const V v = [&]<size_t... K>(std::index_sequence<K...>) { return __builtin_shufflevector(a, b, (2 * int(K))...); }
+    (std::make_index_sequence<N>{});
+    std::memcpy(d + i, &v, sizeof v);
+  }
+  return i;
+}
+template <size_t BYTES> struct BitsOf;
+template <> struct BitsOf<1> { using type = uint8_t; };
+template <> struct BitsOf<2> { using type = uint16_t; };
+template <> struct BitsOf<4> { using type = uint32_t; };
+template <> struct BitsOf<8> { using type = uint64_t; };
+
+template <class D, class S> static int64_t cast_second(D* d, const S* s, int64_t n) {
+  using B = typename BitsOf<sizeof(S)>::type;
+  const B* from = reinterpret_cast<const B*>(s);
+  if constexpr (std::is_same_v<D, S>) return take_second(reinterpret_cast<B*>(d), from, n);
+  else {
+    constexpr int64_t SOME = 4 * VECTOR_BYTES / int64_t(sizeof(S));
+    alignas(64) B dense[SOME];
+    int64_t i = 0;
+    while (i + SOME < n) {
+      take_second(dense, from + 2 * i, SOME + 1);
+      cast_dense(d + i, reinterpret_cast<const S*>(dense), SOME);
+      i += SOME;
+    }
+    return i;
+  }
+}
+
+// Types whose strided rows are worth code of their own.
+template <class T>
+constexpr bool is_common = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, bf16> || std::is_same_v<T, f16>;
+
 // One value many times. The source's type is gone by now, so this is compiled once per result.
 template <class D> static void repeat(char* dst, int64_t ds, D v, int64_t n) {
   if (ds == int64_t(sizeof(D))) {
@@ -54,8 +100,12 @@ template <class D, class S> static void cast_row(char* dst, int64_t ds, const ch
     if (n == 0) return;  // there may be no element to read
     return repeat<D>(dst, ds, convert<D>(*reinterpret_cast<const S*>(src)), n);
   }
+  int64_t i = 0;
+  if constexpr (is_common<S> && is_common<D>)
+    if (ds == int64_t(sizeof(D)) && ss == 2 * int64_t(sizeof(S)))
+      i = cast_second(reinterpret_cast<D*>(dst), reinterpret_cast<const S*>(src), n);
 #pragma GCC unroll 4
-  for (int64_t i = 0; i < n; ++i)
+  for (; i < n; ++i)
     *reinterpret_cast<D*>(dst + i * ds) = convert<D>(*reinterpret_cast<const S*>(src + i * ss));
 }
 
@@ -91,12 +141,50 @@ CastFn cast_fn(Dtype from, Dtype to) {
   return table.fn[int(from)][int(to)];
 }
 
-void cast_block(CastFn fn, int64_t src_item, char* dst, int64_t d_row, int64_t d_col, const char* src,
+// Blocks that are read along their rows and written along their columns: converted to a dense block, then turned over.
+namespace {
+constexpr int64_t BLOCK = 2048;
+
+template <class D> void turn(char* dst, int64_t d_row, const char* src, int64_t s_col, int64_t rows, int64_t cols) {
+  copies::transpose<D, copies::square_side<D>()>(dst, d_row, src, s_col, rows, cols);
+}
+template <class D> void cast_turned(CastFn fn, char* dst, int64_t d_row, const char* src, int64_t s_item, int64_t s_col, int64_t rows, int64_t cols) {
+  alignas(64) D dense[BLOCK];
+  const int64_t item = sizeof(D), high = std::min<int64_t>(rows, 64), wide = BLOCK / high;
+  for (int64_t r = 0; r < rows; r += high)
+    for (int64_t c = 0; c < cols; c += wide) {
+      const int64_t m = std::min(high, rows - r), n = std::min(wide, cols - c);
+      for (int64_t k = 0; k < n; ++k)
+        fn(reinterpret_cast<char*>(dense + k * m), item, src + (c + k) * s_col + r * s_item, s_item, m);
+      turn<D>(dst + r * d_row + c * item, d_row, reinterpret_cast<const char*>(dense), m * item, m, n);
+    }
+}
+bool turned(CastFn fn, int64_t src_item, char* dst, int64_t d_row, int64_t d_col, const char* src, int64_t s_col,
+            int64_t rows, int64_t cols) {
+  if (rows < 8 || cols < 4) return false;
+  if (d_col == 4) {
+    if (fn == function<float, float>()) turn<float>(dst, d_row, src, s_col, rows, cols);
+    else cast_turned<float>(fn, dst, d_row, src, src_item, s_col, rows, cols);
+  } else if (d_col == 8) {
+    if (fn == function<double, double>()) turn<double>(dst, d_row, src, s_col, rows, cols);
+    else cast_turned<double>(fn, dst, d_row, src, src_item, s_col, rows, cols);
+  } else if (d_col == 2) {
+    if (fn == function<bf16, bf16>() || fn == function<f16, f16>()) turn<uint16_t>(dst, d_row, src, s_col, rows, cols);
+    else cast_turned<uint16_t>(fn, dst, d_row, src, src_item, s_col, rows, cols);
+  } else {
+    return false;
+  }
+  return true;
+}
+}  // namespace
+
+void cast_block(CastFn fn, int64_t src_item, int64_t dst_item, char* dst, int64_t d_row, int64_t d_col, const char* src,
                 int64_t s_row, int64_t s_col, int64_t rows, int64_t cols) {
   // Along what is dense, unless that is so short that starting over costs more than the jumps.
   const bool dense = s_row == src_item && s_col != src_item && rows > 1;
   const bool by_column = (dense && (rows >= 16 || cols < 4 * rows)) || (cols < 4 && rows > cols);
   if (by_column) {
+    if (dense && d_col == dst_item && turned(fn, src_item, dst, d_row, d_col, src, s_col, rows, cols)) return;
     for (int64_t c = 0; c < cols; ++c) fn(dst + c * d_col, d_row, src + c * s_col, s_row, rows);
   } else {
     for (int64_t r = 0; r < rows; ++r) fn(dst + r * d_row, d_col, src + r * s_row, s_col, cols);

@@ -128,6 +128,42 @@ void Program::run(char* out_data, const char* const* in_data) const {
   parallel_for(tiles, grain_for(per_tile), body);
 }
 
+// One step on rows that every operand has dense: only addresses change from row to row.
+void Program::run_rows(char* out_data, const char* const* in_data, const void* const* at, int64_t begin, int64_t end) const {
+  const Step& step = steps[0];
+  const int64_t item = itemsize(compute);
+  int64_t t0 = begin % tiles0, rest = begin / tiles0, index[MAX_DIMS];
+  char* dst = out_data;
+  const char* row[MAX_INPUTS];
+  for (int k = 0; k < inputs; ++k) row[k] = in_data[k];
+  const auto move = [&](int d, int64_t by) {
+    dst += by * out.strides[d];
+    for (int k = 0; k < inputs; ++k) row[k] += by * in[k].strides[d];
+  };
+  for (int d = 1; d < ndim; ++d) {
+    index[d] = rest % shape[d];
+    rest /= shape[d];
+    move(d, index[d]);
+  }
+  for (int64_t tile = begin; tile < end; ++tile) {
+    const int64_t c0 = t0 * cols;
+    const void* args[8];
+    for (int j = 0; j < step.arity; ++j) {
+      const int k = step.in[j];
+      args[j] = is_number(k) ? at[k] : row[k] + c0 * item;
+    }
+    step.fn(dst + c0 * item, args, std::min(cols, shape[0] - c0));
+    if (++t0 < tiles0) continue;
+    t0 = 0;
+    for (int d = 1; d < ndim; ++d) {
+      move(d, 1);
+      if (++index[d] < shape[d]) break;
+      move(d, -shape[d]);
+      index[d] = 0;
+    }
+  }
+}
+
 void Program::run_tiles(char* out_data, const char* const* in_data, int64_t begin, int64_t end) const {
   const int64_t item = itemsize(compute);
   const int64_t tile_bytes = (std::min(TILE, cols * rows) * item + 127) & ~int64_t(63);
@@ -178,6 +214,10 @@ void Program::run_tiles(char* out_data, const char* const* in_data, int64_t begi
     }
     return;
   }
+  if (all_direct && second < 0 && steps.size() == 1) return run_rows(out_data, in_data, at, begin, end);
+  // What the last tile left in the memory of a register: the same source is not copied again.
+  const char* held[MAX_INPUTS] = {};
+  int64_t held_cols[MAX_INPUTS], held_rows[MAX_INPUTS];
   for (int64_t tile = begin; tile < end; ++tile) {
     int64_t rest = tile;
     const int64_t t0 = rest % tiles0;
@@ -205,26 +245,46 @@ void Program::run_tiles(char* out_data, const char* const* in_data, int64_t begi
       return o.dtype == compute && o.strides[0] == item &&
              (n_rows == 1 || o.strides[second] == n_cols * item);
     };
+    // One step whose rows lie dense: row by row, rather than by copies of what is not read across its memory.
+    const bool by_rows = steps.size() == 1 && n_rows > 1 && n_cols >= 16 && out.dtype == compute && out.strides[0] == item &&
+                         out.strides[second] != n_cols * item;
+    int64_t step_on[MAX_INPUTS];
     for (int k = 0; k < inputs; ++k) {
       const Operand& o = in[k];
       if (o.scalar) continue;
       const char* src = in_data[k] + offset(o);
-      if (o.via == Dtype::none && dense(o)) {
+      if (o.via == Dtype::none && (by_rows ? o.dtype == compute && o.strides[0] == item : dense(o))) {
         at[k] = src;
+        step_on[k] = n_rows == 1 ? 0 : o.strides[second];
         continue;
       }
+      step_on[k] = n_cols * item;
+      at[k] = own[k];
+      if (held[k] == src && held_cols[k] == n_cols && held_rows[k] >= n_rows) continue;
+      held[k] = src, held_cols[k] = n_cols, held_rows[k] = n_rows;
       const int64_t s_row = second < 0 ? 0 : o.strides[second];
       if (o.via == Dtype::none) {
-        cast_block(o.cast, itemsize(o.dtype), own[k], n_cols * item, item, src, s_row, o.strides[0], n_rows, n_cols);
+        cast_block(o.cast, itemsize(o.dtype), item, own[k], n_cols * item, item, src, s_row, o.strides[0], n_rows, n_cols);
       } else {
         const int64_t half = itemsize(o.via);
         alignas(64) char narrow[TILE * 8];
-        cast_block(o.cast, itemsize(o.dtype), narrow, n_cols * half, half, src, s_row, o.strides[0], n_rows, n_cols);
+        cast_block(o.cast, itemsize(o.dtype), half, narrow, n_cols * half, half, src, s_row, o.strides[0], n_rows, n_cols);
         o.back(own[k], item, narrow, half, n);
       }
-      at[k] = own[k];
     }
     char* dst = out_data + offset(out);
+    if (by_rows) {
+      const Step& step = steps[0];
+      for (int64_t row = 0; row < n_rows; ++row) {
+        const void* args[8];
+        for (int j = 0; j < step.arity; ++j) {
+          const int k = step.in[j];
+          args[j] = static_cast<const char*>(at[k]) + (is_number(k) ? 0 : row * step_on[k]);
+        }
+        step.fn(dst + row * out.strides[second], args, n_cols);
+      }
+      continue;
+    }
     const bool direct = dense(out);
     for (size_t s = 0; s < steps.size(); ++s) {
       const Step& step = steps[s];

@@ -52,7 +52,7 @@ void ArraySource::load(char* memory, int64_t, const int64_t* at, Tile& t) const 
     t.row = row / item;
     return;
   }
-  cast_block(cast, itemsize(have), memory, t.cols * item, item, src, row, col, t.rows, t.cols);
+  cast_block(cast, itemsize(have), item, memory, t.cols * item, item, src, row, col, t.rows, t.cols);
   t.data = memory;
   t.row = t.cols;
 }
@@ -117,11 +117,11 @@ void FormulaSource::load(char* memory, int64_t elements, const int64_t* at, Tile
     }
     char* own = memory + k * step;
     if (o.via == Dtype::none) {
-      cast_block(o.cast, itemsize(o.dtype), own, t.cols * item, item, src, row[k], col[k], t.rows, t.cols);
+      cast_block(o.cast, itemsize(o.dtype), item, own, t.cols * item, item, src, row[k], col[k], t.rows, t.cols);
     } else {
       char* narrow = memory + p.registers * step;
       const int64_t half = itemsize(o.via);
-      cast_block(o.cast, itemsize(o.dtype), narrow, t.cols * half, half, src, row[k], col[k], t.rows, t.cols);
+      cast_block(o.cast, itemsize(o.dtype), half, narrow, t.cols * half, half, src, row[k], col[k], t.rows, t.cols);
       o.back(own, item, narrow, half, n);
     }
   }

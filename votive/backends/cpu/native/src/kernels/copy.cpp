@@ -5,9 +5,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "copy_transpose.h"
 #include "vt/cast.h"
 #include "vt/kernel.h"
+#include "vt/transpose.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

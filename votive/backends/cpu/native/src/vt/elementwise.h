@@ -66,6 +66,7 @@ struct Program {
   // Pointers to the first elements; for numbers, to a value of the compute type.
   void run(char* out, const char* const* in) const;
   void run_tiles(char* out, const char* const* in, int64_t begin, int64_t end) const;
+  void run_rows(char* out, const char* const* in, const void* const* at, int64_t begin, int64_t end) const;
 
   // Whether a register holds one value for all elements, and whether a step wants it in every place of a tile.
   bool is_number(int r) const { return r < inputs ? in[r].scalar : r < registers - int(steps.size()); }

@@ -171,13 +171,13 @@ template <class C> struct Block {
   int64_t step(int64_t n) const { return direct ? v.strides[dim] / int64_t(sizeof(C)) : n; }
   const C* load(char* p, C* scratch, int64_t n) const {
     if (direct) return reinterpret_cast<const C*>(p);
-    cast_block(in, itemsize(v.dtype), reinterpret_cast<char*>(scratch), n * int64_t(sizeof(C)), sizeof(C), p, v.strides[dim], v.strides[col], v.shape[dim], n);
+    cast_block(in, itemsize(v.dtype), sizeof(C), reinterpret_cast<char*>(scratch), n * int64_t(sizeof(C)), sizeof(C), p, v.strides[dim], v.strides[col], v.shape[dim], n);
     return scratch;
   }
   C* place(char* p, C* scratch) const { return direct ? reinterpret_cast<C*>(p) : scratch; }
   void store(char* p, const C* scratch, int64_t n) const {
     if (!direct)
-      cast_block(out, sizeof(C), p, v.strides[dim], v.strides[col], reinterpret_cast<const char*>(scratch), n * int64_t(sizeof(C)), sizeof(C), v.shape[dim], n);
+      cast_block(out, sizeof(C), itemsize(v.dtype), p, v.strides[dim], v.strides[col], reinterpret_cast<const char*>(scratch), n * int64_t(sizeof(C)), sizeof(C), v.shape[dim], n);
   }
 };
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <utility>
 
-#include "vt/kernel.h"
+#include "kernel.h"
 
 namespace vt::copies {
 

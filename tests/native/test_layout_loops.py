@@ -1,0 +1,65 @@
+"""Loops for layouts: every second element, operands across their memory, rows of windows, broadcast rows."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import votive
+
+DTYPES = ["float32", "float64", "float16", "bfloat16"]
+SIZES = [1, 2, 15, 16, 17, 31, 33, 64, 65, 129, 257, 1030]
+
+
+def numbers(*shape: int, dtype: str = "float32") -> np.ndarray:
+    values = np.random.default_rng(7).standard_normal(shape).astype(np.float32)
+    return values.astype(ml_dtypes.bfloat16 if dtype == "bfloat16" else dtype)
+
+
+def same(got: votive.Tensor, want: np.ndarray) -> None:
+    np.testing.assert_array_equal(got.double().numpy(), np.asarray(want).astype(np.float64))
+
+
+@pytest.mark.parametrize("to", DTYPES)
+@pytest.mark.parametrize("given", DTYPES)
+def test_every_second_element_is_converted_as_dense_ones_are(given: str, to: str) -> None:
+    for n in SIZES:
+        a = numbers(2 * n, dtype=given)[: 2 * n - 1]
+        x = votive.from_numpy(a)[::2]
+        assert x.stride() == ((2,) if n > 1 else x.stride())
+        same(x.to(getattr(votive, to)), a[::2].astype(ml_dtypes.bfloat16 if to == "bfloat16" else to))
+        same(x * 2, a[::2] * a.dtype.type(2))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(8, 8), (33, 40), (70, 19), (17, 130), (352, 67), (3, 90), (90, 3)])
+def test_an_operand_across_its_memory_is_read_by_its_places(dtype: str, shape: tuple[int, int]) -> None:
+    a, b = numbers(*shape, dtype=dtype), numbers(*shape[::-1], dtype=dtype)
+    x, y = votive.from_numpy(a), votive.from_numpy(b).transpose(0, 1)
+    want = a.astype(np.float64) - b.T.astype(np.float64)
+    same(x - y, want.astype(a.dtype))
+    same(y - x, (-want).astype(a.dtype))
+    same(x.double() - y, want)
+    same(votive.maximum(x, y.float()), np.maximum(a.astype(np.float64), b.T.astype(np.float64)))
+    into = votive.from_numpy(np.zeros((shape[0], shape[1] + 5), a.dtype))[:, 2:-3]
+    into.copy_(x).sub_(y)
+    same(into, want.astype(a.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("shape", [(7, 5, 200), (301, 75), (4, 3, 2, 150), (2, 1500)])
+def test_windows_and_broadcast_rows_are_walked_row_by_row(dtype: str, shape: tuple[int, ...]) -> None:
+    a = numbers(*shape[:-1], shape[-1] + 3, dtype=dtype)
+    b, row = numbers(*shape, dtype=dtype), numbers(shape[-1], dtype=dtype)
+    x, y, r = votive.from_numpy(a)[..., 1:-2], votive.from_numpy(b), votive.from_numpy(row)
+    wide = [v.astype(np.float64) for v in (a[..., 1:-2], b, row)]
+    same(x - y, (wide[0] - wide[1]).astype(a.dtype))
+    same(y - r, (wide[1] - wide[2]).astype(a.dtype))
+    same(r - x, (wide[2] - wide[0]).astype(a.dtype))
+    same(x.clone().sub_(r), (wide[0] - wide[2]).astype(a.dtype))
+
+
+def test_a_row_of_a_tensor_may_be_taken_from_the_tensor_itself() -> None:
+    a = numbers(40, 75, dtype="float64")
+    x = votive.from_numpy(a.copy())
+    same(x - x[0], a - a[0])
+    same(x - x[:, :1], a - a[:, :1])
