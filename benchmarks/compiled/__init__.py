@@ -1,0 +1,1 @@
+"""Programs as users write them, compiled by votive and by torch."""
