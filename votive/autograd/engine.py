@@ -266,12 +266,13 @@ def _listed(tensors: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
 def _walk(task: Task, roots: Roots, create_graph: bool) -> None:
     grad, mode.grad = mode.grad, create_graph
     freeing, mode.freeing = mode.freeing, not task.keep_graph
+    walk, mode.walk = mode.walk, task
     try:
         for edge, g in roots:
             task.send(edge, g)
         task.run()
     finally:
-        mode.grad, mode.freeing = grad, freeing
+        mode.grad, mode.freeing, mode.walk = grad, freeing, walk
 
 
 def backward(

@@ -20,6 +20,7 @@ from .backward import Joint, trace_backward
 from .entry import Entry, Recipe, chain
 from .graph import Value
 from .guards import Guards, Place, modes
+from .look import looking, with_events
 from .rerun import repeatable, rerun
 from .rules import apply_rules
 from .structure import Unknown, flatten, labels, template
@@ -57,6 +58,7 @@ class Compiled:
         self.breaks: list[tuple[str, int, str]] = []
         self.recompilations: list[str] = []
         self.eager = ""  # why it is run as it is
+        self.refused: dict[Any, str] = {}  # why it is run as it is while somebody looks inside
         self._lock = threading.RLock()
         functools.update_wrapper(self, fn, updated=())
         _compiled.add(self)
@@ -69,13 +71,18 @@ class Compiled:
             return self.fn(*args, **kwargs)  # somebody looks inside, or an outer program is being traced
         structure, flat = flatten(args, kwargs)
         now = modes()
+        if state.lookers:
+            looks = looking()
+            if looks is None:
+                return self.fn(*args, **kwargs)
+            now = (*now, looks)
         versions = self.entries.get((structure, now))
         if versions is not None:
             for entry in versions:
                 tensors = entry.check(flat)
                 if tensors is not None:
                     return entry.run(tensors)
-        if self.eager:
+        if self.eager or mode.unobserved or (structure, now) in self.refused:
             return self.run_split(args, kwargs)
         return self._compile(structure, now, flat, args, kwargs)
 
@@ -88,12 +95,15 @@ class Compiled:
             versions = self.entries.setdefault((structure, now), [])
             if versions:
                 self.recompilations.append(versions[0].guards.why(flat))
+            versions[:] = [e for e in versions if not e.guards.gone()]
             if len(versions) >= LIMIT:
                 self.eager = f"compiled {LIMIT} times, last because {self.recompilations[-1]}"
                 warnings.warn(f"compile: {self._name()} was {self.eager}; it runs as it is from now on.", stacklevel=3)
                 return self.fn(*args, **kwargs)
             result, entry = trace(self.fn, args, kwargs, flat, self.options, self.breaks)
-            if entry is None:
+            if entry is None and state.lookers:
+                self.refused[structure, now] = self.breaks[-1][2]
+            elif entry is None:
                 self.eager = self.breaks[-1][2]
             else:
                 versions.insert(0, entry)
@@ -108,6 +118,7 @@ class Compiled:
         self.breaks.clear()
         self.recompilations.clear()
         self.eager = ""
+        self.refused.clear()
         self.split = None
 
     def __repr__(self) -> str:
@@ -148,15 +159,23 @@ def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
     tracer.check_draws()
     found: list[Any] = []
     build = template(result, found, watch.is_outer)
+    results = len(found)  # the rest is what others look at
+    build = with_events(build, watch.events, found, watch.is_outer)
     graph = tracer.graph
     recipes, outs = _recipes(tracer, found)
     graph.outputs = [tracer.value_of(t) for t in outs]
     ins = [guards.tensors[v][1] for v in graph.inputs]
     written = graph.written()
+    if any(tracer.value_of(t).root in written for t in found[results:]):
+        raise Untraceable("it writes into a value that somebody looks at")
     for v, t in zip(graph.inputs, ins, strict=True):
         if v in written and t._rg:
             raise Untraceable("it writes into a tensor that requires a gradient")
-    wants = mode.grad and any(t._rg for t in outs)
+    results = 1 + max([r.index for r in recipes[:results] if not r.given], default=-1)
+    wants = mode.grad and any(t._rg for t in outs[:results])
+    looked = tuple(i for i in range(results, len(outs)) if mode.grad and outs[i]._rg and watch.keeps_graph)
+    if looked and (not wants or any(v in written for v in graph.inputs)):
+        raise Untraceable("somebody looks at values together with autograd's graph, which is not that of its result")
     report: list[str] = []
     again = repeatable(graph, ins)
     if again is not None:
@@ -175,16 +194,18 @@ def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
     joint = None
     if wants:
         with _observing(tracer, watch.tracer):
-            joint = _differentiated(tracer, outs, ins)
+            joint = _differentiated(tracer, outs[:results], ins, [outs[i] for i in looked])
         if tracer.broken:
             watch.tracer.give_up(tracer.broken)
             return None
-    return Entry(graph, guards, joint, recipes, build, options, report)
+    entry = Entry(graph, guards, joint, recipes, build, options, report, looked if joint is not None else ())
+    entry.captures = [a for e in watch.events for a in e.addresses()]
+    return entry
 
 
-def _differentiated(tracer: Tracer, outs: list[Any], ins: list[Any]) -> Joint | None:
+def _differentiated(tracer: Tracer, outs: list[Any], ins: list[Any], looked: list[Any]) -> Joint | None:
     try:
-        return trace_backward(tracer, outs, ins)
+        return trace_backward(tracer, outs, ins, looked)
     except (Untraceable, MemoryError):
         raise
     except Exception as e:  # backward of the program itself will say so to whoever calls it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..autograd import engine
@@ -18,8 +19,10 @@ class Joint:
         self.outputs, self.inputs, self.tangents, self.grads = outputs, inputs, tangents, grads
 
 
-def trace_backward(tracer: Tracer, outs: list[Any], ins: list[Any]) -> Joint | None:
+def trace_backward(tracer: Tracer, outs: list[Any], ins: list[Any], looked: Sequence[Any] = ()) -> Joint | None:
     """Trace the gradients of results by the inputs that want some; None where there is nothing to do.
+
+    Those by values that are `looked` at come behind them.
 
     The values of the incoming gradients do not matter, only what is computed with them.
     """
@@ -45,7 +48,7 @@ def trace_backward(tracer: Tracer, outs: list[Any], ins: list[Any]) -> Joint | N
         t._hooks = None
     tracer.backward = True
     try:
-        grads = engine.grad([outs[i] for i in have], leaves, given, retain_graph=True, allow_unused=True)
+        grads = engine.grad([outs[i] for i in have], [*leaves, *looked], given, retain_graph=True, allow_unused=True)
     finally:
         tracer.backward = False
         for t, table in hooks:

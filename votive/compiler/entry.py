@@ -14,6 +14,7 @@ from .backward import Joint, saved_values
 from .emit import Emitted, draws_of, emit
 from .graph import Graph, Node, Value
 from .guards import Guards
+from .looked import LookedRun, Plain
 from .memory import overwritten
 from .passes import improve
 
@@ -46,9 +47,13 @@ class Entry:
         build: Callable[[tuple[Any, ...]], Any],
         options: Any,
         report: list[str],
+        looked: tuple[int, ...] = (),
     ) -> None:
+        self.looked = looked  # outputs that others hold together with autograd's graph
+        self.plain = Plain(graph, looked) if looked else None
         self.graph, self.guards, self.joint, self.build = graph, guards, joint, build
         self.runs = 0
+        self.captures: list[str] = []  # addresses of calls that others look at
         self.report = report
         improve(graph, joint, report, options)
         inputs = graph.inputs
@@ -64,7 +69,9 @@ class Entry:
             self.backward: Emitted | None = None
         else:
             self._with_gradients(graph.nodes, joint)
-        self.replay = REPLAYS[device](self, options) if (device := _device(graph)) in REPLAYS else None
+        # What runs once more for gradients must know its draws, and a replay does not tell them.
+        device = "" if looked and draws_of(graph.nodes) else _device(graph)
+        self.replay = REPLAYS[device](self, options) if device in REPLAYS else None
 
     def _with_gradients(self, nodes: list[Node], joint: Joint) -> None:
         graph = self.graph
@@ -72,7 +79,7 @@ class Entry:
         front = [n for n in nodes if not n.backward]
         back = [n for n in nodes if n.backward]
         again = {id(d) for d in draws_of(back)}
-        self.draws = [d for d in draws_of(front) if id(d) in again]
+        self.draws = [d for d in draws_of(front) if id(d) in again or self.looked]
         self.forward = emit(front, graph.inputs, [*self.inside, *self.saved], graph, give=self.draws)
         gone = overwritten(back)
         self.fragile = [i for i, v in enumerate(self.saved) if v.root in gone]
@@ -92,12 +99,29 @@ class Entry:
             finally:
                 mode.grad = grad
         else:
-            found = _Run.apply(self, *tensors)
-            if not isinstance(found, tuple):
-                found = (found,)
+            found = self._recorded(tensors)
         if self.recipes is not None:
             found = tuple([r.make(tensors, found) for r in self.recipes])
         return self.build(found)
+
+    def _recorded(self, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What the forward graph gives, known to autograd."""
+        if not self.looked:
+            outs = _Run.apply(self, None, *tensors)
+            return outs if isinstance(outs, tuple) else (outs,)
+        grad, mode.grad = mode.grad, False
+        try:
+            found, token = self.compute(tensors)
+        finally:
+            mode.grad = grad
+        end = len(self.inside) + len(self.saved)
+        draws = {id(d): taken for d, taken in zip(self.draws, found[end:], strict=True)} if token is None else {}
+        run = LookedRun(self, tensors, found, draws)
+        values = run.values
+        outs = list(_Run.apply(self, (run, found, token), *tensors, *values))
+        for i, h in zip(self.looked, values, strict=True):
+            outs[i] = h
+        return tuple(outs)
 
     def compute(self, tensors: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any]:
         """(what the forward graph gives, a token of a replay whose memory it lies in, or None)."""
@@ -131,12 +155,17 @@ class _Run(Function):
     """A compiled graph in the graph of autograd."""
 
     @staticmethod
-    def forward(ctx: Any, entry: Entry, *tensors: Any) -> Any:
-        found, ctx.token = entry.compute(tensors)
+    def forward(ctx: Any, entry: Entry, ready: Any, *given: Any) -> Any:
+        tensors = given[: len(entry.graph.inputs)]
+        if ready is None:
+            ctx.run = None
+            found, ctx.token = entry.compute(tensors)
+        else:
+            ctx.run, found, ctx.token = ready
         n = len(entry.inside)
         outs = found[:n]
         ctx.entry = entry
-        ctx.count = len(tensors)
+        ctx.count = len(given)
         if ctx.token is None:
             end = n + len(entry.saved)
             ctx.draws = found[end:]
@@ -170,9 +199,12 @@ class _Run(Function):
                 for i in entry.fragile:  # a pass after this one reads them, too
                     kept[i] = kept[i].clone()
             found = iter(entry.backward.run(kept, *given, *ctx.draws))
-        out: list[Any] = [None] * (1 + ctx.count)
-        for i, g in zip(entry.wanted, entry.joint.grads, strict=True):
-            out[1 + i] = None if g is None else next(found)
+        out: list[Any] = [None] * (2 + ctx.count)
+        made = [None if g is None else next(found) for g in entry.joint.grads]
+        for i, g in zip(entry.wanted, made, strict=False):
+            out[2 + i] = g
+        if ctx.run is not None:
+            out[2 + len(entry.graph.inputs) :] = ctx.run.computed(made[len(entry.wanted) :])
         return tuple(out)
 
 

@@ -84,6 +84,7 @@ class Explanation:
     recompilations: tuple[str, ...]
     eager: str  # why it runs as it is; empty where it does not
     breaks: tuple[tuple[str, int, str], ...] = ()  # file, line, why
+    refused: tuple[str, ...] = ()  # why it runs as it is while somebody looks inside
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
@@ -105,6 +106,7 @@ class Explanation:
         lines = [f"{self.name}: {many}"]
         if self.eager:
             lines.append(f"runs as it is: {self.eager}")
+        lines += [f"runs as it is while somebody looks inside: {why}" for why in self.refused]
         lines += [f"break at {file}:{line}: {why}" for file, line, why in self.breaks if file]
         if self.recompilations:
             lines += ["compiled again because:", *(f"  {r}" for r in self.recompilations)]
@@ -155,7 +157,13 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
     names = {id(m): n for n, m in getattr(compiled.fn, "named_modules", tuple)()}
     versions = [_version(e, names) for found in compiled.entries.values() for e in found]
     why = tuple(compiled.recompilations)
-    return Explanation(compiled._name(), tuple(versions), why, compiled.eager, tuple(compiled.breaks))
+    return Explanation(
+        compiled._name(), tuple(versions), why, compiled.eager, tuple(compiled.breaks), _refused(compiled)
+    )
+
+
+def _refused(compiled: Compiled) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(compiled.refused.values()))
 
 
 def _compiled_of(fn: Any) -> Compiled | None:

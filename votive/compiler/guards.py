@@ -24,7 +24,7 @@ class Place:
     where: Any
     key: Any
     owner: Any = None
-    by: str = "item"  # or "getattr", "len"
+    by: str = "item"  # or "getattr", "len", "call"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Place) and self.id == other.id
@@ -48,6 +48,8 @@ class Place:
             return getattr(self.where, self.key)
         if self.by == "len":
             return len(self.where)
+        if self.by == "call":
+            return self.where()
         return self.where[self.key]
 
     def code(self, name: Callable[[Any], str]) -> str:
@@ -60,6 +62,8 @@ class Place:
             return f"{name(self.where)}.{self.key}"
         if self.by == "len":
             return f"len({name(self.where)})"
+        if self.by == "call":
+            return f"{name(self.where)}()"
         return f"{name(self.where)}[{name(self.key)}]"
 
     def __str__(self) -> str:
@@ -195,6 +199,13 @@ class Guards:
 
     def _sharing(self, inputs: list[Value]) -> tuple[int, ...]:
         return _pattern([self.tensors[v][1] for v in inputs])
+
+    def gone(self) -> bool:
+        """Whether it can never hold again: hooks that it relied on were removed."""
+        return any(
+            p.kind == "hooks" and p.by == "call" and value and p.get(()) != value
+            for _, p, value in self.checks.values()
+        )
 
     def why(self, flat: tuple[Any, ...]) -> str:
         """What changed, in one line."""

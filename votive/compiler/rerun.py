@@ -46,7 +46,7 @@ def rerun(graph: Graph, inputs: list[Any]) -> tuple[Tracer, list[Any]]:
             for node in graph.nodes:
                 mode.module_path = node.path
                 tracer.where = lambda node=node: node.line
-                _run(node, values)
+                run_node(node, values)
                 if node.paths and new.nodes:
                     new.nodes[-1].paths = node.paths
     finally:
@@ -54,10 +54,12 @@ def rerun(graph: Graph, inputs: list[Any]) -> tuple[Tracer, list[Any]]:
     return tracer, [values[v] for v in graph.outputs]
 
 
-def _run(node: Node, values: dict[Value, Any]) -> None:
+def run_node(node: Node, values: dict[Value, Any], draws: dict[int, Any] | None = None) -> None:
+    """Make one call; `draws` are the counters of another run than the traced one, by the identity of draws."""
     args = [_filled(a, values) for a in node.args]
     if node.draw is not None:
-        for i, word in zip(draw_arguments(node.op), node.draw.taken, strict=True):
+        taken = node.draw.taken if draws is None else draws[id(node.draw)]
+        for i, word in zip(draw_arguments(node.op), taken, strict=True):
             args[i] = word
     if node.form == "write":
         node.op.write(tuple(args))

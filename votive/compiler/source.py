@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import copy
 import dis
+import functools
 import inspect
 import linecache
 import textwrap
@@ -36,6 +37,16 @@ def tree_of(fn: FunctionType) -> ast.FunctionDef:
 
 def _parse(code: CodeType) -> ast.FunctionDef:
     linecache.checkcache(code.co_filename)
+    node = _lambda(code) if code.co_name == "<lambda>" else _function(code)
+    for inner in ast.walk(node):
+        if isinstance(inner, (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)):
+            raise NoSource(f"{code.co_name} is a generator or a coroutine")
+    node.decorator_list = []
+    _mangle(node, code)
+    return node
+
+
+def _function(code: CodeType) -> ast.FunctionDef:
     try:
         lines, first = inspect.getsourcelines(code)
     except (OSError, TypeError) as e:
@@ -43,31 +54,45 @@ def _parse(code: CodeType) -> ast.FunctionDef:
     text = textwrap.dedent("".join(lines))
     try:
         module = ast.parse(text)
-    except SyntaxError:
-        try:  # a lambda in the midst of an expression
-            module = ast.parse("(" + text.strip().rstrip(",") + ")")
-        except SyntaxError as e:
-            raise NoSource(f"the source of {code.co_name} cannot be read alone") from e
+    except SyntaxError as e:
+        raise NoSource(f"the source of {code.co_name} cannot be read alone") from e
     ast.increment_lineno(module, first - 1)
-    kinds = (ast.FunctionDef, ast.Lambda)
     wanted = [
         n
         for n in ast.walk(module)
-        if isinstance(n, kinds) and (getattr(n, "name", "<lambda>") == code.co_name) and _line(n) == code.co_firstlineno
+        if isinstance(n, ast.FunctionDef) and n.name == code.co_name and _line(n) == code.co_firstlineno
     ]
     if len(wanted) != 1:
         raise NoSource(f"the source of {code.co_name} is not found for certain")
-    node = wanted[0]
-    if isinstance(node, ast.Lambda):
-        body = ast.copy_location(ast.Return(node.body), node.body)
-        made = ast.FunctionDef("_lambda", node.args, [body], [], None)
-        node = ast.copy_location(made, node)
-    for inner in ast.walk(node):
-        if isinstance(inner, (ast.Yield, ast.YieldFrom, ast.Await, ast.AsyncFor, ast.AsyncWith)):
-            raise NoSource(f"{code.co_name} is a generator or a coroutine")
-    node.decorator_list = []
-    _mangle(node, code)
-    return node
+    return wanted[0]
+
+
+@functools.lru_cache(maxsize=16)
+def _lambdas(text: str) -> list[ast.Lambda]:
+    return [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Lambda)]
+
+
+def _lambda(code: CodeType) -> ast.FunctionDef:
+    """A lambda as a function that returns; found in its file by the columns of its code, as a line may hold several."""
+    places = [(row, at, end) for row, _, at, end in code.co_positions() if row is not None and at is not None and end]
+    try:
+        known = _lambdas("".join(linecache.getlines(code.co_filename)))
+    except SyntaxError as e:
+        raise NoSource("the file of a lambda cannot be read") from e
+    wanted = [
+        n
+        for n in known
+        if n.lineno == code.co_firstlineno
+        and places
+        and all((n.body.lineno, n.body.col_offset) <= (row, at) for row, at, _ in places)
+        and all((row, end) <= (n.body.end_lineno, n.body.end_col_offset) for row, _, end in places)
+        and names_of(n.args) == list(code.co_varnames[: len(names_of(n.args))])
+    ]
+    if not wanted:
+        raise NoSource("the source of a lambda is not found for certain")
+    node = copy.deepcopy(min(wanted, key=lambda n: (n.body.end_lineno or 0, n.body.end_col_offset or 0)))
+    body = ast.copy_location(ast.Return(node.body), node.body)
+    return ast.copy_location(ast.FunctionDef("_lambda", node.args, [body], [], None), node)
 
 
 def _mangle(tree: ast.AST, code: CodeType) -> None:

@@ -91,6 +91,8 @@ class Watch:
         self.breaks: list[tuple[str, int, str]] = []  # file, line of the outermost program, why
         self.tensors: dict[int, Any] = {}  # tensors read from outside: identity -> (tensor, place)
         self.closures: list[dict[str, Any]] = []
+        self.events: list[Any] = []  # calls that others look at, see `look.py`
+        self.keeps_graph = False  # whether they hold what they see together with autograd's graph
         self.line = 0
         self.depth = 0
         tracer.where = self.where

@@ -33,6 +33,8 @@ class Mode(threading.local):
     unobserved: int = 0
     # While gradients are computed: whether what nodes keep is dropped behind them.
     freeing: bool = False
+    # The backward pass that runs, which is the same object as long as it does.
+    walk: Any = None
     # While a checkpointed function runs again: whose edits were made in its first run, else None.
     recomputing: tuple[Any, ...] | None = None
 

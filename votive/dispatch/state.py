@@ -14,6 +14,9 @@ class _State:
     # Calls take the general way: somebody observes, or inference mode or autocast is on in some thread.
     unusual: bool = False
     observers: tuple[Any, ...] = ()
+    # Those who stand around calls of modules. `compiled_as()` of each says what a compiled program must show it, as a
+    # value that can be hashed; None where it must see the run itself.
+    lookers: tuple[Any, ...] = ()
     inference: int = 0  # how many threads are in inference mode
     autocast: int = 0  # how many threads are under autocast
     # Sees every step of a backward pass: `before(node, grads)`, `after(node, results, grads)`.

@@ -64,6 +64,7 @@ class Capture(Probe, Displayable):
         only = modules_for(model, self.patterns)
         super().__init__(model, ops=any(p.wants_ops for p in self.patterns), only=only)
         self.policy, self.limit = policy, limit
+        self.keeps_graph = policy == "keep"
         self.kept: dict[str, list[Captured]] = {}
         self.bytes = 0
         self._fired = [0] * len(self.patterns)
@@ -77,6 +78,14 @@ class Capture(Probe, Displayable):
         for i, pattern in enumerate(self.patterns):
             if pattern.side == "out" and pattern.matches(frame.address, frame):
                 self._take(i, frame, pattern, frame.output, "")
+
+    def compiled_as(self) -> Any:
+        if type(self) is not Capture or self.inactive or any(p.predicate or p.wants_ops for p in self.patterns):
+            return None
+        return self.model, self.policy == "keep", tuple((p.text, p.side, p.path) for p in self.patterns)
+
+    def reads(self, frame: Frame, side: str) -> bool:
+        return any(p.side == side and p.matches(frame.address) for p in self.patterns)
 
     def _take(self, i: int, frame: Frame, pattern: Pattern, value: object, suffix: str) -> None:
         self._fired[i] += 1

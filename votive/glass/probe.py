@@ -20,6 +20,7 @@ from ..ops.registry import Op
 from . import values
 from .address import Address
 from .probe_hub import HUB, LOOKS, UNSET, CallState, around_module
+from .targets import uncompiled
 
 
 def _shared(name: str) -> Any:
@@ -111,7 +112,7 @@ class Probe:
     for_runs = False
 
     def __init__(self, model: Module, *, ops: bool = False, only: Iterable[Any] | None = None) -> None:
-        self.model = model
+        self.model = model = uncompiled(model)
         self.runs = 0  # outermost calls so far
         self.stack: list[Frame] = []
         self._ops = ops
@@ -146,6 +147,19 @@ class Probe:
 
     def finished(self, frame: Frame) -> None:
         """An outermost call is over, with a result or with an error."""
+
+    # --- compiled programs --------------------------------------------------------------------
+
+    # Whether it keeps tensors as they are, together with autograd's graph.
+    keeps_graph = True
+
+    def compiled_as(self) -> Any:
+        """What a compiled program must show it, as a value that can be hashed; None: it must see the run itself."""
+        return None
+
+    def reads(self, frame: Frame, side: str) -> bool:
+        """Whether it looks at what goes in or comes out of a call."""
+        return True
 
     # --- attaching ----------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.mode import mode
 from ..dispatch.observe import Call, Observer, attach, detach
+from ..dispatch.state import state as dispatch
 from ..nn import Module
 from ..nn.hooks import register_around
 from ..ops.registry import Op
@@ -65,11 +66,13 @@ class ProbeHub(Observer):
         """Let a probe see calls from now on."""
         with self._lock:
             self.probes = tuple(sorted((*self.probes, probe), key=lambda p: p.order))
+            dispatch.lookers = self.probes
 
     def remove(self, probe: Probe) -> None:
         """Let a probe see nothing more."""
         with self._lock:
             self.probes = tuple(p for p in self.probes if p is not probe)
+            dispatch.lookers = self.probes
 
     def watch_operators(self) -> None:
         """See operators from now on, for one more who wants that."""
@@ -176,10 +179,28 @@ def active_probes() -> tuple[Any, ...]:
 
 def around_module(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Callable[..., Any]) -> Any:
     """Stand around a module's call, for all probes that see it."""
+    return _around(module, CallState(args, kwargs), proceed, [])
+
+
+def traced_around(
+    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Callable[..., Any]
+) -> tuple[Any, bool, bool, bool]:
+    """`around_module` while a program is traced: with its result, whether inputs and result are looked at, and whether
+    they are kept together with autograd's graph.
+    """
     frames: Frames = []
-    state = CallState(args, kwargs)
+    result = _around(module, CallState(args, kwargs), proceed, frames)
+    ins, outs = ([p for p, f in frames if p.reads(f, side)] for side in ("in", "out"))
+    return result, bool(ins), bool(outs), any(p.keeps_graph for p in (*ins, *outs))
+
+
+around_module.traced = traced_around  # type: ignore[attr-defined]
+
+
+def _around(module: Module, state: CallState, proceed: Callable[..., Any], frames: Frames) -> Any:
+    args, kwargs = state.args, state.kwargs
     if not mode.unobserved:
-        frames = [(p, p._frame(module, state)) for p in active_probes() if p.takes(module)]
+        frames += [(p, p._frame(module, state)) for p in active_probes() if p.takes(module)]
     if not frames:
         return proceed(args, kwargs)
     entered: Frames = []

@@ -32,11 +32,17 @@ def patterns(given: Patterns) -> list[Pattern]:
     return [p for one in given for p in patterns(one)]
 
 
+def uncompiled(model: Any) -> Any:
+    """The module that a compiled one runs: addresses are those of its parts."""
+    return getattr(model, "_modules", {}).get("_orig_mod", model)
+
+
 def modules_for(model: Module, wanted: Iterable[Pattern]) -> list[Any] | None:
     """The modules to watch for these patterns; None when only a run can tell.
 
     A text that means modules and matches none is an error here, before anything has run.
     """
+    model = uncompiled(model)
     names = [*_paths(model), *_guests(model)]
     found: dict[int, Any] = {}
     open_ended = False

@@ -5,30 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from ..compiler.api import WRAPPERS, Compiled, Options, compile
-from ..compiler.guards import Place
 from ..compiler.watch import CALLS, Watch
 from ..core.mode import Ever, mode
 from .address import Path, locate, note
 from .fast_path import HOOKS
 from .global_hooks import GLOBAL
 from .module import Module
+from .traced_hooks import HookedCall, can_trace_hooks, guard_hooks
 
 
 def traced_call(watch: Watch, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`module(*args, **kwargs)` while a program is traced: as `Module.__call__`, with the watch in `forward`."""
     own = module.__dict__
-    if GLOBAL or any(own[t] for t in HOOKS):
-        watch.stop(f"hooks are registered on a {type(module).__name__}")
+    hooked = bool(GLOBAL) or any(own[t] for t in HOOKS)
+    if hooked and not can_trace_hooks(module):
+        watch.stop(f"hooks are registered on a {type(module).__name__} that cannot be part of a graph")
         return module(*args, **kwargs)
-    if watch.is_outer(module):
-        for table in HOOKS:
-            watch.guards.empty(Place("hooks", own[table], table, module))
+    guard_hooks(watch, module)
     before = mode.module_path
     path = (before.below.get(id(module)) if before.__class__ is Path else None) or locate(module, before)
     mode.module_path = path
     if path and not before:
         mode.noted = Ever.noted = True
     try:
+        if hooked:
+            return HookedCall(watch, module, args, kwargs).run()
         return watch.call(watch.line, watch.attr(module, "forward"), *args, **kwargs)
     except Exception as e:
         note(e, path, module)

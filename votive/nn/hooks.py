@@ -108,17 +108,20 @@ class Call:
             register_partial(module, partial, self.args, self.result)
         return self.result
 
+    def _call(self, hook: Hook, *args: Any) -> Any:
+        return hook(*args)
+
     def _run_pre_hooks(self) -> None:
         module = self.module
         hooks = [(h, False) for h in of_kind("forward_pre")]
         hooks += [(h, key in module._forward_pre_hooks_with_kwargs) for key, h in module._forward_pre_hooks.items()]
         for hook, with_kwargs in hooks:
             if not with_kwargs:
-                replaced = hook(module, self.args)
+                replaced = self._call(hook, module, self.args)
                 if replaced is not None:
                     self.args = replaced if isinstance(replaced, tuple) else (replaced,)
                 continue
-            replaced = hook(module, self.args, self.kwargs)
+            replaced = self._call(hook, module, self.args, self.kwargs)
             if replaced is None:
                 continue
             if not (isinstance(replaced, tuple) and len(replaced) == 2):
@@ -140,9 +143,9 @@ class Call:
 
     def _run_forward_hook(self, hook: Hook, with_kwargs: bool) -> None:
         if with_kwargs:
-            replaced = hook(self.module, self.args, self.kwargs, self.result)
+            replaced = self._call(hook, self.module, self.args, self.kwargs, self.result)
         else:
-            replaced = hook(self.module, self.args, self.result)
+            replaced = self._call(hook, self.module, self.args, self.result)
         if replaced is not None:
             self.result = replaced
 
