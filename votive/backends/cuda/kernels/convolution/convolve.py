@@ -21,9 +21,10 @@ from ...rows import cuda
 from ...runtime.autotune import Autotuned
 from ...runtime.views import View
 from .depthwise import direct, direct_weight
-from .gather import at_once, gathered, gathered_weight
+from .gather import gathered, gathered_weight
 from .implicit import Convolve, Weigh, implicit, implicit_weight
 from .library import by_library, weight_by_library
+from .long_sums import long_sums
 from .pixels import pixels, weight_of_pixels
 
 WORTH_TIMING = 1 << 23  # operations; below, the first choice serves
@@ -71,7 +72,7 @@ def _none(p: Any, out: Spec) -> list[Any]:
     return []
 
 
-FORWARD = Ways(direct, at_once, implicit, gathered, (pixels, by_library))
+FORWARD = Ways(direct, long_sums, implicit, gathered, (pixels, by_library))
 WEIGHT = Ways(direct_weight, _none, implicit_weight, gathered_weight, (weight_of_pixels, weight_by_library))
 
 

@@ -25,12 +25,12 @@ from .weight_taps import join_weights
 MOST_CHANNELS = 4  # of a group, into and out of it: always by these kernels
 MOST_TAPS = 128
 MOST_TERMS = 64  # of a result, with any number of channels
-UNROLLED = 50  # taps whose loads are written out
+UNROLLED = 32  # taps whose loads are written out
 TILE = 512
 
 
 @triton.jit
-def _source(o, t, size, stride, padding, dilation, TRANSPOSED: tl.constexpr):
+def source(o, t, size, stride, padding, dilation, TRANSPOSED: tl.constexpr):
     """(coordinate, whether it is there) of what a result at `o` reads at tap `t`."""
     if TRANSPOSED:
         at = o + padding - t * dilation
@@ -47,9 +47,9 @@ def _term(
     xd, xh, xw, wo, wi, wt, P, COL, TRANSPOSED: tl.constexpr, WIDE: tl.constexpr,
 ):  # fmt: skip
     """One more term: channel p of the group at tap t. `there`: which channels of the result are."""
-    id, in_d = _source(d, t // KW // KH, ID, sd, pd, dd, TRANSPOSED)
-    ih, in_h = _source(h, t // KW % KH, IH, sh, ph, dh, TRANSPOSED)
-    iw, in_w = _source(v, t % KW, IW, sw, pw, dw, TRANSPOSED)
+    id, in_d = source(d, t // KW // KH, ID, sd, pd, dd, TRANSPOSED)
+    ih, in_h = source(h, t // KW % KH, IH, sh, ph, dh, TRANSPOSED)
+    iw, in_w = source(v, t % KW, IW, sw, pw, dw, TRANSPOSED)
     given = c // COL * P + p
     good = inside & in_d & in_h & in_w & (p < P)
     a = tl.load(x + (n * xn + given * xc + id * xd + ih * xh + iw * xw), mask=good, other=0.0).to(WIDE)
@@ -157,12 +157,12 @@ def depthwise_weight(
         tl.store(sums + at, tl.sum(acc, 1)[:, None], mask=(c < CH) & (t < T))
 
 
-def _five(spec: Spec) -> Ints:
+def five(spec: Spec) -> Ints:
     """Strides of (N, C, depth, height, width)."""
     return (*spec.strides[:2], *three(spec.strides[2:], 0))
 
 
-def _near(*specs: Spec) -> bool:
+def near(*specs: Spec) -> bool:
     """Whether every element can be counted in 32 bits, and none is seen from two places apart."""
     return all(sum(abs(s) * n for s, n in zip(x.strides, x.shape, strict=True)) < 2**30 for x in specs)
 
@@ -182,7 +182,7 @@ def direct(p: Convolve, out: Spec) -> list[Callable[..., None]]:
     per, taps = x.shape[1] // p.groups, math.prod(w.shape[2:])
     small = _few(p.groups, per, p.columns, taps) or per * taps <= MOST_TERMS
     geometry = (*three(p.stride, 1), *three(p.padding, 0), *three(p.dilation, 1))
-    if not small or not _near(x.spec, out) or max(geometry) >= 2**20:
+    if not small or not near(x.spec, out) or max(geometry) >= 2**20:
         return []
     last = _last(out)
     places = math.prod(p.size)
@@ -193,16 +193,16 @@ def direct(p: Convolve, out: Spec) -> list[Callable[..., None]]:
     br = max(1, min(tile // bc, next_power_of_two(rows)))
     kind = pointer(x.dtype)
     kernel = three(w.shape[2:], 1)
-    several = 1 if per == 1 or taps > 9 else 4
+    several = 1 if per == 1 or taps > 9 else 2 if taps > 4 else 4
     constants = dict(zip(("KD", "KH", "KW"), kernel, strict=True))
     constants |= {"TRANSPOSED": p.transposed, "BIAS": p.bias, "LAST": last, "UNROLL": taps <= UNROLLED}
     constants |= {"SEVERAL": several, "WIDE": wide(x.dtype), "BR": br, "BC": bc}
     program = shared_program(depthwise, [kind] * 4 + ["i32"] * 32, constants)
     sizes = (x.shape[0], out.shape[1], *three(p.size, 1), *three(x.shape[2:], 1), *geometry)
     step = flat_step(tuple(w.shape[2:]), tuple(w.strides[2:]))
-    dense = step is None or not _near(w.spec)
+    dense = step is None or not near(w.spec)
     laid = (w.shape[1] * taps, taps, 1) if dense else (*w.strides[:2], step or 0)
-    numbers = (*sizes, *_five(x.spec), *_five(out), *laid, per, p.columns)
+    numbers = (*sizes, *five(x.spec), *five(out), *laid, per, p.columns)
     grid = (-(-columns // bc) * -(-rows // br),)
 
     def run(out: View, x: View, w: View, bias: View | None) -> None:
@@ -219,7 +219,7 @@ def direct_weight(p: Weigh, out: Spec) -> list[Callable[..., None]]:
     x, y = p.x, p.grad
     per, columns, taps = x.shape[1] // p.groups, y.shape[1] // p.groups, math.prod(p.kernel)
     geometry = (*three(p.stride, 1), *three(p.padding, 0), *three(p.dilation, 1))
-    if not _few(p.groups, per, columns, taps) or not _near(x.spec, y.spec) or max(geometry) >= 2**20:
+    if not _few(p.groups, per, columns, taps) or not near(x.spec, y.spec) or max(geometry) >= 2**20:
         return []
     last = _last(y.spec)
     channels, positions = y.shape[1], y.numel // y.shape[1]
@@ -237,7 +237,7 @@ def direct_weight(p: Weigh, out: Spec) -> list[Callable[..., None]]:
     program = shared_program(depthwise_weight, [pointer(total), kind, kind, *["i32"] * 33], fixed)
     kernel = three(p.kernel, 1)
     sizes = (x.shape[0], channels, *three(y.shape[2:], 1), *three(x.shape[2:], 1), *kernel[1:], taps, *geometry)
-    numbers = (*sizes, *_five(x.spec), *_five(y.spec), per, columns, part)
+    numbers = (*sizes, *five(x.spec), *five(y.spec), per, columns, part)
     grid = (-(-channels // bc), -(-taps // bt) * per, parts)
     n = channels * per * taps
     sums = Spec(Layout((parts * n,)), total, out.device)

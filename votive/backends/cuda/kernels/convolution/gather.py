@@ -22,11 +22,8 @@ from ...runtime import here_count
 from ...runtime.views import View, empty
 from .implicit import Convolve, Weigh, three
 from .kernels import convolve, weigh
-from .staging import flat_step
-from .tiles import multiplying
 
 BM, BN, BK = 128, 64, 32  # positions, channels, terms of a tile
-MOST_TERMS = 2048  # of a result that is made in one launch
 
 
 def _fits(positions: int, groups: int, far: int, *shapes: Ints) -> bool:
@@ -90,41 +87,15 @@ def _laid(weight: Slot, groups: int, transposed: bool) -> tuple[Spec, Spec]:
     return seen, weight.spec.like(shape)
 
 
-def _small_tile(dtype: dt.dtype, rows: int, columns: int, terms: int, groups: int) -> dict[str, Any]:
-    """A tile for little work: many programs, and few steps of each, since each waits for memory."""
-    fixed = _tile(dtype, rows, columns, terms)
-    if dtype is dt.float64:
-        return fixed
-    processors = here_count()
-    bm, bn = min(fixed["BM"], 64), min(fixed["BN"], 64)
-    while bm * bn > 256 and -(-rows // bm) * -(-columns // bn) * groups < processors:
-        bm, bn = (bm // 2, bn) if bm >= bn else (bm, bn // 2)
-    bk = min(128 if bm * bn <= 1024 else 64, max(16, next_power_of_two(terms)))
-    return fixed | {"BM": bm, "BN": bn, "BK": bk, "PRECISION": multiplying(dtype)}
-
-
-def at_once(p: Convolve, out: Spec) -> list[Callable[..., None]]:
-    """`run(out, x, weight, bias)` in one launch that reads weights where they lie, for little work; or nothing."""
-    w = p.weight
-    terms = p.x.shape[1] // p.groups * math.prod(w.shape[2:])
-    step = flat_step(tuple(w.shape[2:]), tuple(w.strides[2:]))
-    if terms > MOST_TERMS or step is None or sum(abs(s) * n for s, n in zip(w.strides, w.shape, strict=True)) >= 2**31:
-        return []
-    found = gathered(p, little=True)
-    return [] if found is None else [found]
-
-
-def gathered(p: Convolve, little: bool = False) -> Callable[..., None] | None:
-    """`run(out, x, weight, bias)`, or None where sizes are beyond what the kernel counts in. `little`: weights are
-    read where they lie.
-    """
+def gathered(p: Convolve) -> Callable[..., None] | None:
+    """`run(out, x, weight, bias)`, or None where sizes are beyond what the kernel counts in."""
     x, weight, size, groups, transposed = p.x, p.weight, p.size, p.groups, p.transposed
     stride, padding, dilation = p.stride, p.padding, p.dilation
     columns = weight.shape[1] if transposed else weight.shape[0] // groups
     channels = x.shape[1] // groups
     kernel = three(weight.shape[2:], 1)
     rows, terms = x.shape[0] * math.prod(size), channels * math.prod(kernel)
-    fixed = _small_tile(x.dtype, rows, columns, terms, groups) if little else _tile(x.dtype, rows, columns, terms)
+    fixed = _tile(x.dtype, rows, columns, terms)
     fixed |= {"DIMS": x.ndim - 2, "TRANSPOSED": transposed, "BIAS": p.bias}
     fixed["PADDED"] = transposed or any(padding)
     kind = pointer(x.dtype)
@@ -139,15 +110,8 @@ def gathered(p: Convolve, little: bool = False) -> Callable[..., None] | None:
         return None
     steps = ["i64", *["i32"] * 4] * 2
     warps = 8 if fixed["BM"] * fixed["BN"] >= 8192 else 4
-    types = [kind] * 4 + ["i32"] * 21 + steps + ["i64"] + ["i32"] * 3
-    program = shared_program(convolve, types, fixed, warps=warps)
+    program = shared_program(convolve, [kind] * 4 + ["i32"] * 21 + steps, fixed, warps=warps)
     seen, laid = _laid(weight, groups, transposed)
-    # Distances of groups and of (out, in, taps), or (in, out, taps) in a transpose; copied ones have terms dense.
-    where = (columns * terms, *((1, terms) if transposed else (terms, 1)), channels)
-    if little:
-        outer, inner = weight.strides[:2]
-        step = flat_step(tuple(weight.shape[2:]), tuple(weight.strides[2:]))
-        where = (weight.shape[0] // groups * outer, outer, inner, step or 0)
     numbers = (
         rows,
         columns,
@@ -164,15 +128,11 @@ def gathered(p: Convolve, little: bool = False) -> Callable[..., None] | None:
     near = _near(x)
 
     def run(out: View, x: View, weight: View, bias: View | None) -> None:
-        if little:
-            w = weight
-        else:
-            w = empty(laid)
-            copy_view(w, View(weight.ptr, seen, weight.storage))
+        w = empty(laid)
+        copy_view(w, View(weight.ptr, seen, weight.storage))
         x, bias = near(x), w if bias is None else bias
-        program(grid, out.ptr, x.ptr, w.ptr, bias.ptr, *numbers, *_steps(x.spec), *_steps(out.spec), *where)
+        program(grid, out.ptr, x.ptr, w.ptr, bias.ptr, *numbers, *_steps(x.spec), *_steps(out.spec))
 
-    run.__name__ = "gathered at once" if little else "gathered"
     return run
 
 

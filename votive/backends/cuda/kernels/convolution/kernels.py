@@ -96,16 +96,6 @@ def _read(
 
 
 @triton.jit
-def _weights(w, g, col, k, C, wg, wo, wi, wt, TRANSPOSED: tl.constexpr):
-    """Where the weights of columns `col` and terms `k` lie; (out, in, taps), in a transpose (in, out, taps)."""
-    w += g.to(tl.int64) * wg
-    if TRANSPOSED:
-        return w + ((k % C).to(tl.int64) * wo + col * wi + k // C * wt)
-    else:
-        return w + (col.to(tl.int64) * wo + k % C * wi + k // C * wt)
-
-
-@triton.jit
 def _write(o, bias, acc, m, n, g, col, M, COL, OD, OH, OW, on, oc, od, oh, ow, BIAS: tl.constexpr, WIDE: tl.constexpr):
     if BIAS:
         acc += tl.load(bias + g * COL + col, mask=col < COL, other=0.0).to(WIDE)[None, :]
@@ -117,7 +107,7 @@ def _write(o, bias, acc, m, n, g, col, M, COL, OD, OH, OW, on, oc, od, oh, ow, B
 @triton.jit
 def convolve(
     o, x, w, bias, M, COL, K, C, OD, OH, OW, ID, IH, IW, KH, KW, td, th, tw, pd, ph, pw, dd, dh, dw,
-    xn, xc, xd, xh, xw, on, oc, od, oh, ow, wg, wo, wi, wt, DIMS: tl.constexpr, TRANSPOSED: tl.constexpr,
+    xn, xc, xd, xh, xw, on, oc, od, oh, ow, DIMS: tl.constexpr, TRANSPOSED: tl.constexpr,
     PADDED: tl.constexpr, BIAS: tl.constexpr, PRECISION: tl.constexpr, DOT: tl.constexpr,
     WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
@@ -136,7 +126,7 @@ def convolve(
             xh, xw, DIMS, TRANSPOSED,
         )  # fmt: skip
         b = tl.load(
-            _weights(w, g, col[None, :], k[:, None], C, wg, wo, wi, wt, TRANSPOSED),
+            w + (g * COL + col).to(tl.int64)[None, :] * K + k[:, None],
             mask=(k < K)[:, None] & (col < COL)[None, :],
             other=0.0,
         )
@@ -146,15 +136,15 @@ def convolve(
         if has_nan(acc):
             _convolve_present(
                 o, x, w, bias, M, COL, K, C, OD, OH, OW, ID, IH, IW, KH, KW, td, th, tw, pd, ph,
-                pw, dd, dh, dw, xn, xc, xd, xh, xw, on, oc, od, oh, ow, wg, wo, wi, wt, DIMS,
-                TRANSPOSED, BIAS, WIDE, BM, BN, BK,
+                pw, dd, dh, dw, xn, xc, xd, xh, xw, on, oc, od, oh, ow, DIMS, TRANSPOSED, BIAS,
+                WIDE, BM, BN, BK,
             )  # fmt: skip
 
 
 @triton.jit
 def _convolve_present(
     o, x, w, bias, M, COL, K, C, OD, OH, OW, ID, IH, IW, KH, KW, td, th, tw, pd, ph, pw, dd, dh, dw,
-    xn, xc, xd, xh, xw, on, oc, od, oh, ow, wg, wo, wi, wt, DIMS: tl.constexpr, TRANSPOSED: tl.constexpr,
+    xn, xc, xd, xh, xw, on, oc, od, oh, ow, DIMS: tl.constexpr, TRANSPOSED: tl.constexpr,
     BIAS: tl.constexpr, WIDE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """The tile once more, if zeros of the padding met a weight that is NaN or infinite: term by
@@ -162,12 +152,12 @@ def _convolve_present(
     """
     g = tl.program_id(2)
     col = tl.program_id(1) * BN + tl.arange(0, BN)
+    row = w + (g * COL + col).to(tl.int64) * K
     odd = K * 0
     for start in range(0, K, BK):
         k = start + tl.arange(0, BK)
         mask = (k < K)[:, None] & (col < COL)[None, :]
-        at = _weights(w, g, col[None, :], k[:, None], C, wg, wo, wi, wt, TRANSPOSED)
-        odd = tl.maximum(odd, not_finite(at, mask, WIDE))
+        odd = tl.maximum(odd, not_finite(row[None, :] + k[:, None], mask, WIDE))
     if odd > 0:
         tl.debug_barrier()  # other threads write these results than did before
         for part in range(BM // 16):
@@ -181,11 +171,7 @@ def _convolve_present(
                     base, term + tl.arange(0, 1), there, w0, h0, d0, K, C, ID, IH, IW, KH, KW, td,
                     th, tw, dd, dh, dw, xc, xd, xh, xw, DIMS, TRANSPOSED,
                 )  # fmt: skip
-                b = tl.load(
-                    _weights(w, g, col, term + tl.arange(0, 1), C, wg, wo, wi, wt, TRANSPOSED),
-                    mask=col < COL,
-                    other=0.0,
-                )
+                b = tl.load(row + term, mask=col < COL, other=0.0)
                 acc += tl.where(good, a.to(WIDE) * b.to(WIDE)[None, :], 0.0)
             _write(o, bias, acc, m, n, g, col, M, COL, OD, OH, OW, on, oc, od, oh, ow, BIAS, WIDE)
 
