@@ -26,6 +26,8 @@ SHAPES = [
     (1, 1, 1, 70, 90, 65, 33),  # several tiles, odd features
     (1, 2, 1, 5, 20, 24, 7),
     (1, 2, 2, 1, 37, 16, 16),  # few queries
+    (1, 4, 2, 2, 150, 16, 7),  # and keys in parts
+    (1, 2, 1, 20, 530, 8, 16),  # more queries, and more keys
     (1, 2, 2, 6, 5, 258, 260),  # heads wider than a tile
     (1, 2, 2, 3, 0, 5, 5),  # nothing to see
     (1, 2, 2, 0, 3, 5, 5),

@@ -1,5 +1,5 @@
-"""Attention of few queries over many keys: the keys are split among programs, and what each found
-is joined. This is what generating a token does, so it must run at the speed of memory.
+"""Attention with too few queries to keep a GPU busy: the keys are split among programs, and what each found is
+joined. This is what generating a token does, so it must run at the speed of memory.
 """
 
 from __future__ import annotations
@@ -32,20 +32,24 @@ from .arguments import (
 )
 
 BLOCK = 64  # keys at a time
+FEW = 16  # queries that count as few
+ROWS = 64  # queries of a program
+LONG = 512  # keys from which on splitting them pays for more queries
 
 
 @triton.jit
 def _part(
-    acc, ends, q, k, v, mask, KH, G, T, S, offset, each, scale, qb, qh, qt, kb, kh, kt, vb, vh, vt,
+    acc, ends, q, k, v, mask, KH, G, T, S, offset, each, tiles, scale, qb, qh, qt, kb, kh, kt, vb, vh, vt,
     mb, mh, mt, ms,
     CAUSAL: tl.constexpr, MASK: tl.constexpr, PRECISION: tl.constexpr, D: tl.constexpr,
     BD: tl.constexpr, E: tl.constexpr, BE: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    """All query heads and positions of one key head over a range of keys."""
-    b = (tl.program_id(0) // KH).to(tl.int64)
-    head = (tl.program_id(0) % KH).to(tl.int64)
+    """BR of all query heads and positions of one key head over a range of keys."""
+    at = tl.program_id(0) // tiles
+    b = (at // KH).to(tl.int64)
+    head = (at % KH).to(tl.int64)
     part = tl.program_id(1)
-    r = tl.arange(0, BR)
+    r = tl.program_id(0) % tiles * BR + tl.arange(0, BR)
     t = r % T
     h = head * G + r // T
     rows = r < G * T
@@ -69,8 +73,7 @@ def _part(
         if CAUSAL:
             seen = seen & (j[None, :] <= t[:, None] + offset)
         if MASK != 0:
-            at = mask + b * mb + h[:, None] * mh + t[:, None] * mt + j[None, :] * ms
-            w = tl.load(at, mask=seen, other=0)
+            w = tl.load(mask + b * mb + h[:, None] * mh + t[:, None] * mt + j[None, :] * ms, mask=seen, other=0)
             if MASK == 1:
                 seen = seen & (w != 0)
             else:
@@ -85,7 +88,7 @@ def _part(
         total = tl.dot(p.to(values.dtype), values, total * shrink[:, None], input_precision=PRECISION)
         tops = higher
 
-    place = (tl.program_id(0).to(tl.int64) * tl.num_programs(1) + part) * BR + r
+    place = (at.to(tl.int64) * tl.num_programs(1) + part) * (tiles * BR) + r
     tl.store(acc + place[:, None] * BE + e[None, :], total)
     tl.store(ends + place * 2, tops)
     tl.store(ends + place * 2 + 1, sums)
@@ -101,12 +104,12 @@ def _join(
     G,
     T,
     parts,
+    rows,
     ob,
     oh,
     ot,
     E: tl.constexpr,
     BE: tl.constexpr,
-    BR: tl.constexpr,
     BP: tl.constexpr,
     DEPENDENT: tl.constexpr,
 ):
@@ -120,7 +123,7 @@ def _join(
     h = head * G + row // T
     e = tl.arange(0, BE)
     n = tl.arange(0, BP)
-    place = (tl.program_id(0).to(tl.int64) * parts + n) * BR + row
+    place = (tl.program_id(0).to(tl.int64) * parts + n) * rows + row
     tops = tl.load(ends + place * 2, mask=n < parts, other=-float("inf"))
     sums = tl.load(ends + place * 2 + 1, mask=n < parts, other=0.0)
     top = tl.max(tops, 0)
@@ -136,25 +139,29 @@ def _join(
 
 def few_queries(q: Slot, k: Slot, v: Slot, mask: Slot | None, is_causal: bool, scale: float) -> Any:
     """The run for this case, or None when there are many queries."""
-    from .forward import FEW
-
     B, H, T, D = q.shape
     KH, S, E = k.shape[1], k.shape[2], v.shape[3]
     if not B * H * T * S:
         return None
     G = H // KH
-    if G * T > FEW or T > 4:
+    few = G * T <= FEW and T <= 4
+    programs = B * H * -(-T // ROWS)  # without splitting
+    if not few and (is_causal or S < LONG or programs > here_count() or max(D, E) > 128):
         return None
     br, bd, be = max(16, next_power_of_two(G * T)), next_power_of_two(max(D, 16)), next_power_of_two(max(E, 16))
-    wanted = max(1, 2 * here_count() // (B * KH))
-    parts = max(1, min(wanted, -(-S // BLOCK), 64))
+    br = min(br, ROWS if q.dtype in dt.HALF and max(bd, be) <= 64 else ROWS // 2)
+    tiles = -(-G * T // br)
+    wanted = max(1, 2 * here_count() // (B * KH * tiles))
+    parts = max(1, min(wanted, -(-S // BLOCK), 64 if few else S // (2 * BLOCK)))
     each = -(-S // parts)
     each = -(-each // BLOCK) * BLOCK
     parts = -(-S // each)
+    if parts == 1 and (G == 1 or S <= BLOCK or not few):  # nothing to join: one launch is enough
+        return None
     kind, mask_type = mask_kind(mask)
     types = ["*fp32", "*fp32", *("*" + TYPE[x.dtype] for x in (q, k, v)), mask_type]
     numbers: tuple[int, ...] = (*strides_of(q), *strides_of(k), *strides_of(v))
-    types += ["i32"] * 6 + ["fp32"] + stride_types(numbers, (T, S, S)) + mask_types(mask, T, S)
+    types += ["i32"] * 7 + ["fp32"] + stride_types(numbers, (T, S, S)) + mask_types(mask, T, S)
     numbers += mask_strides(mask)
     program = Program(
         _part,
@@ -173,16 +180,16 @@ def few_queries(q: Slot, k: Slot, v: Slot, mask: Slot | None, is_causal: bool, s
         warps=4,
         stages=2,
     )
-    program.divisible = even(numbers, 13)
+    program.divisible = even(numbers, 14)
     out = q.spec.dense_like() if D == E else q.spec.like((B, H, T, E))
     join = dependent(
         _join,
-        ["*" + TYPE[q.dtype], "*fp32", "*fp32", "*fp32", *["i32"] * 4, *["i64"] * 3],
-        {"E": E, "BE": be, "BR": br, "BP": next_power_of_two(parts)},
+        ["*" + TYPE[q.dtype], "*fp32", "*fp32", "*fp32", *["i32"] * 5, *["i64"] * 3],
+        {"E": E, "BE": be, "BP": next_power_of_two(parts)},
         warps=4,
     )
-    acc = Spec(Layout((B * KH * parts * br, be)), dt.float32, q.spec.device)
-    ends = Spec(Layout((B * KH * parts * br, 2)), dt.float32, q.spec.device)
+    acc = Spec(Layout((B * KH * parts * tiles * br, be)), dt.float32, q.spec.device)
+    ends = Spec(Layout((B * KH * parts * tiles * br, 2)), dt.float32, q.spec.device)
     to = strides_of(out)
 
     def run(
@@ -191,7 +198,7 @@ def few_queries(q: Slot, k: Slot, v: Slot, mask: Slot | None, is_causal: bool, s
         q, k, v = packed(q), packed(k), packed(v)
         a, s, made = empty(acc), empty(ends), room(outs[0])
         program(
-            (B * KH, parts),
+            (B * KH * tiles, parts),
             a.ptr,
             s.ptr,
             q.ptr,
@@ -204,10 +211,11 @@ def few_queries(q: Slot, k: Slot, v: Slot, mask: Slot | None, is_causal: bool, s
             S,
             int(offset),
             each,
+            tiles,
             scale * LOG2E,
             *numbers,
         )
-        join((B * KH, G * T), made.ptr, outs[1].ptr, a.ptr, s.ptr, KH, G, T, parts, *to)
+        join((B * KH, G * T), made.ptr, outs[1].ptr, a.ptr, s.ptr, KH, G, T, parts, tiles * br, *to)
         put(outs[0], made)
 
     return run

@@ -41,8 +41,6 @@ from .arguments import (
 from .tile_sizes import FORWARD, tile
 from .tiles import kept, seen, span
 
-FEW = 16  # queries that count as few
-
 
 @triton.jit
 def _steps(
