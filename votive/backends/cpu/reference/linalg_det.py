@@ -22,7 +22,7 @@ def slogdet(a: Array) -> tuple[Any, Any]:
     return np.linalg.slogdet(a)
 
 
-def _by_singular_values(a: Array) -> Any:
+def by_singular_values(a: Array) -> Any:
     """`det U det V^H  U* diag(products of all other singular values) V^T`, right for any rank."""
     u, s, vh = np.linalg.svd(a)
     n = s.shape[-1]
@@ -39,5 +39,5 @@ def cofactor(a: Array) -> Array:
     sizes = [np.abs(x).sum(axis=-2).max(axis=-1, initial=0) for x in (a, inverse)]
     poor = ~(sizes[0] * sizes[1] < np.finfo(a.dtype).eps ** -0.5)
     poor &= np.isfinite(a).all(axis=(-2, -1))
-    out[poor] = _by_singular_values(a[poor])
+    out[poor] = by_singular_values(a[poor])
     return out
