@@ -68,6 +68,47 @@ VT_KERNEL(eye) {
   cast_fn(Dtype::i64, out.dtype)(out.data, out.strides[0] + out.strides[1], reinterpret_cast<const char*>(&one), 0, n);
 }
 
+// Rows first..last-1 of one matrix whose rows are dense: what is kept is copied, the rest is zero.
+void triangle_rows(char* to, int64_t to_row, const char* from, int64_t from_row, Dtype dtype, int64_t width,
+                   int64_t diagonal, bool lower, int64_t first, int64_t last) {
+  const int64_t item = itemsize(dtype);
+  // Rows before `a` and from `z` on are kept or dropped as a whole.
+  const int64_t a = std::clamp<int64_t>(lower ? -diagonal : 1 - diagonal, first, last);
+  const int64_t z = std::clamp<int64_t>(lower ? width - 1 - diagonal : width - diagonal, a, last);
+  const auto keep = [&](int64_t r0, int64_t r1) {
+    if (r1 <= r0 || (to == from && to_row == from_row)) return;
+    const CopyDim dims[] = {{r1 - r0, to_row, from_row}, {width, item, item}};
+    copy_block(to + r0 * to_row, dtype, from + r0 * from_row, dtype, dims, 2);
+  };
+  const auto drop = [&](int64_t r0, int64_t r1) {
+    if (to_row == width * item) r1 > r0 ? void(std::memset(to + r0 * to_row, 0, size_t((r1 - r0) * to_row))) : void();
+    else
+      for (int64_t r = r0; r < r1; ++r) std::memset(to + r * to_row, 0, size_t(width * item));
+  };
+  lower ? drop(first, a) : keep(first, a);
+  lower ? keep(z, last) : drop(z, last);
+  for (int64_t r = a; r < z; ++r) {
+    // Kept: columns k0 .. k1 - 1.
+    const int64_t cut = std::clamp<int64_t>(lower ? r + diagonal + 1 : r + diagonal, 0, width);
+    const int64_t k0 = lower ? 0 : cut, k1 = lower ? cut : width;
+    char* d = to + r * to_row;
+    const char* x = from + r * from_row;
+    if (width * item <= 256) {  // a few vectors, sooner chosen than cut
+      for_sizes(dtype, [&](auto t) {
+        using T = typename decltype(t)::type;
+        T* out = reinterpret_cast<T*>(d);
+        const T* in = reinterpret_cast<const T*>(x);
+#pragma GCC ivdep
+        for (int64_t k = 0; k < width; ++k) out[k] = k >= k0 && k < k1 ? in[k] : T{};
+      });
+      continue;
+    }
+    if (d != x) std::memcpy(d + k0 * item, x + k0 * item, size_t((k1 - k0) * item));
+    std::memset(d, 0, size_t(k0 * item));
+    std::memset(d + k1 * item, 0, size_t((width - k1) * item));
+  }
+}
+
 // triangle(out, x, diagonal, lower): the last two dimensions are matrices
 VT_KERNEL(triangle) {
   const View &out = c.view(0), &x = c.view(1);
@@ -84,25 +125,26 @@ VT_KERNEL(triangle) {
   alignas(16) const char nothing[16] = {};
   const CastFn same = cast_fn(out.dtype, out.dtype);
   parallel_for(batch * height, grain_for(width / 2 + 4), [&](int64_t b, int64_t e) {
-    for (int64_t t = b; t < e; ++t) {
-      const int64_t r = t % height;
-      int64_t rest = t / height, to = r * out.strides[n - 2], at = r * from.strides[n - 2];
+    for (int64_t t = b; t < e;) {
+      const int64_t first = t % height, last = std::min(height, first + e - t);
+      int64_t rest = t / height, to = 0, at = 0;
+      t += last - first;
       for (int d = n - 3; d >= 0; --d) {
         const int64_t j = rest % out.shape[d];
         rest /= out.shape[d];
         to += j * out.strides[d];
         at += j * from.strides[d];
       }
-      // Kept: columns k0 .. k1 - 1.
-      const int64_t cut = std::clamp<int64_t>(lower ? r + diagonal + 1 : r + diagonal, 0, width);
-      const int64_t k0 = lower ? 0 : cut, k1 = lower ? cut : width;
-      char* d = out.data + to;
       if (rows) {
-        if (d != x.data + at) std::memcpy(d + k0 * item, x.data + at + k0 * item, size_t((k1 - k0) * item));
-        std::memset(d, 0, size_t(k0 * item));
-        std::memset(d + k1 * item, 0, size_t((width - k1) * item));
-      } else {
-        const int64_t step = out.strides[n - 1];
+        triangle_rows(out.data + to, out.strides[n - 2], x.data + at, x.strides[n - 2], out.dtype, width, diagonal, lower,
+                      first, last);
+        continue;
+      }
+      const int64_t step = out.strides[n - 1];
+      for (int64_t r = first; r < last; ++r) {
+        const int64_t cut = std::clamp<int64_t>(lower ? r + diagonal + 1 : r + diagonal, 0, width);
+        const int64_t k0 = lower ? 0 : cut, k1 = lower ? cut : width;
+        char* d = out.data + to + r * out.strides[n - 2];
         same(d, step, nothing, 0, k0);
         same(d + k1 * step, step, nothing, 0, width - k1);
       }

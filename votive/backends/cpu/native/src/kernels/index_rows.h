@@ -42,39 +42,101 @@ struct Dims {
       s += j * dim[k].s;
     }
   }
+
+  // Offsets of one element after the other, without a division each.
+  struct Walk {
+    Walk(const Dims& dims, int64_t i) : dims(dims) {
+      for (int k = dims.count - 1; k >= 0; --k) {
+        index[k] = i % dims.dim[k].n;
+        i /= dims.dim[k].n;
+        d += index[k] * dims.dim[k].d;
+        s += index[k] * dims.dim[k].s;
+      }
+    }
+    void next() {
+      if (dims.count == 0) return;
+      const CopyDim& l = dims.dim[dims.count - 1];
+      d += l.d, s += l.s;
+      if (++index[dims.count - 1] == l.n) carry();
+    }
+    void carry() {
+      for (int k = dims.count - 1; k >= 0; --k) {
+        const CopyDim& l = dims.dim[k];
+        d -= l.n * l.d, s -= l.n * l.s;
+        index[k] = 0;
+        if (k == 0) return;
+        d += dims.dim[k - 1].d, s += dims.dim[k - 1].s;
+        if (++index[k - 1] < dims.dim[k - 1].n) return;
+      }
+    }
+    const Dims& dims;
+    int64_t index[COPY_DIMS], d = 0, s = 0;
+  };
 };
 
 // --- reading ------------------------------------------------------------------------------------
+
+// A few bytes, by two moves that may overlap: a call would take longer.
+inline void copy_few(char* d, const char* s, int64_t bytes) {
+  const auto ends = [&](auto word) {
+    using W = decltype(word);
+    W first, last;
+    std::memcpy(&first, s, sizeof(W));
+    std::memcpy(&last, s + bytes - sizeof(W), sizeof(W));
+    std::memcpy(d, &first, sizeof(W));
+    std::memcpy(d + bytes - sizeof(W), &last, sizeof(W));
+  };
+  if (bytes >= 16) ends(Bytes16{});
+  else if (bytes >= 8) ends(uint64_t{});
+  else if (bytes >= 4) ends(uint32_t{});
+  else if (bytes >= 2) ends(uint16_t{});
+  else *d = *s;
+}
+
+// Single elements: out, dense, = lead x places of x.
+template <class T> void read_elements(char* out, const char* x, const Dims& lead, const Places& at) {
+  const int64_t* pos = at.pos;
+  const int64_t step = at.step;
+  parallel_for(lead.n * at.n, grain_for(2), [&](int64_t b, int64_t e) {
+    int64_t l = b / at.n;
+    Dims::Walk walk(lead, l);
+    for (int64_t t = b; t < e; ++l, walk.next()) {
+      const int64_t begin = l * at.n, p = t - begin, end = std::min(e - begin, at.n);
+      const char* base = x + walk.d;
+      T* o = reinterpret_cast<T*>(out) + begin;
+      t = begin + end;
+      if (end - p < 8) {
+        for (int64_t i = p; i < end; ++i) o[i] = *reinterpret_cast<const T*>(base + pos[i] * step);
+      } else if (step == int64_t(sizeof(T))) {
+        const T* s = reinterpret_cast<const T*>(base);
+#pragma GCC unroll 8
+        for (int64_t i = p; i < end; ++i) o[i] = s[pos[i]];
+      } else {
+#pragma GCC unroll 8
+        for (int64_t i = p; i < end; ++i) o[i] = *reinterpret_cast<const T*>(base + pos[i] * step);
+      }
+    }
+  });
+}
 
 // out, dense, = lead x places x trail of x; .d of the dimensions are x's strides, .s the result's.
 inline void read_rows(char* out, const char* x, Dtype dtype, const Dims& lead, const Places& at, const Dims& trail) {
   const int64_t item = itemsize(dtype), bytes = trail.n * item;
   if (bytes == 0) return;
+  if (trail.n == 1)
+    return for_sizes(dtype, [&](auto t) { read_elements<typename decltype(t)::type>(out, x, lead, at); });
   const bool dense = trail.count == 0 || (trail.count == 1 && trail.dim[0].d == item);
   parallel_for(lead.n * at.n, grain_for(dense ? bytes / 4 + 2 : trail.n), [&](int64_t b, int64_t e) {
-    for (int64_t t = b; t < e;) {
-      const int64_t l = t / at.n, stop = std::min(e, (l + 1) * at.n);
-      int64_t from = 0, unused = 0;
-      lead.locate(l, from, unused);
-      const char* base = x + from;
+    int64_t l = b / at.n;
+    Dims::Walk walk(lead, l);
+    for (int64_t t = b; t < e; ++l, walk.next()) {
+      const int64_t stop = std::min(e, (l + 1) * at.n);
+      const char* base = x + walk.d;
       int64_t p = t - l * at.n;
       const int64_t end = stop - l * at.n;
       char* d = out + t * bytes;
-      if (trail.n == 1) {
-        for_sizes(dtype, [&](auto type) {
-          using T = typename decltype(type)::type;
-          T* o = reinterpret_cast<T*>(d) - p;
-          const int64_t* pos = at.pos;
-          const int64_t step = at.step;
-          if (step == int64_t(sizeof(T))) {
-            const T* s = reinterpret_cast<const T*>(base);
-#pragma GCC unroll 8
-            for (int64_t i = p; i < end; ++i) o[i] = s[pos[i]];
-          } else {
-#pragma GCC unroll 8
-            for (int64_t i = p; i < end; ++i) o[i] = *reinterpret_cast<const T*>(base + pos[i] * step);
-          }
-        });
+      if (dense && bytes <= 32) {
+        for (; p < end; ++p, d += bytes) copy_few(d, base + at[p], bytes);
       } else if (dense) {
         for (; p < end; ++p, d += bytes) {
           if (p + 4 < end) {
@@ -153,14 +215,16 @@ void write_rows(char* out, const char* values, int64_t v_step, const Dims& lead,
   const int threads = num_threads();
   if (lead.n >= 4 * threads || threads == 1 || lead.n * at.n * trail.n < 16384) {
     parallel_for(lead.n, grain_for(at.n * (trail.n + 2)), [&](int64_t b, int64_t e) {
-      for (int64_t l = b; l < e; ++l)
-        row(l, [&](char* d, const char* s) {
-          if (trail.n == 1)
-            for (int64_t p = 0; p < at.n; ++p)
-              Op::template one<T>(*reinterpret_cast<T*>(d + at[p]), *reinterpret_cast<const T*>(s + p * v_step));
-          else
-            for (int64_t p = 0; p < at.n; ++p) write_row<Op, T>(d + at[p], s + p * v_step, trail);
-        });
+      Dims::Walk walk(lead, b);
+      for (int64_t l = b; l < e; ++l, walk.next()) {
+        char* d = out + walk.d;
+        const char* s = values + walk.s;
+        if (trail.n == 1)
+          for (int64_t p = 0; p < at.n; ++p)
+            Op::template one<T>(*reinterpret_cast<T*>(d + at[p]), *reinterpret_cast<const T*>(s + p * v_step));
+        else
+          for (int64_t p = 0; p < at.n; ++p) write_row<Op, T>(d + at[p], s + p * v_step, trail);
+      }
     });
     return;
   }

@@ -66,6 +66,37 @@ struct Loops {
     for (int k = first; k < last; ++k) n *= loop[k].n;
     return n;
   }
+
+  // Offsets of one row of the innermost loop after the other: lines are often too short for a division each.
+  struct Rows {
+    Rows(const Loops& loops, int64_t row) : loops(loops), last(loops.count - 1) {
+      for (int k = last - 1; k >= 0; --k) {
+        index[k] = row % loops.loop[k].n;
+        row /= loops.loop[k].n;
+        a += index[k] * loops.loop[k].d;
+        s += index[k] * loops.loop[k].s;
+      }
+    }
+    // How many rows follow each other at one distance, this one included, and that distance on both sides.
+    int64_t left() const { return last == 0 ? 1 : loops.loop[last - 1].n - index[last - 1]; }
+    int64_t step_a() const { return last == 0 ? 0 : loops.loop[last - 1].d; }
+    int64_t step_s() const { return last == 0 ? 0 : loops.loop[last - 1].s; }
+    void next(int64_t n = 1) {  // at most as many as are left
+      if (last == 0) return;
+      a += n * step_a(), s += n * step_s();
+      index[last - 1] += n;
+      for (int k = last - 1; k >= 0 && index[k] == loops.loop[k].n; --k) {
+        a -= loops.loop[k].n * loops.loop[k].d, s -= loops.loop[k].n * loops.loop[k].s;
+        index[k] = 0;
+        if (k == 0) return;
+        a += loops.loop[k - 1].d, s += loops.loop[k - 1].s;
+        ++index[k - 1];
+      }
+    }
+    const Loops& loops;
+    int last;
+    int64_t index[COPY_DIMS], a = 0, s = 0;
+  };
 };
 
 // gather(out, x, index, dim): out is dense
@@ -79,29 +110,35 @@ VT_KERNEL(gather) {
   for_sizes(x.dtype, [&](auto t) {
     using T = typename decltype(t)::type;
     T* o = out.as<T>();
+    const int64_t step = loops.step, d = inner.d;
     parallel_for(index.n, grain_for(2), [&](int64_t b, int64_t e) {
-      int64_t checked = b;
+      int64_t row = b / inner.n;
+      Loops::Rows rows(loops, row);
       for (int64_t i = b; i < e;) {
-        const int64_t row = i / inner.n, stop = std::min({e, (row + 1) * inner.n, i + 4096});
+        const int64_t stop = std::min(e, i + 4096);
         // Looked at once more while they are in cache.
-        if (stop > checked) {
-          const int64_t next = std::min(e, std::max(stop, checked + 2048));
-          index.check_part<std::runtime_error>(checked, next, "gather", dim, x.shape[dim]);
-          checked = next;
-        }
-        int64_t a = 0, s = 0, at = 0;
-        loops.locate(row, 0, loops.count - 1, a, s, at);
-        const char* from = x.data + a - row * inner.n * inner.d;
-        const int64_t step = loops.step, d = inner.d;
-        if (d == 0 && step == int64_t(sizeof(T))) {
-          const T* row_of = reinterpret_cast<const T*>(from);
+        index.check_part<std::runtime_error>(i, stop, "gather", dim, x.shape[dim]);
+        while (i < stop) {
+          const int64_t begin = row * inner.n, end = std::min(stop, begin + inner.n);
+          if (inner.n < 8 && i == begin && end == begin + inner.n) {  // many short ones
+            const int64_t n = std::min(rows.left(), (stop - i) / inner.n), m = inner.n, next = rows.step_a();
+            const char* from = x.data + rows.a;
+            for (int64_t r = 0; r < n; ++r, from += next, i += m)
+              for (int64_t j = 0; j < m; ++j) o[i + j] = *reinterpret_cast<const T*>(from + j * d + index.data[i + j] * step);
+            row += n, rows.next(n);
+            continue;
+          }
+          const char* from = x.data + rows.a - begin * d;
+          if (d == 0 && step == int64_t(sizeof(T))) {
+            const T* row_of = reinterpret_cast<const T*>(from);
 #pragma GCC unroll 8
-          for (int64_t j = i; j < stop; ++j) o[j] = row_of[index.data[j]];
-        } else {
+            for (; i < end; ++i) o[i] = row_of[index.data[i]];
+          } else {
 #pragma GCC unroll 8
-          for (int64_t j = i; j < stop; ++j) o[j] = *reinterpret_cast<const T*>(from + j * d + index.data[j] * step);
+            for (; i < end; ++i) o[i] = *reinterpret_cast<const T*>(from + i * d + index.data[i] * step);
+          }
+          if (i == begin + inner.n) ++row, rows.next();
         }
-        i = stop;
       }
     });
   });
@@ -147,6 +184,13 @@ template <class Op, class T> void scatter_into(char* out, const char* source, co
   const int64_t step = loops.step;
   // One row of the innermost loop from j0 to j1; `to`, `from` and `at` are where it begins.
   auto line = [&](char* to, const char* from, const int64_t* at, int64_t j0, int64_t j1) {
+    if (j1 - j0 < 8) {
+      for (int64_t j = j0; j < j1; ++j) {
+        T& d = *reinterpret_cast<T*>(to + j * inner.d + at[j] * step);
+        d = Op::of(d, *reinterpret_cast<const T*>(from + j * inner.s));
+      }
+      return;
+    }
     if (step == int64_t(sizeof(T)) && inner.d == 0 && inner.s == int64_t(sizeof(T))) {
       T* d = reinterpret_cast<T*>(to);
       const T* s = reinterpret_cast<const T*>(from);
@@ -198,6 +242,18 @@ template <class Op, class T> void scatter_into(char* out, const char* source, co
   if (!last && fronts < 4 * threads) width = std::max<int64_t>(64, (inner.n + 4 * threads - 1) / (4 * threads));
   const int64_t strips = (inner.n + width - 1) / width;
   parallel_for(fronts * strips, grain_for(2 * rows * width), [&](int64_t b, int64_t e) {
+    if (strips == 1) {
+      Loops::Rows at(loops, b * rows);
+      for (int64_t r = b * rows; r < e * rows;) {
+        const int64_t n = std::min(at.left(), e * rows - r), to_next = at.step_a(), from_next = at.step_s();
+        char* to = out + at.a;
+        const char* from = source + at.s;
+        const int64_t* pos = index.data + r * inner.n;
+        for (int64_t k = 0; k < n; ++k, to += to_next, from += from_next, pos += inner.n) line(to, from, pos, 0, inner.n);
+        r += n, at.next(n);
+      }
+      return;
+    }
     for (int64_t t = b; t < e; ++t) {
       const int64_t f = t / strips, j0 = t % strips * width, j1 = std::min(inner.n, j0 + width);
       for (int64_t r = 0; r < rows; ++r) {
