@@ -190,7 +190,7 @@ def _check_nan(node: BaseNode, results: tuple[Any, ...]) -> None:
             )
 
 
-def _mark(roots: list[Any], targets: set[int]) -> tuple[set[int], set[int]]:
+def mark(roots: list[Any], targets: set[int]) -> tuple[set[int], set[int]]:
     """Nodes on a path to a target, and those whose inputs must be computed."""
     order: list[BaseNode] = []
     seen: set[int] = set()
@@ -263,7 +263,8 @@ def _listed(tensors: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
     return (tensors,) if isinstance(tensors, state.tensor) else tensors  # type: ignore[return-value]  # not one
 
 
-def _walk(task: Task, roots: Roots, create_graph: bool) -> None:
+def walk(task: Task, roots: Roots, create_graph: bool) -> None:
+    """Run a pass from where gradients begin."""
     grad, mode.grad = mode.grad, create_graph
     freeing, mode.freeing = mode.freeing, not task.keep_graph
     walk, mode.walk = mode.walk, task
@@ -292,7 +293,7 @@ def backward(
     roots = _start("backward", _listed(tensors), grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
     if inputs is None:
-        _walk(Task(keep, create_graph, {}), roots, create_graph)
+        walk(Task(keep, create_graph, {}), roots, create_graph)
         return
     leaves = _listed(inputs)
     if not leaves:
@@ -311,9 +312,9 @@ def _gradients(roots: Roots, inputs: Sequence[Any], keep: bool, create_graph: bo
         e = edge_of(x)
         keys.append((id(e.node), e.nr) if isinstance(e, (BaseNode, Edge)) else (id(e), 0))
     task = Task(keep, create_graph, dict.fromkeys(keys))
-    task.wanted, task.through = _mark([e for e, _ in roots], {k[0] for k in keys})
+    task.wanted, task.through = mark([e for e, _ in roots], {k[0] for k in keys})
     task.wanted |= {k[0] for k in keys}
-    _walk(task, roots, create_graph)
+    walk(task, roots, create_graph)
     return [task.captures[k] for k in keys]
 
 

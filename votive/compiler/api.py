@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import inspect
 import threading
@@ -23,9 +24,10 @@ from .guards import Guards, Place, modes
 from .look import looking, with_events
 from .rerun import repeatable, rerun
 from .rules import apply_rules
-from .structure import Unknown, flatten, labels, template
+from .structure import Template, Unknown, containers, flatten, labels
 from .trace import Tracer, Untraceable, place_of, running
-from .watch import CALLS, Stop, Watch
+from .units import Units, split
+from .watch import CALLS, Break, Stop, Watch
 
 LIMIT = 8  # versions of one program; from then on it is run as it is
 MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
@@ -51,13 +53,14 @@ _compiled: weakref.WeakSet[Any] = weakref.WeakSet()
 class Compiled:
     """A program that is traced once per signature. Calling it does what the program does."""
 
-    def __init__(self, fn: Callable[..., Any], options: Options) -> None:
-        self.fn, self.options = fn, options
+    def __init__(self, fn: Callable[..., Any], options: Options, piece: bool = False) -> None:
+        self.fn, self.options, self.piece = fn, options, piece
         self.entries: dict[Any, list[Entry]] = {}
-        self.split: Callable[..., Any] | None = None
-        self.breaks: list[tuple[str, int, str]] = []
+        self.split: Callable[..., Any] | None = None  # its pieces, where it is not one graph
+        self.units = Units(self._part)
+        self.breaks: list[Break] = []
         self.recompilations: list[str] = []
-        self.eager = ""  # why it is run as it is
+        self.eager = ""  # why it is not one graph
         self.refused: dict[Any, str] = {}  # why it is run as it is while somebody looks inside
         self._lock = threading.RLock()
         functools.update_wrapper(self, fn, updated=())
@@ -82,32 +85,54 @@ class Compiled:
                 tensors = entry.check(flat)
                 if tensors is not None:
                     return entry.run(tensors)
-        if self.eager or mode.unobserved or (structure, now) in self.refused:
-            return self.run_split(args, kwargs)
+        if mode.unobserved or (structure, now) in self.refused:
+            return self.fn(*args, **kwargs)
+        if self.eager:
+            return self._run_split(args, kwargs)
         return self._compile(structure, now, flat, args, kwargs)
 
-    def run_split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a program that is not one graph."""
-        return self.fn(*args, **kwargs)
+    def _run_split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a program that is not one graph: as compiled pieces, with plain Python between them."""
+        if self.split is None:
+            with self._lock:
+                self.split = split(self.fn, self.breaks[0], self.units)
+        return self.split(*args, **kwargs)
+
+    def _part(self, fn: Any) -> Compiled:
+        """Compile a piece of a split program, or something that it calls."""
+        made = Compiled(fn, dataclasses.replace(self.options, fullgraph=False), piece=True)
+        if self.breaks and isinstance(fn, MethodType) and fn.__func__ is self.breaks[0].fn:
+            made.breaks, made.eager = self.breaks[:1], self.eager  # where it ends is known
+        return made
 
     def _compile(self, structure: Any, now: Any, flat: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
         with self._lock:
             versions = self.entries.setdefault((structure, now), [])
-            if versions:
-                self.recompilations.append(versions[0].guards.why(flat))
             versions[:] = [e for e in versions if not e.guards.gone()]
             if len(versions) >= LIMIT:
-                self.eager = f"compiled {LIMIT} times, last because {self.recompilations[-1]}"
-                warnings.warn(f"compile: {self._name()} was {self.eager}; it runs as it is from now on.", stacklevel=3)
-                return self.fn(*args, **kwargs)
+                return self._too_often(versions, flat, args, kwargs)
+            if versions:
+                self.recompilations.append(versions[0].guards.why(flat))
             result, entry = trace(self.fn, args, kwargs, flat, self.options, self.breaks)
             if entry is None and state.lookers:
-                self.refused[structure, now] = self.breaks[-1][2]
+                self.refused[structure, now] = self.breaks[-1].why
             elif entry is None:
-                self.eager = self.breaks[-1][2]
+                self.eager = self.breaks[0].why
             else:
                 versions.insert(0, entry)
             return result
+
+    def _too_often(self, versions: list[Entry], flat: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
+        """Run as it is what has been compiled often enough."""
+        why = f"compiled {LIMIT} times, last because {versions[0].guards.why(flat)}"
+        if not self.piece and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"compile: {self._name()} was {why}; what is new runs as it is from now on.", stacklevel=4
+            )
+        return self.fn(*args, **kwargs)
+
+    warned = False
 
     def _name(self) -> str:
         return getattr(self.fn, "__qualname__", type(self.fn).__name__)
@@ -120,6 +145,8 @@ class Compiled:
         self.eager = ""
         self.refused.clear()
         self.split = None
+        self.units = Units(self._part)
+        self.warned = False
 
     def __repr__(self) -> str:
         return f"<compiled {self._name()}>"
@@ -134,6 +161,8 @@ def trace(
     names = _parameters(fn)
     for i, (leaf, label) in enumerate(zip(flat, labels(names, args, kwargs), strict=True)):
         watch.reached(leaf, Place("argument", i, label))
+    for c in containers([*args, *kwargs.values()])[1:]:
+        watch.given[id(c)] = c
     watch.outer[id(fn)] = fn
     if isinstance(fn, MethodType):
         watch.outer[id(fn.__self__)] = fn.__self__
@@ -157,8 +186,8 @@ def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
     if modes() != guards.modes:
         raise Untraceable("it changes a mode that stays changed")
     tracer.check_draws()
-    found: list[Any] = []
-    build = template(result, found, watch.is_outer)
+    build: Any = Template(result, watch.is_outer)
+    found = build.tensors
     results = len(found)  # the rest is what others look at
     build = with_events(build, watch.events, found, watch.is_outer)
     graph = tracer.graph
@@ -225,9 +254,11 @@ def _recipes(tracer: Tracer, found: list[Any]) -> tuple[list[Recipe], list[Any]]
     recipes: list[Recipe] = []
     for t, v, root in zip(found, values, roots, strict=True):
         start, views = chain(v)
+        if type(t) is not state.tensor and (views or start.kind not in ("input", "held")):
+            raise Untraceable(f"it returns a new {type(t).__name__}")
         if start.kind in ("input", "held"):
             recipes.append(Recipe(True, graph.inputs.index(start), views, not t._rg))
-        elif roots.count(root) == 1:
+        elif roots.count(root) == 1 and (v is root or not mode.grad):
             recipes.append(Recipe(False, len(outs)))
             outs.append(t)
         else:
@@ -247,7 +278,7 @@ def _owner(tracer: Tracer, found: list[Any], values: list[Value], root: Value) -
     owners += [t._base for t in same if t._base is not None and tracer.value_of(t._base) is root]
     owners += [t for t, _ in tracer.alive if tracer.known.get(place_of(t)) is root]
     owners.sort(key=lambda t: not t._rg)
-    if not owners or any(t._rg for t in same) is not owners[0]._rg:
+    if not owners or (any(t._rg for t in same) and not owners[0]._rg):
         raise Untraceable("it returns tensors with gradients that share memory with others")
     return owners[0]
 
@@ -347,5 +378,6 @@ def disable(fn: Any = None, recursive: bool = True) -> Any:
     return wrap if fn is None else wrap(fn)
 
 
+CALLS[Compiled.__call__] = lambda watch, c, args, kwargs: watch.call(watch.line, c.fn, *args, **kwargs)
 listeners.append(lambda *_: reset())
 __all__ = ["CALLS", "WRAPPERS", "Compiled", "FunctionType", "Options", "compile", "disable", "is_compiling", "reset"]

@@ -5,18 +5,36 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..autograd import engine
+from ..autograd.accumulate import fit
+from ..autograd.engine import Task, mark, walk
+from ..autograd.graph import BaseNode, Edge
+from ..autograd.views import edge_of
 from ..core.mode import mode
 from ..ops.registry import F
 from .graph import Node, Value
-from .trace import Tracer
+from .trace import Tracer, Untraceable
 
 
 class Joint:
     """Forward and backward of a graph: which outputs have gradients, which inputs get them, and what is kept between."""
 
-    def __init__(self, outputs: list[int], inputs: list[int], tangents: list[Value], grads: list[Value | None]) -> None:
+    def __init__(
+        self, nodes: list[Node], outputs: list[int], inputs: list[int], tangents: list[Value], grads: list[Value | None]
+    ) -> None:
         self.outputs, self.inputs, self.tangents, self.grads = outputs, inputs, tangents, grads
+        self.sources = _sources(nodes, tangents, grads)
+
+
+def _sources(nodes: list[Node], tangents: list[Value], grads: list[Value | None]) -> list[frozenset[int]]:
+    """Which of the incoming gradients each outgoing one comes from; where none of them came, there is none."""
+    found: dict[Value, frozenset[int]] = {v: frozenset([i]) for i, v in enumerate(tangents)}
+    nothing: frozenset[int] = frozenset()
+    for node in nodes:
+        if node.backward:
+            new = nothing.union(*[found.get(v.root, nothing) for v in node.reads()])
+            for v in (*node.outs, *node.writes):
+                found[v.root] = found.get(v.root, nothing) | new
+    return [nothing if g is None else found.get(g.root, nothing) for g in grads]
 
 
 def trace_backward(tracer: Tracer, outs: list[Any], ins: list[Any], looked: Sequence[Any] = ()) -> Joint | None:
@@ -42,19 +60,54 @@ def trace_backward(tracer: Tracer, outs: list[Any], ins: list[Any], looked: Sequ
         graph.inputs.remove(value)
         tangents.append(value)
         given.append(t)
-    leaves = [ins[i] for i in want]
-    hooks = [(t, t._hooks) for t in leaves if t._hooks]
-    for t, _ in hooks:  # these see real gradients only
-        t._hooks = None
     tracer.backward = True
     try:
-        grads = engine.grad([outs[i] for i in have], [*leaves, *looked], given, retain_graph=True, allow_unused=True)
+        grads = _gradients([outs[i] for i in have], given, [ins[i] for i in want], looked, tracer.start)
     finally:
         tracer.backward = False
-        for t, table in hooks:
-            t._hooks = table
     values = [None if g is None else tracer.value_of(g) for g in grads]
-    return Joint(have, want, tangents, values)
+    return Joint(graph.nodes, have, want, tangents, values)
+
+
+class _Inside(Task):
+    """A backward pass that ends at the inputs of a trace: what made them, and who waits there, is outside."""
+
+    start = 0
+    ends: frozenset[Any] = frozenset()
+
+    def send(self, edge: Any, grad: Any) -> None:
+        inner = isinstance(edge, (BaseNode, Edge))
+        key = (id(edge.node), edge.nr) if inner else (id(edge), 0)
+        if key in self.ends:
+            grad = fit(grad, edge.node.grad_specs[edge.nr] if inner else edge._spec)
+            self.captures[key] = self.add(self.captures[key], grad)
+        elif not inner:
+            raise Untraceable("a tensor that requires a gradient was made inside")
+        elif edge.node.seq <= self.start:
+            raise Untraceable("a gradient would leave by a tensor that is not known")
+        else:
+            super().send(edge, grad)
+
+    def step(self, node: BaseNode, grads: list[Any]) -> None:
+        if node.tensor_hooks or node.retained or node.pre_hooks or node.post_hooks:
+            raise Untraceable("hooks wait for gradients inside")
+        super().step(node, grads)
+
+
+def _gradients(
+    outs: list[Any], given: list[Any], ins: list[Any], looked: Sequence[Any], start: int
+) -> list[Any]:
+    """Gradients of outputs by inputs, and by values between, as far as what was recorded after `start` leads."""
+    edges = [edge_of(t) for t in (*ins, *looked)]
+    keys = [(id(e.node), e.nr) if isinstance(e, (BaseNode, Edge)) else (id(e), 0) for e in edges]
+    task = _Inside(True, False, dict.fromkeys(keys))
+    task.ends = frozenset(keys[: len(ins)])
+    task.start = start
+    roots = [(edge_of(t), g) for t, g in zip(outs, given, strict=True)]
+    task.wanted, task.through = mark([e for e, _ in roots], {k[0] for k in keys})
+    task.wanted |= {k[0] for k in keys}
+    walk(task, roots, False)
+    return [task.captures[k] for k in keys]
 
 
 def saved_values(nodes: list[Node], joint: Joint) -> list[Value]:

@@ -200,7 +200,9 @@ class _Run(Function):
                     kept[i] = kept[i].clone()
             found = iter(entry.backward.run(kept, *given, *ctx.draws))
         out: list[Any] = [None] * (2 + ctx.count)
+        missing = {k for k, i in enumerate(entry.differentiable) if grads[i] is None}
         made = [None if g is None else next(found) for g in entry.joint.grads]
+        made = [None if s and s <= missing else g for g, s in zip(made, entry.joint.sources, strict=True)]
         for i, g in zip(entry.wanted, made, strict=False):
             out[2 + i] = g
         if ctx.run is not None:

@@ -83,7 +83,7 @@ class Explanation:
     versions: tuple[Version, ...]
     recompilations: tuple[str, ...]
     eager: str  # why it runs as it is; empty where it does not
-    breaks: tuple[tuple[str, int, str], ...] = ()  # file, line, why
+    breaks: tuple[Any, ...] = ()  # where traces ended, and why
     refused: tuple[str, ...] = ()  # why it runs as it is while somebody looks inside
 
     @property
@@ -107,7 +107,7 @@ class Explanation:
         if self.eager:
             lines.append(f"runs as it is: {self.eager}")
         lines += [f"runs as it is while somebody looks inside: {why}" for why in self.refused]
-        lines += [f"break at {file}:{line}: {why}" for file, line, why in self.breaks if file]
+        lines += [f"break at {b.file}:{b.line}: {b.why}" for b in self.breaks if b.file]
         if self.recompilations:
             lines += ["compiled again because:", *(f"  {r}" for r in self.recompilations)]
         for i, v in enumerate(self.versions):

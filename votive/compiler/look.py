@@ -10,7 +10,7 @@ from typing import Any
 
 from ..core.mode import mode
 from ..dispatch import state
-from .structure import template
+from .structure import Template
 
 Found = tuple[Any, ...]
 IsOuter = Callable[[Any], bool]
@@ -45,9 +45,9 @@ class Event:
 
     def shown(self, tensors: list[Any], is_outer: IsOuter) -> Callable[[Found], None]:
         """A function that shows the call with other tensors; those of this one are appended to `tensors`."""
-        given = template((self.args, self.kwargs), tensors, is_outer)
+        given = Template((self.args, self.kwargs), is_outer, tensors)
         inner = [e.shown(tensors, is_outer) for e in self.inner]
-        result = template(self.result, tensors, is_outer)
+        result = Template(self.result, is_outer, tensors)
         path, show = self.path, self.show
 
         def run(found: Found) -> None:

@@ -35,6 +35,11 @@ def tree_of(fn: FunctionType) -> ast.FunctionDef:
     return found
 
 
+def remember(fn: FunctionType, tree: ast.FunctionDef) -> None:
+    """Keep the definition of a function that has no file of its own."""
+    _trees[fn.__code__] = tree
+
+
 def _parse(code: CodeType) -> ast.FunctionDef:
     linecache.checkcache(code.co_filename)
     node = _lambda(code) if code.co_name == "<lambda>" else _function(code)
@@ -105,6 +110,12 @@ def _mangle(tree: ast.AST, code: CodeType) -> None:
                 found = [s for s in spelled if s.startswith("_") and s.endswith(name)]
                 if len(found) == 1:
                     setattr(n, field, found[0])
+
+
+def inner_codes(code: CodeType) -> list[CodeType]:
+    """The functions that a function defines, and those that these define."""
+    found = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return found + [c for f in found for c in inner_codes(f)]
 
 
 def _names(code: CodeType) -> set[str]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import FunctionType, GeneratorType, MethodType
 from typing import Any
 
+from ..core import device as devices
+from ..core import dtype as dt
 from ..dispatch import state
 
 
@@ -57,52 +59,102 @@ def labels(names: list[str], args: tuple[Any, ...], kwargs: dict[str, Any]) -> l
     return found
 
 
+def containers(value: Any) -> list[Any]:
+    """The lists and tables that `flatten` looks into."""
+    if value.__class__ is dict:
+        return [value, *(c for v in value.values() for c in containers(v))]
+    if value.__class__ is list or value.__class__ is tuple:
+        return [value, *(c for v in value for c in containers(v))]
+    return []
+
+
 class Unknown(Exception):
     """A result that cannot be taken apart."""
 
 
-def template(result: Any, tensors: list[Any], is_outer: Callable[[Any], bool]) -> Callable[[tuple[Any, ...]], Any]:
-    """A function that builds such a result again from tensors; those of this one are appended to `tensors`."""
-    if isinstance(result, state.tensor):
-        for i, t in enumerate(tensors):
-            if t is result:
-                return lambda found: found[i]
-        tensors.append(result)
-        n = len(tensors) - 1
-        return lambda found: found[n]
-    if result is None or isinstance(result, (int, float, bool, complex, str, bytes, type)) or is_outer(result):
-        return lambda found: result
-    kind = type(result)
-    if isinstance(result, tuple):
-        parts = [template(v, tensors, is_outer) for v in result]
-        if kind is tuple:
-            return lambda found: tuple([p(found) for p in parts])
-        if hasattr(kind, "_fields"):
-            return lambda found: kind(*[p(found) for p in parts])
-        return lambda found: kind([p(found) for p in parts])
-    if kind is list:
-        parts = [template(v, tensors, is_outer) for v in result]
-        return lambda found: [p(found) for p in parts]
-    if isinstance(result, dict):
-        table = {k: template(v, tensors, is_outer) for k, v in result.items()}
+_PLAIN = (int, float, bool, complex, str, bytes, type, range, type(None), type(Ellipsis), dt.dtype, devices.device)
+_REFUSED = (FunctionType, MethodType, BaseException, GeneratorType)
+Maker = Callable[[tuple[Any, ...], dict[int, Any]], Any]  # of tensors, and of what was made already
+
+
+class Template:
+    """How a result is built again from other tensors. What was one object in it is one object again."""
+
+    def __init__(self, result: Any, is_outer: Callable[[Any], bool], tensors: list[Any] | None = None) -> None:
+        self.tensors: list[Any] = [] if tensors is None else tensors
+        self.known: dict[int, Maker | None] = {}
+        self.is_outer = is_outer
+        self.maker = self._part(result)
+
+    def __call__(self, tensors: tuple[Any, ...]) -> Any:
+        return self.maker(tensors, {})
+
+    def _part(self, value: Any) -> Maker:
+        if isinstance(value, state.tensor):
+            return self._tensor(value)
+        if isinstance(value, _PLAIN) or self.is_outer(value):
+            return lambda tensors, made: value
+        key = id(value)
+        if key in self.known:
+            maker = self.known[key]
+            if maker is None:
+                raise Unknown("it returns an object that contains itself")
+            return maker
+        self.known[key] = None
+        plain = self._object(value)
+
+        def once(tensors: tuple[Any, ...], made: dict[int, Any]) -> Any:
+            if key not in made:
+                made[key] = plain(tensors, made)
+            return made[key]
+
+        self.known[key] = once
+        return once
+
+    def _tensor(self, value: Any) -> Maker:
+        for i, t in enumerate(self.tensors):
+            if t is value:
+                return lambda tensors, made: tensors[i]
+        self.tensors.append(value)
+        n = len(self.tensors) - 1
+        return lambda tensors, made: tensors[n]
+
+    def _object(self, value: Any) -> Maker:
+        kind = type(value)
+        if isinstance(value, tuple):
+            parts = [self._part(v) for v in value]
+            if kind is tuple:
+                return lambda tensors, made: tuple([p(tensors, made) for p in parts])
+            if hasattr(kind, "_fields"):
+                return lambda tensors, made: kind(*[p(tensors, made) for p in parts])
+            return lambda tensors, made: kind([p(tensors, made) for p in parts])
+        if kind is list:
+            parts = [self._part(v) for v in value]
+            return lambda tensors, made: [p(tensors, made) for p in parts]
         if kind is dict:
-            return lambda found: {k: p(found) for k, p in table.items()}
-    if dataclasses.is_dataclass(result) or hasattr(result, "__dict__"):
-        return _object(result, tensors, is_outer)
-    raise Unknown(f"it returns a {kind.__name__}")
+            table = {k: self._part(v) for k, v in value.items()}
+            return lambda tensors, made: {k: p(tensors, made) for k, p in table.items()}
+        if isinstance(value, _REFUSED) or hasattr(kind, "__call__") or not hasattr(value, "__dict__"):
+            raise Unknown(f"it returns a {kind.__name__}")
+        return self._instance(value)
 
+    def _instance(self, value: Any) -> Maker:
+        """An object with attributes, and elements if it is a table: a copy of it with new tensors."""
+        own = {k: self._part(v) for k, v in vars(value).items()}
+        items = {k: self._part(v) for k, v in value.items()} if isinstance(value, dict) else {}
+        if not isinstance(value, dict) and isinstance(value, (list, set, Iterator)):
+            raise Unknown(f"it returns a {type(value).__name__}")
+        plain = copy.copy(value)
+        for k in own:
+            plain.__dict__[k] = None
+        for k in items:
+            dict.__setitem__(plain, k, None)
 
-def _object(result: Any, tensors: list[Any], is_outer: Callable[[Any], bool]) -> Callable[[tuple[Any, ...]], Any]:
-    """An object with attributes, and elements if it is a table: a copy of it with new tensors."""
-    own = {k: template(v, tensors, is_outer) for k, v in vars(result).items()}
-    items = {k: template(v, tensors, is_outer) for k, v in result.items()} if isinstance(result, dict) else {}
-    plain = copy.copy(result)
+        def build(tensors: tuple[Any, ...], made: dict[int, Any]) -> Any:
+            found = copy.copy(plain)
+            found.__dict__.update({k: p(tensors, made) for k, p in own.items()})
+            for k, p in items.items():
+                dict.__setitem__(found, k, p(tensors, made))
+            return found
 
-    def build(found: tuple[Any, ...]) -> Any:
-        made = copy.copy(plain)
-        made.__dict__.update({k: p(found) for k, p in own.items()})
-        for k, p in items.items():
-            dict.__setitem__(made, k, p(found))
-        return made
-
-    return build
+        return build

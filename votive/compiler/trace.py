@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+from ..autograd.graph import sequence
 from ..core import rng
 from ..core.mode import mode
 from ..dispatch import Call, Observer, attach, detach, state
@@ -194,6 +195,7 @@ class Tracer(Observer):
                 raise Untraceable("it seeds a random generator")
 
     def __enter__(self) -> Tracer:
+        self.start = next(sequence)  # nodes of autograd that come later are the trace's
         default = rng.default_generators()
         self.generators = {g: (g._seed, g._offset) for g in default}
         self.outer, running.tracer = running.tracer, self

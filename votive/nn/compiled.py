@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ..compiler.api import WRAPPERS, Compiled, Options, compile
+from ..compiler.units import SPLITS, Units
 from ..compiler.watch import CALLS, Watch
 from ..core.mode import Ever, mode
 from .address import Path, locate, note
 from .fast_path import HOOKS
 from .global_hooks import GLOBAL
+from .hooks import Call
 from .module import Module
 from .traced_hooks import HookedCall, can_trace_hooks, guard_hooks
 
@@ -22,15 +25,33 @@ def traced_call(watch: Watch, module: Module, args: tuple[Any, ...], kwargs: dic
         watch.stop(f"hooks are registered on a {type(module).__name__} that cannot be part of a graph")
         return module(*args, **kwargs)
     guard_hooks(watch, module)
+    if hooked:
+        return _inside(module, lambda: HookedCall(watch, module, args, kwargs).run())
+    return _inside(module, lambda: watch.call(watch.line, watch.attr(module, "forward"), *args, **kwargs))
+
+
+def split_call(module: Module, units: Units) -> Callable[..., Any]:
+    """A module whose call is not one graph: its call as always, with a compiled `forward`."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        forward = units.unit(module.forward)
+        own = module.__dict__
+        if GLOBAL or any(own[t] for t in HOOKS):
+            return _inside(module, lambda: Call(module, args, kwargs, forward).run())
+        return _inside(module, lambda: forward(*args, **kwargs))
+
+    return run
+
+
+def _inside(module: Module, run: Callable[[], Any]) -> Any:
+    """What stands around a call of a module: its path, and errors that name it."""
     before = mode.module_path
     path = (before.below.get(id(module)) if before.__class__ is Path else None) or locate(module, before)
     mode.module_path = path
     if path and not before:
         mode.noted = Ever.noted = True
     try:
-        if hooked:
-            return HookedCall(watch, module, args, kwargs).run()
-        return watch.call(watch.line, watch.attr(module, "forward"), *args, **kwargs)
+        return run()
     except Exception as e:
         note(e, path, module)
         raise
@@ -88,4 +109,5 @@ __all__ = ["CompiledModule", "compile", "traced_call"]
 
 CALLS[Module.__call__] = traced_call
 CALLS[CompiledModule.__call__] = lambda watch, m, args, kwargs: traced_call(watch, m._orig_mod, args, kwargs)
+SPLITS[Module.__call__] = split_call
 WRAPPERS[Module.__call__] = CompiledModule

@@ -61,8 +61,14 @@ def register_around(module: Module | None, fn: AroundFn) -> RemovableHandle:
 class Call:
     """One call of a module that has hooks, or while global hooks are set."""
 
-    def __init__(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.module, self.args, self.kwargs = module, args, kwargs
+    def __init__(
+        self,
+        module: Module,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        forward: Callable[..., Any] | None = None,  # in place of the module's own
+    ) -> None:
+        self.module, self.args, self.kwargs, self.forward = module, args, kwargs, forward
         self.result: Any = None
         self.ran: set[int] = set()
 
@@ -98,7 +104,7 @@ class Call:
         around = BackwardHook(module, full, before) if full or before else None
         if around:
             self.args = around.enter(self.args)
-        self.result = module.forward(*self.args, **self.kwargs)
+        self.result = (self.forward or module.forward)(*self.args, **self.kwargs)
         for key, hook, with_kwargs, _ in self._forward_hooks():
             self.ran.add(key)
             self._run_forward_hook(hook, with_kwargs)

@@ -1,0 +1,335 @@
+"""What a traced program reads from outside and writes there. Which calls it makes is the matter of `watch.py`.
+
+Everything that Python reaches through an argument's attributes, a global or an enclosing function's variable is outside.
+What is read there becomes a guard; tensors that are read become inputs of the graph. What is written there, and calls of
+what nobody knows, end the trace at that line: the program goes on as it is.
+"""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..dispatch import state
+from ..ops.operator import Operator
+from .guards import Guards, Place
+from .trace import Tracer
+
+PACKAGE = __name__.split(".")[0]
+# Parts of the package whose functions are programs over operators, like a user's; the rest depends on its arguments only.
+_PROGRAMS = ("nn.layers", "nn.modules", "nn.attention", "nn.containers", "nn.fused_linear", "models", "vision.models")
+PURE_BUILTINS = {
+    abs, all, any, bool, callable, chr, complex, dict, divmod, enumerate, filter, float, format, frozenset, getattr,
+    hasattr, hash, id, int, isinstance, issubclass, iter, len, list, map, max, min, next, object, ord, pow, range, repr,
+    reversed, round, set, slice, sorted, str, sum, super, tuple, type, zip, bytes,
+}  # fmt: skip
+_VALUES = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), range, slice)
+# Methods of tensors that change what autograd or Python knows of them, not their numbers.
+REFUSED = {
+    "backward", "register_hook", "retain_grad", "requires_grad_", "detach_", "set_", "resize_", "share_memory_",
+    "register_post_accumulate_grad_hook", "untyped_storage", "storage", "data_ptr", "numpy", "__dlpack__",
+}  # fmt: skip
+
+
+class Stop(BaseException):
+    """With `fullgraph`: raised where the graph would have to be split."""
+
+
+class Frame(NamedTuple):
+    """A function that is being run in its rewritten form."""
+
+    fn: types.FunctionType
+    code: types.CodeType
+    closure: dict[str, Any]
+
+    @property
+    def file(self) -> str:
+        return self.fn.__code__.co_filename
+
+
+class Break(NamedTuple):
+    """Where a trace ended, and why: the line of the outermost function that was run, or 0."""
+
+    file: str
+    line: int
+    why: str
+    fn: types.FunctionType | None = None
+
+
+class Reads:
+    """One run of a program while it is traced: what it reads and writes outside."""
+
+    slice = slice
+
+    def __init__(self, tracer: Tracer, guards: Guards, fullgraph: bool = False) -> None:
+        self.tracer, self.guards, self.fullgraph = tracer, guards, fullgraph
+        self.outer: dict[int, Any] = {}  # objects that were there before, by identity
+        self.given: dict[int, Any] = {}  # containers of arguments: what they hold is guarded, they must not change
+        self.frames: list[Frame] = []
+        self.breaks: list[Break] = []
+        self.tensors: dict[int, Any] = {}  # tensors read from outside: identity -> (tensor, place)
+        self.events: list[Any] = []  # calls that others look at, see `look.py`
+        self.keeps_graph = False  # whether they hold what they see together with autograd's graph
+        self.line = 0
+        tracer.where = self.where
+        tracer.unknown = self.unknown  # type: ignore[method-assign]
+        tracer.on_break = self.on_break
+
+    # --- where and why ---------------------------------------------------------------------------
+
+    def where(self) -> str:
+        return f"{self.frames[-1].file}:{self.line}" if self.frames else ""
+
+    def on_break(self) -> None:
+        """The tracer has given up."""
+        why = self.tracer.broken
+        outermost = self.frames[0] if self.frames else None
+        if outermost is None:
+            self.breaks.append(Break("", 0, why))
+        else:
+            self.breaks.append(Break(outermost.file, self.top_line, why, outermost.fn))
+        if self.fullgraph:
+            where = self.where()
+            raise Stop(f"compile: fullgraph=True, but {why}" + (f" ({where})." if where else "."))
+
+    @property
+    def top_line(self) -> int:
+        """The line of the outermost program that is being run."""
+        found = 0
+        frame: types.FrameType | None = sys._getframe()
+        while frame is not None:
+            if frame.f_code is self.frames[0].code:
+                found = frame.f_lineno
+            frame = frame.f_back
+        return found
+
+    def stop(self, why: str) -> None:
+        self.tracer.give_up(why)
+
+    def refuse(self, why: str, value: Any) -> Any:
+        self.stop(why)
+        return value
+
+    # --- reading ---------------------------------------------------------------------------------
+
+    def reached(self, value: Any, place: Place) -> Any:
+        """A value that was read outside, and where."""
+        if isinstance(value, state.tensor):
+            self._hold(value, place)
+        elif value.__class__ in _VALUES or isinstance(value, _VALUES):
+            self.guards.equal(place, value)
+        elif value.__class__ is tuple:
+            # Tuples do not change; what they hold may be anything.
+            self.guards.same(place, value)
+            self.outer[id(value)] = value
+        else:
+            self.guards.same(place, value)
+            self.outer[id(value)] = value
+        return value
+
+    def _hold(self, tensor: Any, place: Place) -> None:
+        if self.tracer.broken:
+            return
+        known = self.tensors.get(id(tensor))
+        if known is None:
+            self.tensors[id(tensor)] = tensor, place
+        elif known[1] != place:
+            self.guards.alike(known[1], place)
+
+    def unknown(self, tensor: Any) -> Any:
+        """The value of a tensor that the graph does not know: read outside, or nobody knows from where."""
+        known = self.tensors.get(id(tensor))
+        if known is None:
+            return Tracer.unknown(self.tracer, tensor)
+        tensor, place = known
+        value = self.tracer.name(tensor, "held", str(place))
+        self.guards.tensor(place, tensor, value)
+        return value
+
+    def outside(self, name: str, value: Any) -> Any:
+        namespace = self.frames[-1].fn.__globals__
+        where = namespace if name in namespace else builtins.__dict__
+        if where is builtins.__dict__ and hashable(value) and value in PURE_BUILTINS:
+            return value
+        return self.reached(value, Place("global", where, name))
+
+    def cell(self, name: str, value: Any) -> Any:
+        cell = self.frames[-1].closure.get(name)
+        if cell is None:
+            return value
+        return self.reached(value, Place("variable", cell, name))
+
+    def is_outer(self, obj: Any) -> bool:
+        return id(obj) in self.outer
+
+    def was_there(self, obj: Any) -> bool:
+        """Whether somebody else sees what becomes of an object."""
+        return id(obj) in self.outer or id(obj) in self.given
+
+    def call(self, line: int, fn: Any, *args: Any, **kwargs: Any) -> Any:
+        """Call what the program calls."""
+        raise NotImplementedError
+
+    def attr(self, obj: Any, name: str) -> Any:
+        if self.tracer.broken or isinstance(obj, state.tensor) or not self.is_outer(obj):
+            if isinstance(obj, state.tensor):
+                return self._of_tensor(obj, name)
+            return getattr(obj, name)
+        kind = type(obj)
+        own = getattr(obj, "__dict__", None)
+        if isinstance(obj, types.ModuleType):
+            value = getattr(obj, name)
+            if own is not None and name in own:
+                return self.reached(value, Place("attribute", own, name, obj))
+            return value
+        static = inspect.getattr_static(kind, name, None) if not isinstance(obj, type) else None
+        if isinstance(static, property):
+            if trusted(static.fget):
+                return self.reached(getattr(obj, name), Place("attribute", obj, name, obj, by="getattr"))
+            self._method(kind, name)
+            return self.call(self.line, static.fget, obj)
+        if own is not None and name in own and not isinstance(obj, type):
+            return self.reached(own[name], Place("attribute", own, name, obj))
+        for table in ("_parameters", "_buffers", "_modules"):
+            held = own.get(table) if own is not None else None
+            if isinstance(held, dict) and name in held:
+                return self.reached(held[name], Place("attribute", held, name, obj))
+        value = getattr(obj, name)
+        if inspect.ismethod(value) or isinstance(value, types.FunctionType):
+            self._method(kind, name)
+            if own is not None:
+                self.guards.absent(Place("attribute", own, name, obj))
+            return value
+        if inspect.isbuiltin(value) or isinstance(value, types.MethodWrapperType):
+            return value
+        return self.reached(value, Place("attribute", obj, name, obj, by="getattr"))
+
+    def _method(self, kind: type, name: str) -> None:
+        for c in kind.__mro__:
+            if name in c.__dict__:
+                self.guards.same(Place("method", vars(c), name, c), c.__dict__[name])
+                return
+
+    def _of_tensor(self, x: Any, name: str) -> Any:
+        if name == "grad" or name == "data":
+            self.stop(f"it uses .{name} of a tensor")
+        elif name in REFUSED:
+            self.stop(f"it calls {name}() of a tensor")
+        return getattr(x, name)
+
+    def item(self, obj: Any, key: Any) -> Any:
+        value = obj[key]
+        if self.tracer.broken or isinstance(obj, state.tensor) or not self.is_outer(obj):
+            return value
+        if obj.__class__ in (list, tuple) and isinstance(key, slice):
+            return self.whole(obj)[key]
+        if isinstance(obj, (list, tuple, dict)):
+            return self.reached(value, Place("item", obj, key, obj))
+        getitem = getattr(type(obj), "__getitem__", None)
+        if isinstance(getitem, types.FunctionType):
+            self._method(type(obj), "__getitem__")
+            return self.call(self.line, types.MethodType(getitem, obj), key)
+        self.stop(f"it looks into a {type(obj).__name__}")
+        return value
+
+    def whole(self, obj: Any) -> Any:
+        """All that a container outside holds is used."""
+        if self.tracer.broken or not self.is_outer(obj) or isinstance(obj, state.tensor):
+            return obj
+        if isinstance(obj, dict):
+            self.guards.keys(obj)
+            for k, v in obj.items():
+                self.reached(v, Place("item", obj, k, obj))
+        elif isinstance(obj, (list, tuple)):
+            self.guards.length(obj)
+            for i, v in enumerate(obj):
+                self.reached(v, Place("item", obj, i, obj))
+        elif isinstance(obj, (set, frozenset)):
+            self.guards.content(obj)
+        return obj
+
+    def each(self, obj: Any) -> Any:
+        """What a loop goes through, or an assignment takes apart."""
+        if self.tracer.broken or isinstance(obj, state.tensor) or not self.is_outer(obj):
+            return obj
+        if isinstance(obj, (list, tuple, dict, set, frozenset)):
+            return self.whole(obj)
+        own = getattr(type(obj), "__iter__", None)
+        if isinstance(own, types.FunctionType):
+            self._method(type(obj), "__iter__")
+            return self.call(self.line, types.MethodType(own, obj))
+        self.stop(f"it goes through a {type(obj).__name__}")
+        return obj
+
+    def used(self, obj: Any) -> Any:
+        """A value whose truth or content counts."""
+        if obj.__class__ in (list, dict, set, tuple) and self.is_outer(obj):
+            return self.whole(obj)
+        if self.is_outer(obj) and not isinstance(obj, (types.FunctionType, type, types.ModuleType)):
+            if any(
+                isinstance(getattr(type(obj), n, None), types.FunctionType) for n in ("__bool__", "__len__", "__eq__")
+            ):
+                if not type(obj).__module__.startswith(PACKAGE + "."):
+                    self.stop(f"it asks for the truth of a {type(obj).__name__}")
+                elif hasattr(type(obj), "__len__"):
+                    self.guards.equal(Place("length", obj, "len", obj, by="len"), len(obj))
+        return obj
+
+    def entered(self, manager: Any) -> Any:
+        """A context manager: the package's own switch modes, others may do anything."""
+        if not type(manager).__module__.startswith(PACKAGE) and not self.tracer.broken:
+            if not (type(manager).__module__ == "contextlib" and type(manager).__name__ in ("nullcontext", "suppress")):
+                fn = getattr(getattr(manager, "gen", None), "gi_code", None)
+                if fn is None or f"{PACKAGE}" not in fn.co_filename:
+                    self.stop(f"it enters a {type(manager).__name__}, which may do anything")
+        return manager
+
+    # --- writing ---------------------------------------------------------------------------------
+
+    def changed(self, obj: Any, name: str | None = None) -> Any:
+        """An object one of whose attributes or elements is about to be set."""
+        if isinstance(obj, state.tensor):
+            if name is not None:
+                self.stop(f"it sets .{name} of a tensor")
+        elif self.was_there(obj):
+            what = f"attribute {name!r} of a {type(obj).__name__}" if name else f"an element of a {type(obj).__name__}"
+            self.stop(f"it sets {what} that was there before")
+        return obj
+
+    def augmented(self, obj: Any) -> None:
+        if self.was_there(obj) and not isinstance(obj, (state.tensor, *_VALUES, tuple)):
+            self.stop(f"it changes a {type(obj).__name__} that was there before")
+
+    def augmented_in(self, obj: Any, name: str) -> Any:
+        if self.is_outer(obj) or isinstance(obj, state.tensor):
+            self.stop(f"it changes attribute {name!r} of a {type(obj).__name__} that was there before")
+        return obj
+
+
+def hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+@functools.lru_cache(maxsize=4096)
+def _moduletrusted(module: str) -> bool:
+    head, _, rest = module.partition(".")
+    return head == PACKAGE and not any(rest == p or rest.startswith(p + ".") for p in _PROGRAMS)
+
+
+def trusted(fn: Any) -> bool:
+    """Whether a function is one of the package that depends on its arguments and the modes only."""
+    if isinstance(fn, Operator):
+        return True
+    module = getattr(fn, "__module__", None) or ""
+    if module in ("functools", "operator", "math", "typing", "collections.abc", "abc", "enum"):
+        return True
+    return _moduletrusted(module)
