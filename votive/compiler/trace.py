@@ -62,6 +62,7 @@ class Tracer(Observer):
         self.draws: list[Draw] = []
         self.where: Any = lambda: ""  # the line of the program
         self.backward = False
+        self.start = 0
         self.on_break: Any = lambda: None
 
     # --- values ----------------------------------------------------------------------------------
@@ -195,7 +196,7 @@ class Tracer(Observer):
                 raise Untraceable("it seeds a random generator")
 
     def __enter__(self) -> Tracer:
-        self.start = next(sequence)  # nodes of autograd that come later are the trace's
+        self.start = self.start or next(sequence)  # nodes of autograd that come later are the trace's
         default = rng.default_generators()
         self.generators = {g: (g._seed, g._offset) for g in default}
         self.outer, running.tracer = running.tracer, self

@@ -132,7 +132,11 @@ class Watch(Reads):
 
     def _make(self, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A new object."""
-        if kind in PURE_BUILTINS or kind.__module__.split(".")[0] == PACKAGE or kind.__module__ in _PURE_MODULES:
+        if kind in PURE_BUILTINS:
+            if not self._harmless(kind, args, kwargs):
+                self.stop(f"it gives {kind.__name__} what may do anything")
+            return kind(*args, **kwargs)
+        if kind.__module__.split(".")[0] == PACKAGE or kind.__module__ in _PURE_MODULES:
             self._contents(args, kwargs)
             return kind(*args, **kwargs)
         if issubclass(kind, (BaseException, tuple)) or kind.__module__ in ("collections", "enum"):
@@ -200,7 +204,8 @@ class Watch(Reads):
             if fn in _LOOPING and self.is_outer(a) and not isinstance(a, (list, tuple, dict, set, frozenset)):
                 if callable(a) and fn in (map, filter):
                     continue
-                return isinstance(getattr(type(a), "__iter__", None), types.FunctionType) and self._iterated(a)
+                if not isinstance(getattr(type(a), "__iter__", None), types.FunctionType) or not self._iterated(a):
+                    return False
         return True
 
     def _iterated(self, obj: Any) -> bool:
