@@ -17,6 +17,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any
 
 WATCH = "__votive_watch__"
+_MADE = "__votive_function__"
 
 
 class NoSource(Exception):
@@ -353,14 +354,17 @@ def build(
 ) -> FunctionType:
     """A function from its definition, with variables of enclosing functions as they are."""
     args = ast.arguments([], [ast.arg(n) for n in sorted(closure)], None, [], [], None, [])
-    outer = ast.FunctionDef("_outer", args, [tree, ast.Return(ast.Name(tree.name, ast.Load()))], [], None)
+    # Under a name that nobody uses: a function may call a global one of its own name, often itself.
+    inner = ast.copy_location(ast.FunctionDef(_MADE, tree.args, tree.body, [], None), tree)
+    outer = ast.FunctionDef("_outer", args, [inner, ast.Return(ast.Name(_MADE, ast.Load()))], [], None)
     module = ast.Module([ast.copy_location(outer, tree)], [])
     for n in ast.walk(module):
         if isinstance(n, ast.FunctionDef) and "type_params" in n._fields:
             n.type_params = []  # type: ignore[attr-defined, unused-ignore]
     ast.fix_missing_locations(module)
     code = next(c for c in compile(module, filename, "exec").co_consts if isinstance(c, CodeType))
-    code = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == tree.name)
+    code = next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == _MADE)
+    code = code.replace(co_name=tree.name, co_qualname=name)
     return FunctionType(code, namespace, name, None, tuple(closure[n] for n in code.co_freevars))
 
 

@@ -55,6 +55,7 @@ _DOING = (
 CALLS: dict[Callable[..., Any], Callable[..., Any]] = {}  # `type(x).__call__` -> how such objects are traced
 # What gives the elements of containers, or calls a function on them.
 _LOOPING = (list, tuple, enumerate, zip, reversed, sorted, iter, sum, min, max, any, all, set, map, filter)
+_CALLING = (map, filter, sorted, min, max)
 _CHANGING = ("setitem", "delitem", "iadd", "imul", "ior", "iconcat", "__setitem__", "__delitem__")
 
 
@@ -94,8 +95,12 @@ class Watch(Reads):
         if isinstance(fn, type):
             return self._make(fn, args, kwargs)
         if self._harmless(fn, args, kwargs):
-            watched_args = [self._guarded(a) for a in args]
-            return fn(*watched_args, **{k: self._guarded(v) for k, v in kwargs.items()})
+            if fn in _CALLING or getattr(fn, "__module__", None) in ("itertools", "_functools"):
+                args = tuple([self._guarded(a) for a in args])
+                kwargs = {k: self._guarded(v) for k, v in kwargs.items()}
+            elif getattr(fn, "__name__", "") == "sort":
+                kwargs = {k: self._guarded(v) for k, v in kwargs.items()}
+            return fn(*args, **kwargs)
         own = getattr(kind, "__call__", None)  # noqa: B004
         if isinstance(own, types.FunctionType) and not trusted(own):
             self._method(kind, "__call__")
@@ -107,12 +112,10 @@ class Watch(Reads):
 
     def _guarded(self, value: Any) -> Any:
         """A program that a function of Python itself will call, such that it is watched there, too."""
-        program = isinstance(value, (types.FunctionType, types.MethodType)) or type(value).__call__ in CALLS  # type: ignore[operator]
-        if not program or value.__class__ is type or getattr(value, "_watched", False) or not callable(value):
-            return value
-        if isinstance(value, state.tensor) or isinstance(value, Operator):
-            return value
-        return functools.partial(self.call, self.line, value)
+        programs = types.FunctionType, types.MethodType, functools.partial
+        if isinstance(value, programs) or (callable(value) and type(value).__call__ in CALLS):  # type: ignore[operator]
+            return functools.partial(self.call, self.line, value)
+        return value
 
     def _trust(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function of the package: it depends on its arguments, unless these are programs themselves."""
