@@ -262,3 +262,104 @@ def test_backward_hooks_are_called(model, x) -> None:
         for _ in range(2):
             compiled(x).sum().backward()
     assert seen == [x.shape] * 2
+
+
+# --- edits --------------------------------------------------------------------------------------
+
+steer = votive.linspace(-1, 1, 8)
+factor = {"by": 2.0}
+EDITS = {
+    "a number": {"0.down": 0.0},
+    "a tensor": {"0": steer},
+    "a function": {"1.up": lambda v: v.relu() * factor["by"]},
+    "two at one place": [{"0": lambda v: v * 2}, glass.Edit("0", "add", 1.0)],
+    "an input": {"1.up:in": lambda v: v + 1, "0.norm:in": 0.5},
+    "scaled": glass.Edit("1.down", "scale", 0.5),
+    "added": glass.Edit("0", "add", steer),
+    "positions": glass.Edit("0.down", "zero", positions=[1, 3]),
+    "features": glass.Edit("1.up", "scale", 3.0, features=[0, 5], samples=[2]),
+    "rows": glass.Edit("0", "replace", votive.ones(2, 8), positions=[0, 2]),
+    "a mean": glass.Edit("0.down", "mean", votive.arange(8.0)),
+}
+
+
+@pytest.mark.parametrize("measure", [True, False])
+@pytest.mark.parametrize("name", EDITS)
+def test_edits_are_made_inside_of_the_graph(model, x, name, measure) -> None:
+    compiled = votive.compile(model.eval())
+    compiled(x)
+    found: dict[str, list[Any]] = {"plain": [], "compiled": []}
+    for kind, f in (("plain", model), ("compiled", compiled)):
+        model.zero_grad()
+        with glass.patch(f, EDITS[name], measure=measure) as receipt, glass.capture(f, ["0", "1.up"]) as seen:
+            for i in range(4):
+                y = f(x + i)
+                y.square().sum().backward()
+                found[kind] += [y, *(seen[a] for a in seen), *(p.grad for p in model.parameters())]
+                model.zero_grad()
+        found[kind] += [[(a, s.times, s.reached) for a, s in receipt.sites.items()], receipt.edits]
+        found[kind].append([(s.largest, s.relative) for s in receipt.sites.values()])
+    for a, b in zip(*found.values(), strict=True):
+        if a is None or isinstance(a, votive.Tensor):
+            close(b, a)
+        elif a is found["plain"][-1]:
+            for p, q in zip(a, b, strict=True):
+                assert q == pytest.approx(p, rel=1e-4)
+        else:
+            assert a == b
+    close(compiled(x), model(x))
+    # Without a receipt of what reads them, edits are traced in the first run, else in the second.
+    assert sorted(versions(compiled)) == [1, 2 if measure else 3]
+
+
+def test_the_same_edits_in_another_block_run_the_same_graph(model, x) -> None:
+    compiled = votive.compile(model.eval())
+    with votive.no_grad():
+        for _ in range(4):
+            with glass.patch(compiled, {"0": steer, "1.up": 2.0}, measure=False) as receipt:
+                y = compiled(x)
+            assert receipt.fired == 2
+            with glass.patch(model, {"0": steer, "1.up": 2.0}):
+                close(y, model(x))
+    assert versions(compiled) == [3]
+
+
+def test_what_an_edit_reads_is_read_now(model, x) -> None:
+    compiled = votive.compile(model.eval())
+    direction = votive.ones(8)
+    for by in (1.0, 2.0, 2.0, 3.0):
+        factor["by"] = by
+        direction.fill_(by)
+        edits = {"0": direction, "1.up": lambda v: v * factor["by"]}
+        with glass.patch(compiled, edits, measure=False):
+            y = compiled(x)
+        with glass.patch(model, edits):
+            close(y, model(x))
+
+
+def test_skips_swaps_and_operators_are_edited_by_running_as_it_is(model, x) -> None:
+    compiled = votive.compile(model.eval())
+    compiled(x)
+    for edits in (
+        {"0": None},
+        {"2": nn.Linear(8, 2)},
+        {"/gelu": 0.0},
+        glass.Edit("0", "mean"),
+        glass.Edit("0", "zero", runs=[2]),
+    ):
+        with glass.patch(model, edits), votive.no_grad():
+            wanted = [model(x), model(x)]
+        with glass.patch(compiled, edits), votive.no_grad():
+            found = [compiled(x), compiled(x)]
+        for a, b in zip(found, wanted, strict=True):
+            close(a, b)
+    assert versions(compiled) == [0]
+
+
+def test_an_edit_that_meets_nothing_says_so(model, x) -> None:
+    compiled = votive.compile(model.eval())
+    with pytest.raises(glass.NoMatch):
+        glass.patch(compiled, {"0.nrom": 0.0})
+    for _ in range(2):
+        with pytest.raises(IndexError), glass.patch(compiled, glass.Edit("0", "zero", positions=[9]), measure=False):
+            compiled(x)

@@ -127,9 +127,7 @@ class Compiled:
         why = f"compiled {LIMIT} times, last because {versions[0].guards.why(flat)}"
         if not self.piece and not self.warned:
             self.warned = True
-            warnings.warn(
-                f"compile: {self._name()} was {why}; what is new runs as it is from now on.", stacklevel=4
-            )
+            warnings.warn(f"compile: {self._name()} was {why}; what is new runs as it is from now on.", stacklevel=4)
         return self.fn(*args, **kwargs)
 
     warned = False
@@ -195,7 +193,7 @@ def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
     graph.outputs = [tracer.value_of(t) for t in outs]
     ins = [guards.tensors[v][1] for v in graph.inputs]
     written = graph.written()
-    if any(tracer.value_of(t).root in written for t in found[results:]):
+    if any(t._writes != n for t, n in watch.seen):
         raise Untraceable("it writes into a value that somebody looks at")
     for v, t in zip(graph.inputs, ins, strict=True):
         if v in written and t._rg:
@@ -277,6 +275,8 @@ def _owner(tracer: Tracer, found: list[Any], values: list[Value], root: Value) -
     owners = [t for t, v in zip(found, values, strict=True) if v is root]
     owners += [t._base for t in same if t._base is not None and tracer.value_of(t._base) is root]
     owners += [t for t, _ in tracer.alive if tracer.known.get(place_of(t)) is root]
+    if not root.spec.layout.overlaps:  # a view that shows all of it
+        owners += [t for t in same if t._spec is root.spec]
     owners.sort(key=lambda t: not t._rg)
     if not owners or (any(t._rg for t in same) and not owners[0]._rg):
         raise Untraceable("it returns tensors with gradients that share memory with others")

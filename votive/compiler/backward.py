@@ -94,9 +94,7 @@ class _Inside(Task):
         super().step(node, grads)
 
 
-def _gradients(
-    outs: list[Any], given: list[Any], ins: list[Any], looked: Sequence[Any], start: int
-) -> list[Any]:
+def _gradients(outs: list[Any], given: list[Any], ins: list[Any], looked: Sequence[Any], start: int) -> list[Any]:
     """Gradients of outputs by inputs, and by values between, as far as what was recorded after `start` leads."""
     edges = [edge_of(t) for t in (*ins, *looked)]
     keys = [(id(e.node), e.nr) if isinstance(e, (BaseNode, Edge)) else (id(e), 0) for e in edges]

@@ -26,16 +26,17 @@ def looking() -> Any:
 
 @dataclass(eq=False)
 class Event:
-    """A call of a module that somebody looks at: `show(args, kwargs, proceed)` lets them see it again.
+    """A call of a module that somebody looks at: `show(args, kwargs, more, proceed)` lets them see it again.
 
     Of arguments and result only what they look at is there, else None.
     """
 
     path: str
-    show: Callable[[tuple[Any, ...], dict[str, Any], Callable[..., Any]], Any]
+    show: Callable[[tuple[Any, ...], dict[str, Any], Any, Callable[..., Any]], Any]
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
     result: Any = None
+    more: Any = None  # whatever else is shown
     inner: list[Event] = field(default_factory=list)
 
     def addresses(self) -> list[str]:
@@ -45,7 +46,7 @@ class Event:
 
     def shown(self, tensors: list[Any], is_outer: IsOuter) -> Callable[[Found], None]:
         """A function that shows the call with other tensors; those of this one are appended to `tensors`."""
-        given = Template((self.args, self.kwargs), is_outer, tensors)
+        given = Template((self.args, self.kwargs, self.more), is_outer, tensors)
         inner = [e.shown(tensors, is_outer) for e in self.inner]
         result = Template(self.result, is_outer, tensors)
         path, show = self.path, self.show
@@ -59,8 +60,8 @@ class Event:
             before, mode.module_path = mode.module_path, path
             mode.renew()
             try:
-                args, kwargs = given(found)
-                show(args, kwargs, proceed)
+                args, kwargs, more = given(found)
+                show(args, kwargs, more, proceed)
             finally:
                 mode.module_path = before
                 mode.renew()

@@ -74,6 +74,7 @@ class Reads:
         self.breaks: list[Break] = []
         self.tensors: dict[int, Any] = {}  # tensors read from outside: identity -> (tensor, place)
         self.events: list[Any] = []  # calls that others look at, see `look.py`
+        self.seen: list[tuple[Any, int]] = []  # the tensors there, and how often these were written before
         self.keeps_graph = False  # whether they hold what they see together with autograd's graph
         self.line = 0
         tracer.where = self.where

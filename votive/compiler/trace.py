@@ -63,6 +63,7 @@ class Tracer(Observer):
         self.where: Any = lambda: ""  # the line of the program
         self.backward = False
         self.start = 0
+        self.unobserved = 0  # how deep in what others do not see it goes on writing: in edits
         self.on_break: Any = lambda: None
 
     # --- values ----------------------------------------------------------------------------------
@@ -110,7 +111,7 @@ class Tracer(Observer):
             self.on_break()
 
     def before(self, call: Call) -> Any:
-        if self.broken or threading.get_ident() != self.thread or mode.unobserved:
+        if self.broken or threading.get_ident() != self.thread or mode.unobserved > self.unobserved:
             return
         try:
             # Looked at before the call: it may write over its arguments.
@@ -122,7 +123,7 @@ class Tracer(Observer):
             self.give_up(str(e))
 
     def after(self, call: Call) -> Any:
-        if self.broken or threading.get_ident() != self.thread or mode.unobserved:
+        if self.broken or threading.get_ident() != self.thread or mode.unobserved > self.unobserved:
             return
         try:
             self._write(call)
@@ -175,11 +176,11 @@ class Tracer(Observer):
         self.give_up("an operator failed")
 
     def read(self, tensor: Any) -> None:
-        if threading.get_ident() == self.thread and not mode.unobserved:
+        if threading.get_ident() == self.thread and mode.unobserved <= self.unobserved:
             self.give_up("Python looks at the numbers of a tensor")
 
     def made(self, tensor: Any) -> None:
-        if not self.broken and threading.get_ident() == self.thread and not mode.unobserved:
+        if not self.broken and threading.get_ident() == self.thread and mode.unobserved <= self.unobserved:
             self.constant(tensor)
 
     # --- around ----------------------------------------------------------------------------------

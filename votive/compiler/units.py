@@ -91,7 +91,9 @@ class SplitFunction:
             except NoSource:
                 self.made = fn
         made = self.made
-        if made is not fn and (made.__defaults__ is not fn.__defaults__ or made.__kwdefaults__ is not fn.__kwdefaults__):
+        if made is not fn and (
+            made.__defaults__ is not fn.__defaults__ or made.__kwdefaults__ is not fn.__kwdefaults__
+        ):
             made.__defaults__, made.__kwdefaults__ = fn.__defaults__, fn.__kwdefaults__
         return made(*args, **kwargs)
 

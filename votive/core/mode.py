@@ -31,6 +31,8 @@ class Mode(threading.local):
     shown: str = ""
     # While what looks at a run computes for itself: no probe sees it.
     unobserved: int = 0
+    # While a program with edits is traced: lets what they compute be a part of it.
+    tracing: Any = None
     # While gradients are computed: whether what nodes keep is dropped behind them.
     freeing: bool = False
     # The backward pass that runs, which is the same object as long as it does.

@@ -7,9 +7,11 @@ from typing import Any
 import votive
 
 from ..core.dtype import bool_
+from ..core.mode import mode
 from ..tensor import Tensor
 from .axes import Axes, Place
 from .edits import Edit
+from .probe import unobserved
 
 Index = list[list[int] | None]  # by dimension; None means all
 
@@ -39,6 +41,8 @@ def apply_edit(edit: Edit, x: Tensor, place: Place) -> tuple[Any, Any]:
     if window is not None:
         changed = whole.clone()
         changed[window] = new
+        if mode.tracing is not None:  # nobody follows values there
+            return changed if changed.shape == x.shape else changed.reshape(x.shape), None
         here = votive.zeros(whole.shape, dtype=bool_, device=x.device)
         here[window] = True
         return changed.reshape(x.shape), here.reshape(x.shape).cpu().numpy()
@@ -64,7 +68,9 @@ def _new(edit: Edit, part: Tensor, value: Any) -> Any:
         if counted:
             part = part.to(votive.float64 if isinstance(value, float) else votive.int64)
         return part * value if edit.do == "scale" else part + value
-    return value(part) if edit.do == "call" else value
+    if edit.do == "call":
+        return value(part) if mode.tracing is None else mode.tracing.call(value, part)
+    return value
 
 
 def _of_samples(edit: Edit, x: Tensor, axes: Axes) -> Tensor:
@@ -204,10 +210,12 @@ def _fitted(edit: Edit, new: object, old: Tensor) -> Tensor:
     """A new value in the shape, type and place of the old one."""
     if isinstance(new, Tensor):
         fitted = new
+    elif mode.tracing is None:
+        fitted = _number(edit, new, old.dtype)
     else:
-        # A Python number has all its digits.
-        wide = {float: votive.float64, complex: votive.complex128}.get(type(new))
-        fitted = votive.as_tensor(new) if wide is None else votive.tensor(new, dtype=wide)
+        with unobserved():
+            found = _number(edit, new, old.dtype).tolist()
+        fitted = votive.tensor(found, dtype=old.dtype)
     if fitted.dtype != old.dtype:
         fitted = _cast(edit, fitted, old.dtype)
     fitted = fitted.to(device=old.device)
@@ -215,6 +223,13 @@ def _fitted(edit: Edit, new: object, old: Tensor) -> Tensor:
         return fitted if fitted.shape == old.shape else fitted.expand(old.shape)
     except RuntimeError:
         raise ValueError(_misfit(edit, fitted, old)) from None
+
+
+def _number(edit: Edit, new: object, dtype: votive.dtype) -> Tensor:
+    """A Python number, which has all its digits, or several."""
+    wide = {float: votive.float64, complex: votive.complex128}.get(type(new))
+    fitted = votive.as_tensor(new) if wide is None else votive.tensor(new, dtype=wide)
+    return fitted if fitted.dtype == dtype else _cast(edit, fitted, dtype)
 
 
 def _cast(edit: Edit, new: Tensor, dtype: votive.dtype) -> Tensor:

@@ -11,6 +11,7 @@ import numpy as np
 
 import votive
 
+from ..core.mode import mode
 from ..nn import Module
 from ..tensor import Tensor
 from . import values
@@ -27,6 +28,7 @@ from .receipt import Fired, Receipt, size_of_change
 from .skipping import skipped_output
 from .taint import Outcome, TaintTracker, Unread
 from .targets import modules_for, no_match
+from .traced_edits import key_of, traceable
 
 
 class Patch(Probe, Displayable):
@@ -116,6 +118,40 @@ class Patch(Probe, Displayable):
             if best is not None:
                 site.reached, site.why = best.reached, best.why
 
+    def compiled_as(self) -> Any:
+        if type(self) is not Patch or self.inactive or not all(map(traceable, self.edits)):
+            return None
+        if self.tracker is not None:
+            # The first run shows what reads the new values.
+            found = self.tracker.outcomes.values()
+            if not found or not all(o.reached for o in found):
+                return None
+        return self.model, self.measure, tuple(map(key_of, self.edits))
+
+    def reads(self, frame: Frame, side: str) -> bool:
+        return False
+
+    def _again(self, frame: Frame, side: str) -> bool:
+        """In a compiled program, where edits are a part of the graph: note what they have done."""
+        done = frame.state.edited
+        if done is None or mode.tracing is not None:
+            return False
+        for i, fired, old, new, met in done.get(HUB.probes.index(self), ()):
+            if self.edits[i].pattern.side == side:
+                self._met.setdefault(i, set()).update(met)
+                if fired:
+                    self._note(i, frame, old, new)
+        return True
+
+    def _log(self, i: int, frame: Frame, old: Tensor, new: Any, met: set[int]) -> None:
+        """While a program is traced: say what `_again` will note."""
+        if frame.state.edited is not None:
+            measured = (old, new) if self.measure and new is not None else (None, None)
+            mode.tracing.looks_at(measured)
+            frame.state.edited.setdefault(HUB.probes.index(self), []).append(
+                (i, new is not None, *measured, tuple(met))
+            )
+
     def _due(self, frame: Frame) -> list[tuple[int, Edit]]:
         return [
             (i, e)
@@ -126,6 +162,8 @@ class Patch(Probe, Displayable):
         ]
 
     def entered(self, frame: Frame) -> None:
+        if self._again(frame, "in"):
+            return
         for i, edit in self._due(frame):
             if edit.do in ("skip", "swap"):
                 self._change_call(edit, frame)
@@ -136,6 +174,8 @@ class Patch(Probe, Displayable):
     def left(self, frame: Frame) -> None:
         if frame.parent is None:
             self._check_cache(frame)
+        if self._again(frame, "out"):
+            return
         for i, edit in self._due(frame):
             if edit.do in ("skip", "swap"):
                 self._track_call(i, edit, frame)
@@ -192,7 +232,13 @@ class Patch(Probe, Displayable):
         """
         edit = self.edits[i]
         place = Place(self.model, frame, edit.pattern, self.past)
-        with self.muted():
+        new, where = self._computed(i, edit, old, place)
+        self._log(i, frame, old, new, place.met)
+        return new, where
+
+    def _computed(self, i: int, edit: Edit, old: Tensor, place: Place) -> tuple[Any, Any]:
+        tracing = mode.tracing
+        with self.muted() if tracing is None else tracing.recorded(edit):
             # A function may write into what it is given, and others may hold the same tensor.
             given = old.clone() if edit.do == "call" else old
             new, where = apply_edit(edit, given, place)

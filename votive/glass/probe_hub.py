@@ -34,7 +34,19 @@ EDITS, CHANGES, LOOKS = range(3)
 class CallState:
     """What all probes share of one running call."""
 
-    __slots__ = ("answered", "args", "call", "error", "kwargs", "output", "replacement", "seconds", "shown", "skipped")
+    __slots__ = (
+        "answered",
+        "args",
+        "call",
+        "edited",
+        "error",
+        "kwargs",
+        "output",
+        "replacement",
+        "seconds",
+        "shown",
+        "skipped",
+    )
 
     def __init__(
         self, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None, call: Call | None = None
@@ -48,6 +60,8 @@ class CallState:
         self.replacement: Any = None
         self.answered = False
         self.shown = mode.shown
+        # In a compiled program: what edits have done, by probe; while it is traced, to be filled by them.
+        self.edited: dict[int, list[Any]] | None = None
 
 
 Frames = list[tuple[Any, Any]]  # probes with their frames of one call
@@ -182,19 +196,34 @@ def around_module(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any],
     return _around(module, CallState(args, kwargs), proceed, [])
 
 
-def traced_around(
-    module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Callable[..., Any]
-) -> tuple[Any, bool, bool, bool]:
-    """`around_module` while a program is traced: with its result, whether inputs and result are looked at, and whether
-    they are kept together with autograd's graph.
-    """
-    frames: Frames = []
-    result = _around(module, CallState(args, kwargs), proceed, frames)
-    ins, outs = ([p for p, f in frames if p.reads(f, side)] for side in ("in", "out"))
-    return result, bool(ins), bool(outs), any(p.keeps_graph for p in (*ins, *outs))
+class TracedAround:
+    """`around_module` while a program is traced, and what it must be shown after each run of the graph."""
+
+    def __init__(
+        self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Callable[..., Any]
+    ) -> None:
+        state, frames = CallState(args, kwargs), list[tuple[Any, Any]]()
+        state.edited = {}
+        self.result = _around(module, state, proceed, frames)
+        ins, outs = ([p for p, f in frames if p.reads(f, side)] for side in ("in", "out"))
+        self.keeps_graph = any(p.keeps_graph for p in (*ins, *outs))
+        # Only what somebody looks at.
+        self.args = state.args if ins else ()
+        self.kwargs = state.kwargs if ins else {}
+        self.output = self.result if outs else None
+        self.more = state.edited
+
+    @staticmethod
+    def show(
+        module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], more: Any, proceed: Callable[..., Any]
+    ) -> None:
+        """Let all probes see the call again, with the values of another run."""
+        state = CallState(args, kwargs)
+        state.edited = more
+        _around(module, state, proceed, [])
 
 
-around_module.traced = traced_around  # type: ignore[attr-defined]
+around_module.traced = TracedAround  # type: ignore[attr-defined]
 
 
 def _around(module: Module, state: CallState, proceed: Callable[..., Any], frames: Frames) -> Any:

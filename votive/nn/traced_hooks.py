@@ -6,12 +6,15 @@ Those that stand around calls and only look are shown the values after each run,
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
 from types import MethodType
 from typing import Any
 
 from ..compiler.guards import Place
 from ..compiler.look import Event
+from ..compiler.structure import Template, Unknown
 from ..compiler.watch import Watch
 from ..core.mode import mode
 from .fast_path import HOOKS
@@ -84,23 +87,52 @@ class HookedCall(Call):
             return super()._run_inside(around)
         if any(hasattr(v, "get_seq_length") for v in (*self.args, *self.kwargs.values())):
             watch.stop(f"somebody looks at a {type(self.module).__name__} that is given a cache")
-        event = Event(mode.module_path, functools.partial(fn, self.module))
-        given = self.args, self.kwargs
+        self.given: list[tuple[Any, int]] = []
+        event = Event(mode.module_path, functools.partial(fn.traced.show, self.module))
         outer, watch.events = watch.events, event.inner
+        tracing, mode.tracing = mode.tracing, self
         try:
-            result, reads_input, reads_result, keeps_graph = fn.traced(self.module, *given, self._proceed)
+            seen = fn.traced(self.module, self.args, self.kwargs, self._proceed)
         finally:
-            watch.events = outer
-        if reads_input:
-            event.args, event.kwargs = given
-        if reads_result:
-            event.result = result
+            watch.events, mode.tracing = outer, tracing
+        if seen.args or seen.kwargs:
+            watch.seen += self.given
+        self.looks_at(seen.output)
+        event.args, event.kwargs, event.result, event.more = seen.args, seen.kwargs, seen.output, seen.more
         watch.events.append(event)
-        watch.keeps_graph = watch.keeps_graph or keeps_graph
-        return result
+        watch.keeps_graph = watch.keeps_graph or seen.keeps_graph
+        return seen.result
+
+    @contextlib.contextmanager
+    def recorded(self, edit: Any) -> Iterator[None]:
+        """Inside, what an edit computes is a part of the program, and nobody else sees it."""
+        watch = self.watch
+        watch.reached(edit.value, Place("edit", edit, "value", edit, by="getattr"))
+        mode.unobserved += 1
+        watch.tracer.unobserved += 1
+        try:
+            yield
+        finally:
+            mode.unobserved -= 1
+            watch.tracer.unobserved -= 1
+
+    def call(self, fn: Any, *args: Any) -> Any:
+        """Call the function of an edit as a part of the program."""
+        return self._call(fn, *args)
+
+    def looks_at(self, value: Any) -> None:
+        """Note tensors that somebody looks at as they are now."""
+        self.watch.seen += self._versions(value)
+
+    def _versions(self, value: Any) -> list[tuple[Any, int]]:
+        tensors: list[Any] = []
+        with contextlib.suppress(Unknown):
+            Template(value, self.watch.is_outer, tensors)
+        return [(t, t._writes) for t in tensors]
 
     def _proceed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         self.args, self.kwargs = args, kwargs
+        self.given = self._versions((args, kwargs))
         return self._run()
 
     def _run(self) -> Any:
