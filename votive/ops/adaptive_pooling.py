@@ -11,11 +11,15 @@ from ..core import dtype as dt
 from ..core.errors import DtypeError, UnsupportedError, fail
 from ..core.layout import Shape, Spec
 from .fold import NN, check_not_negative, check_positive, like_input, per_dim
-from .pooling import check_input, put_back
-from .registry import F, composite, structured
+from .pooling import ADAPTIVE, put_back
+from .pooling_windows import check_input
+from .registry import OPS, F, composite, structured
 from .sizes import ints
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .declaration import Resolved
     from .types import Ints, Sequence, Tensor
 
 
@@ -46,7 +50,7 @@ def _with_indices(x: Spec, size: Shape, *rest: Any) -> tuple[Spec, Spec]:
 structured(
     "_adaptive_max_pool(Tensor input, int[] size)",
     infer=_with_indices,
-    grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.size))},
+    grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.size), ADAPTIVE)},
     n_out=2,
     doc="The largest value of each of `size` windows and its flat position.",
 )
@@ -93,7 +97,19 @@ def _avg(op: str, n: int, input: Tensor, output_size: Any) -> Tensor:
     return F._adaptive_avg_pool(input, size)
 
 
-@composite(namespaces=NN, method=False, also=("adaptive_avg_pool1d",))
+def _shortcut(n: int) -> Callable[..., Resolved]:
+    """What an average comes down to: one operator."""
+
+    def resolve(input: Tensor, output_size: Any) -> Resolved:
+        op = f"adaptive_avg_pool{n}d"
+        size = _output_size(op, n, input, output_size)
+        _check(op, n, input)
+        return OPS["_adaptive_avg_pool"], (input, size)
+
+    return resolve
+
+
+@composite(namespaces=NN, method=False, also=("adaptive_avg_pool1d",), shortcut=_shortcut(1))
 def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """Means of `output_size` windows that together cover the last dimension.
 
@@ -103,7 +119,7 @@ def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int | None] |
     return _avg("adaptive_avg_pool1d", 1, input, output_size)
 
 
-@composite(namespaces=NN, method=False)
+@composite(namespaces=NN, method=False, shortcut=_shortcut(2))
 def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """Means of `output_size` windows that together cover the last two dimensions.
 
@@ -113,7 +129,7 @@ def adaptive_avg_pool2d(input: Tensor, output_size: int | Sequence[int | None] |
     return _avg("adaptive_avg_pool2d", 2, input, output_size)
 
 
-@composite(namespaces=NN, method=False, autocast={"cpu": "float32"})
+@composite(namespaces=NN, method=False, autocast={"cpu": "float32"}, shortcut=_shortcut(3))
 def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] | None) -> Tensor:
     """Means of `output_size` windows that together cover the last three dimensions.
 

@@ -9,18 +9,25 @@ from ..core import dtype as dt
 from ..core.errors import DtypeError, UnsupportedError, fail
 from ..core.layout import Shape, Spec
 from ..core.mode import mode
-from .fold import NN, check_not_negative, check_positive, like_input, per_dim
-from .registry import F, composite, structured
+from .fold import NN, like_input, per_dim
+from .pooling_windows import check_input, geometry
+from .registry import OPS, F, composite, structured
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .declaration import Resolved
     from .types import Ints, Sequence, Tensor
+
+
+ADAPTIVE = (0,)
 
 
 def put_back(g: Tensor, index: Tensor, shape: Shape, n: int, windows: Shape = ()) -> Tensor:
     """Values at flat positions of the last n dimensions of zeros of `shape`; equal ones add up.
 
     `windows`: kernel, stride, padding, dilation of the windows that positions were found in, in one
-    row; empty where they are not known.
+    row; `ADAPTIVE` where they cover the dimensions evenly, empty where they are not known.
     """
     return F._max_pool_transpose(g, index.detach(), shape[len(shape) - n :], windows)
 
@@ -97,46 +104,6 @@ structured(
 )
 
 
-def check_input(op: str, x: Tensor, n: int) -> None:
-    """Raise unless `x` is (N, C, *n sizes) or (C, *n sizes), empty at most in its batch."""
-    if x.ndim not in (n + 1, n + 2) or 0 in tuple(x.shape)[-n - 1 :]:
-        fail(
-            RuntimeError,
-            op,
-            f"input must have {n + 1} or {n + 2} dimensions, empty only in the batch, got shape {tuple(x.shape)}.",
-        )
-
-
-def _geometry(
-    op: str, n: int, x: Tensor, kernel: Ints, stride: Ints | None, padding: Ints, dilation: Ints, ceil_mode: bool
-) -> tuple[Shape, ...]:
-    """(output size, kernel, stride, padding, dilation), checked."""
-    kernel = per_dim(op, "kernel_size", kernel, n)
-    if stride is None or (hasattr(stride, "__len__") and len(stride) == 0):
-        stride = kernel
-    stride = per_dim(op, "stride", stride, n)
-    padding, dilation = per_dim(op, "padding", padding, n), per_dim(op, "dilation", dilation, n)
-    check_positive(op, "kernel_size", kernel)
-    check_positive(op, "stride", stride)
-    check_positive(op, "dilation", dilation)
-    check_not_negative(op, "padding", padding)
-    check_input(op, x, n)
-    size = []
-    for i, k, s, p, d in zip(tuple(x.shape)[-n:], kernel, stride, padding, dilation, strict=True):
-        reach = d * (k - 1) + 1
-        if p > k // 2:
-            fail(RuntimeError, op, f"padding {p} is more than half the kernel's size {k}.")
-        room = i + 2 * p - reach
-        places = (room + (s - 1 if ceil_mode else 0)) // s + 1
-        # A window that would start in the padding behind the end is left out.
-        if ceil_mode and (places - 1) * s >= i + p:
-            places -= 1
-        if places < 1:
-            fail(RuntimeError, op, f"a window of size {reach} does not fit into size {i} with padding {p}.")
-        size.append(places)
-    return tuple(size), kernel, stride, padding, dilation
-
-
 def _max_pool(
     op: str,
     n: int,
@@ -150,13 +117,13 @@ def _max_pool(
 ) -> Any:
     if input.dtype.is_complex or input.dtype in (dt.bool_, *dt.FLOAT8, *dt.BAREBONES):
         fail(UnsupportedError, op, f"not implemented for {input.dtype}.")
-    geometry = _geometry(op, n, input, kernel, stride, padding, dilation, ceil_mode)
+    found = geometry(op, n, input, kernel, stride, padding, dilation, ceil_mode)
     if return_indices:
-        return F._max_pool(input, *geometry)
+        return F._max_pool(input, *found)
     # A gradient needs the positions; they are found again if this one is asked for after all.
     if mode.grad and input.requires_grad:
-        return F._max_pool(input, *geometry)[0]
-    return F._max_pool_values(input, *geometry)
+        return F._max_pool(input, *found)[0]
+    return F._max_pool_values(input, *found)
 
 
 @composite(namespaces=NN, method=False, also=("max_pool1d",))
@@ -213,7 +180,7 @@ def max_pool3d(
     return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def _avg_pool(
+def _averages(
     op: str,
     n: int,
     input: Tensor,
@@ -223,16 +190,40 @@ def _avg_pool(
     ceil_mode: bool,
     count_include_pad: bool,
     divisor: int | None = None,
-) -> Tensor:
+) -> tuple[Any, ...]:
+    """The arguments of `_avg_pool` that a call comes down to."""
     if not (input.dtype is dt.int64 or input.dtype.is_floating_point) or input.dtype in dt.FLOAT8:
         fail(UnsupportedError, op, f"not implemented for {input.dtype}.")
     if divisor == 0:
         fail(RuntimeError, op, "divisor_override must not be zero.")
-    size, kernel, stride, padding, _ = _geometry(op, n, input, kernel, stride, padding, 1, ceil_mode)
-    return F._avg_pool(input, size, kernel, stride, padding, count_include_pad, divisor)
+    size, kernel, stride, padding, _ = geometry(op, n, input, kernel, stride, padding, 1, ceil_mode)
+    return input, size, kernel, stride, padding, count_include_pad, divisor
 
 
-@composite(namespaces=NN, method=False, also=("avg_pool1d",))
+def _avg_pool(op: str, n: int, input: Tensor, *given: Any) -> Tensor:
+    result: Tensor = F._avg_pool(*_averages(op, n, input, *given))
+    return result
+
+
+def _shortcut(n: int) -> Callable[..., Resolved]:
+    """What an average comes down to: one operator."""
+
+    def resolve(
+        input: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+    ) -> Resolved:
+        given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+        return OPS["_avg_pool"], _averages(f"avg_pool{n}d", n, input, *given)
+
+    return resolve
+
+
+@composite(namespaces=NN, method=False, also=("avg_pool1d",), shortcut=_shortcut(1))
 def avg_pool1d(
     input: Tensor,
     kernel_size: Ints,
@@ -249,7 +240,7 @@ def avg_pool1d(
     return _avg_pool("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad)
 
 
-@composite(namespaces=NN, method=False, out=True)
+@composite(namespaces=NN, method=False, out=True, shortcut=_shortcut(2))
 def avg_pool2d(
     input: Tensor,
     kernel_size: Ints,
@@ -269,7 +260,7 @@ def avg_pool2d(
     )
 
 
-@composite(namespaces=NN, method=False, out=True, autocast={"cpu": "float32"})
+@composite(namespaces=NN, method=False, out=True, autocast={"cpu": "float32"}, shortcut=_shortcut(3))
 def avg_pool3d(
     input: Tensor,
     kernel_size: Ints,

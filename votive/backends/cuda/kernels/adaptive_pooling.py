@@ -17,46 +17,9 @@ from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import reach
-from .pooling import Box, boxed, largest, loop, with_places
-from .pooling_windows import MOST_UNROLLED, adaptive, even_mean, longest_window, over_windows
-
-
-def _range(size: int, places: int) -> Box:
-    """The inputs of each place; neighbours may share one."""
-    if size % places == 0:
-        return _even(size // places)
-
-    def low(p: IndexSpace, o: str, t: str) -> str:
-        return f"({o} * {p.arg(f'{t}_i', size)} // {p.arg(f'{t}_o', places)})"
-
-    def high(p: IndexSpace, o: str, t: str) -> str:
-        i, n = p.arg(f"{t}_i", size), p.arg(f"{t}_o", places)
-        return f"((({o} + 1) * {i} + {n} - 1) // {n})"
-
-    count = lambda p, o, t: f"({high(p, o, t)} - {low(p, o, t)})"
-    return Box(low, high, longest_window(size, places), count)
-
-
-def _even(each: int) -> Box:
-    """Windows side by side, as long as each other."""
-
-    def low(p: IndexSpace, o: str, t: str) -> str:
-        return f"({o} * {p.arg(f'{t}_e', each)})"
-
-    def high(p: IndexSpace, o: str, t: str) -> str:
-        return f"({low(p, o, t)} + {p.arg(f'{t}_e', each)})"
-
-    return Box(low, high, each, lambda p, o, t: f"(r * 0 + n * 0 + {p.arg(f'{t}_e', each)})")
-
-
-def _inside(size: int, places: int) -> Box:
-    """The one window that holds an input, where windows lie side by side."""
-    each = size // places
-
-    def low(p: IndexSpace, o: str, t: str) -> str:
-        return f"({o} // {p.arg(f'{t}_e', each)})"
-
-    return Box(low, lambda p, o, t: f"({low(p, o, t)} + 1)", 1, _even(each).count)
+from .pooling import boxed, largest, loop, with_places
+from .pooling_boxes import places_of, range_of
+from .pooling_windows import MOST_UNROLLED, adaptive, even_mean, over_windows
 
 
 @cuda("_adaptive_avg_pool", accepts=floats)
@@ -73,7 +36,7 @@ def adaptive_avg_pool(x: Slot, size: Ints) -> Run:
     if windows.walked(x, size):
         walk = over_windows(x, n, size, windows, largest=False)
         return lambda outs, x: walk(outs[0].spec)(outs[0].ptr, outs[0].ptr, x.ptr)
-    boxes = [_range(i, o) for i, o in zip(sizes, size, strict=True)]
+    boxes = [range_of(i, o) for i, o in zip(sizes, size, strict=True)]
     find = boxed("adaptive_avg_pool", x, n, boxes, None, False)
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
 
@@ -84,19 +47,7 @@ def adaptive_avg_pool_transpose(x: Slot, size: Ints) -> Run:
         empty = 0 in (*x.shape[: x.ndim - len(size)], *size)
         return (lambda outs, x: None) if empty else None
     n = len(size)
-    boxes = []
-    for i, o in zip(size, x.shape[-n:], strict=True):
-        if i % o == 0:
-            boxes.append(_inside(i, o))
-            continue
-        # The places of an input are the inputs of a place with the sizes exchanged.
-        back = _range(o, i)
-        there = _range(i, o)
-
-        def count(p: IndexSpace, c: str, t: str, there: Box = there) -> str:
-            return there.count(p, c, f"{t}_there")  # type: ignore[misc]
-
-        boxes.append(Box(back.low, back.high, back.most, count))
+    boxes = [places_of(i, o) for i, o in zip(size, x.shape[-n:], strict=True)]
     find = boxed("adaptive_avg_pool_transpose", x, n, boxes, None, True)
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
 
@@ -112,11 +63,12 @@ def adaptive_max_pool(x: Slot, size: Ints) -> Run:
     windows = adaptive(sizes, size)
     if windows.walked(x, size):
         return with_places(over_windows(x, n, size, windows, largest=True, named=True))
-    boxes = [_range(i, o) for i, o in zip(sizes, size, strict=True)]
+    boxes = [range_of(i, o) for i, o in zip(sizes, size, strict=True)]
     kind = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
+    far = max(reach(x), *(box.far for box in boxes))
 
     def build(out: Spec) -> Any:
-        p = IndexSpace(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=reach(x))
+        p = IndexSpace(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=far, heavy=True)
         lines = [f"best = tl.full((BM, BN), float('-inf'), {kind})", "at = r * 0 + n * 0 - 1"]
         for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
             lines.append(f"low{k} = {box.low(p, p.at(d), f'd{k}')}")
@@ -154,7 +106,9 @@ def fractional_max_pool(x: Slot, size: Ints, kernel: Ints, samples: Slot) -> Run
 
     def build(out: Spec) -> Any:
         drawn = (*moves, *(0,) * n)
-        p = IndexSpace(out.shape, [out.strides, without(x.strides, *dims), drawn], apart=dims, reach=reach(x))
+        p = IndexSpace(
+            out.shape, [out.strides, without(x.strides, *dims), drawn], apart=dims, reach=reach(x), heavy=True
+        )
         lines = [f"best = tl.full((BM, BN), float('-inf'), {kind})", "at = (r * 0 + n * 0).to(tl.int64) - 1"]
         types = {"o": pointer(x.dtype), "places": "*i64", "x": pointer(x.dtype), "samples": pointer(samples.dtype)}
         for k, d in enumerate(dims):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,16 @@ from ....core.layout import Layout, Spec
 from ...common.interpolation import fixed_point, resampling_tables, transposed_table
 from ...common.slot import Slot
 from ..programs.copy import copy_view
-from ..programs.index_space import IndexSpace, without
+from ..programs.index_space import IndexSpace, cached_by_spec, without
 from ..programs.program import pointer
 from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.tables import Table
 from ..runtime.views import View, empty
 from .index import reach
+
+MOST_UNROLLED = 16  # inputs of a result that are read in one pass
+MOST_SMALL, SMALL = 256, 1 << 16  # where results are so few that a launch takes longer
 
 
 def _kind(dtype: dt.dtype) -> Any:
@@ -74,27 +78,89 @@ class _Pass:
         self.kernel(to.ptr, x.ptr, *[t.ptr for t in self._held])
 
 
+class _Fused:
+    """All dimensions resized at once: each result is a sum over a small box of inputs, the last dimension first."""
+
+    def __init__(self, x: Slot, out: Spec, steps: list[Any], plain: bool) -> None:
+        self.device = out.device.index or 0
+        self.steps = sorted(steps, key=lambda s: int(s[0]))
+        dims = [x.ndim + axis for axis, *_ in self.steps]
+        p = IndexSpace(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=reach(x), heavy=True)
+        kind = "fp64" if x.dtype is dt.float64 else "fp32"
+        wide = "tl.float64" if x.dtype is dt.float64 else "tl.float32"
+        types: dict[str, str | None] = {"o": pointer(out.dtype), "x": pointer(x.dtype)}
+        lines, pad, offset = ["z = r * 0 + n * 0"], "", f"{p.offsets[1] or '0'} + z"
+        last = len(dims) - 1
+        for k, (d, (_, index, _)) in enumerate(zip(dims, self.steps, strict=True)):
+            types |= {f"index{k}": "*i32", f"weight{k}": f"*{kind}"}
+            taps, at = index.shape[1], p.at(d)
+            mask = "" if at == "0" else f", mask={p.column if at == 'n' else p.row}, other=0"
+            most = p.arg(f"most{k}", taps)
+            if not plain:
+                lines.append(f"{pad}y{k} = z.to({wide})")
+                few = math.prod(i.shape[1] for _, i, _ in self.steps) <= MOST_UNROLLED
+                lines.append(f"{pad}for t{k} in " + (f"tl.static_range({taps}):" if few else f"range({most}):"))
+                pad += "    "
+            spot = f"({at} * {most} + {'0' if plain else f't{k}'})"
+            lines.append(f"{pad}i{k} = tl.load(index{k} + {spot}{mask})")
+            if not plain:
+                lines.append(f"{pad}w{k} = tl.load(weight{k} + {spot}{mask})")
+            offset += f" + i{k} * {p.arg(f'xs{k}', x.strides[d])}"
+        if plain:
+            lines.append(f"y0 = tl.load(x + ({offset}), mask=inside, other=0)")
+        else:
+            lines.append(f"{pad}v = tl.load(x + ({offset}), mask=inside, other=0).to({wide})")
+            for k in range(last, -1, -1):
+                # A weight of zero leaves its input out, infinite or not.
+                value = "v" if k == last else f"y{k + 1}"
+                lines.append(f"{pad}y{k} += tl.where(w{k} != 0, {value} * w{k}, 0)")
+                pad = pad[4:]
+        lines.append(p.store("y0.to(o.dtype.element_ty)"))
+        self.kernel = p.kernel("resample_at_once", types, lines)
+        real = np.float64 if kind == "fp64" else np.float32
+        self.tables = [t for _, i, w in self.steps for t in (i.astype(np.int32), w.astype(real))]
+        self._held: list[Table] = []
+
+    def __call__(self, to: View, x: View) -> None:
+        if not self._held:
+            self._held = [Table(t, self.device) for t in self.tables]
+        self.kernel(to.ptr, x.ptr, *[t.ptr for t in self._held])
+
+
+def _at_once(x: Slot, out: Ints, steps: list[Any], plain: bool) -> bool:
+    """Whether one pass reads less than several would read and write."""
+    taps = math.prod(index.shape[1] for _, index, *_ in steps)
+    return plain or len(steps) == 1 or taps <= (MOST_SMALL if math.prod(out) <= SMALL else MOST_UNROLLED)
+
+
 def _chain(x: Slot, out: Ints, steps: list[Any], plain: bool) -> Any:
     """Passes over the dimensions: axis, elements, weights, and the bits of weights that are whole
     numbers. What lies between two passes is kept wide; bytes are rounded, as Pillow does.
     """
     if 0 in out:
         return lambda outs, x: None
+    if not steps:
+        return lambda outs, x: copy_view(outs[0], x)
+    if all(len(step) == 3 for step in steps) and _at_once(x, out, steps, plain):
+        fused = cached_by_spec(lambda to: _Fused(x, to, steps, plain))
+        return lambda outs, x: fused(outs[0].spec)(outs[0], x)
     wide = x.dtype if plain or x.dtype in (dt.float64, dt.uint8) else dt.float32
     passes: list[_Pass] = []
     spec, shape = x.spec, list(x.shape)
-    for axis, index, weight, *bits in steps:
+    for axis, index, weight, *bits in steps[:-1]:
         shape[axis] = len(index)
         made = Spec(Layout(tuple(shape)), wide, x.spec.device)
         passes.append(_Pass("resample", spec, made, axis, index, weight, plain, *bits))
         spec = made
+    axis, index, weight, *bits = steps[-1]
+    end = cached_by_spec(lambda to: _Pass("resample", spec, to, axis, index, weight, plain, *bits))
 
     def run(outs: list[View], x: View) -> None:
         for step in passes:
             made = empty(step.out)
             step(made, x)
             x = made
-        copy_view(outs[0], x)
+        end(outs[0].spec)(outs[0], x)
 
     return run
 

@@ -5,8 +5,6 @@ over boxes, seen from the other side.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,29 +20,13 @@ from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
 from .index import SUMS, reach, spot, summed
+from .pooling_boxes import Box, covering, held_by, span, window
 from .pooling_windows import MOST_UNROLLED, Windows, even_mean, over_windows
 
 
 def numbers(*specs: Spec) -> bool:
     """Floats or integers."""
     return specs[0].dtype in SUMS and specs[0].dtype is not dt.bool_
-
-
-@dataclass(frozen=True)
-class Box:
-    """The elements along one dimension that a result is made of.
-
-    `low` and `high` give the text of the range of source coordinates for the text of a result's
-    coordinate; `most` is how long a range can be; `count` the text of what a source element (seen
-    `from_source`) or the result is divided by along this dimension; `far` the largest number that
-    these make.
-    """
-
-    low: Callable[[IndexSpace, str, str], str]
-    high: Callable[[IndexSpace, str, str], str]
-    most: int
-    count: Callable[[IndexSpace, str, str], str] | None = None
-    far: int = 0
 
 
 def boxed(name: str, x: Slot, n: int, boxes: list[Box], divisor: float | None, from_source: bool) -> Any:
@@ -57,7 +39,7 @@ def boxed(name: str, x: Slot, n: int, boxes: list[Box], divisor: float | None, f
     far = max(reach(x), *(box.far for box in boxes))
 
     def build(out: Spec) -> Any:
-        p = IndexSpace(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=far)
+        p = IndexSpace(out.shape, [out.strides, without(x.strides, *dims)], apart=dims, reach=far, heavy=True)
         lines = [f"acc = (r * 0 + n * 0).to({wide})"]
         for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):
             at, tag = p.at(d), f"d{k}"
@@ -103,53 +85,6 @@ def loop(p: IndexSpace, k: int, most: list[int], name: str = "") -> str:
     return f"for t{k} in range({p.arg(name or f'most{k}', most[k])}):"
 
 
-def span(i: int, o: int, k: int, s: int, p: int, d: int = 1) -> int:
-    """A bound for all coordinates of o windows, those in the padding included."""
-    return i + (o + 1) * s + 2 * p + d * k
-
-
-def _window(i: int, o: int, k: int, s: int, p_: int, include_pad: bool) -> Box:
-    """The boxes of an average over windows."""
-
-    def start(p: IndexSpace, o: str, t: str) -> str:
-        return f"({o} * {p.arg(f'{t}_s', s)} - {p.arg(f'{t}_p', p_)})"
-
-    def low(p: IndexSpace, o: str, t: str) -> str:
-        return f"tl.maximum({start(p, o, t)}, 0)"
-
-    def end(p: IndexSpace, o: str, t: str) -> str:
-        room = p.arg(f"{t}_room", i + p_)
-        return f"tl.minimum({start(p, o, t)} + {p.arg(f'{t}_k', k)}, {room})"
-
-    def high(p: IndexSpace, o: str, t: str) -> str:
-        return f"tl.minimum({end(p, o, t)}, {p.arg(f'{t}_i', i)})"
-
-    def count(p: IndexSpace, o: str, t: str) -> str:
-        if include_pad:
-            return f"({end(p, o, t)} - {start(p, o, t)})"
-        return f"({high(p, o, t)} - {low(p, o, t)})"
-
-    return Box(low, high, min(k, i), count, span(i, o, k, s, p_))
-
-
-def _covering(i: int, places: int, k: int, s: int, p_: int, count: Any) -> Box:
-    """Which windows hold an element: those that start no later, and end after it."""
-
-    def low(p: IndexSpace, e: str, t: str) -> str:
-        step = p.arg(f"{t}_s", s)
-        back = p.arg(f"{t}_back", k - 1 - p_) if k - 1 - p_ >= 0 else f"-{p.arg(f'{t}_ahead', p_ - k + 1)}"
-        return (
-            f"tl.maximum(({e} - ({back}) + {step} - 1) // {step}, 0)" if s > 1 else (f"tl.maximum({e} - ({back}), 0)")
-        )
-
-    def high(p: IndexSpace, e: str, t: str) -> str:
-        step = p.arg(f"{t}_s", s)
-        last = f"({e} + {p.arg(f'{t}_p', p_)}) // {step} + 1"
-        return f"tl.minimum({last}, {p.arg(f'{t}_o', places)})"
-
-    return Box(low, high, min(-(-k // s) + 1, places), count, span(i, places, k, s, p_))
-
-
 @cuda("_avg_pool", accepts=numbers)
 def avg_pool(
     x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, include_pad: bool, divisor: int | None
@@ -168,7 +103,7 @@ def avg_pool(
         walk = over_windows(x, n, size, windows, largest=False)
         return lambda outs, x: walk(outs[0].spec)(outs[0].ptr, outs[0].ptr, x.ptr)
     boxes = [
-        _window(i, o, k, s, p, include_pad)
+        window(i, o, k, s, p, include_pad)
         for i, o, k, s, p in zip(x.shape[-n:], size, kernel, stride, padding, strict=True)
     ]
     find = boxed("avg_pool", x, n, boxes, divisor, False)
@@ -182,8 +117,8 @@ def avg_pool_transpose(
     n = len(size)
     boxes = []
     for i, o, k, s, p in zip(size, x.shape[-n:], kernel, stride, padding, strict=True):
-        count = None if divisor else _window(i, o, k, s, p, include_pad).count
-        boxes.append(_covering(i, o, k, s, p, count))
+        count = None if divisor else window(i, o, k, s, p, include_pad).count
+        boxes.append(held_by(i, o, k, s, p, count))
     find = boxed("avg_pool_transpose", x, n, boxes, divisor, True)
     return lambda outs, x: find(outs[0].spec)(outs[0].ptr, x.ptr)
 
@@ -209,7 +144,7 @@ def _largest(x: Slot, size: Ints, kernel: Ints, stride: Ints, padding: Ints, dil
 
     def build(out: Spec) -> Any:
         strides = [out.strides, without(x.strides, *dims)]
-        p = IndexSpace(out.shape, strides, apart=dims, reach=far)
+        p = IndexSpace(out.shape, strides, apart=dims, reach=far, heavy=True)
         lines = [f"best = tl.full((BM, BN), {low}, {kind})", "at = r * 0 + n * 0 - 1"]
         pad, good, offset, flat = "", "inside", p.offsets[1] or "0", "0"
         for k, d in enumerate(dims):
@@ -280,13 +215,8 @@ def _gathered(g: Slot, index: Slot, size: Ints, windows: Ints) -> Run:
     """Every element looks into the windows that may have found it: each sum is made once, in order.
     None where these are many.
     """
-    n = len(size)
-    first, dims = g.ndim - n, tuple(range(g.ndim - n, g.ndim))
-    kernel, stride, padding, dilation = (windows[k * n : (k + 1) * n] for k in range(4))
-    wholes = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
-    places = g.shape[first:]
-    geometry = list(zip(size, places, wholes, stride, padding, strict=True))
-    boxes = [_covering(*numbers, None) for numbers in geometry]
+    first, dims = g.ndim - len(size), tuple(range(g.ndim - len(size), g.ndim))
+    boxes = covering(size, g.shape[first:], windows)
     if math.prod(box.most for box in boxes) > MOST_UNROLLED:
         return None
     wide = "tl.float64" if g.dtype is dt.float64 else "tl.float32" if g.dtype.is_floating_point else "tl.int64"
@@ -294,7 +224,7 @@ def _gathered(g: Slot, index: Slot, size: Ints, windows: Ints) -> Run:
 
     def build(out: Spec) -> Any:
         strides = [out.strides, without(g.strides, *dims), without(index.strides, *dims)]
-        p = IndexSpace(out.shape, strides, apart=dims, reach=far)
+        p = IndexSpace(out.shape, strides, apart=dims, reach=far, heavy=True)
         lines = [f"acc = (r * 0 + n * 0).to({wide})"]
         flat, good, at, found = "0", "inside", p.offsets[1] or "0", p.offsets[2] or "0"
         for k, (d, box) in enumerate(zip(dims, boxes, strict=True)):

@@ -14,12 +14,14 @@ from typing import Any
 from ....core import determinism
 from ....core import dtype as dt
 from ....core.layout import Spec
+from ..runtime import here_count
 from ..runtime.views import View
 from .pointwise import jit
 from .program import Program
 from .tiles import close_block, merge_neighbours
 
 TILE = 1024  # elements of a tile
+LIGHT = 128  # where each takes long and there are few
 # Elements are moved as integers of their size: one kernel serves all dtypes of a width.
 WORDS = {1: dt.uint8, 2: dt.int16, 4: dt.int32, 8: dt.int64}
 
@@ -35,7 +37,8 @@ class IndexSpace:
     visits, so that it is read or written in whole lines.
 
     `offsets[k]` is operand k's place, `at(d)` the coordinate of a dimension that was kept apart.
-    `reach`: the largest offset that the kernel's own arithmetic makes.
+    `reach`: the largest offset that the kernel's own arithmetic makes. `heavy`: elements take long, so that few of
+    them are spread over all processors.
     """
 
     def __init__(
@@ -45,6 +48,7 @@ class IndexSpace:
         apart: Collection[int] = (),
         reach: int = 0,
         order: int = 0,
+        heavy: bool = False,
     ) -> None:
         self.numel = math.prod(shape)
         self.params: list[str] = []
@@ -59,8 +63,9 @@ class IndexSpace:
         self.wide = max([self.numel, reach, *far]) >= 2**31 - 2**20
         columns = sizes[-1] if sizes else 1
         rows = math.prod(sizes[:-1])
-        bn = close_block(columns, TILE, 128) if self.numel else 1
-        bm = min(max(TILE // bn, 1), 1 << (rows - 1).bit_length()) if self.numel else 1
+        tile = LIGHT if heavy and self.numel < 2 * TILE * here_count() else TILE
+        bn = close_block(columns, tile, min(tile, 128)) if self.numel else 1
+        bm = min(max(tile // bn, 1), 1 << (rows - 1).bit_length()) if self.numel else 1
         self.constants = {"BM": bm, "BN": bn}
         across = -(-columns // bn)
         self.grid = (across * -(-rows // bm),)

@@ -201,7 +201,7 @@ def sampler(kind: int, spec: Spec, wide: bool, source: Spec | None = None) -> An
     """launch(to, key, counter, p, q, r, t) for the elements of a spec, into memory of any strides. `source`: what is
     read beside, of the same shape.
     """
-    program = _program(kind, spec.dtype, wide, source and source.dtype)
+    program = _program(kind, spec.dtype, wide, None if source is None else source.dtype)
     each = COUNTERS * (2 if wide else 4)
     n = spec.numel
     grid = (-(-n // each),)
