@@ -13,12 +13,13 @@ from ....common.slot import Slot
 from ...device import math as m
 from ...programs.copy import copy_view
 from ...programs.layouts import contiguous
+from ...programs.levels import begin_of, lines_of
 from ...programs.program import TYPE, Program
 from ...programs.types import FLOATS, Run, wide
 from ...rows import cuda
 from ...runtime.views import View
 from .forward import BYTES, number_of, promised, takes
-from .rows import Rows, begin_of, by_class, rows_of
+from .rows import Rows, by_class
 
 
 @triton.jit
@@ -33,7 +34,7 @@ def _backward(
     """`g (Q softmax(x) - q)`, or `-g q` without softmax. Grid: tiles of rows."""
     lowest: tl.constexpr = -float("inf")
     lane = tl.arange(0, BN)[None, :]
-    row, inner, outer, there = rows_of(tl.program_id(0), rows, size, blocks, SPLIT, BM)
+    row, inner, outer, there = lines_of(tl.program_id(0), rows, size, blocks, SPLIT, BM)
     begin = x + begin_of(inner, outer, middle, s0, s1, s2, LEVELS, UNIT_ROW)
     to = o + begin_of(inner, outer, middle, o0, o1, o2, LEVELS, OUT_UNIT_ROW)
     t = tl.load(target + row, mask=there, other=0).to(tl.int64)

@@ -12,13 +12,14 @@ from .....core.layout import Layout, Spec
 from ....common.slot import Slot
 from ...device import math as m
 from ...programs.layouts import contiguous
+from ...programs.levels import begin_of, lines_of
 from ...programs.lines import shared_program
 from ...programs.program import TYPE, Program
 from ...programs.types import FLOATS, Run, wide
 from ...rows import cuda
 from ...runtime.faults import faults
 from ...runtime.views import View, empty
-from .rows import Rows, begin_of, rows_of
+from .rows import Rows
 
 BYTES = "*i8"
 EACH, PARTS, MEAN, SUM = range(4)
@@ -39,7 +40,7 @@ def _forward(
     losses_sum = tl.zeros((BM,), WIDE)
     weights_sum = tl.zeros((BM,), WIDE)
     for tile in range(tl.program_id(0), tiles, tl.num_programs(0)):
-        row, inner, outer, there = rows_of(tile, rows, size, blocks, SPLIT, BM)
+        row, inner, outer, there = lines_of(tile, rows, size, blocks, SPLIT, BM)
         begin = x + begin_of(inner, outer, middle, s0, s1, s2, LEVELS, UNIT_ROW)
         t = tl.load(target + row, mask=there, other=0).to(tl.int64)
         used = there & (t != ignore)

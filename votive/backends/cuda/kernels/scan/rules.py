@@ -19,11 +19,12 @@ def _multiply(a, b):
 
 
 @triton.jit
-def _logaddexp(a, b):
-    top = tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
-    low = tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
-    # Equal infinities have no distance; their sum is themselves.
-    return tl.where(low == top, top + 0.6931471805599453, top + m.f_log1p(m.f_exp(low - top)))
+def _add_exponentials(ta, sa, tb, sb):
+    """Sums of exponentials as (t, s), which stands for `t + log(s)`: no logarithm is taken on the way."""
+    first = ta > tb
+    # Equal infinities have no distance.
+    e = m.swift_exp(tl.where(ta == tb, 0.0, -tl.abs(ta - tb)))
+    return tl.where(first, ta, tb), tl.where(first, sa + sb * e, sa * e + sb)
 
 
 @triton.jit

@@ -12,7 +12,9 @@ import triton
 import triton.language as tl
 
 from .....core import dtype as dt
+from .....core.layout import Spec
 from ....common.slot import Slot
+from ...device import math as m
 from ...programs.copy import copy_view
 from ...programs.fill import bits, fill_view
 from ...programs.gather import taken
@@ -24,12 +26,12 @@ from ...programs.types import Run, floats
 from ...rows import cuda
 from ...runtime import here_count
 from ...runtime.views import View, empty
-from .rules import _add, _chained, _later, _logaddexp, _multiply
+from .rules import _add, _add_exponentials, _chained, _later, _multiply
 from .single_pass import MOST, Once
+from .tiles import EXTREME, LOGSUMEXP, PRODUCT, RECURRENCE, SUM, tiles, width
 
 BLOCK = 4096
 PART = 8192  # elements of a part, at least
-SUM, PRODUCT, LOGSUMEXP, EXTREME, RECURRENCE = range(5)
 
 
 @triton.jit
@@ -113,8 +115,11 @@ def _scan(
             y = tl.associative_scan(tl.where(inside, v, 1), 0, _multiply) * s
             s = _last(y, lane, BN)
         elif KIND == 2:
-            y = tl.associative_scan(tl.where(inside, v, float("-inf")), 0, _logaddexp)
-            y = _logaddexp(y, tl.zeros_like(y) + s)
+            one = tl.full((BN,), 1, W)
+            v = tl.where(inside, v, float("-inf"))
+            y, y2 = tl.associative_scan((v, tl.where(inside, one, 0)), 0, _add_exponentials)
+            y, y2 = _add_exponentials(tl.zeros_like(v) + s, one, y, y2)
+            y = y + m.f_log(y2)
             s = _last(y, lane, BN)
         elif KIND == 3:
             low = tl.min(tl.where(inside, v, tl.max(v, 0)), 0)
@@ -156,6 +161,13 @@ def _scan(
 _W = {dt.float32: tl.float32, dt.float64: tl.float64, dt.int64: tl.int64, dt.int32: tl.int32}
 
 
+def _parts(ln: Lines) -> int:
+    """Into how many parts lines are cut: few and long ones, so that all processors have work."""
+    if ln.rows < 2 * here_count() and ln.n > 2 * PART:
+        return min(-(-ln.n // PART), max(8 * here_count() // ln.rows, 1))
+    return 1
+
+
 class _Scan:
     """The launches of a scan over lines."""
 
@@ -172,13 +184,11 @@ class _Scan:
         even: bool = False,
     ) -> None:
         self.kind, self.ln, self.wide = kind, ln, wide
-        parts = 1
-        if ln.rows < 2 * here_count() and ln.n > 2 * PART:
-            parts = min(-(-ln.n // PART), max(8 * here_count() // ln.rows, 1))
+        parts = _parts(ln)
         self.once: Once | None = None
-        if parts > 1 and kind in (SUM, PRODUCT) and ln.n < MOST:
+        if parts > 1 and kind in (SUM, PRODUCT, LOGSUMEXP) and ln.n < MOST:
             dense = even and ln.n % 16 == 0
-            self.once = Once(kind == PRODUCT, ln, x, out, wide, _W[wide], dense)
+            self.once = Once(kind, ln, x, out, wide, _W[wide], dense)
             return
         self.part, self.parts = cut(ln.n, parts)
         self.second = dt.int64 if kind == EXTREME else wide
@@ -240,27 +250,46 @@ def lined_up(outs: list[View], dim: int, run: Callable[..., Any]) -> None:
             copy_view(moved, to)
 
 
+def _scanner(
+    kind: int, x: Spec, gain: Spec, dim: int, wide: dt.dtype, largest: bool = True, reverse: bool = False
+) -> Any:
+    """run(outs, x, gain): lines as they lie, or brought together and cut into parts."""
+    ln = lines(x, dim)
+    long = _parts(ln) > 1
+    block = BLOCK if kind < LOGSUMEXP else BLOCK // 4
+
+    def build(out: Spec) -> Any:
+        return None if long else tiles(kind, x, gain, out, dim, _W[wide], block, largest, reverse)
+
+    find = cached_by_spec(build)
+    made: list[_Scan] = []
+
+    def run(outs: list[View], x: View, gain: View) -> None:
+        launch = find(outs[0].spec)
+        if launch is not None:
+            launch(outs[0].ptr, outs[-1].ptr, x.ptr, gain.ptr)
+            return
+        if not made:
+            even = ln.even(x.spec, dim)
+            kinds = (x.spec.dtype, gain.spec.dtype, outs[0].spec.dtype, wide)
+            made.append(_Scan(kind, ln, *kinds, largest, reverse, even))
+        v, stride = ln.of(x, dim)
+        g, sg = (v, stride) if gain is x else ln.of(gain, dim)
+        lined_up(outs, dim, lambda to: made[0](to[0].ptr, to[-1].ptr, v, stride, g, sg))
+
+    return run
+
+
 def _running(x: Slot, dim: int, dtype: dt.dtype, kind: int) -> Any:
     if x.dtype not in TYPE or dtype not in TYPE:
         return None
-    if dtype.is_floating_point:
-        wide = dt.float64 if dtype is dt.float64 else dt.float32
-    elif x.dtype.is_floating_point:
+    wide = width(dtype, x.dtype)
+    if wide is None:
         return None
-    else:
-        wide = dt.int64
-    ln = lines(x, dim)
-    if not ln.rows:
+    if not x.numel:
         return lambda outs, x: None
-    even = ln.even(x.spec, dim)
-    scan = _Scan(kind, ln, x.dtype, x.dtype, dtype, wide, even=even)
-
-    def run(outs: list[View], x: View) -> None:
-        v, stride = ln.of(x, dim)
-        to = lambda made: scan(made[0].ptr, made[0].ptr, v, stride, v, stride)
-        lined_up(outs, dim, to)
-
-    return run
+    scan = _scanner(kind, x.spec, x.spec, dim, wide)
+    return lambda outs, x: scan(outs, x, x)
 
 
 @cuda("cumsum")
@@ -279,17 +308,10 @@ def logcumsumexp(x: Slot, dim: int) -> Run:
 
 
 def _extreme(x: Slot, dim: int, largest: bool) -> Any:
-    ln = lines(x, dim)
-    if not ln.rows:
+    if not x.numel:
         return lambda outs, x: None
-    scan = _Scan(EXTREME, ln, x.dtype, x.dtype, x.dtype, key_type(x.dtype), largest)
-
-    def run(outs: list[View], x: View) -> None:
-        v, stride = ln.of(x, dim)
-        to = lambda made: scan(made[0].ptr, made[1].ptr, v, stride, v, stride)
-        lined_up(outs, dim, to)
-
-    return run
+    scan = _scanner(EXTREME, x.spec, x.spec, dim, key_type(x.dtype), largest)
+    return lambda outs, x: scan(outs, x, x)
 
 
 @cuda("_cummax", accepts=ordered)
@@ -306,19 +328,11 @@ def cummin(x: Slot, dim: int) -> Run:
 def recurrence(gain: Slot, x: Slot, dim: int, reverse: bool) -> Run:
     if gain.shape != x.shape or gain.dtype is not x.dtype:
         return None
-    ln = lines(x, dim)
-    if not ln.rows:
+    if not x.numel:
         return lambda outs, gain, x: None
     wide = dt.float64 if x.dtype is dt.float64 else dt.float32
-    scan = _Scan(RECURRENCE, ln, x.dtype, gain.dtype, x.dtype, wide, reverse=reverse)
-
-    def run(outs: list[View], gain: View, x: View) -> None:
-        v, stride = ln.of(x, dim)
-        g, sg = ln.of(gain, dim)
-        to = lambda made: scan(made[0].ptr, made[0].ptr, v, stride, g, sg)
-        lined_up(outs, dim, to)
-
-    return run
+    scan = _scanner(RECURRENCE, x.spec, gain.spec, dim, wide, reverse=reverse)
+    return lambda outs, gain, x: scan(outs, x, gain)
 
 
 @cuda("_shift")
