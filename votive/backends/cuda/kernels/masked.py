@@ -1,8 +1,10 @@
-"""Choosing by truth: true values are counted per block, the host adds the counts up, and a second
-launch writes to memory of that size.
+"""Choosing by truth: true values are counted per block, the counts are added up, the host learns how many there are,
+and a last launch writes to memory of that size.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import triton
@@ -18,10 +20,11 @@ from ..programs.lines import scratch, shared_program
 from ..programs.program import pointer
 from ..programs.types import Run
 from ..rows import cuda
-from ..runtime.views import View, empty, to_device, to_host
+from ..runtime.views import View, empty, to_host
 from .scatter_views import apart, start
 
 BLOCK = 2048
+AT_ONCE = 4096  # counts that are added up together
 
 
 @triton.jit
@@ -30,6 +33,18 @@ def _count(counts, mask, n, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     true = tl.load(mask + i, mask=i < n, other=0) != 0
     tl.store(counts + tl.program_id(0), tl.sum(tl.where(true, 1, 0), 0))
+
+
+@triton.jit
+def _starts(starts, total, counts, blocks, BLOCK: tl.constexpr):
+    # One program: how many true values lie before each block.
+    before = tl.zeros((), tl.int64)
+    for first in range(0, blocks, BLOCK):
+        i = first + tl.arange(0, BLOCK)
+        c = tl.load(counts + i, mask=i < blocks, other=0).to(tl.int64)
+        tl.store(starts + i, before + tl.cumsum(c, 0) - c, mask=i < blocks)
+        before += tl.sum(c, 0)
+    tl.store(total, before)
 
 
 @triton.jit
@@ -56,25 +71,30 @@ def _scatter(out, mask, source, starts, n, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _places(out, mask, starts, n, count, inner, size, BLOCK: tl.constexpr):
-    # The coordinate of one dimension: how often `inner` fits into the place, modulo its size.
+def _places(out, mask, starts, n, count, inner, s0, s1, s2, s3, DIMS: tl.constexpr, BLOCK: tl.constexpr):
+    # The coordinates of some dimensions, the last one first: how often `inner` fits into the place, modulo its size.
     i, true, at = _chosen(mask, starts, n, BLOCK)
-    tl.store(out + at, i // inner % size, mask=true)
+    out += at
+    i = i // inner
+    for d in tl.static_range(DIMS):
+        size = s0 if d == 0 else s1 if d == 1 else s2 if d == 2 else s3
+        tl.store(out, i % size, mask=true)
+        i = i // size
+        out -= count
 
 
 def counted(mask: View) -> tuple[View, int]:
     """(how many true values lie before each block, how many there are); waits for the device."""
     n = mask.spec.numel
     blocks = max(-(-n // BLOCK), 1)
-    program = shared_program(_count, ["*i32", pointer(mask.spec.dtype), "i64"], {"BLOCK": BLOCK})
-    counts = scratch(mask.spec, blocks, dt.int32)
-    program((blocks,), counts.ptr, mask.ptr, n)
-    host = np.empty(blocks, np.int32)
-    to_host(host, counts.ptr)
-    ends = np.cumsum(host, dtype=np.int64)
-    starts = scratch(mask.spec, blocks, dt.int64)
-    to_device(starts.ptr, np.ascontiguousarray(ends - host))
-    return starts, int(ends[-1])
+    count = shared_program(_count, ["*i32", pointer(mask.spec.dtype), "i64"], {"BLOCK": BLOCK})
+    add_up = shared_program(_starts, ["*i64", "*i64", "*i32", "i32"], {"BLOCK": AT_ONCE}, warps=8)
+    counts, starts = scratch(mask.spec, blocks, dt.int32), scratch(mask.spec, blocks + 2, dt.int64)
+    count((blocks,), counts.ptr, mask.ptr, n)
+    add_up((1,), starts.ptr + 16, starts.ptr, counts.ptr, blocks)
+    host = np.empty(1, np.int64)
+    to_host(host, starts.ptr)
+    return View(starts.ptr + 16, starts.spec, starts.storage), int(host[0])
 
 
 def _grid(n: int) -> tuple[int, ...]:
@@ -138,19 +158,22 @@ def masked_scatter(x: Slot, mask: Slot, source: Slot) -> Run:
 def nonzero(x: Slot) -> Run:
     if x.dtype.is_complex:
         return None
-    program = shared_program(_places, ["*i64", pointer(x.dtype), "*i64", "i64", "i64", "i64", "i64"], {"BLOCK": BLOCK})
+    types = ["*i64", pointer(x.dtype), "*i64", *["i64"] * 7]
+    groups, inner = [], 1
+    for end in range(x.ndim, 0, -4):
+        sizes = x.shape[max(end - 4, 0) : end][::-1]
+        program = shared_program(_places, types, {"DIMS": len(sizes), "BLOCK": BLOCK})
+        groups.append((program, end - 1, (inner, *sizes, *[1] * (4 - len(sizes)))))
+        inner *= math.prod(sizes)
 
     def run(outs: list[View], x: View) -> list[View]:
         x = contiguous(x)
         starts, count = counted(x)
-        shape, n = x.spec.shape, x.spec.numel
-        made = empty(Spec(Layout((len(shape), count)), dt.int64, x.spec.device))
-        inner = 1
-        for d in range(len(shape) - 1, -1, -1):
-            if count:
-                to = made.ptr + 8 * d * count
-                program(_grid(n), to, x.ptr, starts.ptr, n, count, inner, shape[d])
-            inner *= shape[d]
+        n = x.spec.numel
+        made = empty(Spec(Layout((x.spec.ndim, count)), dt.int64, x.spec.device))
+        if count:
+            for program, d, numbers in groups:
+                program(_grid(n), made.ptr + 8 * d * count, x.ptr, starts.ptr, n, count, *numbers)
         return [made]
 
     return run
