@@ -143,7 +143,8 @@ def _complex_slogdet(d: _Diagonal) -> Any:
 
 @cuda("_cofactor", accepts=takes)
 def cofactor(a: Slot) -> Run:
-    if not ready(a):
+    few = plans.cofactor(a)
+    if few is None and not ready(a):
         return None
     n, eps = a.shape[-1], float(dt.finfo(a.dtype).eps)
 
@@ -165,8 +166,6 @@ def cofactor(a: Slot) -> Run:
     def corrected(a: View, result: View, poor: np.ndarray[Any, Any]) -> View:
         where_ = moved(poor[..., None, None].astype(float), a.spec, a.spec.dtype.to_real())
         return each(where(_S.ne(0.0), _X, _A), x=by_singular_values(a), s=where_, a=result)
-
-    few = plans.cofactor(a)
 
     def run(outs: list[View], a: View) -> None:
         if few is not None:

@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...common.slot import Slot
 from ..libraries.cusolver import LETTER, LOWER, UPPER, Batch, P, copied, ints, library, takes, transposed
 from ..programs.copy import copy_view
 from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
-from .linalg_steps import SMALL, conjugated, ready, require_converged
+from .linalg_small import plans
+from .linalg_steps import SMALL, conjugated, ready, require_converged, require_rotated
+
+
+def _rotated(few: Any) -> Run:
+    """Small matrices."""
+
+    def run(outs: list[View], a: View) -> None:
+        values, found = outs
+        info = ints(a.spec, *a.spec.shape[:-2])
+        few(values.ptr, found.ptr, info.ptr, a)
+        require_rotated("linalg.eigh", info)
+
+    return run
 
 
 @cuda("_eigh", accepts=takes)
 def eigh(a: Slot, uplo: str, vectors: bool) -> Run:
+    few = plans.symmetric(a, uplo == "U", vectors)
+    if few is not None:
+        return _rotated(few)
     if not ready(a):
         return None
     n = a.shape[-1]

@@ -14,15 +14,14 @@ from ....formula.expr import Expr, apply
 from ...base import Request
 from ...common.slot import Slot
 from ..cpu_fallback import structured
-from ..libraries.cusolver import copied, fetched, moved, takes
+from ..libraries.cusolver import fetched, moved, takes
 from ..programs.copy import copy_view
 from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
-from . import linalg_eig, linalg_qr
-from .linalg_steps import across, adjoint_of, called, each, product, ready, stretched, with_last
+from . import linalg_eig, linalg_qr, linalg_triangular
+from .linalg_steps import across, adjoint_of, called, composable, each, product, stretched, with_last
 from .linalg_svd import decomposed
-from .linalg_triangular import solve_in
 
 _A, _B, _S, _T, _L, _X = (var(n) for n in "abstlx")
 
@@ -37,7 +36,7 @@ def _inverses(s: Expr, limit: Expr) -> Expr:
 def pinv(a: Slot, atol: Slot, rtol: Slot, hermitian: bool) -> Run:
     real = a.dtype.to_real()
     known = (dt.float32, dt.float64)
-    if not ready(a) or atol.dtype not in known or rtol.dtype not in known:
+    if not composable(a.dtype, a) or atol.dtype not in known or rtol.dtype not in known:
         return None
 
     def run(outs: list[View], a: View, atol: View, rtol: View) -> None:
@@ -57,6 +56,13 @@ def pinv(a: Slot, atol: Slot, rtol: Slot, hermitian: bool) -> Run:
     return run
 
 
+def _substituted(r: View, b: View, upper: bool) -> View:
+    both = np.broadcast_shapes(r.spec.shape[:-2], b.spec.shape[:-2])
+    x = empty(b.spec.like((*both, *b.spec.shape[-2:])))
+    called(linalg_triangular.solve_triangular, [x], r, b, static=(upper, False))
+    return x
+
+
 def _by_triangle(a: View, b: View) -> tuple[View, View]:
     """Full rank taken for granted: QR of A, or of its adjoint if it is wide; where that fails."""
     *batch, m, n = a.spec.shape
@@ -66,13 +72,11 @@ def _by_triangle(a: View, b: View) -> tuple[View, View]:
     r = empty(a.spec.like((*batch, k, k)))
     called(linalg_qr.qr, [q, r], given, static=("reduced",))
     if tall:
-        x = product(adjoint_of(q), b)
-        solve_in(x, r, True, False)
+        x = _substituted(r, product(adjoint_of(q), b), True)
     else:
         both = np.broadcast_shapes(tuple(batch), b.spec.shape[:-2])
-        inner = copied(stretched(b, b.spec.like((*both, *b.spec.shape[-2:]))))
-        solve_in(inner, r, True, False, adjoint=True)
-        x = product(q, inner)
+        sides = stretched(b, b.spec.like((*both, *b.spec.shape[-2:])))
+        x = product(q, _substituted(adjoint_of(r), sides, False))
     diagonal = View(r.ptr, r.spec.like((*batch, k), strides=(*r.spec.strides[:-2], k + 1)), r.storage)
     sizes = each(apply("abs", _X), a.spec.dtype.to_real(), x=diagonal)
     return x, sizes
@@ -80,7 +84,7 @@ def _by_triangle(a: View, b: View) -> tuple[View, View]:
 
 @cuda("_lstsq", accepts=takes)
 def lstsq(a: Slot, b: Slot, rcond: float, driver: str) -> Run:
-    if not ready(a, b):
+    if not composable(a.dtype, a, b):
         return None
     batch, (m, n) = a.shape[:-2], a.shape[-2:]
     k, eps = min(m, n), float(dt.finfo(a.dtype).eps)

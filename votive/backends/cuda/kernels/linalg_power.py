@@ -15,7 +15,7 @@ from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
 from . import linalg_solve
-from .linalg_steps import called, cast, each, identity, largest_column, product, ready
+from .linalg_steps import called, cast, composable, each, identity, largest_column, product
 
 _A, _B, _S, _X = (var(n) for n in "absx")
 
@@ -43,10 +43,10 @@ def _rational(a: View) -> View:
 
 @cuda("_matrix_exp", accepts=lambda a: takes(a) or a.dtype in dt.HALF)
 def matrix_exp(a: Slot) -> Run:
-    if not ready(a):
-        return None
     # Squaring doubles relative errors again and again, so narrow types are widened meanwhile.
     wide = dt.complex128 if a.dtype.is_complex else dt.float64
+    if not composable(wide, a):
+        return None
 
     def run(outs: list[View], a: View) -> None:
         given = cast(a, wide)

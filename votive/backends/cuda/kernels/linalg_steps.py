@@ -24,6 +24,7 @@ from ..programs.fill import fill_view
 from ..programs.pointwise import compile_formula
 from ..runtime.views import View, empty
 from . import reduction
+from .linalg_small.batch import small
 from .matmul.plan import Planned
 
 _X = var("x")
@@ -125,6 +126,11 @@ def ready(*slots: Any) -> bool:
     return all(s.numel for s in slots) and library.load()
 
 
+def composable(dtype: dt.dtype, *slots: Any) -> bool:
+    """Whether there is something to compute, and all steps can be made: by the libraries, or as matrices are small."""
+    return all(s.numel for s in slots) and (small(dtype, *slots[0].shape[-2:]) or library.load())
+
+
 def parted(keep: Any, spec: Spec) -> Any:
     """`run(view)`: one triangle stays, in place."""
     if spec.dtype is dt.complex128:
@@ -169,5 +175,16 @@ def require_converged(op: str, info: View, values: View | None = None) -> None:
     failed = fetched(info)
     finite = values is None or bool((fetched(values) < math.inf).all())
     if failed.any() or not finite:
-        why = "" if finite else ": the matrix has elements that are not finite"
-        fail(LinAlgError, op, f"the iteration did not converge{why}.")
+        _not_converged(op, finite)
+
+
+def require_rotated(op: str, info: View) -> None:
+    """Raise where rotations did not end (1), or there was something else than numbers (2)."""
+    failed = fetched(info)
+    if failed.any():
+        _not_converged(op, not (failed == 2).any())
+
+
+def _not_converged(op: str, finite: bool) -> None:
+    why = "" if finite else ": the matrix has elements that are not finite"
+    fail(LinAlgError, op, f"the iteration did not converge{why}.")

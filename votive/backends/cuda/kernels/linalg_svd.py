@@ -10,7 +10,8 @@ from ..programs.copy import copy_view
 from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, empty
-from .linalg_steps import SMALL, called, conjugated, ready, require_converged
+from .linalg_small import plans
+from .linalg_steps import SMALL, called, conjugated, ready, require_converged, require_rotated
 
 
 def singular(a: View, s: View, u: View, v: View, full: bool, vectors: bool) -> View:
@@ -54,10 +55,13 @@ def singular(a: View, s: View, u: View, v: View, full: bool, vectors: bool) -> V
 @cuda("_svd", accepts=takes)
 def svd(a: Slot, full: bool, vectors: bool) -> Run:
     """Row-major memory holds A': its left vectors are conjugates of our right ones."""
-    if not ready(a):
-        return None
     *batch, m, n = a.shape
     k = min(m, n)
+    few = plans.singular(a, full, vectors)
+    if few is not None:
+        return _rotated(few)
+    if not ready(a):
+        return None
     mine = a.spec.like((*batch, m if full else k, m))  # U', row-major
     turn = conjugated(mine)
 
@@ -74,6 +78,18 @@ def svd(a: Slot, full: bool, vectors: bool) -> Run:
         if vectors:
             turn(u_transposed)
             copy_view(u, transposed(u_transposed))
+
+    return run
+
+
+def _rotated(few: Any) -> Run:
+    """Small matrices."""
+
+    def run(outs: list[View], a: View) -> None:
+        u, s, vh = outs
+        info = ints(a.spec, *a.spec.shape[:-2])
+        few(u.ptr, s.ptr, vh.ptr, info.ptr, a)
+        require_rotated("linalg.svd", info)
 
     return run
 

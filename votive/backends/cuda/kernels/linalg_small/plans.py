@@ -8,10 +8,11 @@ from typing import Any
 from .....core import dtype as dt
 from .....core.layout import Layout, Spec, broadcast_shapes
 from ....common.slot import Slot
+from ...libraries.cusolver import library
 from ...programs.program import TYPE, Program, pointer
 from ...programs.types import Run
 from ...runtime.views import View
-from . import cholesky, lu, qr, triangular
+from . import cholesky, jacobi, lu, qr, triangular
 from .batch import Places, block, small, warps
 
 RIGHT = 64  # columns of right sides that a program takes
@@ -77,6 +78,11 @@ def cofactor(a: Slot) -> Any:
     return run
 
 
+def _many(columns: int) -> bool:
+    """Whether right sides are for the library, where there is one."""
+    return columns > MOST_RIGHT and library.load()
+
+
 def _sides(columns: int) -> int:
     return min(max(block(columns), 16), RIGHT)
 
@@ -100,7 +106,7 @@ def inverse(a: Slot) -> Run:
 def solve(a: Slot, b: Slot) -> Run:
     n, columns = b.shape[-2:]
     both = broadcast_shapes("linalg.solve", a.shape[:-2], b.shape[:-2])
-    if not a.numel or not b.numel or not small(a.dtype, n) or columns > MOST_RIGHT:
+    if not a.numel or not b.numel or not small(a.dtype, n) or _many(columns):
         return None
     info = Spec(Layout(a.shape[:-2]), dt.int32, a.spec.device)
     places = Places(both, (a.spec, 2), (b.spec, 2), (info, 0))
@@ -124,7 +130,7 @@ def triangle(a: Slot, b: Slot, upper: bool, unit: bool, twice: bool = False) -> 
     """`run(out, a, b)`: X with `A X = B`; `twice`: with `A A' X = B`, or `A' A X = B` for an upper triangle."""
     n, columns = b.shape[-2:]
     both = broadcast_shapes("linalg.solve_triangular", a.shape[:-2], b.shape[:-2])
-    if not a.numel or not b.numel or not small(a.dtype, n) or columns > MOST_RIGHT:
+    if not a.numel or not b.numel or not small(a.dtype, n) or _many(columns):
         return None
     places = Places(both, (a.spec, 2), (b.spec, 2))
     how = (places.inner, *places.matrix(0, a.spec), *places.matrix(1, b.spec), n, columns)
@@ -185,5 +191,49 @@ def householder(a: Slot, wide: int, packed: bool, vectors: bool) -> Any:
 
     def run(q: int, r: int, tau: int, a: View) -> None:
         program(grid, q, r, tau, places.placed(a).ptr, *where, rows, cols, wide)
+
+    return run
+
+
+def singular(a: Slot, full: bool, vectors: bool) -> Any:
+    """`run(u, s, vh, info, a)`: singular values; `info` 1: rotations did not end, 2: numbers are not finite."""
+    rows, cols = a.shape[-2:]
+    n, wide = min(rows, cols), max(rows, cols) if full and vectors else min(rows, cols)
+    if not a.numel or not small(a.dtype, rows, cols):
+        return None
+    (places, (inner, outside, inside, row, col)), p = _one(a), pointer(a.dtype)
+    tall = max(rows, cols)
+    if rows >= cols:
+        how = (row, col, rows * wide, wide, 1, 1, n)
+    else:  # the transpose is rotated, and left is right
+        how = (col, row, wide * cols, 1, cols, n, 1)
+    constants = {"VECTORS": vectors, "M": block(tall), "N": block(wide), "K": block(n)}
+    elements = block(wide) * (block(tall) + block(n) * vectors)
+    kind, bits = TYPE[a.dtype], dt.finfo(a.dtype)
+    types = ["i64"] * 10 + ["i32"] * 3 + [kind, kind]
+    program = _program(jacobi.singular, [p, p, p, "*i32", p], types, constants, elements)
+    grid, turned = (places.count,), rows < cols
+    limits = (float(bits.eps) * max(tall, 4) ** 0.5, float(bits.tiny) * 4)
+
+    def run(u: int, s: int, vh: int, info: int, a: View) -> None:
+        left, right = (vh, u) if turned else (u, vh)
+        program(grid, left, s, right, info, places.placed(a).ptr, inner, outside, inside, *how, tall, n, wide, *limits)
+
+    return run
+
+
+def symmetric(a: Slot, upper: bool, vectors: bool) -> Any:
+    """`run(values, vectors, info, a)`: eigenvalues; `info` as of singular values."""
+    if not a.numel or not small(a.dtype, a.shape[-1]):
+        return None
+    (places, where), n, p = _one(a), a.shape[-1], pointer(a.dtype)
+    constants = {"UPPER": upper, "VECTORS": vectors, "N": block(n)}
+    elements = block(n) ** 2 * (2 if vectors else 1)
+    types = [*_STEPS, "i32", TYPE[a.dtype]]
+    program = _program(jacobi.symmetric, [p, p, "*i32", p], types, constants, elements)
+    grid, tolerance = (places.count,), float(dt.finfo(a.dtype).eps)
+
+    def run(values: int, found: int, info: int, a: View) -> None:
+        program(grid, values, found, info, places.placed(a).ptr, *where, n, tolerance)
 
     return run
