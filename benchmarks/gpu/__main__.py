@@ -1,5 +1,6 @@
-"""`python -m benchmarks.compare gpu [--only REGEX] [--json FILE]`: kernels and steps on this
-GPU."""
+"""`python -m benchmarks.gpu [SUITE ...] [--only REGEX] [--json FILE]`: kernels and steps on this GPU; also as
+`python -m benchmarks.compare gpu`. Without names all suites run, and models.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ from . import failure, measure, show
 
 def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="SUITE", help="only these suites")
     parser.add_argument("--only", default="", help="cases whose name matches")
     parser.add_argument(
         "--suites", default="memory_bound,moving,losses,products,epilogues,bytes_products,attentions,calls,pictures"
@@ -23,6 +25,8 @@ def main(argv: list[str] | None = None) -> list[dict[str, Any]]:
     parser.add_argument("--models", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args(argv)
+    if args.names:
+        args.suites, args.models = ",".join(args.names), False
     from . import calls, kernels, pictures, products
 
     rows = []
