@@ -196,7 +196,7 @@ def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
     if any(t._writes != n for t, n in watch.seen):
         raise Untraceable("it writes into a value that somebody looks at")
     for v, t in zip(graph.inputs, ins, strict=True):
-        if v in written and t._rg:
+        if v.root in written and t._rg:
             raise Untraceable("it writes into a tensor that requires a gradient")
     results = 1 + max([r.index for r in recipes[:results] if not r.given], default=-1)
     wants = mode.grad and any(t._rg for t in outs[:results])

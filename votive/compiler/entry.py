@@ -58,7 +58,7 @@ class Entry:
         improve(graph, joint, report, options)
         inputs = graph.inputs
         written = graph.written()
-        self.check = guards.compile(inputs, any(v in written for v in inputs))
+        self.check = guards.compile(inputs, any(v.root in written for v in inputs))
         plain = [Recipe(False, i) for i in range(len(graph.outputs))]
         self.recipes = None if recipes == plain else recipes
         self.inside = graph.outputs

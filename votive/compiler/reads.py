@@ -72,7 +72,7 @@ class Reads:
         self.given: dict[int, Any] = {}  # containers of arguments: what they hold is guarded, they must not change
         self.frames: list[Frame] = []
         self.breaks: list[Break] = []
-        self.tensors: dict[int, Any] = {}  # tensors read from outside: identity -> (tensor, place)
+        self.tensors = tracer.outside  # tensors read from outside: identity -> (tensor, place)
         self.events: list[Any] = []  # calls that others look at, see `look.py`
         self.seen: list[tuple[Any, int]] = []  # the tensors there, and how often these were written before
         self.keeps_graph = False  # whether they hold what they see together with autograd's graph
@@ -148,7 +148,7 @@ class Reads:
         if known is None:
             return Tracer.unknown(self.tracer, tensor)
         tensor, place = known
-        value = self.tracer.name(tensor, "held", str(place))
+        value = self.tracer.name(tensor, "input" if place.kind == "argument" else "held", str(place))
         self.guards.tensor(place, tensor, value)
         return value
 

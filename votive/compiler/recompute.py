@@ -94,7 +94,7 @@ def recompute(graph: Graph, joint: Joint | None, report: list[str]) -> int:
         return 0
     written = graph.written()
     cheap = {v for n in graph.nodes if not n.backward and _cheap(n, written) for v in n.outs}
-    kept = _cut(graph, needed, cheap)
+    kept = _cut(graph, set(needed), cheap)
     again = _between(graph, needed, kept)
     if not again:
         return 0
@@ -119,13 +119,16 @@ def recompute(graph: Graph, joint: Joint | None, report: list[str]) -> int:
     return len(made)
 
 
-def _cut(graph: Graph, needed: list[Value], cheap: set[Value]) -> set[Value]:
+def _cut(graph: Graph, needed: set[Value], cheap: set[Value]) -> set[Value]:
     flow = _Flow()
     source, sink = "source", "sink"
+    visible = {v.root for v in graph.outputs}
     values = {*graph.inputs, *(v for n in graph.nodes if not n.backward for v in n.outs)}
     for v in values:
         free = v.node is None
-        flow.add((v, 0), (v, 1), 0.0 if free else float(max(v.spec.nbytes, 1)))
+        # Others may write over what they see; only what eager keeps, too, may be kept then.
+        seen = (v.kind == "input" or v.root in visible) and v not in needed
+        flow.add((v, 0), (v, 1), _MANY if seen else 0.0 if free else float(max(v.spec.nbytes, 1)))
         if free or v not in cheap:
             flow.add(source, (v, 0), _MANY)
         else:

@@ -33,7 +33,8 @@ class Replay:
 
         self.entry: Any = weakref.proxy(entry)
         self.off = options.mode == "max-autotune-no-cudagraphs" or not self._fits(entry)
-        self.written = {v for v in entry.graph.inputs if v in entry.graph.written()}
+        written = entry.graph.written()
+        self.written = {v for v in entry.graph.inputs if v.root in written}
         self.recorded = 0
         self.runs = 0
         self.front: Any = None

@@ -6,7 +6,7 @@ from typing import Any
 
 from ..core.mode import mode
 from .graph import Graph, Node, Value
-from .trace import Tracer, draw_arguments
+from .trace import Tracer, draw_arguments, place_of
 
 
 def repeatable(graph: Graph, inputs: list[Any]) -> list[Any] | None:
@@ -14,7 +14,7 @@ def repeatable(graph: Graph, inputs: list[Any]) -> list[Any] | None:
     written = graph.written()
     found = []
     for v, t in zip(graph.inputs, inputs, strict=True):
-        if v not in written:
+        if v.root not in written:
             found.append(t)
             continue
         shared = sum(o._storage.root is t._storage.root for o in inputs) > 1
@@ -34,7 +34,8 @@ def rerun(graph: Graph, inputs: list[Any]) -> tuple[Tracer, list[Any]]:
     new.count, new.constants = graph.count, dict(graph.constants)
     held = {**dict(zip(graph.inputs, inputs, strict=True)), **graph.constants}
     for v, t in held.items():
-        tracer.known[(t._storage.root, t._offset, t._spec)] = v
+        tracer.known.setdefault(place_of(t), v)
+        tracer.named[id(t)] = v
         tracer.alive.append((t, t._storage))
     new.inputs = list(graph.inputs)
     tracer.draws = list({id(n.draw): n.draw for n in graph.nodes if n.draw is not None}.values())

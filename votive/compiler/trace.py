@@ -56,6 +56,10 @@ class Tracer(Observer):
     def __init__(self) -> None:
         self.graph = Graph()
         self.known: dict[Any, Value] = {}
+        # Tensors from outside have values of their own, also where they share memory, since autograd tells them apart.
+        self.outside: dict[int, Any] = {}  # those that Python has reached, by identity
+        self.named: dict[int, Value] = {}
+        self.owners: dict[Any, Value] = {}  # storage -> the first that shows it
         self.alive: list[Any] = []  # storages must keep their identity while they are compared
         self.broken: str = ""  # why the graph is not all of the program; what follows is not written down
         self.thread = threading.get_ident()
@@ -70,11 +74,13 @@ class Tracer(Observer):
 
     def name(self, tensor: Any, kind: str, label: str) -> Value:
         """Make a tensor from outside known."""
-        place = place_of(tensor)
-        found = self.known.get(place)
+        found = self.named.get(id(tensor))
         if found is None:
-            found = self.graph.value(tensor._spec, kind=kind, label=label)
-            self.known[place] = found
+            root = tensor._storage.root
+            found = self.graph.value(tensor._spec, kind=kind, label=label, base=self.owners.get(root))
+            self.owners.setdefault(root, found)
+            self.named[id(tensor)] = found
+            self.known.setdefault(place_of(tensor), found)
             self.alive.append((tensor, tensor._storage))
             self.graph.inputs.append(found)
         return found
@@ -88,7 +94,9 @@ class Tracer(Observer):
         return value
 
     def value_of(self, tensor: Any) -> Value:
-        found = self.known.get(place_of(tensor))
+        found = self.named.get(id(tensor))
+        if found is None and id(tensor) not in self.outside:
+            found = self.known.get(place_of(tensor))
         return self.unknown(tensor) if found is None else found
 
     def unknown(self, tensor: Any) -> Value:
