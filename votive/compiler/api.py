@@ -212,6 +212,7 @@ def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
             detach(tracer)
             tracer.alive.clear()
             tracer.known.clear()
+            tracer.named.clear()
             try:
                 tracer, outs = rerun(graph, again)
             finally:

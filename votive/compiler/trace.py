@@ -56,9 +56,9 @@ class Tracer(Observer):
     def __init__(self) -> None:
         self.graph = Graph()
         self.known: dict[Any, Value] = {}
-        # Tensors from outside have values of their own, also where they share memory, since autograd tells them apart.
-        self.outside: dict[int, Any] = {}  # those that Python has reached, by identity
-        self.named: dict[int, Value] = {}
+        # Tensors have values of their own, also where they share memory, since autograd tells them apart.
+        self.named: dict[int, Value] = {}  # by identity
+        self.outside: dict[int, Any] = {}  # those that Python has reached
         self.owners: dict[Any, Value] = {}  # storage -> the first that shows it
         self.alive: list[Any] = []  # storages must keep their identity while they are compared
         self.broken: str = ""  # why the graph is not all of the program; what follows is not written down
@@ -88,7 +88,7 @@ class Tracer(Observer):
     def constant(self, tensor: Any) -> Value:
         """A tensor that Python made of numbers: the same in each call."""
         value = self.graph.value(tensor._spec, kind="constant")
-        self.known[place_of(tensor)] = value
+        self.known[place_of(tensor)] = self.named[id(tensor)] = value
         self.alive.append((tensor, tensor._storage))
         self.graph.constants[value] = tensor
         return value
@@ -167,7 +167,7 @@ class Tracer(Observer):
             if place in self.known:  # the view shows just what its base does
                 base = self.known[place].root
         value = self.graph.value(t._spec, node=node, index=index, base=base)
-        self.known[place] = value
+        self.known[place] = self.named[id(t)] = value
         self.alive.append((t, t._storage))
         return value
 
