@@ -104,6 +104,7 @@ class Guards:
         self.wanted: dict[Value, tuple[Place, type, bool]] = {}
         self.functions: dict[int, FunctionType] = {}
         self.pairs: list[tuple[Place, Place]] = []
+        self.different: list[tuple[Place, Place]] = []
 
     def _add(self, what: str, place: Place, value: Any) -> None:
         self.checks.setdefault((what, place.id), (what, place, value))
@@ -154,6 +155,10 @@ class Guards:
         """Two places hold the same tensor."""
         self.pairs.append((one, other))
 
+    def differ(self, one: Place, other: Place) -> None:
+        """Two places hold different tensors."""
+        self.different.append((one, other))
+
     # --- checking --------------------------------------------------------------------------------
 
     def compile(self, inputs: list[Value], by_memory: bool) -> Callable[[tuple[Any, ...]], tuple[Any, ...] | None]:
@@ -187,6 +192,7 @@ class Guards:
                 f"  if {t}.__class__ is not {kind} or {t}._spec is not {name(v.spec)} or {t}._rg is not {rg}: return None"
             )
         lines += [f"  if {a.code(name)} is not {b.code(name)}: return None" for a, b in self.pairs]
+        lines += [f"  if {a.code(name)} is {b.code(name)}: return None" for a, b in self.different]
         if by_memory and len(names) > 1:
             scope["distinct"] = _distinct
             lines.append(f"  if not distinct(({', '.join(names)},), {name(self._sharing(inputs))}): return None")
@@ -229,6 +235,9 @@ class Guards:
         for a, b in self.pairs:
             if a.get(flat) is not b.get(flat):
                 return f"{a} and {b} were the same tensor"
+        for a, b in self.different:
+            if a.get(flat) is b.get(flat):
+                return f"{a} and {b} were different tensors"
         return "tensors share memory in another way"
 
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from ..dispatch import state
 from ..ops.operator import Operator
 from .guards import Guards, Place
-from .trace import Tracer
+from .trace import Tracer, place_of
 
 PACKAGE = __name__.split(".")[0]
 # Parts of the package whose functions are programs over operators, like a user's; the rest depends on its arguments only.
@@ -145,6 +145,9 @@ class Reads:
     def unknown(self, tensor: Any) -> Any:
         """The value of a tensor that the graph does not know: read outside, or nobody knows from where."""
         known = self.tensors.get(id(tensor))
+        if known is None:
+            here = place_of(tensor)
+            known = next((k for k in self.tensors.values() if place_of(k[0]) == here), None)  # such as x.detach()
         if known is None:
             return Tracer.unknown(self.tracer, tensor)
         tensor, place = known
@@ -280,6 +283,13 @@ class Reads:
                 elif hasattr(type(obj), "__len__"):
                     self.guards.equal(Place("length", obj, "len", obj, by="len"), len(obj))
         return obj
+
+    def identical(self, a: Any, b: Any) -> bool:
+        """Whether two objects are one, which for tensors from outside is asked again before each run."""
+        known = self.tensors.get(id(a)), self.tensors.get(id(b))
+        if a is not b and known[0] is not None and known[1] is not None:
+            self.guards.differ(known[0][1], known[1][1])
+        return a is b
 
     def entered(self, manager: Any) -> Any:
         """A context manager: the package's own switch modes, others may do anything."""

@@ -32,7 +32,7 @@ def rerun(graph: Graph, inputs: list[Any]) -> tuple[Tracer, list[Any]]:
     tracer = Tracer()
     new = tracer.graph
     new.count, new.constants = graph.count, dict(graph.constants)
-    held = {**dict(zip(graph.inputs, inputs, strict=True)), **graph.constants}
+    held = {**dict(zip(graph.inputs, inputs, strict=True)), **{v: t.clone() for v, t in graph.constants.items()}}
     for v, t in held.items():
         tracer.known.setdefault(place_of(t), v)
         tracer.named[id(t)] = v

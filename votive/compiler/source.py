@@ -283,6 +283,11 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Compare(self, node: ast.Compare) -> Any:
         self.generic_visit(node)
         if all(isinstance(o, (ast.Is, ast.IsNot)) for o in node.ops):
+            other = node.comparators[0]
+            if len(node.ops) == 1 and not isinstance(node.left, ast.Constant) and not isinstance(other, ast.Constant):
+                same = self._call("identical", node.left, other, at=node)
+                made = same if isinstance(node.ops[0], ast.Is) else ast.UnaryOp(ast.Not(), same)
+                return ast.fix_missing_locations(ast.copy_location(made, node))
             return node
         node.left = self._test(node.left)
         node.comparators = [self._test(c) for c in node.comparators]

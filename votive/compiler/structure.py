@@ -134,7 +134,8 @@ class Template:
         if kind is dict:
             table = {k: self._part(v) for k, v in value.items()}
             return lambda tensors, made: {k: p(tensors, made) for k, p in table.items()}
-        if isinstance(value, _REFUSED) or hasattr(kind, "__call__") or not hasattr(value, "__dict__"):
+        calls = any("__call__" in vars(c) for c in kind.__mro__)  # a module, or the like
+        if isinstance(value, _REFUSED) or calls or not hasattr(value, "__dict__"):
             raise Unknown(f"it returns a {kind.__name__}")
         return self._instance(value)
 

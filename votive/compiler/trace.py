@@ -90,7 +90,12 @@ class Tracer(Observer):
         value = self.graph.value(tensor._spec, kind="constant")
         self.known[place_of(tensor)] = self.named[id(tensor)] = value
         self.alive.append((tensor, tensor._storage))
-        self.graph.constants[value] = tensor
+        # A copy: the program may write over its own, and whoever gets it may, too.
+        mode.unobserved += 1
+        try:
+            self.graph.constants[value] = tensor.detach().clone()
+        finally:
+            mode.unobserved -= 1
         return value
 
     def value_of(self, tensor: Any) -> Value:
