@@ -288,3 +288,14 @@ def test_the_way_arguments_share_memory_later() -> None:
             x = votive.ones(3)
             y = x[:] if share else votive.ones(3)
             assert value(f, x, y) == (12 if share else 9)
+
+
+def test_numbers_in_arrays_and_nested_lists(one: votive.Tensor) -> None:
+    numpy = pytest.importorskip("numpy")
+    array, nested, raw = numpy.ones(1, dtype="float32"), [[1.0], [2.0]], bytearray(b"\x01")
+    both(lambda x: x * votive.tensor(array), lambda: array.fill(3), one)
+    both(lambda x: x * votive.as_tensor(array), lambda: array.fill(5), one)
+    both(lambda x: x * votive.tensor(nested), lambda: nested[1].__setitem__(0, 7.0), one)
+    both(lambda x: x * votive.frombuffer(raw, dtype=votive.uint8), lambda: raw.__setitem__(0, 9), one)
+    both(lambda x: x * float(array[0]), lambda: array.fill(6), one)
+    both(lambda x: x * array.sum(), lambda: array.fill(8), one)

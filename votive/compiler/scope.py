@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _DEFERRED = (*_SCOPES, ast.GeneratorExp)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
-_FRAMES = {"locals", "vars", "eval", "exec", "dir", "globals"}
 Transparent = Callable[[ast.expr], bool]  # whether a context manager lets every error through
 
 
@@ -160,8 +159,6 @@ def separable(tree: ast.FunctionDef) -> bool:
     looped = {n for s in _own(tree) if isinstance(s, (ast.For, ast.While)) for n in stores(s)}
     for n in ast.walk(tree):
         if isinstance(n, (ast.Global, ast.Nonlocal, ast.Match, ast.Await, ast.ImportFrom, ast.Import, ast.ClassDef)):
-            return False
-        if isinstance(n, ast.Name) and n.id in _FRAMES:
             return False
         if isinstance(n, _DEFERRED) and n is not tree:
             for name in set(loads(n)):

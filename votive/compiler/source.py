@@ -138,6 +138,13 @@ def names_of(args: ast.arguments) -> list[str]:
     return found + [a.arg for a in (args.vararg, args.kwarg) if a is not None]
 
 
+def looks_at_frame(node: ast.AST) -> bool:
+    """Whether an expression sees all variables of the function it stands in."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        return False
+    return node.func.id in ("locals", "eval", "exec") or (node.func.id in ("vars", "dir") and not node.args)
+
+
 class _Rewriter(ast.NodeTransformer):
     """Puts calls of the watch around what reaches outside."""
 
@@ -182,7 +189,9 @@ class _Rewriter(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         if isinstance(node.func, ast.Name) and node.func.id == "super" and not node.args:
             return node  # needs its own frame
-        if isinstance(node.func, ast.Name) and node.func.id in ("locals", "eval", "exec", "vars", "globals"):
+        if looks_at_frame(node):
+            raise NoSource(f"it calls {ast.unparse(node.func)}()")
+        if isinstance(node.func, ast.Name) and node.func.id in ("vars", "globals"):
             return self._call("refuse", ast.Constant(f"it calls {node.func.id}()"), node, at=node)
         self.generic_visit(node)
         node.args = [

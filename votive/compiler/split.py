@@ -15,8 +15,8 @@ from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any
 
-from .scope import Flow, leaves, loads, parameters, separable, stores
-from .source import NoSource, build, closure_of, remember, tree_of
+from .scope import Flow, leaves, parameters, separable, stores
+from .source import build, closure_of, looks_at_frame, remember, tree_of
 
 SPLIT = "__votive_split__"
 _WORK = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.AugAssign, ast.Subscript)
@@ -27,8 +27,8 @@ class _Calls(ast.NodeTransformer):
     """Lets calls go through the split, which knows compiled versions of what is called."""
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        if isinstance(node.func, ast.Name) and node.func.id in ("super", "locals", "vars", "eval", "exec", "dir"):
-            return node
+        if isinstance(node.func, ast.Name) and node.func.id == "super":
+            return node  # needs its own frame
         self.generic_visit(node)
         node.args.insert(0, node.func)
         target = ast.Attribute(ast.Name(SPLIT, ast.Load()), "call", ast.Load())
@@ -61,6 +61,8 @@ class Splitter:
 
     def function(self) -> FunctionType:
         """The function, with pieces in place of its statements."""
+        if any(looks_at_frame(n) for n in ast.walk(self.tree)):
+            return self.fn
         if self.movable:
             body = self._block(self.tree.body, set(self.params), tail=True, loop=False)
         else:
@@ -261,5 +263,3 @@ def _undefaulted(tree: ast.FunctionDef) -> ast.FunctionDef:
             a.annotation = None
     return tree
 
-
-__all__ = ["NoSource", "Splitter", "loads"]

@@ -53,6 +53,7 @@ _DOING = (
     "autograd.checkpoint",
 )
 CALLS: dict[Callable[..., Any], Callable[..., Any]] = {}  # `type(x).__call__` -> how such objects are traced
+_NUMBERS = (int, float, bool, complex, str, bytes, type(None))
 # What gives the elements of containers, or calls a function on them.
 _LOOPING = (list, tuple, enumerate, zip, reversed, sorted, iter, sum, min, max, any, all, set, map, filter)
 _CALLING = (map, filter, sorted, min, max)
@@ -158,9 +159,19 @@ class Watch(Reads):
         return kind(*args, **kwargs)
 
     def _contents(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """What is given to a function that looks into its arguments."""
         for a in (*args, *kwargs.values()):
-            if a.__class__ in (list, tuple, dict, set):
-                self.whole(a)
+            self._looked_into(a)
+
+    def _looked_into(self, value: Any) -> None:
+        kind = value.__class__
+        if kind in (list, tuple, dict, set):
+            self.whole(value)
+            for v in value.values() if kind is dict else value:
+                if v.__class__ not in _NUMBERS:
+                    self._looked_into(v)
+        elif kind not in _NUMBERS and not isinstance(value, (state.tensor, type)) and _holds_data(value):
+            self.stop(f"it reads the numbers of a {kind.__name__}")
 
     def _harmless(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a function that is not written in Python does nothing but give a value."""
@@ -267,6 +278,14 @@ class Watch(Reads):
         finally:
             self.frames.pop()
             self.line = line
+
+
+def _holds_data(value: Any) -> bool:
+    """Whether an object has memory of its own that anybody may write to: an array, a buffer."""
+    kind = type(value)
+    return isinstance(value, (bytearray, memoryview)) or any(
+        hasattr(kind, n) for n in ("__array__", "__array_interface__", "__dlpack__", "__buffer__")
+    )
 
 
 def _name(fn: Any) -> str:
