@@ -15,6 +15,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from ..core.mode import mode
 from ..dispatch import state
 from ..ops.operator import Operator
 from .guards import Guards, Place
@@ -184,6 +185,9 @@ class Reads:
             if isinstance(obj, state.tensor):
                 return self._of_tensor(obj, name)
             return getattr(obj, name)
+        if obj is state or obj is mode:  # versions are told apart by modes, and who observes sees no graph
+            value = getattr(obj, name)
+            return tuple([o for o in value if o is not self.tracer]) if name == "observers" else value
         kind = type(obj)
         own = getattr(obj, "__dict__", None)
         if isinstance(obj, types.ModuleType):
