@@ -11,12 +11,14 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from types import FunctionType, MethodType
 from typing import Any
 
 from ..backends.base import listeners
 from ..core.mode import mode
 from ..dispatch import attach, detach, state
+from .again import Kept
 from .backward import Joint, trace_backward
 from .entry import Entry, Recipe, chain
 from .graph import Value
@@ -40,6 +42,7 @@ class Options:
     fullgraph: bool = False
     dynamic: bool | None = None
     mode: str = "default"
+    first: bool = False  # whether the first call is computed by the graph, too
 
 
 class _Switch(threading.local):
@@ -63,6 +66,7 @@ class Compiled:
         self.eager = ""  # why it is not one graph
         self.refused: dict[Any, str] = {}  # why it is run as it is while somebody looks inside
         self._lock = threading.RLock()
+        import_module(f"{__name__.split('.')[0]}.nn.compiled")  # says how modules are gone through
         functools.update_wrapper(self, fn, updated=())
         _compiled.add(self)
 
@@ -161,6 +165,7 @@ def trace(
         watch.reached(leaf, Place("argument", i, label))
     for c in containers([*args, *kwargs.values()])[1:]:
         watch.given[id(c)] = c
+    kept = Kept(watch) if options.first else None
     watch.outer[id(fn)] = fn
     if isinstance(fn, MethodType):
         watch.outer[id(fn.__self__)] = fn.__self__
@@ -176,6 +181,8 @@ def trace(
             except (Untraceable, Unknown) as e:
                 tracer.give_up(str(e))
     breaks.extend(watch.breaks)
+    if kept is not None and entry is not None:
+        result = kept.run(entry, flat, result)
     return result, entry
 
 

@@ -12,7 +12,6 @@ import functools
 import inspect
 import sys
 import types
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..core.mode import mode
@@ -23,7 +22,16 @@ from .trace import Tracer, place_of
 
 PACKAGE = __name__.split(".")[0]
 # Parts of the package whose functions are programs over operators, like a user's; the rest depends on its arguments only.
-_PROGRAMS = ("nn.layers", "nn.modules", "nn.attention", "nn.containers", "nn.fused_linear", "models", "vision.models")
+_PROGRAMS = (
+    "nn.layers",
+    "nn.modules",
+    "nn.attention",
+    "nn.containers",
+    "nn.fused_linear",
+    "models",
+    "vision.models",
+    "train.programs",
+)
 PURE_BUILTINS = {
     abs, all, any, bool, callable, chr, complex, dict, divmod, enumerate, filter, float, format, frozenset, getattr,
     hasattr, hash, id, int, isinstance, issubclass, iter, len, list, map, max, min, next, object, ord, pow, range, repr,

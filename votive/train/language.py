@@ -17,11 +17,11 @@ from votive import nn
 
 from ..data import DataLoader, Subset, TokenWindows
 from ..data.randomness import seed_everything
-from ..nn import functional as F
 from ..serialization.atomic import replacing
 from .corpus import Corpus, prepare
 from .evaluation import evaluate
 from .history import History
+from .programs import next_token_step
 from .progress import Display
 from .recipe import Recipe
 from .trainer import Trainer
@@ -154,13 +154,6 @@ def make_trainer(
         unit="tokens",
         callbacks=callbacks,
     )
-
-
-def next_token_step(model: nn.Module, batch: Any) -> Any:
-    """The mean loss, in nats, of predicting each token of a window from those before it."""
-    x, y = batch
-    logits = model(x, use_cache=False).logits  # (B, T, V)
-    return F.cross_entropy(logits.flatten(0, 1).float(), y.flatten())
 
 
 def held_out_loss(model: nn.Module, recipe: Recipe, corpus: Corpus) -> float | None:

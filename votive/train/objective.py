@@ -12,6 +12,8 @@ from typing import Any
 import votive
 from votive import nn
 
+from .programs import loss_and_output
+
 Values = dict[str, Any]
 
 
@@ -31,13 +33,15 @@ class Objective:
         eval_step: Callable[[Any, Any], Values] | None = None,
         metrics: dict[str, Callable[..., Any]] | None = None,
         autocast: Callable[[], AbstractContextManager[Any]] = nullcontext,
+        compiled: bool = False,
     ) -> None:
         if (loss_fn is None) == (step is None):
             raise ValueError("Trainer: give either loss_fn or step=.")
         if metrics and step is not None:
             raise ValueError("Trainer: with step=, evaluate with eval_step= instead of metrics=.")
         self.loss_fn = loss_fn
-        self.step = step
+        self.step = _compiled(step) if compiled and step is not None else step
+        self._program = _compiled(loss_and_output) if compiled else loss_and_output
         self.eval_step = eval_step
         self.metrics = dict(metrics or {})
         self.autocast = autocast
@@ -64,15 +68,21 @@ class Objective:
             return {"loss": loss, **found}
 
     def _forward(self, model: nn.Module, batch: Any) -> tuple[Any, Any, Any]:
+        assert self.loss_fn is not None
         if not isinstance(batch, (list, tuple)) or len(batch) < 2:
             raise TypeError(
                 "Trainer: loss_fn needs batches of (input, ..., target), got "
                 f"{type(batch).__name__}; use step= for others."
             )
-        *inputs, target = batch
-        output = model(*inputs)
-        assert self.loss_fn is not None
-        return self.loss_fn(output, target), output, target
+        loss, output = self._program(model, self.loss_fn, *batch)
+        return loss, output, batch[-1]
+
+
+def _compiled(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """A function run as a graph, from the first call on: training that is resumed rounds as if it had gone on."""
+    from ..compiler.api import Compiled, Options
+
+    return Compiled(fn, Options(first=True))
 
 
 def autocast_for(amp: votive.dtype | bool | None, device_type: str) -> Callable[[], AbstractContextManager[Any]]:

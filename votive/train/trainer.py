@@ -42,6 +42,8 @@ class Trainer:
     With a `folder`, `fit` writes checkpoints and, called again in a new process, goes on from the
     last one as if nothing had happened: the losses are those of an uninterrupted run, bit by bit.
 
+    With `compile`, forward and loss run as graphs of fused kernels (`votive.compile`); None means on GPUs.
+
     >>> votive.manual_seed(0) and None
     >>> model = votive.nn.Linear(1, 1)
     >>> x = votive.linspace(0, 1, 8).unsqueeze(1)
@@ -87,6 +89,7 @@ class Trainer:
         unit: str = "items",
         device: votive.device | str | None = None,
         allow_nonfinite: bool = False,
+        compile: bool | None = None,
     ) -> None:
         if train_data is None:
             raise ValueError("Trainer: train_data is missing.")
@@ -140,7 +143,8 @@ class Trainer:
         first = next(iter(model.parameters()), None)
         self.device = Device(device or (first.device if first is not None else "cpu"))
         autocast = autocast_for(amp, self.device.type)
-        self._objective = Objective(loss_fn, step, eval_step, metrics, autocast)
+        compiled = self.device.type == "cuda" if compile is None else compile
+        self._objective = Objective(loss_fn, step, eval_step, metrics, autocast, compiled)
         # ReduceLROnPlateau and its kind step on a metric, after evaluations.
         asks = inspect.signature(scheduler.step).parameters if scheduler is not None else {}
         self._scheduler_wants_metric = "metrics" in asks

@@ -1,0 +1,89 @@
+"""A compiled trainer trains as one that is not, and is resumed as exactly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import votive
+from votive import nn
+from votive.data import DataLoader, TensorDataset
+from votive.train import Trainer
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv, self.norm = nn.Conv1d(1, 4, 3, padding=1, bias=False), nn.BatchNorm1d(4)
+        self.drop, self.out = nn.Dropout(0.2), nn.Linear(32, 3)
+
+    def forward(self, x):
+        h = self.norm(self.conv(x))
+        h = votive.sin(h) * votive.exp(-h * h * 0.3) + h * 1.1 + 0.1  # rounded otherwise in one formula
+        return self.out(self.drop(h).flatten(1))
+
+
+def own_step(model, batch):
+    x, y = batch
+    loss = nn.functional.cross_entropy(model(x), y)
+    return loss, {"size": (model.out.weight**2).mean().detach()}
+
+
+def trainer(steps: int, **options: Any) -> Trainer:
+    votive.manual_seed(0)
+    data = TensorDataset(votive.randn(22, 1, 8), votive.arange(22) % 3)
+    model = Net()
+    optimizer = votive.optim.AdamW(model.parameters(), lr=1e-2)
+    if "step" not in options:
+        options["loss_fn"] = nn.CrossEntropyLoss()
+    loader = DataLoader(data, 4, shuffle=True)
+    evaluation = DataLoader(data, 8)
+    return Trainer(
+        model, optimizer, train_data=loader, eval_data=evaluation, max_steps=steps, progress=False, **options
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"step": own_step}, {"accumulate": 2, "clip_grad_norm": 0.5}, {"amp": votive.bfloat16}],
+    ids=["loss_fn", "step", "accumulate", "amp"],
+)
+def test_losses_and_weights_are_those_without_compiling(options) -> None:
+    plain = trainer(20, compile=False, **options)
+    a = plain.fit()
+    compiled = trainer(20, compile=True, **options)
+    b = compiled.fit()
+    bound = {"rel": 2e-2, "abs": 2e-2} if "amp" in options else {"rel": 1e-4, "abs": 1e-5}
+    assert b["loss"] == pytest.approx(a["loss"], **bound)
+    assert [e["loss"] for e in b.evals] == pytest.approx([e["loss"] for e in a.evals], **bound)
+    if "step" in options:
+        assert b["size"] == pytest.approx(a["size"], **bound)
+    if "amp" not in options:
+        wanted = plain.model.state_dict()
+        for name, t in compiled.model.state_dict().items():
+            assert votive.allclose(t, wanted[name], rtol=1e-3, atol=1e-4), name
+
+
+def test_it_really_runs_a_graph() -> None:
+    made = trainer(12, compile=True)
+    made.fit()
+    found = votive.compiler.explain(made._objective._program)
+    assert not found.eager
+    assert sum(v.runs for v in found.versions) >= 12
+
+
+def test_a_compiled_run_that_is_resumed_is_the_same_bit_by_bit(tmp_path) -> None:
+    whole = trainer(12, compile=True).fit()
+    votive.compiler.reset()
+    trainer(5, compile=True, folder=tmp_path, checkpoint_every=5).fit()
+    votive.compiler.reset()
+    resumed = trainer(12, compile=True, folder=tmp_path).fit()
+    assert resumed["loss"] == whole["loss"]
+    assert [e["loss"] for e in resumed.evals][-1] == [e["loss"] for e in whole.evals][-1]
+
+
+def test_by_default_the_cpu_runs_as_it_is() -> None:
+    made = trainer(2)
+    made.fit()
+    assert not isinstance(made._objective._program, votive.compiler.api.Compiled)
