@@ -363,3 +363,47 @@ def test_an_edit_that_meets_nothing_says_so(model, x) -> None:
     for _ in range(2):
         with pytest.raises(IndexError), glass.patch(compiled, glass.Edit("0", "zero", positions=[9]), measure=False):
             compiled(x)
+
+
+def test_a_module_that_was_compiled_in_place_shows_the_same(model, x) -> None:
+    plain = nn.Sequential(Block(), Block(), nn.Linear(8, 2)).eval()
+    plain.load_state_dict(model.state_dict())
+    model.eval().compile()
+    for i in range(3):
+        with glass.capture(plain, "**") as wanted:
+            plain(x + i)
+        with glass.capture(model, "**") as seen:
+            model(x + i)
+        assert list(seen) == list(wanted)
+        for a in wanted:
+            close(seen[a], wanted[a])
+    assert versions(model) == [2]
+
+
+def test_a_compiled_function_shows_the_modules_it_calls(model, x) -> None:
+    model.eval()
+    step = votive.compile(lambda x: nn.functional.relu(model(x)) + model(x + 1))
+    for _ in range(3):
+        with glass.capture(model, ["1", "2"]) as seen:
+            y = step(x)
+        assert seen.runs == 2
+        close(seen["1"], model[1](model[0](x + 1)))
+        close(y, nn.functional.relu(model(x)) + model(x + 1))
+    assert versions(step) == [2]
+
+
+def test_hooks_that_store_what_they_see_are_called_once_and_in_order(model, x) -> None:
+    compiled = votive.compile(model.eval())
+    compiled(x)
+    seen: list[Any] = []
+    for name, module in model.named_modules():
+        module.register_forward_hook(lambda module, args, out, name=name: seen.append((name, out)))
+    for i in range(3):
+        seen.clear()
+        model(x + i)
+        wanted = list(seen)
+        seen.clear()
+        compiled(x + i)
+        assert [n for n, _ in seen] == [n for n, _ in wanted]
+        for (_, a), (_, b) in zip(seen, wanted, strict=True):
+            close(a, b)

@@ -169,7 +169,7 @@ def _refused(compiled: Compiled) -> tuple[str, ...]:
 def _compiled_of(fn: Any) -> Compiled | None:
     if isinstance(fn, Compiled):
         return fn
-    for holder in (fn, getattr(fn, "__func__", None)):
+    for holder in (fn, getattr(fn, "__func__", None), getattr(fn, "__dict__", {}).get("forward")):
         found = holder if isinstance(holder, Compiled) else getattr(holder, "__dict__", {}).get("_compiled")
         if isinstance(found, Compiled):
             return found
