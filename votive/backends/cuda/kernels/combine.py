@@ -13,9 +13,10 @@ from typing import Any
 import triton
 import triton.language as tl
 
+from ....core.layout import Spec
 from ...common.slot import Slot
 from ..programs.copy import copy_view
-from ..programs.index_space import pieces
+from ..programs.index_space import IndexSpace, cached_by_spec, pieces, word
 from ..programs.join import Join, Piece, fits
 from ..programs.layouts import row_stride
 from ..programs.multi_tensor import Table, addresses, place
@@ -26,6 +27,7 @@ from ..runtime.views import View
 
 MOST = 1 << 25  # elements: beyond, the table is long and launches are few by comparison
 BLOCK = 1024
+MOST_ALIKE, SMALL = 16, 1 << 18  # tensors of one launch, and elements below which launches take the longest
 
 
 @triton.jit
@@ -111,40 +113,83 @@ def _at_once(tensors: Any, dims: int, outer: int, lengths: list[int]) -> Any:
     return run
 
 
+def _alike(tensors: Any, target: Spec, dim: int) -> Any:
+    """join(out, tensors) in one launch of a few small tensors of one layout, whatever it is; or None. `target`: the
+    part of the result that the first one fills, `dim`: the dimension along which the others follow, of the result.
+    """
+    first = tensors[0].spec
+    kind = word(first.dtype)
+    few = len(tensors) <= MOST_ALIKE and len(tensors) * first.numel <= SMALL
+    if not few or kind is None or target.dtype is not first.dtype or any(t.spec is not first for t in tensors):
+        return None
+    p = IndexSpace(target.shape, [target.strides, first.strides])
+    lines = ["which = tl.program_id(1)", "x = x0"]
+    lines += [f"x = tl.where(which >= {k}, x{k}, x)" for k in range(1, len(tensors))]
+    to = f"o + (which * {p.arg('STEP', dim)} + {p.offsets[0] or '0'} + r * 0 + n * 0)"
+    lines.append(f"tl.store({to}, {p.load('x', 1)}, mask=inside)")
+    types = {"o": kind, **{f"x{k}": kind for k in range(len(tensors))}}
+    kernel = p.kernel(f"join_alike{len(tensors)}", types, lines)
+    grid, program, numbers = (*kernel.grid, len(tensors)), kernel.program, kernel.values
+    return lambda out, views: program(grid, out.ptr, *addresses(views), *numbers)
+
+
+def _permuted(spec: Spec, order: list[int]) -> Spec:
+    return spec.like(tuple(spec.shape[d] for d in order), strides=tuple(spec.strides[d] for d in order))
+
+
+def _joining(tensors: Any, sizes: list[int], dim: int, gone: bool) -> Any:
+    """`find(spec of the result)(out, tensors)`; `gone`: the dimension is a new one, of the result alone."""
+    width = sum(sizes)
+
+    def build(out: Spec) -> Any:
+        # In the order of the result's memory: what is dense in that order is dense here.
+        order = sorted(range(out.ndim), key=lambda d: -out.strides[d])
+        at = order.index(dim)
+        kept = [d for d in order if d != dim] if gone else order
+        back = [d - (d > dim) for d in kept] if gone else order
+        shape = tuple(out.shape[d] for d in order)
+        dense = out.like(shape, strides=tuple(out.strides[d] for d in order)).contiguous
+        moved = [Slot(t.index, _permuted(t.spec, back)) for t in tensors]
+        inner, outer = math.prod(shape[at + 1 :]), math.prod(shape[:at])
+        if dense and out.dtype is tensors[0].dtype:
+            once = _at_once(moved, out.ndim - at - gone, outer, [n * inner for n in sizes])
+            if once is not None:
+                return once
+        if len(set(sizes)) == 1 and width:
+            part = pieces(View(0, out, None), [sizes[0]], dim, gone)[0].spec
+            once = _alike(tensors, part, sizes[0] * out.strides[dim])
+            if once is not None:
+                return once
+
+        def each(to: View, views: list[View]) -> None:
+            for piece, source in zip(pieces(to, sizes, dim, gone), views, strict=True):
+                copy_view(piece, source)
+
+        return each
+
+    return cached_by_spec(build)
+
+
 @cuda("cat")
 def cat(tensors: tuple[Slot, ...], dim: int) -> Run:
     # An empty vector joins anything.
     real = [t.numel > 0 for t in tensors]
     given = [t for t, r in zip(tensors, real, strict=True) if r]
-    sizes = [t.shape[dim] for t in given]
-    inner = math.prod(given[0].shape[dim + 1 :]) if given else 1
-    outer = math.prod(given[0].shape[:dim]) if given else 1
-    at_once = _at_once(given, given[0].ndim - dim, outer, [n * inner for n in sizes]) if given else None
-    kind = given[0].dtype if given else None
-    all_real = all(real)
+    if not given:
+        return lambda outs, tensors: None
+    find = _joining(given, [t.shape[dim] for t in given], dim, False)
+    if all(real):
+        return lambda outs, tensors: find(outs[0].spec)(outs[0], tensors)
 
     def run(outs: list[View], tensors: list[View]) -> None:
-        parts = tensors if all_real else [t for t, r in zip(tensors, real, strict=True) if r]
-        if at_once and outs[0].spec.contiguous and outs[0].spec.dtype is kind:
-            at_once(outs[0], parts)
-            return
-        for to, source in zip(pieces(outs[0], sizes, dim, False), parts, strict=True):
-            copy_view(to, source)
+        find(outs[0].spec)(outs[0], [t for t, r in zip(tensors, real, strict=True) if r])
 
     return run
 
 
 @cuda("stack")
 def stack(tensors: tuple[Slot, ...], dim: int) -> Run:
-    inner, outer = math.prod(tensors[0].shape[dim:]), math.prod(tensors[0].shape[:dim])
-    at_once = _at_once(tensors, tensors[0].ndim - dim, outer, [inner] * len(tensors)) if inner and outer else None
-    kind = tensors[0].dtype
-
-    def run(outs: list[View], tensors: list[View]) -> None:
-        if at_once and outs[0].spec.contiguous and outs[0].spec.dtype is kind:
-            at_once(outs[0], tensors)
-            return
-        for to, source in zip(pieces(outs[0], [1] * len(tensors), dim, True), tensors, strict=True):
-            copy_view(to, source)
-
-    return run
+    if not tensors[0].numel:
+        return lambda outs, tensors: None
+    find = _joining(tensors, [1] * len(tensors), dim, True)
+    return lambda outs, tensors: find(outs[0].spec)(outs[0], tensors)

@@ -97,7 +97,7 @@ class Join:
         if self.rows > 1 and strides != lengths:
             here = "which >= {k}" if same else "pid >= first{k}"
             for k in range(1, count):
-                if strides[k] != strides[0] or not same:
+                if strides[k] != strides[k - 1] or not same:
                     lines.append(f"stride = tl.where({here.format(k=k)}, {arg(f'stride{k}', strides[k])}, stride)")
         elif self.rows > 1:
             lines.append("stride = length")
