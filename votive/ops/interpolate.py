@@ -13,10 +13,11 @@ from ..core.errors import UnsupportedError, fail
 from ..core.layout import Shape
 from .adaptive_pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from .fold import NN, like_input
-from .registry import F, composite, structured
+from .registry import OPS, F, composite, structured
 from .sizes import ints
 
 if TYPE_CHECKING:
+    from .declaration import Resolved
     from .types import Ints, Sequence, Tensor
 
 structured(
@@ -87,7 +88,35 @@ def _check_mode(op: str, x: Tensor, mode: str, align_corners: bool | None, antia
     return kind
 
 
-@composite(namespaces=NN, method=False, autocast={"cuda": "float32"})
+def _resolve(
+    input: Tensor,
+    size: Ints | None = None,
+    scale_factor: float | Sequence[float] | None = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Resolved:
+    """The operator that `interpolate` comes down to, and its arguments; None for an area, which is a pool."""
+    op = "interpolate"
+    if mode in ("nearest", "nearest-exact", "area") and align_corners is not None:
+        fail(ValueError, op, f"align_corners has no meaning for mode {mode!r}; leave it out.")
+    recompute = bool(recompute_scale_factor) or (mode == "area" and size is None)
+    out, scales = _wanted(op, input, size, scale_factor, recompute)
+    kind = _check_mode(op, input, mode, align_corners, antialias)
+    if kind == "area":
+        return None
+    shape = tuple(input.shape)
+    if min(*out, *shape[2:]) < 1 or shape[1] == 0:
+        fail(
+            RuntimeError,
+            op,
+            f"sizes must be positive and only the batch may be empty, got shape {shape} and output size {out}.",
+        )
+    return OPS["_resample"], (input, out, kind, bool(align_corners), antialias, scales)
+
+
+@composite(namespaces=NN, method=False, autocast={"cuda": "float32"}, shortcut=_resolve)
 def interpolate(
     input: Tensor,
     size: Ints | None = None,
@@ -106,22 +135,14 @@ def interpolate(
     >>> votive.nn.functional.interpolate(x, size=4, mode="linear")
     tensor([[[0.0000, 0.2500, 0.7500, 1.0000]]])
     """
-    op = "interpolate"
-    if mode in ("nearest", "nearest-exact", "area") and align_corners is not None:
-        fail(ValueError, op, f"align_corners has no meaning for mode {mode!r}; leave it out.")
-    recompute = bool(recompute_scale_factor) or (mode == "area" and size is None)
-    out, scales = _wanted(op, input, size, scale_factor, recompute)
-    kind = _check_mode(op, input, mode, align_corners, antialias)
-    if kind == "area":
+    found = _resolve(input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
+    if found is None:
+        out, _ = _wanted("interpolate", input, size, scale_factor, size is None)
         return _AREA[len(out) - 1](input, out)
-    shape = tuple(input.shape)
-    if min(*out, *shape[2:]) < 1 or shape[1] == 0:
-        fail(
-            RuntimeError,
-            op,
-            f"sizes must be positive and only the batch may be empty, got shape {shape} and output size {out}.",
-        )
-    return F._resample(input, out, kind, bool(align_corners), antialias, scales)
+    op, given = found
+    assert op is not None
+    result: Tensor = op(*given)
+    return result
 
 
 @composite(namespaces=NN, method=False)
