@@ -171,8 +171,9 @@ def batch_norm_by_backward_composite(
 
 
 def _checked(op: str, input: Tensor, channels: int, running: dict[str, Any], parameters: dict[str, Any]) -> None:
-    for name, value in {**running, **parameters}.items():
-        if value is not None and tuple(value.shape) != (channels,):
+    one = (channels,)
+    for name, value in (*running.items(), *parameters.items()):
+        if value is not None and value._spec.shape != one:
             fail(
                 ShapeError,
                 op,

@@ -9,25 +9,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import triton
-import triton.language as tl
-
 from ....core import dtype as dt
 from ....core.layout import Layout, Spec, reduced_shape
 from ....formula import Formula, const
 from ....formula import var as variable
 from ....formula.expr import Expr, apply
 from ...common.slot import Slot
-from ..device import math as m
 from ..programs.copy import copy_view
 from ..programs.lane_reduction import moments
-from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.pointwise import build
-from ..programs.program import Program, pointer
 from ..programs.reduction import reducer, wide_type
-from ..programs.types import Ints, Run, floats, wide
+from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
+from .batch_norm_channels import few_of_channel
 
 _X, _G, _MEAN, _VAR, _W, _B = (variable(n) for n in ("x", "g", "mean", "spread", "weight", "bias"))
 
@@ -120,10 +115,15 @@ def batch_norm(x: Slot, weight: Slot | None, bias: Slot | None, eps: float) -> R
     found = moments(x.spec, dims, lambda variance: variance, wide)
     body, extra = normal(root(float(eps)), weight, bias)
     names = ["x", "mean", "spread", *extra]
+    small = few_of_channel(x, weight, bias, float(eps))
     kept: dict[Spec, Any] = {}
 
     def run(outs: list[View], x: View, weight: View | None = None, bias: View | None = None) -> None:
         out = outs[0]
+        once = small(out.spec) if small is not None else None
+        if once is not None:
+            once(outs, x, weight, bias)
+            return
         if out.spec not in kept:
             kept[out.spec] = make.mapped("batch_norm", body, names, out.spec)
         rest = [p.ptr for p in (weight, bias) if p is not None]
@@ -272,68 +272,3 @@ def batch_norm_by_backward(
 ) -> Run:
     name = "batch_norm_by_backward"
     return _batch_gradients(name, g, x, mean, var, weight, eps, by_input, by_affine, True)
-
-
-BLOCK = 256
-
-
-@triton.jit
-def _move(
-    running, new, channels, rows, kept, share, count, VARIANCE: tl.constexpr, WIDE: tl.constexpr, BLOCK: tl.constexpr
-):
-    """Each row moves the statistic for itself; every step rounds to its type. Grid: channels."""
-    c = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    there = c < channels
-    kind = running.dtype.element_ty
-    old = tl.load(running + c, mask=there, other=0.0).to(WIDE)
-    old = (old * kept.to(WIDE)).to(kind).to(WIDE)
-    part = share.to(kind).to(WIDE)
-    total = tl.zeros((BLOCK,), WIDE)
-    at = new + c
-    for _ in range(rows):
-        v = tl.load(at, mask=there, other=0.0)
-        at += channels
-        if VARIANCE:  # of a sample: divided by one less
-            v = (v.to(WIDE) * count.to(WIDE)).to(new.dtype.element_ty).to(kind).to(WIDE)
-            v = m.f_div(v, (count - 1).to(WIDE) + v * 0)
-        v = v.to(kind).to(WIDE)
-        total += (old + v * part).to(kind).to(WIDE)
-    y = m.f_div(total, rows.to(WIDE) + total * 0)
-    tl.store(running + c, y.to(kind), mask=there)
-
-
-def _mover(running: Slot, new: Slot, variance: bool) -> Any:
-    """move(running, new, momentum, count) in place."""
-    channels = running.numel
-    rows = new.numel // channels if channels else 0
-    block = min(BLOCK, max(next_power_of_two(channels), 16))
-    constants = {"VARIANCE": variance, "WIDE": wide(running.dtype), "BLOCK": block}
-    types = [pointer(running.dtype), pointer(new.dtype), "i32", "i32", "fp64", "fp64", "fp64"]
-    program = Program(_move, types, constants, enable_fp_fusion=False)
-
-    def move(to: View, v: View, momentum: float, count: int) -> None:
-        if not rows:
-            return
-        made, v = to, contiguous(v)
-        if not to.spec.contiguous:
-            made = empty(to.spec.like(to.spec.shape))
-            copy_view(made, to)
-        numbers = (channels, rows, 1 - momentum, momentum, float(count))
-        program((-(-channels // block),), made.ptr, v.ptr, *numbers)
-        if made is not to:
-            copy_view(to, made)
-
-    return move
-
-
-@cuda("_move_statistics", accepts=floats)
-def move_statistics(mean: Slot, var: Slot, means: Slot, variances: Slot, count: int, momentum: Slot) -> Run:
-    if not isinstance(momentum.spec, (int, float)):
-        return None
-    centre, spread = _mover(mean, means, False), _mover(var, variances, True)
-
-    def run(outs: list[View], mean: View, var: View, means: View, variances: View, momentum: Any) -> None:
-        centre(mean, means, float(momentum), count)
-        spread(var, variances, float(momentum), count)
-
-    return run

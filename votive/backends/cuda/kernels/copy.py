@@ -48,11 +48,11 @@ def copy_as(x: Slot, dtype: dt.dtype, stride: tuple[int, ...]) -> Run:
     return run
 
 
-@cuda("copy", into=True)
+@cuda("copy", into=True, careful=True)
 def copy(x: Slot, src: Slot) -> Run:
     def run(outs: list[View], x: View, src: View) -> None:
         to = outs[0]
-        if src.storage is to.storage and src.ptr != to.ptr:
+        if src.storage is to.storage and (src.ptr != to.ptr or src.spec is not to.spec):
             # The two may overlap: read everything before the first write.
             apart = new(src.spec.dense_like())
             copy_view(apart, src)
