@@ -167,14 +167,36 @@ def batch_norms(vt: Any) -> None:
 
 
 @family
+def small_batches(vt: Any) -> None:
+    for dtype in ("bfloat16", "float64"):
+        x = _of(vt, 8, 16, 7, dtype=dtype)
+        vt.nn.BatchNorm1d(16, device="cuda", dtype=x.dtype)(x)
+        vt.cat([x.mT, x.mT], 1)
+        vt.nn.functional.dropout(x.mT, 0.5)
+        for draw in ("uniform_", "normal_", "exponential_", "cauchy_", "random_"):
+            getattr(x.mT, draw)()
+        x.mT.geometric_(0.5)
+        vt.bernoulli(x.mT.contiguous())
+        vt.bernoulli(x.mT)
+
+
+@family
 def pools(vt: Any) -> None:
     F = vt.nn.functional
     x = _of(vt, 4, 16, 32, 32).requires_grad_()
     F.max_pool2d(x, 3, 2, 1).sum().backward()
     F.avg_pool2d(x, 3, 2, 1).sum().backward()
     F.adaptive_avg_pool2d(x, 7).sum().backward()
-    F.adaptive_max_pool2d(x, 7)
+    F.adaptive_max_pool2d(x, 7).sum().backward()
     F.max_pool2d(x.detach(), 2)
+    last = x.detach().permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)
+    for y in (x, last):  # large windows
+        F.adaptive_avg_pool2d(y, 3)
+        F.adaptive_avg_pool2d(y, 2)
+        F.adaptive_max_pool2d(y, 3).sum()
+        F.avg_pool2d(y, 9, 4, 2, divisor_override=3)
+        F.max_pool2d(y.detach().double(), 9, 4, 2)
+    F.interpolate(last, size=(20, 40), mode="bicubic")
     F.fractional_max_pool2d(x.detach(), 2, output_size=9)
     F.avg_pool2d(vt.zeros(1, 2, 8, 8, dtype=vt.int64, device="cuda"), 2)
     F.interpolate(x, scale_factor=2, mode="bilinear").sum().backward()

@@ -74,7 +74,7 @@ def longest_window(size: int, places: int) -> int:
 
 @triton.jit
 def _window(place, size, places, kernel, stride, padding, dilation, ADAPTIVE: tl.constexpr, PADDED: tl.constexpr):
-    """(first element inside the input, elements from there on, what the window counts)."""
+    """(first element inside the input, elements from there on inside, what the window counts)."""
     if ADAPTIVE:
         first = place * size // places
         many = ((place + 1) * size + places - 1) // places - first
@@ -82,7 +82,8 @@ def _window(place, size, places, kernel, stride, padding, dilation, ADAPTIVE: tl
     else:
         start = place * stride - padding
         before = tl.maximum((dilation - 1 - start) // dilation, 0)
-        first, many = start + before * dilation, kernel - before
+        first = start + before * dilation
+        many = tl.minimum(kernel - before, (size - first + dilation - 1) // dilation)
         end = tl.minimum(start + kernel, size + padding)
         count = end - start if PADDED else tl.minimum(end, size) - tl.maximum(start, 0)
     return first, many, count
@@ -115,7 +116,9 @@ def _over_windows(
     f0, m0, c0 = _window(e0, S0, P0, k0, t0, p0, g0, ADAPTIVE, PADDED)
     f1, m1, c1 = _window(e1, S1, P1, k1, t1, p1, g1, ADAPTIVE, PADDED)
     f2, m2, c2 = _window(e2, S2, P2, k2, t2, p2, g2, ADAPTIVE, PADDED)
-    base = n * xn + c * xc
+    base = n * xn + c * xc + f0 * x0 + f1 * x1 + f2 * x2
+    to = n * on + c * oc + e0 * o0 + e1 * o1 + e2 * o2
+    count = c0.to(WIDE) * c1.to(WIDE) * c2.to(WIDE)
     high, wide = lane // BW, lane % BW
 
     best = (r * 0 + lane * 0).to(WIDE)
@@ -123,40 +126,37 @@ def _over_windows(
     if MAX:
         best += float("-inf")
     for a in range(l0):
-        i0 = f0 + a * g0
         for h in range(0, l1, BH):
-            i1 = f1 + (h + high) * g1
-            rows = there & (a < m0) & (i0 < S0) & (h + high < m1) & (i1 < S1)
+            rows = there & (a < m0) & (h + high < m1)
+            line = base + a * (g0 * x0) + (h + high) * (g1 * x1)
             for w in range(0, l2, BW):
-                i2 = f2 + (w + wide) * g2
-                good = rows & (w + wide < m2) & (i2 < S2)
-                v = tl.load(x + (base + i0 * x0 + i1 * x1 + i2 * x2), mask=good, other=0).to(WIDE)
+                good = rows & (w + wide < m2)
+                v = tl.load(x + (line + (w + wide) * (g2 * x2)), mask=good, other=0).to(WIDE)
                 if MAX:
                     # Among equals the first counts, among NaN the last.
                     better = good & ((v > best) | (v != v) | (at < 0))
                     best = tl.where(better, v, best)
-                    if NAMED:
-                        at = tl.where(better, (i0 * S1 + i1) * S2 + i2, at)
-                    else:
-                        at = tl.where(better, 0, at)
+                    step = ((a * g0) * S1 + (h + high) * g1) * S2 + (w + wide) * g2
+                    at = tl.where(better, step if NAMED else 0, at)
                 else:
                     best += v
 
     AXIS: tl.constexpr = 0 if CHANNELS_LAST else 1
-    to = n * on + c * oc + e0 * o0 + e1 * o1 + e2 * o2
     if MAX:
         nan = best != best
         broken = tl.max(nan.to(tl.int32), AXIS, keep_dims=True) > 0
         y = tl.max(tl.where(nan, float("-inf"), best), AXIS, keep_dims=True)
         if NAMED:
+            # Counted from the first element of the window, in the order of the input.
             last = tl.max(tl.where(nan, at, -1), AXIS, keep_dims=True)
             far = (at * 0 + S0 * S1) * S2
             first = tl.min(tl.where((best == y) & (at >= 0), at, far), AXIS, keep_dims=True)
-            tl.store(places + to, tl.where(broken, last, first).to(tl.int64), mask=there)
+            place = (f0 * S1 + f1) * S2 + f2 + tl.where(broken, last, first)
+            tl.store(places + to, place.to(tl.int64), mask=there)
         y = tl.where(broken, float("nan"), y)
     else:
         y = tl.sum(best, AXIS, keep_dims=True)
-        y = y / divisor if DIVIDED else y / c0.to(WIDE) / c1.to(WIDE) / c2.to(WIDE)
+        y = y / divisor if DIVIDED else y / count
     tl.store(o + to, y.to(o.dtype.element_ty), mask=there)
 
 
