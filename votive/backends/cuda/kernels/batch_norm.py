@@ -22,7 +22,7 @@ from ..programs.reduction import reducer, wide_type
 from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.views import View, empty
-from .batch_norm_channels import few_of_channel
+from .batch_norm_channels import few_of_channel, mover
 
 _X, _G, _MEAN, _VAR, _W, _B = (variable(n) for n in ("x", "g", "mean", "spread", "weight", "bias"))
 
@@ -272,3 +272,10 @@ def batch_norm_by_backward(
 ) -> Run:
     name = "batch_norm_by_backward"
     return _batch_gradients(name, g, x, mean, var, weight, eps, by_input, by_affine, True)
+
+
+@cuda("_move_statistics", accepts=floats)
+def move_statistics(mean: Slot, var: Slot, means: Slot, variances: Slot, count: int, momentum: Slot) -> Run:
+    if not isinstance(momentum.spec, (int, float)):
+        return None
+    return mover(mean, var, means, variances, count)

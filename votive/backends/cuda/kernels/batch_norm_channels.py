@@ -17,8 +17,7 @@ from ..programs.index_space import cached_by_spec
 from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.program import Program, pointer
 from ..programs.tiles import merge_neighbours
-from ..programs.types import Run, floats, wide
-from ..rows import cuda
+from ..programs.types import wide
 from ..runtime.views import View
 
 FEW = 8192  # values of a channel that a program holds
@@ -137,10 +136,8 @@ def _move(
         _moved(var, variances, channels, rows, kept, share, count, True, VAR, BLOCK)
 
 
-@cuda("_move_statistics", accepts=floats)
-def move_statistics(mean: Slot, var: Slot, means: Slot, variances: Slot, count: int, momentum: Slot) -> Run:
-    if not isinstance(momentum.spec, (int, float)):
-        return None
+def mover(mean: Slot, var: Slot, means: Slot, variances: Slot, count: int) -> Any:
+    """run(outs, mean, var, means, variances, momentum): both statistics moved in place."""
     channels = mean.numel
     rows = means.numel // channels if channels else 0
     if not rows:
