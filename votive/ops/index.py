@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Shape, Spec, broadcast_shapes, wrap_dim
-from .registry import F, composite, structured
+from ..formula import where
+from .registry import F, composite, pointwise, structured
 
 if TYPE_CHECKING:
     from .types import Number, Tensor
@@ -29,6 +30,15 @@ def check_same(op: str, x: Spec, source: Spec) -> None:
     """What is written has the type of what it is written into."""
     if source.dtype is not x.dtype:
         fail(DtypeError, op, f"input and source must have the same dtype, got {x.dtype} and {source.dtype}.")
+
+
+pointwise(
+    "_counted_from_zero(Operand index, Operand size)",
+    lambda i, n: where(i < 0, i + n, i),
+    allow="i",
+    differentiable=False,
+    doc="Indexes of which negative ones count from the end.",
+)
 
 
 def filled(shape: Shape) -> Shape:
@@ -107,8 +117,7 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         input = F.expand(input, shape)
         shape[dim] = picks
         indices = F.expand(indices, shape)
-    size = filled(input._spec.shape)[dim]
-    return F.gather(input, dim, F.where(indices < 0, indices + size, indices))
+    return F.gather(input, dim, F._counted_from_zero(indices, filled(input._spec.shape)[dim]))
 
 
 def _infer_index_select(x: Spec, dim: int, index: Spec) -> Spec:

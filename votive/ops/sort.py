@@ -148,10 +148,11 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
 
 
 structured(
-    "_unique(Tensor input, int? dim, bool consecutive)",
-    infer=lambda x, dim, consecutive: None,
+    "_unique(Tensor input, int? dim, bool consecutive, bool inverse, bool counts)",
+    infer=lambda x, dim, consecutive, inverse, counts: None,
     n_out=3,
-    doc="Distinct values or slices, which of them each one is, and how many there are of each.",
+    doc="Distinct values or slices, which of them each one is, and how many there are of each; what is not wanted of "
+    "the latter may hold anything.",
 )
 
 
@@ -163,7 +164,7 @@ def _distinct(op: str, input: Tensor, dim: int | None, consecutive: bool, invers
         dim = wrap_dim(op, dim, x.ndim, x.shape)
         if any(n == 0 for d, n in enumerate(x.shape) if d != dim):
             fail(RuntimeError, op, f"a dimension other than dim={dim} of shape {x.shape} is empty.")
-    found, which, number = F._unique(input, dim, consecutive)
+    found, which, number = F._unique(input, dim, consecutive, bool(inverse), bool(counts))
     out = (found, *([which] if inverse else []), *([number] if counts else []))
     return out if len(out) > 1 else found
 

@@ -38,7 +38,7 @@ def kthvalue(x: Slot, k: int, dim: int, keepdim: bool) -> Args:
     return x, OUT, OUT1, dim, KTH, k - 1
 
 
-def _distinct(x: Array, dim: int | None, consecutive: bool) -> Args:
+def _distinct(x: Array, dim: int | None, consecutive: bool, *wanted: bool) -> Args:
     if dim is not None:
         return unique_by_numpy(x, dim, consecutive)
     x = np.ascontiguousarray(x)

@@ -62,7 +62,7 @@ def kthvalue(x: Array, k: int, dim: int, keepdim: bool) -> tuple[Any, Any]:
 
 
 @kernel("_unique", widen=False)
-def unique(x: Array, dim: int | None, consecutive: bool) -> tuple[Any, Any, Any]:
+def unique(x: Array, dim: int | None, consecutive: bool, *wanted: bool) -> tuple[Any, Any, Any]:
     rows = x.reshape(-1, 1) if dim is None else np.moveaxis(lined(x), dim, 0)
     n = rows.shape[0]
     keys = rows.reshape(n, -1) if rows.size else np.zeros((n, 1))

@@ -83,18 +83,31 @@ def _places(out, mask, starts, n, count, inner, s0, s1, s2, s3, DIMS: tl.constex
         out -= count
 
 
-def counted(mask: View) -> tuple[View, int]:
-    """(how many true values lie before each block, how many there are); waits for the device."""
+def count_blocks(mask: View, total: int) -> View:
+    """How many true values lie before each block; how many there are is written to an address."""
     n = mask.spec.numel
     blocks = max(-(-n // BLOCK), 1)
     count = shared_program(_count, ["*i32", pointer(mask.spec.dtype), "i64"], {"BLOCK": BLOCK})
-    add_up = shared_program(_starts, ["*i64", "*i64", "*i32", "i32"], {"BLOCK": AT_ONCE}, warps=8)
-    counts, starts = scratch(mask.spec, blocks, dt.int32), scratch(mask.spec, blocks + 2, dt.int64)
+    counts = scratch(mask.spec, blocks, dt.int32)
     count((blocks,), counts.ptr, mask.ptr, n)
-    add_up((1,), starts.ptr + 16, starts.ptr, counts.ptr, blocks)
+    return add_up(counts, blocks, total)
+
+
+def add_up(counts: View, blocks: int, total: int) -> View:
+    """The sums of counts before each; that of all is written to an address."""
+    program = shared_program(_starts, ["*i64", "*i64", "*i32", "i32"], {"BLOCK": AT_ONCE}, warps=8)
+    starts = scratch(counts.spec, blocks, dt.int64)
+    program((1,), starts.ptr, total, counts.ptr, blocks)
+    return starts
+
+
+def counted(mask: View) -> tuple[View, int]:
+    """(how many true values lie before each block, how many there are); waits for the device."""
+    total = scratch(mask.spec, 1, dt.int64)
+    starts = count_blocks(mask, total.ptr)
     host = np.empty(1, np.int64)
-    to_host(host, starts.ptr)
-    return View(starts.ptr + 16, starts.spec, starts.storage), int(host[0])
+    to_host(host, total.ptr)
+    return starts, int(host[0])
 
 
 def _grid(n: int) -> tuple[int, ...]:

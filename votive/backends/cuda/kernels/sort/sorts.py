@@ -229,7 +229,7 @@ class Order:
         return keys, places
 
 
-def _writer(ln: Lines, dtype: dt.dtype, descending: bool, count: int) -> Callable[[View, int, int, int], None]:
+def writer(ln: Lines, dtype: dt.dtype, descending: bool, count: int) -> Callable[[View, int, int, int], None]:
     """`run(lines, their distance, values, places)` that writes the first of each line to addresses."""
     if selects(ln, dtype, count):
         return Select(ln, dtype, count, descending)
@@ -258,7 +258,7 @@ def _first(x: Slot, dim: int, descending: bool, count: int) -> Any:
     ln = lines(x, dim)
     if not ln.rows or not count:
         return lambda outs, x: None
-    write = _writer(ln, x.dtype, descending, count)
+    write = writer(ln, x.dtype, descending, count)
     stride = row_stride(last(x.spec, dim)) if x.ndim else 1
     if stride is not None and dim >= x.ndim - 1:
         # Lines lie dense on both sides: nothing is left to arrange.

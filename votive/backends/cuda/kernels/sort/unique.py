@@ -21,6 +21,7 @@ from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View, empty, to_device, to_host
 from ..scan.scans import SUM, _Scan
+from .distinct import distinct
 from .sorts import Order, fits
 
 BLOCK = 512
@@ -31,17 +32,6 @@ def _place(places, i, there, SORTED: tl.constexpr):
     if SORTED:
         return tl.load(places + i, mask=there, other=0).to(tl.int64)
     return i
-
-
-@triton.jit
-def _marks(marks, x, places, n, SORTED: tl.constexpr, BLOCK: tl.constexpr):
-    # Grid: blocks of elements in order. NaN is not equal to itself: each is a value of its own.
-    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    there = i < n
-    v = tl.load(x + _place(places, i, there, SORTED), mask=there, other=0)
-    before = there & (i > 0)
-    u = tl.load(x + _place(places, i - 1, before, SORTED), mask=before, other=0)
-    tl.store(marks + i, tl.where((v != u) | (i == 0), 1, 0).to(tl.uint8), mask=there)
 
 
 @triton.jit
@@ -187,37 +177,9 @@ def _last(ends: View, n: int) -> int:
 
 
 @cuda("_unique", accepts=fits)
-def unique(x: Slot, dim: int | None, consecutive: bool) -> Run:
-    n = x.numel
-    if not n:
+def unique(x: Slot, dim: int | None, consecutive: bool, inverse: bool, counts: bool) -> Run:
+    if not x.numel:
         return _of_nothing(x, dim)
     if dim is not None:
         return _by_rows(x, dim, consecutive)
-    ln = Lines(1, n)
-    order = None if consecutive else Order(ln, x.dtype, False, n, keys=False)
-    kind = pointer(x.dtype)
-    fixed = {"SORTED": not consecutive, "BLOCK": BLOCK}
-    mark = shared_program(_marks, ["*u8", kind, "*i32", "i64"], fixed)
-    write = shared_program(_write, [kind, "*i64", "*i64", kind, "*i32", "*u8", "*i64", "i64"], fixed)
-    tally = shared_program(_counts, ["*i64", "*i64", "i64", "i64"], {"BLOCK": BLOCK})
-    running = _Scan(SUM, ln, dt.uint8, dt.uint8, dt.int64, dt.int64)
-    grid = (-(-n // BLOCK),)
-
-    def run(outs: list[View], x: View) -> list[View]:
-        x = contiguous(x)
-        places = scratch(x.spec, 1, dt.int32)
-        if order is not None:
-            _, places = order(x, n)
-        marks, ends = scratch(x.spec, n, dt.uint8), scratch(x.spec, n, dt.int64)
-        mark(grid, marks.ptr, x.ptr, places.ptr, n)
-        running(ends.ptr, ends.ptr, marks, n, marks, n)
-        count = _last(ends, n)
-        values = scratch(x.spec, count, x.spec.dtype)
-        inverse = empty(Spec(Layout(x.spec.shape), dt.int64, x.spec.device))
-        starts, counts = (scratch(x.spec, count, dt.int64) for _ in range(2))
-        pointers = (values, inverse, starts, x, places, marks, ends)
-        write(grid, *[v.ptr for v in pointers], n)
-        tally((-(-count // BLOCK),), counts.ptr, starts.ptr, count, n)
-        return [values, inverse, counts]
-
-    return run
+    return distinct(x, consecutive, inverse, counts)
