@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from ....core import dtype as dt
 from ....core.layout import Spec
 from ...common.slot import Slot
 from ..programs.copy import copy_view
-from ..programs.fill import bits
+from ..programs.fill import bits, fill_view
 from ..programs.index_space import IndexSpace, added, cached_by_spec, without, word
 from ..programs.layouts import contiguous
 from ..programs.program import pointer
@@ -72,22 +70,34 @@ def reach(spec: Slot | Spec) -> int:
     return sum(abs(s) * (n - 1) for s, n in zip(spec.strides, spec.shape, strict=True))
 
 
-@contextmanager
-def summed(out: View, x: View | None) -> Iterator[View]:
+class summed:  # named and used as the function that it is
     """Memory that can be added into, beginning with `x` or zeros, whose values end up in `out`."""
-    from ..programs.fill import fill_view
 
-    kind = SUMS[out.spec.dtype]
-    to = out if kind is out.spec.dtype else empty(out.spec.dense_like().like(dtype=kind))
-    if x is None:
-        fill_view(to, 0)
-    elif to is out:
-        start(out, x)
-    else:
-        copy_view(to, x)
-    yield to
-    if to is not out:
-        copy_view(out, to)
+    __slots__ = ("out", "to")
+
+    def __init__(self, out: View, x: View | None) -> None:
+        kind = SUMS[out.spec.dtype]
+        self.out = out
+        self.to = to = out if kind is out.spec.dtype else empty(wider(out.spec))
+        if x is None:
+            fill_view(to, 0)
+        elif to is out:
+            start(out, x)
+        else:
+            copy_view(to, x)
+
+    def __enter__(self) -> View:
+        return self.to
+
+    def __exit__(self, failed: object, *rest: object) -> None:
+        if failed is None and self.to is not self.out:
+            copy_view(self.out, self.to)
+
+
+@cached_by_spec
+def wider(out: Spec) -> Spec:
+    """The spec of memory in which elements of another are added up."""
+    return out.dense_like().like(dtype=SUMS[out.dtype])
 
 
 def _index_types(*slots: Any) -> bool:

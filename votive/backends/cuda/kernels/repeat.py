@@ -15,7 +15,8 @@ from ..programs.reduction import row_reducer
 from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View, to_host
-from .scan.scans import SUM, _Scan
+from .scan.scans import _Scan
+from .scan.tiles import SUM
 
 BLOCK = 512
 

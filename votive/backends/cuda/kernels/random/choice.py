@@ -30,7 +30,8 @@ from ...programs.types import FLOATS, Run
 from ...rows import cuda
 from ...runtime.faults import faults
 from ...runtime.views import View, empty
-from ..scan.scans import SUM, _Scan
+from ..scan.scans import _Scan
+from ..scan.tiles import SUM
 from ..sort.radix import WORDS, Radix
 from ..sort.sorts import Order, by_digits
 from .draws import EXACT, _open, _word

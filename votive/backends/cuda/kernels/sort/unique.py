@@ -20,7 +20,8 @@ from ...programs.program import pointer
 from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View, empty, to_device, to_host
-from ..scan.scans import SUM, _Scan
+from ..scan.scans import _Scan
+from ..scan.tiles import SUM
 from .distinct import distinct
 from .sorts import Order, fits
 
