@@ -97,6 +97,9 @@ def test_triangles_are_solved_from_either_side(kind: str) -> None:
     held(lambda a, b: L.solve_triangular(a, b, upper=True), one, _matrix(4, 3, 2, kind=kind))
     many = _matrix(4, 3, 3, kind=kind) + 3 * np.eye(3, dtype=kind)
     held(lambda a, b: L.solve_triangular(a, b, upper=True), many, _matrix(3, 2, kind=kind))
+    uneven = _matrix(2, 1, 2, 3, 3, kind=kind) + 3 * np.eye(3, dtype=kind)
+    held(lambda a, b: L.solve_triangular(a, b, upper=True), uneven, _matrix(3, 2, 3, 2, kind=kind))
+    held(lambda a, b: L.solve_triangular(a.mT, b, upper=True), uneven, _matrix(3, 2, 3, 2, kind=kind))
 
 
 @kinds

@@ -9,7 +9,7 @@ from ....core.layout import Spec
 from ....formula import Formula, const, var, where
 from ....formula.expr import apply
 from ...common.slot import Slot
-from ..libraries.cusolver import LETTER, LOWER, UPPER, Batch, P, library, listed, takes
+from ..libraries.cusolver import LETTER, LOWER, UPPER, Batch, P, library, takes
 from ..programs.copy import copy_view
 from ..programs.pointwise import compile_formula
 from ..programs.reduction import row_reducer
@@ -18,7 +18,7 @@ from ..rows import cuda
 from ..runtime.views import View, empty
 from . import diagonal
 from .linalg_small import plans
-from .linalg_steps import identity, parted, ready, stretched
+from .linalg_steps import addresses, identity, parted, ready, stretched
 from .linalg_triangular import solve_in
 
 _I, _C = var("i"), var("c")
@@ -40,8 +40,8 @@ def cholesky(x: Slot, upper: bool) -> Run:
         copy_view(out, x)
         m = Batch(out)
         if m.count > 1:
-            where = listed(m.places(), out.spec)
-            library.solve(f"{letter}potrfBatched", side, n, P(where.ptr), n, P(info.ptr), m.count)
+            _alive, where, _ = addresses(out, out)
+            library.solve(f"{letter}potrfBatched", side, n, P(where), n, P(info.ptr), m.count)
         else:
             work, size = library.work(f"{letter}potrf", out.spec, side, n, P(out.ptr), n)
             library.solve(f"{letter}potrf", side, n, P(out.ptr), n, P(work.ptr), size, P(info.ptr))

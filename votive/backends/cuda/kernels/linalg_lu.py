@@ -14,7 +14,7 @@ import triton.language as tl
 
 from ....core import dtype as dt
 from ...common.slot import Slot
-from ..libraries.cusolver import LETTER, TOGETHER, Batch, P, copied, ints, library, listed, takes, transposed
+from ..libraries.cusolver import LETTER, TOGETHER, Batch, P, copied, ints, library, takes, transposed
 from ..programs.copy import copy_view
 from ..programs.program import Program
 from ..programs.types import Run
@@ -22,7 +22,7 @@ from ..rows import cuda
 from ..runtime.faults import faults
 from ..runtime.views import View
 from .linalg_small import plans
-from .linalg_steps import ready
+from .linalg_steps import addresses, ready
 
 
 def in_columns(a: View) -> View:
@@ -44,8 +44,8 @@ def factored(a: View, pivots: View, info: View, shown: bool = False) -> None:
     cols, rows = m.rows, m.cols
     letter, k = LETTER[a.spec.dtype], min(m.rows, m.cols)
     if m.count > 1 and rows == cols <= TOGETHER and not (shown and a.spec.dtype.is_complex):
-        where = listed(m.places(), a.spec)
-        library.multiply(f"{letter}getrfBatched", rows, P(where.ptr), rows, P(pivots.ptr), P(info.ptr), m.count)
+        _alive, where, _ = addresses(a, a)
+        library.multiply(f"{letter}getrfBatched", rows, P(where), rows, P(pivots.ptr), P(info.ptr), m.count)
         return
     work, _ = library.work(f"{letter}getrf", a.spec, rows, cols, m.at(0), rows)
     for i in range(m.count):
@@ -63,20 +63,10 @@ def substituted(lu: View, pivots: View, x: View, trans: int, which: np.ndarray[A
     chosen = np.arange(b.count) if which is None else which
     same = which is None or (m.count == b.count and bool((chosen == np.arange(b.count)).all()))
     if b.count > 1 and same and n <= TOGETHER:
-        left, right = listed(m.places(), lu.spec), listed(b.places(), lu.spec)
+        _alive, left, right = addresses(lu, x)
         fault = c.c_int()  # of the arguments, on the host
         library.multiply(
-            f"{letter}getrsBatched",
-            trans,
-            n,
-            k,
-            P(left.ptr),
-            n,
-            P(pivots.ptr),
-            P(right.ptr),
-            n,
-            c.byref(fault),
-            b.count,
+            f"{letter}getrsBatched", trans, n, k, P(left), n, P(pivots.ptr), P(right), n, c.byref(fault), b.count
         )
         return
     fault_at = ints(lu.spec, 1)

@@ -10,10 +10,12 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+import triton
+import triton.language as tl
 
 from ....core import dtype as dt
 from ....core.errors import LinAlgError, fail
-from ....core.layout import Spec, broadcast_shapes, broadcast_strides
+from ....core.layout import Layout, Spec, broadcast_shapes, broadcast_strides
 from ....formula import Formula, var
 from ....formula.expr import Expr, apply, conj
 from ....formula.expr import conj as conjugate
@@ -21,10 +23,12 @@ from ...common.slot import Slot
 from ..libraries.cusolver import fetched, library, transposed
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
+from ..programs.layouts import expanded
 from ..programs.pointwise import compile_formula
+from ..programs.program import Program
 from ..runtime.views import View, empty
 from . import reduction
-from .linalg_small.batch import small
+from .linalg_small.batch import Places, small
 from .matmul.plan import Planned
 
 _X = var("x")
@@ -155,6 +159,42 @@ def identity(to: View) -> None:
     fill_view(to, 0)
     strides = (*to.spec.strides[:-2], n + 1)
     fill_view(View(to.ptr, to.spec.like((*batch, n), strides=strides), to.storage), 1)
+
+
+@triton.jit
+def _addresses(o, count, inner, a, a_outer, a_inner, b, b_step, BLOCK: tl.constexpr):
+    # Grid: blocks of matrices. Both lists lie one after the other.
+    i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    there = i < count
+    tl.store(o + i, a + (i // inner) * a_outer + (i % inner) * a_inner, mask=there)
+    tl.store(o + count + i, b + i * b_step, mask=there)
+
+
+_ADDRESSES = Program(_addresses, ["*i64", *["i64"] * 7], {"BLOCK": 256}, warps=2)
+
+
+@lru_cache(256)
+def _steps(a: Spec, batch: tuple[int, ...]) -> tuple[int, int, int, int] | None:
+    places = Places(batch, (a, 2))
+    outer, inner = places.steps[0]
+    item = a.dtype.itemsize
+    return None if places.copied else (places.count, places.inner, outer * item, inner * item)
+
+
+def even(a: View, batch: tuple[int, ...]) -> View:
+    """Matrices that are found by even steps in a batch that they broadcast to; copied if they are not."""
+    return a if _steps(a.spec, batch) is not None else expanded(a, (*batch, *a.spec.shape[-2:]))
+
+
+def addresses(a: View, x: View) -> tuple[View, int, int]:
+    """Where the matrices of `a`, broadcast, and of dense `x` begin: (what holds both lists, first, second)."""
+    steps = _steps(a.spec, tuple(x.spec.shape[:-2]))
+    assert steps is not None, "matrices that do not lie evenly"
+    count, inner, *at = steps
+    made = empty(Spec(Layout((2 * count,)), dt.int64, x.spec.device))
+    step = math.prod(x.spec.shape[-2:]) * x.spec.dtype.itemsize
+    _ADDRESSES((-(-count // 256),), made.ptr, count, inner, a.ptr, *at, x.ptr, step)
+    return made, made.ptr, made.ptr + 8 * count
 
 
 SMALL = 32  # rows and columns up to which the library iterates on a whole batch at once

@@ -7,6 +7,7 @@ memory of the result, without transposing anything.
 from __future__ import annotations
 
 import ctypes as c
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from ..libraries.cusolver import (
     P,
     copied,
     library,
-    listed,
     takes,
 )
 from ..programs.copy import copy_view
@@ -33,7 +33,7 @@ from ..programs.types import Run
 from ..rows import cuda
 from ..runtime.views import View
 from .linalg_small import plans
-from .linalg_steps import stretched
+from .linalg_steps import addresses, even, stretched
 
 _ONE: dict[str, Any] = {"S": c.c_float * 2, "D": c.c_double * 2, "C": c.c_float * 2, "Z": c.c_double * 2}
 
@@ -47,6 +47,7 @@ def _leading(spec: Spec) -> int | None:
     return max(row, cols) if rows > 1 and row >= cols else cols if rows == 1 else None
 
 
+@lru_cache(256)
 def offsets(spec: Spec, batch: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Bytes from the first matrix to each of a batch that the matrices broadcast to."""
     steps = broadcast_strides(spec.shape[:-2], spec.strides[:-2], batch)
@@ -63,6 +64,7 @@ def solve_in(x: View, a: View, upper: bool, unit: bool, adjoint: bool = False) -
     *batch, n, k = spec.shape
     if not spec.numel:
         return
+    a = even(a, tuple(batch))
     lead = _leading(a.spec)
     other = None if lead is not None else _leading_transposed(a.spec)
     if lead is None and other is None:
@@ -79,15 +81,15 @@ def solve_in(x: View, a: View, upper: bool, unit: bool, adjoint: bool = False) -
         op = ADJOINT
     lda = lead if lead is not None else other
     one = _ONE[letter](1.0, 0.0)
-    places = a.ptr + offsets(a.spec, tuple(batch))
-    to = x.ptr + n * k * spec.dtype.itemsize * np.arange(len(places), dtype=np.int64)
+    count = spec.numel // (n * k)
     how = (RIGHT, UPPER if own else LOWER, op, int(unit), k, n, c.byref(one))
-    if len(places) == 1 or n > TOGETHER:
-        for p, q in zip(places, to, strict=True):
-            library.multiply(f"{letter}trsm_v2", *how, P(int(p)), lda, P(int(q)), k)
+    if count == 1 or n > TOGETHER:
+        for i, p in enumerate(offsets(a.spec, tuple(batch)).tolist()):
+            to = x.ptr + i * n * k * spec.dtype.itemsize
+            library.multiply(f"{letter}trsm_v2", *how, P(a.ptr + p), lda, P(to), k)
         return
-    left, right = listed(places, spec), listed(to, spec)
-    library.multiply(f"{letter}trsmBatched", *how, P(left.ptr), lda, P(right.ptr), k, len(places))
+    _alive, left, right = addresses(a, x)
+    library.multiply(f"{letter}trsmBatched", *how, P(left), lda, P(right), k, count)
 
 
 def _leading_transposed(spec: Spec) -> int | None:

@@ -39,6 +39,8 @@ class _Library:
     def __init__(self) -> None:
         self.handles: dict[tuple[str, int], int] = {}
         self.settings: dict[str, int] = {}
+        self.sizes: dict[tuple[Any, ...], int] = {}
+        self.streams: dict[tuple[str, int], int] = {}
         self.lock = threading.RLock()
 
     def load(self) -> bool:
@@ -67,18 +69,27 @@ class _Library:
             found = self.handles[key] = out.value or 0
         return P(found)
 
+    def _current(self, kind: str) -> P:
+        """The handle, on the current stream."""
+        handle, key, stream = self._handle(kind), (kind, rt.here.device), rt.here.stream
+        if self.streams.get(key) != stream:
+            if kind == "solver":
+                check(self.solver.cusolverDnSetStream(handle, P(stream)), "cusolverDnSetStream")
+            else:
+                check(self.blas.cublasSetStream_v2(handle, P(stream)), "cublasSetStream")
+            self.streams[key] = stream
+        return handle
+
     def solve(self, name: str, *args: Any) -> None:
         """A function of cuSOLVER on the current stream. Addresses are given as `P`."""
         with self.lock:
-            handle = self._handle("solver")
-            check(self.solver.cusolverDnSetStream(handle, P(rt.here.stream)), "cusolverDnSetStream")
+            handle = self._current("solver")
             check(getattr(self.solver, f"cusolverDn{name}")(handle, *args), f"cusolverDn{name}")
 
     def multiply(self, name: str, *args: Any) -> None:
         """A function of cuBLAS on the current stream."""
         with self.lock:
-            handle = self._handle("blas")
-            check(self.blas.cublasSetStream_v2(handle, P(rt.here.stream)), "cublasSetStream")
+            handle = self._current("blas")
             check(getattr(self.blas, f"cublas{name}")(handle, *args), f"cublas{name}")
 
     def setting(self, kind: str) -> P:
@@ -92,10 +103,16 @@ class _Library:
         return P(found)
 
     def work(self, name: str, like: Spec, *args: Any, last: tuple[Any, ...] = ()) -> tuple[View, int]:
-        """(scratch memory, how many elements) that a function asks for."""
-        size = c.c_int()
-        self.solve(f"{name}_bufferSize", *args, c.byref(size), *last)
-        return empty(like.like((max(size.value, 1),))), size.value
+        """(scratch memory, how many elements) that a function asks for; addresses make no difference."""
+        key = (name, rt.here.device, *(a for a in (*args, *last) if a.__class__ is not P))
+        found = self.sizes.get(key)
+        if found is None:
+            size = c.c_int()
+            self.solve(f"{name}_bufferSize", *args, c.byref(size), *last)
+            if len(self.sizes) >= 4096:
+                self.sizes.clear()
+            found = self.sizes[key] = size.value
+        return empty(like.like((max(found, 1),))), found
 
 
 library = _Library()
@@ -118,9 +135,6 @@ class Batch:
     def at(self, k: int) -> P:
         return P(self.ptr + k * self.step)
 
-    def places(self) -> np.ndarray[Any, Any]:
-        return self.ptr + self.step * np.arange(self.count, dtype=np.int64)
-
 
 def moved(array: np.ndarray[Any, Any], like: Spec, dtype: dt.dtype) -> View:
     """Values of the host in new device memory."""
@@ -130,11 +144,6 @@ def moved(array: np.ndarray[Any, Any], like: Spec, dtype: dt.dtype) -> View:
     if rt.here.capturing:  # a graph copies them again with every replay
         rt.here.kept.append(given)
     return made
-
-
-def listed(addresses: np.ndarray[Any, Any], like: Spec) -> View:
-    """Addresses as a list in device memory."""
-    return moved(addresses, like, dt.int64)
 
 
 def ints(like: Spec, *shape: int) -> View:
