@@ -11,7 +11,6 @@ import votive as vt
 from benchmarks.compiled.programs import SHAPES, chain, decoder, empty_cache, gpt
 
 
-
 def _close(one: Any, other: Any, rtol: float = 1e-5, atol: float = 1e-5) -> None:
     one, other = (v.detach().cpu().double().numpy() for v in (one, other))
     np.testing.assert_allclose(one, other, rtol=rtol, atol=atol)

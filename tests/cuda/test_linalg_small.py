@@ -100,6 +100,24 @@ def test_factors_of_matrices_that_are_not_square(kind: str, shape: tuple[int, ..
     held(lambda a: L.qr(a, "r")[1], a)
 
 
+def test_matrices_that_one_program_holds_without_q() -> None:
+    shapes = [(2, 9, 130), (70, 5), (2, 40, 3)] if EMULATED else [(70, 70), (3, 128, 128), (500, 20), (20, 500)]
+    for shape in shapes:
+        held(L.qr, _matrix(*shape))
+        held(lambda a: L.qr(a, "r")[1], _matrix(*shape))
+        held(votive.geqrf, _matrix(*shape))
+
+
+@kinds
+def test_products_of_reflections(kind: str) -> None:
+    for shape, how in [((4, 4), ""), ((2, 5, 3), "permuted"), ((70, 3), "sliced")]:
+        v, tau = (t.numpy() for t in votive.geqrf(votive.from_numpy(_matrix(*shape, kind=kind))))
+        c = _matrix(*shape[:-1], 18, kind=kind)
+        held(L.householder_product, v, tau, how=how)
+        held(votive.ormqr, v, tau, c, how=how)
+        held(lambda v, t, c: votive.ormqr(v, t, c, transpose=True), v, tau, c, how=how)
+
+
 def test_reflections_of_columns_that_are_zero_tiny_or_huge() -> None:
     a = _matrix(4, 3)
     a[1:, 0] = 0  # no reflection: the sign stays

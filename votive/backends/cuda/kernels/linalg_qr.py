@@ -60,7 +60,7 @@ def reflectors(columns: View, tau: View) -> None:
 def geqrf(a: Slot) -> Run:
     few = plans.householder(a, min(a.shape[-2:]), packed=True, vectors=False)
     if few is not None:
-        return lambda outs, a: few(outs[0].ptr, outs[0].ptr, outs[1].ptr, a)
+        return lambda outs, a: few(outs[0].ptr, outs[0].ptr, outs[0].ptr, outs[1].ptr, a)
     if not ready(a):
         return None
 
@@ -82,9 +82,14 @@ def qr(a: Slot, mode: str) -> Run:
     *batch, m, n = a.shape
     k = min(m, n)
     wide = m if mode == "complete" else k  # columns of Q
-    few = plans.householder(a, wide, packed=False, vectors=mode != "r")
-    if few is not None:
-        return lambda outs, a: few(outs[0].ptr, outs[1].ptr, outs[1].ptr, a)
+    if mode != "r":
+        both = plans.qr_factors(a, wide)
+        if both is not None:
+            return both
+    else:
+        few = plans.householder(a, wide, packed=False, vectors=False)
+        if few is not None:
+            return lambda outs, a: few(outs[1].ptr, outs[1].ptr, outs[1].ptr, outs[1].ptr, a)
     if not ready(a):
         return None
     letter, unit = _kind(a.dtype)
@@ -114,6 +119,11 @@ def qr(a: Slot, mode: str) -> Run:
 def reflect(v: Slot, tau: Slot, x: Slot, back: bool) -> Run:
     if x.numel and not tau.shape[-1] and tau.shape[:-1] == x.shape[:-2]:  # no reflection at all
         return lambda outs, v, tau, x: copy_view(outs[0], x)
+    few = None
+    if v.shape[:-2] == x.shape[:-2] == tau.shape[:-1]:
+        few = plans.reflections(v, tau, x, x.shape[-1], back)
+    if few is not None:
+        return lambda outs, v, tau, x: few(outs[0], v, tau, x)
     if not ready(v, tau, x) or v.shape[:-2] != x.shape[:-2] or tau.shape[:-1] != x.shape[:-2]:
         return None
     *_, m, n = x.shape

@@ -26,9 +26,15 @@ def block(n: int) -> int:
     return max(next_power_of_two(n), 8)
 
 
+def held(dtype: dt.dtype, rows: int, cols: int) -> bool:
+    """Whether a program can hold one such matrix, and nothing else."""
+    few = block(rows) * block(cols) <= (2 * LARGEST) ** 2
+    return few and dtype in (dt.float32, dt.float64) and min(rows, cols) > 0
+
+
 def warps(nbytes: int) -> int:
     """How many warps hold so many bytes in registers; a single one needs no barriers."""
-    return 1 if nbytes <= 8192 else 4 if nbytes <= 16384 else 8
+    return 1 if nbytes <= 8192 else 4 if nbytes <= 16384 else 8 if nbytes <= 65536 else 16
 
 
 def _joined(batch: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> list[tuple[int, tuple[int, ...]]]:
@@ -66,6 +72,6 @@ class Places:
         row, col = (spec.shape[-1], 1) if self.copied else spec.strides[-2:]
         return (*self.steps[k], row, col)
 
-    def placed(self, v: View) -> View:
-        """A matrix operand as the programs read it."""
-        return expanded(v, (*self.batch, *v.spec.shape[-2:])) if self.copied else v
+    def placed(self, v: View, own: int = 2) -> View:
+        """An operand as the programs read it."""
+        return expanded(v, (*self.batch, *v.spec.shape[-own:])) if self.copied else v

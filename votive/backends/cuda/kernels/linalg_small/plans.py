@@ -11,9 +11,9 @@ from ....common.slot import Slot
 from ...libraries.cusolver import library
 from ...programs.program import TYPE, Program, pointer
 from ...programs.types import Run
-from ...runtime.views import View
-from . import cholesky, jacobi, lu, qr, triangular
-from .batch import Places, block, small, warps
+from ...runtime.views import View, empty
+from . import batch, cholesky, jacobi, lu, qr, triangular
+from .batch import Places, block, held, small, warps
 
 RIGHT = 64  # columns of right sides that a program takes
 MOST_RIGHT = 512  # beyond which the library's own blocks pay
@@ -179,18 +179,73 @@ def cholesky_factor(a: Slot, upper: bool) -> Run:
 
 
 def householder(a: Slot, wide: int, packed: bool, vectors: bool) -> Any:
-    """`run(q, r, tau, a)`: QR factors; `packed`: reflectors and taus instead of Q."""
+    """`run(q, r, packed, tau, a)`: addresses of QR factors, or of reflectors with R and of taus, if `packed`."""
     rows, cols = a.shape[-2:]
-    if not a.numel or not small(a.dtype, rows, cols, wide):
+    if not a.numel or not (small(a.dtype, rows, cols, wide) if vectors else held(a.dtype, rows, cols)):
         return None
-    (places, where), p = _one(a), pointer(a.dtype)
-    constants = {"PACKED": packed, "VECTORS": vectors, "M": block(rows), "N": block(cols), "W": block(wide)}
-    elements = block(rows) * (block(cols) + block(wide) * vectors)
-    program = _program(qr.factor, [p] * 4, [*_STEPS, "i32", "i32", "i32"], constants, elements)
+    return _householder(a, wide, packed, not packed, vectors)
+
+
+def _householder(a: Slot, wide: int, packed: bool, triangle: bool, vectors: bool) -> Any:
+    (places, where), (rows, cols), p = _one(a), a.shape[-2:], pointer(a.dtype)
+    flags = {"PACKED": packed, "TRIANGLE": triangle, "VECTORS": vectors}
+    width = block(wide) if vectors else 1
+    constants = {**flags, "M": block(rows), "N": block(cols), "W": width}
+    elements = block(rows) * (block(cols) + width * vectors)
+    program = _program(qr.factor, [p] * 5, [*_STEPS, "i32", "i32", "i32"], constants, elements)
     grid = (places.count,)
 
-    def run(q: int, r: int, tau: int, a: View) -> None:
-        program(grid, q, r, tau, places.placed(a).ptr, *where, rows, cols, wide)
+    def run(q: int, r: int, packed: int, tau: int, a: View) -> None:
+        program(grid, q, r, packed, tau, places.placed(a).ptr, *where, rows, cols, wide)
+
+    return run
+
+
+def qr_factors(a: Slot, wide: int) -> Run:
+    """Q and R in one launch, or in two where registers hold one of them alone."""
+    few = householder(a, wide, packed=False, vectors=True)
+    if few is not None:
+        return lambda outs, a: few(outs[0].ptr, outs[1].ptr, outs[0].ptr, outs[0].ptr, a)
+    *batch, rows, cols = a.shape
+    if not a.numel or not held(a.dtype, rows, cols):
+        return None
+    dense, taus = a.spec.like(a.shape), a.spec.like((*batch, min(rows, cols)))
+    product = reflections(Slot(0, dense), Slot(1, taus), None, wide, False)
+    if product is None:
+        return None
+    factor = _householder(a, wide, True, True, False)
+
+    def run(outs: list[View], a: View) -> None:
+        q, r = outs
+        packed, tau = empty(dense), empty(taus)
+        factor(q.ptr, r.ptr, packed.ptr, tau.ptr, a)
+        product(q, packed, tau, packed)
+
+    return run
+
+
+MOST_REFLECTED = 512  # rows
+
+
+def reflections(v: Slot, tau: Slot, x: Slot | None, columns: int, back: bool) -> Any:
+    """`run(out, v, tau, x)`: `Q x`, or `Q' x` for `back`; the first columns of Q itself if there is no x."""
+    rows, steps = v.shape[-2], tau.shape[-1]
+    if not v.numel or not steps or not columns or v.dtype not in (dt.float32, dt.float64):
+        return None
+    if rows > MOST_REFLECTED or not batch.LARGEST:
+        return None
+    y = v if x is None else x
+    places = Places(v.shape[:-2], (v.spec, 2), (tau.spec, 1), (y.spec, 2))
+    p, size = pointer(v.dtype), 16 if rows > 64 else _sides(columns)
+    constants = {"BACK": back, "IDENTITY": x is None, "M": block(rows), "R": size}
+    program = _program(qr.reflect, [p] * 4, ["i64"] * 12 + ["i32"] * 3, constants, block(rows) * size)
+    step = 1 if places.copied else tau.strides[-1]
+    how = (places.inner, *places.matrix(0, v.spec), *places.steps[1], step, *places.matrix(2, y.spec))
+    grid = (places.count, -(-columns // size))
+
+    def run(out: View, v: View, tau: View, x: View) -> None:
+        at = [places.placed(v).ptr, places.placed(tau, 1).ptr, places.placed(x).ptr]
+        program(grid, out.ptr, *at, *how, rows, columns, steps)
 
     return run
 

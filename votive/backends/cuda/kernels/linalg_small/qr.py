@@ -34,8 +34,9 @@ def _reflection(a, j, k, M: tl.constexpr):
 
 @triton.jit
 def factor(
-    q, r, taus, x, inner, outer_step, inner_step, row, col, rows, cols, wide,
-    PACKED: tl.constexpr, VECTORS: tl.constexpr, M: tl.constexpr, N: tl.constexpr, W: tl.constexpr,
+    q, r, packed, taus, x, inner, outer_step, inner_step, row, col, rows, cols, wide,
+    PACKED: tl.constexpr, TRIANGLE: tl.constexpr, VECTORS: tl.constexpr,
+    M: tl.constexpr, N: tl.constexpr, W: tl.constexpr,
 ):  # fmt: skip
     # Grid: matrices. `PACKED`: R and the reflectors in one matrix, with their taus, as geqrf gives them.
     batch = tl.program_id(0).to(tl.int64)
@@ -51,10 +52,10 @@ def factor(
         a = tl.where((i > k) & (j == k), v[:, None], tl.where((i == k) & (j == k), size, after))
         kept = tl.where(tl.arange(0, N) == k, tau, kept)
     if PACKED:
-        tl.store(r + batch * rows * cols + i * cols + j, a, mask=(i < rows) & (j < cols))
+        tl.store(packed + batch * rows * cols + i * cols + j, a, mask=(i < rows) & (j < cols))
         n = tl.arange(0, N)
         tl.store(taus + batch * steps + n, kept, mask=n < steps)
-    else:
+    if TRIANGLE:
         to = r + batch * wide * cols + i * cols + j
         tl.store(to, tl.where(i <= j, a, 0.0), mask=(i < wide) & (j < cols))
     if VECTORS:
@@ -69,3 +70,32 @@ def factor(
             along = tau * tl.sum(v[:, None] * b, 0)
             b -= v[:, None] * along[None, :]
         tl.store(q + batch * rows * wide + i * wide + c, b, mask=(i < rows) & (c < wide))
+
+
+@triton.jit
+def reflect(
+    o, x, taus, y, inner, x_outer, x_inner, row, col, t_outer, t_inner, t_step, y_outer, y_inner, y_row, y_col,
+    rows, columns, steps, BACK: tl.constexpr, IDENTITY: tl.constexpr, M: tl.constexpr, R: tl.constexpr,
+):  # fmt: skip
+    # Grid: matrices, blocks of columns. `BACK`: by the transpose, so the first reflection comes first.
+    batch = tl.program_id(0).to(tl.int64)
+    x += start(batch, inner, x_outer, x_inner)
+    taus += start(batch, inner, t_outer, t_inner)
+    place = tl.arange(0, M)
+    i = place[:, None].to(tl.int64)
+    c = tl.program_id(1) * R + tl.arange(0, R)[None, :].to(tl.int64)
+    inside = (i < rows) & (c < columns)
+    if IDENTITY:
+        b = tl.where(i == c, tl.full((M, R), 1.0, o.dtype.element_ty), 0.0)
+    else:
+        y += start(batch, inner, y_outer, y_inner)
+        b = tl.load(y + i * y_row + c * y_col, mask=inside, other=0.0)
+    for s in range(steps):
+        k = steps - 1 - s
+        if BACK:
+            k = s
+        v = tl.load(x + place.to(tl.int64) * row + k * col, mask=(place > k) & (place < rows), other=0.0)
+        v = tl.where(place == k, 1.0, v)
+        along = tl.load(taus + k * t_step) * tl.sum(v[:, None] * b, 0)
+        b -= v[:, None] * along[None, :]
+    tl.store(o + (batch * rows + i) * columns + c, b, mask=inside)
