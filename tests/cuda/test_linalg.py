@@ -82,6 +82,14 @@ def test_a_matrix_that_is_not_positive_is_told() -> None:
         L.cholesky(x[1])
 
 
+@pytest.mark.parametrize("upper", [False, True])
+def test_tiles_of_the_other_triangle_are_zero_and_pivots_that_are_no_numbers_are_told(upper: bool) -> None:
+    a = np.stack([_positive(133, 133), np.eye(133)])
+    held(lambda a: L.cholesky(a, upper=upper), a)
+    a[1, 40, 40] = np.nan
+    assert L.cholesky_ex(_on_gpu(a), upper=upper).info.tolist() == [0, 41]
+
+
 @kinds
 def test_triangles_are_solved_from_either_side(kind: str) -> None:
     for shape in SHAPES:

@@ -32,8 +32,10 @@ def cholesky(x: Slot, upper: bool) -> Run:
     n, letter = x.shape[-1], LETTER[x.dtype]
     keep = diagonal.triu if upper else diagonal.tril
     side = LOWER if upper else UPPER  # the triangle's name in columns
-    clean = parted(keep, x.spec.like(x.shape))
-    notice = _not_numbers(x.spec.like(x.shape))
+    finish = None if x.dtype.is_complex else plans.cholesky_finish(x, upper)
+    if finish is None:
+        clean = parted(keep, x.spec.like(x.shape))
+        notice = _not_numbers(x.spec.like(x.shape))
 
     def run(outs: list[View], x: View) -> None:
         out, info = outs
@@ -45,6 +47,9 @@ def cholesky(x: Slot, upper: bool) -> Run:
         else:
             work, size = library.work(f"{letter}potrf", out.spec, side, n, P(out.ptr), n)
             library.solve(f"{letter}potrf", side, n, P(out.ptr), n, P(work.ptr), size, P(info.ptr))
+        if finish is not None:
+            finish(out, info)
+            return
         clean(out)
         notice(out, info)
 

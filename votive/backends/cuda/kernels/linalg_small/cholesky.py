@@ -1,4 +1,6 @@
-"""Cholesky factors: the trailing matrix stays symmetric in registers, so its rows are its columns."""
+"""Cholesky factors: the trailing matrix stays symmetric in registers, so its rows are its columns. Also what
+factors of the library lack.
+"""
 
 from __future__ import annotations
 
@@ -38,3 +40,25 @@ def factor(o, info, x, inner, outer_step, inner_step, row, col, n, UPPER: tl.con
         to += i * n + j
     tl.store(to, tl.where(i >= j, a, 0.0), mask=inside)
     tl.store(info + batch, failed)
+
+
+@triton.jit
+def finish(o, info, n, down, UPPER: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr):
+    # Grid: matrices, tiles of each. The other triangle becomes zero. A pivot that is no number is not positive, and
+    # all that follow it are none either; the library may let them pass.
+    batch, tile = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    o += batch * n * n
+    i = (tile % down) * ROWS + tl.arange(0, ROWS)[:, None].to(tl.int64)
+    j = (tile // down) * COLS + tl.arange(0, COLS)[None, :].to(tl.int64)
+    away = i < j
+    if UPPER:
+        away = i > j
+    tl.store(o + i * n + j, tl.zeros((ROWS, COLS), o.dtype.element_ty), mask=(i < n) & (j < n) & away)
+    if tile == 0:
+        count = tl.full((), 0, tl.int32)
+        for first in range(0, n, COLS):
+            k = first + tl.arange(0, COLS).to(tl.int64)
+            pivot = tl.load(o + k * (n + 1), mask=k < n, other=1.0)
+            count += tl.sum(tl.where(pivot == pivot, 0, 1), 0)
+        told = tl.load(info + batch)
+        tl.store(info + batch, tl.where((told == 0) & (count > 0), n + 1 - count, told))

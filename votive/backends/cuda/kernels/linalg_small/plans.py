@@ -178,6 +178,22 @@ def cholesky_factor(a: Slot, upper: bool) -> Run:
     return run
 
 
+def cholesky_finish(a: Slot, upper: bool) -> Any:
+    """`run(factors, info)`: zeros in the other triangle, and pivots that are no numbers told."""
+    n, count, rows, cols = a.shape[-1], math.prod(a.shape[:-2]), 32, 128
+    constants = {"UPPER": upper, "ROWS": rows, "COLS": cols}
+    program = Program(cholesky.finish, [pointer(a.dtype), "*i32", "i32", "i32"], constants)
+    down = -(-n // rows)
+    tiles = down * -(-n // cols)
+    if tiles > 65535:
+        return None
+
+    def run(factors: View, info: View) -> None:
+        program((count, tiles), factors.ptr, info.ptr, n, down)
+
+    return run
+
+
 def householder(a: Slot, wide: int, packed: bool, vectors: bool) -> Any:
     """`run(q, r, packed, tau, a)`: addresses of QR factors, or of reflectors with R and of taus, if `packed`."""
     rows, cols = a.shape[-2:]
