@@ -17,7 +17,7 @@ from ...device import math as m
 from ...libraries import cublas
 from ...programs.copy import copy_view
 from ...programs.layouts import contiguous, next_power_of_two
-from ...programs.program import Program
+from ...programs.program import TYPE, Program
 from ...programs.types import Ints
 from ...runtime.views import View, empty
 from ..matmul.plan import Planned
@@ -39,7 +39,7 @@ def _seen_scores(s, mask, row, i, j, there, S, offset, scale, mt, ms, CAUSAL: tl
         if MASK == 1:
             sees = sees & (given != 0)
         else:
-            x += given.to(tl.float64)
+            x += given.to(x.dtype)
     return tl.where(sees, x, -float("inf"))
 
 
@@ -59,8 +59,9 @@ def _softmax(
 ):  # fmt: skip
     """Scores become weights in place. Grid: (blocks of rows,)."""
     row, there, i, mask = _rows(mask, N, H, T, mb, mh, BR)
-    tops = tl.full((BR,), -float("inf"), tl.float64)
-    sums = tl.zeros((BR,), tl.float64)
+    kind = s.dtype.element_ty
+    tops = tl.full((BR,), -float("inf"), kind)
+    sums = tl.zeros((BR,), kind)
     for start in range(0, S, BN):
         j = start + tl.arange(0, BN)
         x = _seen_scores(s, mask, row, i, j, there, S, offset, scale, mt, ms, CAUSAL, MASK)
@@ -160,7 +161,7 @@ class Products:
         self.s = like.like((B, KH, rows, S))
         self.score = Planned(self.q, _flipped(self.k), like)
         kind, mask_type = mask_kind(mask)
-        self.mask_type = mask_type
+        self.number, self.mask_type = TYPE[q.dtype], mask_type
         self.factor = made_up(p) if p else 1.0
         self.far = mask_strides(mask)
         self.bn = min(WIDTH, max(16, next_power_of_two(S)))
@@ -168,7 +169,8 @@ class Products:
         self.constants = {"CAUSAL": causal, "MASK": kind, "NOISE": noise_kind(p, S), "BR": self.br, "BN": self.bn}
 
     def program(self, fn: Any, arrays: int) -> Program:
-        types = [*["*fp64"] * arrays, self.mask_type, *NOISE_TYPES, "i64", *["i32"] * 4, "fp64", "fp64", *["i64"] * 4]
+        n = self.number
+        types = [*["*" + n] * arrays, self.mask_type, *NOISE_TYPES, "i64", *["i32"] * 4, n, n, *["i64"] * 4]
         return Program(fn, types, self.constants, warps=4, stages=1)
 
     def launch(self, program: Program, arrays: list[View], mask: int, noise: Any, offset: int, scale: float) -> None:
