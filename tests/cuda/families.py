@@ -157,6 +157,17 @@ def convolutions(vt: Any) -> None:
 
 
 @family
+def little_convolutions(vt: Any) -> None:
+    F = vt.nn.functional
+    for dtype in ("bfloat16", "float32", "float64"):
+        x, w = _of(vt, 13, 3, 45, dtype=dtype), _of(vt, 64, 3, 3, dtype=dtype)
+        F.conv1d(x, w, _of(vt, 64, dtype=dtype))
+        F.conv_transpose1d(_of(vt, 5, 64, 1, dtype=dtype), w)
+        F.conv2d(_of(vt, 2, 20, 7, 7, dtype=dtype), _of(vt, 8, 20, 3, 3, dtype=dtype), padding=1)
+        F.conv_transpose3d(_of(vt, 2, 20, 3, 4, 4, dtype=dtype), _of(vt, 20, 7, 3, 3, 3, dtype=dtype), stride=2)
+
+
+@family
 def batch_norms(vt: Any) -> None:
     x = _of(vt, 8, 64, 32, 32).requires_grad_()
     norm = vt.nn.BatchNorm2d(64, device="cuda", dtype=vt.bfloat16)
@@ -296,6 +307,19 @@ def attentions(vt: Any) -> None:
     x = _of(vt, 512, 4, 64).requires_grad_()
     for window in ((-1, 0), (64, 0)):
         vt.nn.attention.varlen.varlen_attn(x, x, x, ends, ends, 256, 256, window_size=window).sum().backward()
+
+
+@family
+def attention_by_products(vt: Any) -> None:
+    from unittest.mock import patch
+
+    from votive.backends.cuda.kernels.attention import products
+
+    with patch.object(products, "pays", lambda *args: True):
+        for dtype in ("float32", "float64"):
+            q = _of(vt, 2, 4, 200, 48, dtype=dtype).requires_grad_()
+            for how in ({"is_causal": True}, {"dropout_p": 0.1}, {"attn_mask": _of(vt, 200, 200, dtype=dtype)}):
+                vt.nn.functional.scaled_dot_product_attention(q, q, q, **how).sum().backward()
 
 
 @family
