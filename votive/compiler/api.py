@@ -191,10 +191,10 @@ def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
     if modes() != guards.modes:
         raise Untraceable("it changes a mode that stays changed")
     tracer.check_draws()
-    build: Any = Template(result, watch.is_outer)
-    found = build.tensors
+    whole = Template(result, watch.is_outer)
+    found = whole.tensors
     results = len(found)  # the rest is what others look at
-    build = with_events(build, watch.events, found, watch.is_outer)
+    build = with_events(whole.released(), watch.events, found, watch.is_outer)
     graph = tracer.graph
     recipes, outs = _recipes(tracer, found)
     graph.outputs = [tracer.value_of(t) for t in outs]

@@ -48,7 +48,7 @@ class Event:
         """A function that shows the call with other tensors; those of this one are appended to `tensors`."""
         given = Template((self.args, self.kwargs, self.more), is_outer, tensors)
         inner = [e.shown(tensors, is_outer) for e in self.inner]
-        result = Template(self.result, is_outer, tensors)
+        result = Template(self.result, is_outer, tensors).released()
         path, show = self.path, self.show
 
         def run(found: Found) -> None:

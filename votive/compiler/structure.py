@@ -89,6 +89,11 @@ class Template:
     def __call__(self, tensors: tuple[Any, ...]) -> Any:
         return self.maker(tensors, {})
 
+    def released(self) -> Callable[[tuple[Any, ...]], Any]:
+        """The same, without this result: only how others are built."""
+        maker = self.maker
+        return lambda tensors: maker(tensors, {})
+
     def _part(self, value: Any) -> Maker:
         if isinstance(value, state.tensor):
             return self._tensor(value)

@@ -93,6 +93,21 @@ class CompiledModule(Module):
         else:
             setattr(inner, name, value)
 
+    def __getitem__(self, key: Any) -> Any:
+        return self._orig_mod[key]
+
+    def __iter__(self) -> Any:
+        return iter(self._orig_mod)
+
+    def __len__(self) -> int:
+        return len(self._orig_mod)
+
+    def __bool__(self) -> bool:
+        return bool(self._orig_mod)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._orig_mod
+
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         import copy
 

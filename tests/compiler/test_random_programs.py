@@ -1,0 +1,46 @@
+"""Random programs, compiled, do what they do eagerly: with other values, other shapes, other numbers, again.
+
+The suite tries a few; `VOTIVE_PROGRAMS=2000 python -m pytest tests/compiler/test_random_programs.py` tries that many, and
+`VOTIVE_PROGRAMS=5000:5100` those with these seeds. VOTIVE_JIT=0 leaves out the C++ compiler, which takes most of the time.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+
+import pytest
+
+import votive
+
+from .compare import Outcome, same
+from .random_programs import make
+
+_first, _, _last = os.environ.get("VOTIVE_PROGRAMS", "60").rpartition(":")
+SEEDS = range(int(_first or 0), int(_last))
+# Where a program passes through half precision, compiled ones round less often: at most as if all were bfloat16.
+HALF = 1000.0
+
+
+@pytest.fixture(autouse=True)
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Regions are run by the interpreter, unless more than a few programs are asked for."""
+    if "VOTIVE_PROGRAMS" not in os.environ:
+        monkeypatch.setenv("VOTIVE_JIT", "0")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_random_program_does_what_it_does_eagerly(seed: int) -> None:
+    text, fresh, inputs, written = make(seed)
+    eager, compiled = fresh(), votive.compile(fresh())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of deprecated forms, and of programs that are compiled too often
+        for call in (0, 0, 1, 2, 3, 2, 1, 0):
+            one = Outcome(eager, inputs.arguments(call), seed)
+            other = Outcome(compiled, inputs.arguments(call), seed)
+            if written.half:
+                one.grads = other.grads = []
+            try:
+                same(one, other, HALF if written.half else 1.0)
+            except AssertionError as e:
+                raise AssertionError(f"call {call} of program {seed}: {e}\n{text[text.index('def program') :]}") from None
