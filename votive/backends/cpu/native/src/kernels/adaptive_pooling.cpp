@@ -39,6 +39,44 @@ void boxes_of_pixels(const Image& x, const Image& y, const Image& index, const N
   });
 }
 
+// The largest of columns w0..w1-1 of rows h0..h1-1 of planes d0..d1-1, and its place. Among equal values the first counts,
+// among NaN the last; wide boxes are searched in vectors.
+template <class T> T largest(const T* x, const int64_t (&size)[3], const int64_t (&from)[3], const int64_t (&to)[3], int64_t& where) {
+  using I = std::conditional_t<std::is_same_v<T, float>, int32_t, int64_t>;
+  constexpr int64_t L = LANES<T>;
+  const int64_t H = size[1], W = size[2];
+  T best = LOWEST<T>;
+  where = (from[0] * H + from[1]) * W + from[2];
+  const bool vectors = to[2] - from[2] >= L && size[0] * H * W < int64_t(1) << 31;
+  Vec<T> most = LOWEST<T> + Vec<T>{};
+  Vec<I> at = I(where) + Vec<I>{}, lanes;
+  for (int64_t j = 0; j < L; ++j) lanes[j] = I(j);
+  for (int64_t d = from[0]; d < to[0]; ++d)
+    for (int64_t h = from[1]; h < to[1]; ++h) {
+      const int64_t row = (d * H + h) * W;
+      int64_t w = from[2];
+      if (vectors) {
+        for (; w + L <= to[2]; w += L) {
+          const Vec<T> v = load(x + row + w);
+          const auto better = (v > most) | (v != v);
+          most = better ? v : most;
+          at = better ? lanes + I(row + w) : at;
+        }
+      }
+      for (; w < to[2]; ++w) {
+        const T v = x[row + w];
+        if (v > best || v != v) best = v, where = row + w;
+      }
+    }
+  if (!vectors) return best;
+  for (int64_t j = 0; j < L; ++j) {
+    const T v = most[j];
+    const bool nan = v != v, later = int64_t(at[j]) > where;
+    if (nan ? best == best || later : v > best || (v == best && !later)) best = v, where = at[j];
+  }
+  return best;
+}
+
 // x, values, indices, then start and end of each of three dimensions.
 VT_KERNEL(max_of_boxes) {
   const int n = int(c.i(0));
@@ -69,15 +107,10 @@ VT_KERNEL(max_of_boxes) {
             char* place =
                 index.data + k / x.c * index.sn + k % x.c * index.sc + od * index.step[0] + oh * index.step[1];
             for (int64_t ow = 0; ow < y.size[2]; ++ow) {
-              int64_t where = (start[0][od] * H + start[1][oh]) * W + start[2][ow];
-              T best = LOWEST<T>;
-              for (int64_t d = start[0][od]; d < end[0][od]; ++d)
-                for (int64_t h = start[1][oh]; h < end[1][oh]; ++h)
-                  for (int64_t w = start[2][ow]; w < end[2][ow]; ++w) {
-                    const T v = copy[(d * H + h) * W + w];
-                    if (v > best || v != v) best = v, where = (d * H + h) * W + w;
-                  }
-              values[ow] = best;
+              const int64_t first[3] = {start[0][od], start[1][oh], start[2][ow]};
+              const int64_t last[3] = {end[0][od], end[1][oh], end[2][ow]};
+              int64_t where;
+              values[ow] = largest<T>(copy, x.size, first, last, where);
               *reinterpret_cast<int64_t*>(place + ow * index.step[2]) = where;
             }
             out(y.data + k / x.c * y.sn + k % x.c * y.sc + od * y.step[0] + oh * y.step[1], y.step[2],

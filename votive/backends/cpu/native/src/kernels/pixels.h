@@ -44,29 +44,21 @@ template <class T> Image pixels_of(const Image& like, T* memory, Dtype dtype = d
   return p;
 }
 
+// Lines of pixels are turned over while they are converted.
 template <class S, class T> void copy_in(const Image& x, T* to) {
-  const int64_t W = x.size[2], C = x.c, sc = x.sc, sw = x.step[2];
+  const int64_t W = x.size[2], C = x.c, item = sizeof(T);
   const CastFn cast = cast_fn(dtype_of<S>, dtype_of<T>);
   for_lines(x, [&](const char* from, int64_t at) {
-    for (int64_t w = 0; w < W; ++w) {
-      T* line = to + at + w * C;
-      const char* p = from + w * sw;
-      if (sc == int64_t(sizeof(S))) cast(reinterpret_cast<char*>(line), sizeof(T), p, sc, C);
-      else
-        for (int64_t c = 0; c < C; ++c) line[c] = convert<T>(*reinterpret_cast<const S*>(p + c * sc));
-    }
+    cast_block(cast, sizeof(S), item, reinterpret_cast<char*>(to + at), C * item, item, from, x.step[2], x.sc, W, C);
   });
 }
 template <class S, class T> void copy_out(const Image& y, const T* from) {
-  const int64_t W = y.size[2], C = y.c, sc = y.sc, sw = y.step[2];
+  const int64_t W = y.size[2], C = y.c, item = sizeof(T);
   const CastFn cast = cast_fn(dtype_of<T>, dtype_of<S>);
   for_lines(y, [&](char* to, int64_t at) {
-    if (sc == int64_t(sizeof(S)))
-      for (int64_t w = 0; w < W; ++w)
-        cast(to + w * sw, sc, reinterpret_cast<const char*>(from + at + w * C), sizeof(T), C);
-    else
-      for (int64_t c = 0; c < C; ++c)
-        for (int64_t w = 0; w < W; ++w) *reinterpret_cast<S*>(to + c * sc + w * sw) = convert<S>(from[at + w * C + c]);
+    const char* pixels = reinterpret_cast<const char*>(from + at);
+    if (y.sc == int64_t(sizeof(S))) cast_block(cast, item, sizeof(S), to, y.step[2], y.sc, pixels, C * item, item, W, C);
+    else cast_block(cast, item, sizeof(S), to, y.sc, y.step[2], pixels, item, C * item, C, W);
   });
 }
 

@@ -53,6 +53,30 @@ void max_rows(const Image& x, const Image& y, const Image& index, const Geometry
   for (int64_t j = 0; j < L; ++j) lanes[j] = I(j * g.stride[2]);
   const CastFn out = cast_fn(dtype_of<T>, y.dtype), wide = cast_fn(dtype_of<I>, Dtype::i64);
   const int64_t lines = y.size[0] * y.size[1];
+  // Windows side by side that need no padding are read where they are; the last vectors lie over their neighbours.
+  if (!PLACES && V >= L && x.dtype == dtype_of<T> && y.dtype == x.dtype && x.step[2] == int64_t(sizeof(T)) &&
+      y.step[2] == x.step[2] && g.stride[2] == 1 && !reaches_out(s, x)) {
+    std::vector<int64_t> reads;
+    for (int64_t t = 0; t < n_taps; ++t) {
+      const int64_t* o = &phase.offsets[3 * t];
+      reads.push_back(o[0] * x.step[0] + o[1] * x.step[1] + o[2] * x.step[2]);
+    }
+    parallel_for(x.n * x.c * lines, grain_for(up(V, L) * (n_taps * 3 + 4)), [&](int64_t b, int64_t e) {
+      for (int64_t u = b; u < e; ++u) {
+        const int64_t k = u / lines, oh = u % lines % y.size[1], od = u % lines / y.size[1];
+        const char* from = x.data + k / x.c * x.sn + k % x.c * x.sc + od * g.stride[0] * x.step[0] + oh * g.stride[1] * x.step[1];
+        T* to = reinterpret_cast<T*>(y.data + k / x.c * y.sn + k % x.c * y.sc + od * y.step[0] + oh * y.step[1]);
+        for (int64_t o = 0; o < V; o += L) {
+          const int64_t at = std::min(o, V - L);
+          Best<T> best{LOWEST<T> + Vec<T>{}, Vec<I>{}};
+          for (int64_t t = 0; t < n_taps; ++t)
+            best.meet(load(reinterpret_cast<const T*>(from + reads[t]) + at), Vec<I>{});
+          store(to + at, best.value);
+        }
+      }
+    });
+    return;
+  }
   const Padded::Filling<T> filling(p, s, x, LOWEST<T>);
   parallel_for(x.n * x.c, grain_for(p.channel / 2 + lines * up(V, L) * (n_taps * 6 + 8)), [&](int64_t b, int64_t e) {
     Scratch<T> copy(p.channel + L * 2), values(up(V, L) * L);
@@ -178,27 +202,39 @@ VT_KERNEL(put_back) {
       throw IndexError("max_pool: index " + std::to_string(at) + " is out of range for " + std::to_string(plane) +
                        " elements.");
     };
-    if (y.dtype == dtype_of<T> && g.dtype == y.dtype && y.sc == item && g.sc == item && index.sc == 8 && y.c > 1 &&
-        y.step[2] == y.c * item && (H == 1 || y.step[1] == W * y.step[2]) &&
-        (y.size[0] == 1 || y.step[0] == H * y.step[1])) {
+    if (g.dtype == y.dtype && y.sc == item && g.sc == item && index.sc == 8 && y.c > 1 && y.step[2] == y.c * item &&
+        (H == 1 || y.step[1] == W * y.step[2]) && (y.size[0] == 1 || y.step[0] == H * y.step[1])) {
+      const bool narrow = y.dtype != dtype_of<T>;  // added up beside the result
       const int64_t part = std::max<int64_t>(16, up(y.c, up(2 * num_threads(), y.n))), parts = up(y.c, part);
       parallel_for(y.n * parts, grain_for(plane * part / 4 + rows * V * part), [&](int64_t b, int64_t e) {
+        Scratch<T> space(narrow ? plane * part : 0), line(narrow ? part : 0);
         for (int64_t u = b; u < e; ++u) {
-          const int64_t i = u / parts, c0 = u % parts * part, c1 = std::min(y.c, c0 + part);
-          T* to = reinterpret_cast<T*>(y.data + i * y.sn);
-          for (int64_t q = 0; q < plane; ++q) std::fill(to + q * y.c + c0, to + q * y.c + c1, T(0));
+          const int64_t i = u / parts, c0 = u % parts * part, n = std::min(y.c, c0 + part) - c0;
+          char* target = y.data + i * y.sn + c0 * item;
+          T* to = narrow ? space.get() : reinterpret_cast<T*>(target);
+          const int64_t pixel = narrow ? n : y.c;
+          for (int64_t q = 0; q < plane; ++q) std::fill(to + q * pixel, to + q * pixel + n, T(0));
           for (int64_t r = 0; r < rows; ++r)
             for (int64_t w = 0; w < V; ++w) {
-              const T* from = reinterpret_cast<const T*>(g.data + i * g.sn + r / g.size[1] * g.step[0] +
-                                                         r % g.size[1] * g.step[1] + w * g.step[2]);
+              const char* given = g.data + i * g.sn + r / g.size[1] * g.step[0] + r % g.size[1] * g.step[1] +
+                                  w * g.step[2] + c0 * item;
+              const T* from = reinterpret_cast<const T*>(given);
+              if (narrow) {
+                in(reinterpret_cast<char*>(line.get()), sizeof(T), given, item, n);
+                from = line;
+              }
               const int64_t* at =
                   reinterpret_cast<const int64_t*>(index.data + i * index.sn + r / g.size[1] * index.step[0] +
-                                                   r % g.size[1] * index.step[1] + w * index.step[2]);
-              for (int64_t k = c0; k < c1; ++k) {
+                                                   r % g.size[1] * index.step[1] + w * index.step[2]) +
+                  c0;
+              for (int64_t k = 0; k < n; ++k) {
                 if (uint64_t(at[k]) >= uint64_t(plane)) beyond(at[k]);
-                to[at[k] * y.c + k] += from[k];
+                to[at[k] * pixel + k] += from[k];
               }
             }
+          if (narrow)
+            for (int64_t q = 0; q < plane; ++q)
+              out(target + q * y.step[2], item, reinterpret_cast<const char*>(to + q * n), sizeof(T), n);
         }
       });
       return;

@@ -126,9 +126,9 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
       char* at = y.data + k / x.c * y.sn + k % x.c * y.sc + od * y.step[0] + oh * y.step[1];
       T* to = direct ? reinterpret_cast<T*>(at) : result.get();
       const int64_t d0 = axes[0].start[od], d1 = axes[0].end[od], h0 = axes[1].start[oh], h1 = axes[1].end[oh];
-      if (oh > 0 && u > b * whole_planes && direct && h0 == axes[1].start[oh - 1] && h1 == axes[1].end[oh - 1] &&
-          axes[1].out[oh] == axes[1].out[oh - 1]) {  // the same rows again: a gradient
-        std::copy(to - y.step[1] / item, to - y.step[1] / item + V, to);
+      if (oh > 0 && u > b * whole_planes && y.step[2] == itemsize(y.dtype) && h0 == axes[1].start[oh - 1] &&
+          h1 == axes[1].end[oh - 1] && axes[1].out[oh] == axes[1].out[oh - 1]) {  // the same rows again: a gradient
+        std::memcpy(at, at - y.step[1], size_t(V * itemsize(y.dtype)));
         continue;
       }
       if (whole) {
@@ -185,39 +185,98 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
   });
 }
 
+// Sums of vectors of channels over the pixels of a box, N of them in registers at a time.
+template <class T, int N, bool SHARE>
+void add_pixels(T* to, const T* const* from, const T* by, int64_t count, T divisor) {
+  constexpr int64_t L = LANES<T>;
+  Vec<T> acc[N] = {};
+  for (int64_t t = 0; t < count; ++t)
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) {
+      const Vec<T> x = load(from[t] + v * L);
+      acc[v] += SHARE ? x / by[t] : x;
+    }
+#pragma GCC unroll 4
+  for (int v = 0; v < N; ++v) store(to + v * L, divisor != T(1) ? acc[v] / divisor : acc[v]);
+}
+
+// One box of all channels. `from` are its pixels, `by` what each of them is divided by.
+template <class T, bool SHARE> void box_of_pixels(T* to, const T** from, const T* by, int64_t count, int64_t C, T divisor) {
+  constexpr int64_t L = LANES<T>;
+  const auto on = [&](int64_t n) {
+    to += n;
+    for (int64_t t = 0; t < count; ++t) from[t] += n;
+  };
+  int64_t left = C;
+  for (; left >= 4 * L; left -= 4 * L, on(4 * L)) add_pixels<T, 4, SHARE>(to, from, by, count, divisor);
+  for (; left >= L; left -= L, on(L)) add_pixels<T, 1, SHARE>(to, from, by, count, divisor);
+  if (left == 0) return;
+  if (C >= L) {  // over its neighbours again
+    on(left - L);
+    return add_pixels<T, 1, SHARE>(to, from, by, count, divisor);
+  }
+  T sum[L] = {};
+  for (int64_t t = 0; t < count; ++t)
+#pragma GCC ivdep
+    for (int64_t c = 0; c < C; ++c) sum[c] += SHARE ? from[t][c] / by[t] : from[t][c];
+  for (int64_t c = 0; c < C; ++c) to[c] = divisor != T(1) ? sum[c] / divisor : sum[c];
+}
+
+// The sum of `count` neighbouring pixels of a few channels: so many vectors as there are channels hold whole pixels.
+template <class T> void add_neighbours(T* sum, const T* from, int64_t count, int64_t C) {
+  constexpr int64_t L = LANES<T>;
+  T part[16 * L] = {};
+  int64_t i = 0;
+  for (; i + L <= count; i += L)
+    for (int64_t v = 0; v < C; ++v) store(part + v * L, load(part + v * L) + load(from + i * C + v * L));
+  for (int64_t q = 0; q < L; ++q)
+    for (int64_t c = 0; c < C; ++c) sum[c] += part[q * C + c];
+  for (; i < count; ++i)
+    for (int64_t c = 0; c < C; ++c) sum[c] += from[i * C + c];
+}
+
 // Channels last: every box adds whole vectors of channels.
 template <class T> void box_pixels(const Image& x, const Image& y, const Axis* axes, double divisor) {
   const int64_t C = x.c;
   const bool share = axes[0].in.data != nullptr;
-  const int64_t reach = std::max<int64_t>(1, axes[2].end[y.size[2] / 2] - axes[2].start[y.size[2] / 2]) *
-                        std::max<int64_t>(1, axes[1].end[y.size[1] / 2] - axes[1].start[y.size[1] / 2]);
-  parallel_for(
-      x.n * y.size[0] * y.size[1], grain_for(y.size[2] * (reach + 2) * (C / 4 + 4)), [&](int64_t b, int64_t e) {
-        for (int64_t u = b; u < e; ++u) {
-          const int64_t oh = u % y.size[1], od = u / y.size[1] % y.size[0], n = u / y.size[1] / y.size[0];
-          for (int64_t ow = 0; ow < y.size[2]; ++ow) {
-            T* to = reinterpret_cast<T*>(y.data + n * y.sn + od * y.step[0] + oh * y.step[1] + ow * y.step[2]);
-            std::fill(to, to + C, T(0));
-            for (int64_t d = axes[0].start[od]; d < axes[0].end[od]; ++d)
-              for (int64_t h = axes[1].start[oh]; h < axes[1].end[oh]; ++h)
-                for (int64_t w = axes[2].start[ow]; w < axes[2].end[ow]; ++w) {
-                  const T* p =
-                      reinterpret_cast<const T*>(x.data + n * x.sn + d * x.step[0] + h * x.step[1] + w * x.step[2]);
-                  if (share) {
-                    const T by = T(axes[0].in[d] * axes[1].in[h] * axes[2].in[w]);
-#pragma GCC ivdep
-                    for (int64_t c = 0; c < C; ++c) to[c] += p[c] / by;
-                  } else {
-#pragma GCC ivdep
-                    for (int64_t c = 0; c < C; ++c) to[c] += p[c];
-                  }
-                }
-            const T by = divisor != 0 ? T(divisor) : T(axes[0].out[od] * axes[1].out[oh] * axes[2].out[ow]);
-            if (by != T(1))
-              for (int64_t c = 0; c < C; ++c) to[c] /= by;
+  int64_t most = 1;  // pixels of a box
+  for (int d = 0; d < 3; ++d) {
+    int64_t longest = 1;
+    for (int64_t o = 0; o < y.size[d]; ++o) longest = std::max(longest, axes[d].end[o] - axes[d].start[o]);
+    most *= longest;
+  }
+  const bool side_by_side = x.step[2] == C * int64_t(sizeof(T)) && C < LANES<T> && C <= 16 && !share;
+  parallel_for(x.n * y.size[0] * y.size[1], grain_for(y.size[2] * (most + 2) * (C / 4 + 4)), [&](int64_t b, int64_t e) {
+    Scratch<const T*> from(most);
+    Scratch<T> shares(share ? most : 0);
+    for (int64_t u = b; u < e; ++u) {
+      const int64_t oh = u % y.size[1], od = u / y.size[1] % y.size[0], n = u / y.size[1] / y.size[0];
+      for (int64_t ow = 0; ow < y.size[2]; ++ow) {
+        T* to = reinterpret_cast<T*>(y.data + n * y.sn + od * y.step[0] + oh * y.step[1] + ow * y.step[2]);
+        const int64_t w0 = axes[2].start[ow], w1 = axes[2].end[ow];
+        const T by = divisor != 0 ? T(divisor) : T(axes[0].out[od] * axes[1].out[oh] * axes[2].out[ow]);
+        const bool neighbours = side_by_side && w1 - w0 >= LANES<T>;
+        T sum[LANES<T>] = {};
+        int64_t count = 0;
+        for (int64_t d = axes[0].start[od]; d < axes[0].end[od]; ++d)
+          for (int64_t h = axes[1].start[oh]; h < axes[1].end[oh]; ++h) {
+            const char* line = x.data + n * x.sn + d * x.step[0] + h * x.step[1];
+            if (neighbours) {
+              add_neighbours(sum, reinterpret_cast<const T*>(line + w0 * x.step[2]), w1 - w0, C);
+              continue;
+            }
+            for (int64_t w = w0; w < w1; ++w) {
+              if (share) shares[count] = T(axes[0].in[d] * axes[1].in[h] * axes[2].in[w]);
+              from[count++] = reinterpret_cast<const T*>(line + w * x.step[2]);
+            }
           }
-        }
-      });
+        if (neighbours)
+          for (int64_t c = 0; c < C; ++c) to[c] = sum[c] / by;
+        else if (share) box_of_pixels<T, true>(to, from, shares, count, C, by);
+        else box_of_pixels<T, false>(to, from, shares, count, C, by);
+      }
+    }
+  });
 }
 
 // x, out, then start, end, in, out of each of three dimensions; spatial dimensions; divisor or 0.

@@ -211,6 +211,7 @@ PyObject* apply_tuple(PyObject* me, PyObject* args) {
   if (PyTuple_CheckExact(args) && op.kind != Operator::unset && op.kind != Operator::composite &&
       PyTuple_GET_SIZE(args) == Py_ssize_t(op.letters.size()) && op.letters.size() <= MAX_ARGS)
     return apply(me, reinterpret_cast<PyTupleObject*>(args)->ob_item);
+  if (PyTuple_CheckExact(args) && op.kind == Operator::composite) return PyObject_Call(me, args, nullptr);
   return PyObject_CallMethodOneArg(me, name::apply_general, args);
 }
 

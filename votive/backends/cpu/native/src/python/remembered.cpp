@@ -9,8 +9,9 @@ PyTypeObject* dtype_type = nullptr;
 PyObject* device_stack = nullptr;  // a list: the devices of `with` blocks
 
 // An argument as part of a key, or nullptr without an error when it is not one we remember. Types are
-// exact, because True and 1 mean different things in an index.
-PyObject* part_of(PyObject* v, int depth = 0) {
+// exact, because True and 1 mean different things; truth values are `flags`, or parts of an index that is looked at anew.
+PyObject* part_of(PyObject* v, bool flags, int depth = 0) {
+  if (flags && PyBool_Check(v)) return PyTuple_Pack(2, reinterpret_cast<PyObject*>(&PyBool_Type), v);
   if (PyLong_CheckExact(v) || PyUnicode_CheckExact(v) || v == Py_None || v == Py_Ellipsis || Py_TYPE(v) == dtype_type) return Py_NewRef(v);
   if (PySlice_Check(v)) {
     auto* s = reinterpret_cast<PySliceObject*>(v);
@@ -23,7 +24,7 @@ PyObject* part_of(PyObject* v, int depth = 0) {
     Ref t(PyTuple_New(n + 1));
     PyTuple_SET_ITEM(t.get(), 0, Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(v))));
     for (Py_ssize_t i = 0; i < n; ++i) {
-      PyObject* p = part_of(PySequence_Fast_GET_ITEM(v, i), depth + 1);
+      PyObject* p = part_of(PySequence_Fast_GET_ITEM(v, i), flags, depth + 1);
       if (p == nullptr) return nullptr;
       PyTuple_SET_ITEM(t.get(), i + 1, p);
     }
@@ -33,11 +34,11 @@ PyObject* part_of(PyObject* v, int depth = 0) {
 }
 
 // The first argument's spec where it is a tensor, the others as they are, and the names of those given by name.
-PyObject* call_key(PyObject* const* args, Py_ssize_t n, PyObject* names) {
+PyObject* call_key(PyObject* const* args, Py_ssize_t n, PyObject* names, bool flags) {
   const Py_ssize_t all = n + (names == nullptr ? 0 : PyTuple_GET_SIZE(names));
   Ref key(PyTuple_New(all + (names != nullptr)));
   for (Py_ssize_t k = 0; k < all; ++k) {
-    PyObject* part = k == 0 && is_tensor(args[0]) ? Py_XNewRef(tensor_spec.get(args[0])) : part_of(args[k]);
+    PyObject* part = k == 0 && is_tensor(args[0]) ? Py_XNewRef(tensor_spec.get(args[0])) : part_of(args[k], flags);
     if (part == nullptr) return nullptr;
     PyTuple_SET_ITEM(key.get(), k, part);
   }
@@ -87,7 +88,7 @@ int recall(const Operator& op, PyObject* const* args, Py_ssize_t n, PyObject* na
   if (op.resolve && PyList_GET_SIZE(device_stack) > 0) return 0;
   if (op.indexes && n == 2)
     if (const int done = item_usual(args[0], args[1], out)) return done;
-  key = Ref(call_key(args, n, names));
+  key = Ref(call_key(args, n, names, bool(op.resolve)));
   if (!key) return PyErr_Occurred() ? -1 : 0;
   Ref found = Ref::to(PyDict_GetItemWithError(op.memory.get(), key.get()));
   if (!found && PyErr_Occurred()) return -1;
