@@ -180,6 +180,8 @@ bool turned(CastFn fn, int64_t src_item, char* dst, int64_t d_row, int64_t d_col
 
 void cast_block(CastFn fn, int64_t src_item, int64_t dst_item, char* dst, int64_t d_row, int64_t d_col, const char* src,
                 int64_t s_row, int64_t s_col, int64_t rows, int64_t cols) {
+  if (s_col == src_item && d_col == dst_item && s_row == cols * src_item && d_row == cols * dst_item)
+    return fn(dst, dst_item, src, src_item, rows * cols);
   // Along what is dense, unless that is so short that starting over costs more than the jumps.
   const bool dense = s_row == src_item && s_col != src_item && rows > 1;
   const bool by_column = (dense && (rows >= 16 || cols < 4 * rows)) || (cols < 4 && rows > cols);

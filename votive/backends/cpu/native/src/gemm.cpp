@@ -280,6 +280,7 @@ void product(Dtype from, Dtype to, int64_t M, int64_t N, int64_t K, Place A, Pla
   C.native = to == Dtype::f32 || to == Dtype::f64 || to == Dtype::i32 || to == Dtype::i64;
   C.finish = finish_for(to);
   const bool floats = from == Dtype::f32 || from == Dtype::f64 || from == Dtype::f16 || from == Dtype::bf16;
+  if (floats && product_shallow(from, to, M, N, K, A, B, C)) return;
   if (floats && K > 0 && M > 0 && M <= FEW && M <= N) {
     return few_rows(from, M, N, K, A, {B.data, B.col, B.row}, C);
   } else if (floats && K > 0 && N > 0 && N <= FEW) {

@@ -26,6 +26,8 @@ void unless_poisoned(bool padded, const T* w, int64_t n, const View& out, F&& sw
 template <class T>
 void forward(const View& x, const View& weight, const View& bias, const View& out, const Geometry& g, int64_t groups) {
   const Image from(x), to(out);
+  if (narrow_points(g, from, to, groups))
+    return points_of_halves(from, to, {weight.data, weight.strides[0], weight.strides[1]}, bias);
   Scratch<T> w_space(dense_space<T>(weight)), b_space(bias ? bias.numel() : 0);
   const T* w = dense(weight, w_space.get());
   const T* b = values(bias, b_space.get());
@@ -46,6 +48,8 @@ void forward(const View& x, const View& weight, const View& bias, const View& ou
 template <class T> void transposed(const View& x, const View& weight, const View& bias, const View& out,
                                    const Geometry& g, int64_t groups) {
   const Image from(x), to(out);
+  if (narrow_points(g, from, to, groups))
+    return points_of_halves(from, to, {weight.data, weight.strides[1], weight.strides[0]}, bias);
   Scratch<T> w_space(dense_space<T>(weight)), b_space(bias ? bias.numel() : 0);
   const T* w = dense(weight, w_space.get());
   const T* b = values(bias, b_space.get());

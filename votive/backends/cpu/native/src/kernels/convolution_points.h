@@ -2,6 +2,7 @@
 #pragma once
 #include "convolution_geometry.h"
 #include "vt/gemm.h"
+#include "vt/gemm_core.h"
 
 namespace vt::conv {
 
@@ -54,6 +55,37 @@ template <class T> void points(const Image& x, const Image& y, Matrix<const T> w
         gemm(count, M, K, Matrix<const T>{from, a.sp, a.sc}, Matrix<const T>{w.data, w.col, w.row},
              Matrix<T>{to, b.sp, b.sc}, bias != nullptr);
       else gemm(M, count, K, w, Matrix<const T>{from, a.sc, a.sp}, Matrix<T>{to, b.sc, b.sp}, bias != nullptr);
+    }
+  });
+}
+
+// The same for half types, which the product widens itself.
+inline bool narrow_points(const Geometry& g, const Image& x, const Image& y, int64_t groups) {
+  const bool half = x.dtype == Dtype::f16 || x.dtype == Dtype::bf16;
+  return half && y.dtype == x.dtype && point_by_point(g, x, y, groups, x.dtype);
+}
+// w: (results x channels) in bytes.
+inline void points_of_halves(const Image& x, const Image& y, vt::Place w, const View& bias) {
+  const Points a(x), b(y);
+  const int64_t K = x.c, M = y.c, item = itemsize(x.dtype);
+  const bool as_one = a.sc == 1 && b.sc == 1 && a.sn == a.count * a.sp && b.sn == b.count * b.sp;
+  const int64_t images = as_one ? 1 : x.n, count = as_one ? a.count * x.n : a.count;
+  const bool many = images > 1 && M * K * count < (int64_t(1) << 22);
+  parallel_for(images, many ? std::max<int64_t>(1, grain_for(M * K * count / 4)) : images, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const vt::Place from{x.data + i * a.sn * item, a.sc * item, a.sp * item};
+      Result to{};
+      to.data = y.data + i * b.sn * item;
+      to.row = b.sc * item, to.col = b.sp * item;
+      if (bias) {
+        to.x = bias.data;
+        to.x_row = bias.strides[0];
+        to.beta = 1;
+      }
+      if (b.sc == 1) {
+        to.transpose();
+        product(x.dtype, y.dtype, count, M, K, {from.data, from.col, from.row}, {w.data, w.col, w.row}, to);
+      } else product(x.dtype, y.dtype, M, count, K, w, from, to);
     }
   });
 }

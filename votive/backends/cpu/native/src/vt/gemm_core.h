@@ -97,6 +97,9 @@ void product(Dtype from, Dtype to, int64_t M, int64_t N, int64_t K, Place A, Pla
 constexpr int64_t FEW = 4;
 void few_rows(Dtype from, int64_t m, int64_t N, int64_t K, Place x, Place w, const Result& C);
 
+// Sums of a few terms, of floats; false: too many, or the result lies badly.
+bool product_shallow(Dtype from, Dtype to, int64_t M, int64_t N, int64_t K, Place A, Place B, Result C);
+
 // By type: narrow floats widened or, for bfloat16 where there are instructions, in pairs; integers.
 void product_narrow(Dtype from, int64_t M, int64_t N, int64_t K, Place A, Place B, const Result& C);
 bool product_pairs(int64_t M, int64_t N, int64_t K, Place A, Place B, const Result& C);  // false: not on this processor

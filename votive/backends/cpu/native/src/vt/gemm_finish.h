@@ -38,6 +38,7 @@ void finish_rows(const Result& out, const T* t, int64_t ld, int64_t i0, int64_t 
       if (beta != T(0)) {
         const char* x = out.x + (i0 + i) * out.x_row + (j0 + j) * out.x_col;
         if (out.x_col == int64_t(sizeof(D))) v = v + beta * load_part<T>(reinterpret_cast<const D*>(x), n);
+        else if (out.x_col == 0) v = v + beta * convert<T>(*reinterpret_cast<const D*>(x));
         else {
           T other[L] = {};
           for (int64_t k = 0; k < n; ++k) other[k] = convert<T>(*reinterpret_cast<const D*>(x + k * out.x_col));

@@ -52,10 +52,11 @@ template <class T, class S> inline Vec<T> load_part(const S* p, int64_t n) {
 template <class D, class T> inline void put(D* to, const T* from, int64_t n) {
 #if defined(__AVX512BW__) && defined(__AVX512VL__)
   const uint32_t bits = uint32_t((uint64_t(1) << n) - 1);
+  const bool whole = n == Lanes<T>::count;  // stores without a mask are faster
   if constexpr (std::is_same_v<T, float> && std::is_same_v<D, float>)
-    return _mm512_mask_storeu_ps(to, __mmask16(bits), _mm512_loadu_ps(from));
+    return whole ? _mm512_storeu_ps(to, _mm512_loadu_ps(from)) : _mm512_mask_storeu_ps(to, __mmask16(bits), _mm512_loadu_ps(from));
   if constexpr (std::is_same_v<T, double> && std::is_same_v<D, double>)
-    return _mm512_mask_storeu_pd(to, __mmask8(bits), _mm512_loadu_pd(from));
+    return whole ? _mm512_storeu_pd(to, _mm512_loadu_pd(from)) : _mm512_mask_storeu_pd(to, __mmask8(bits), _mm512_loadu_pd(from));
   if constexpr (std::is_same_v<T, float> && is_narrow<D>) {
     const __m512 v = _mm512_loadu_ps(from);
     __m256i half;
@@ -68,7 +69,7 @@ template <class D, class T> inline void put(D* to, const T* from, int64_t n) {
       const __mmask16 nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
       half = _mm512_maskz_cvtepi32_epi16(0xffff, _mm512_mask_or_epi32(up, nan, high, _mm512_set1_epi32(0x40)));
     }
-    return _mm256_mask_storeu_epi16(to, __mmask16(bits), half);
+    return whole ? _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), half) : _mm256_mask_storeu_epi16(to, __mmask16(bits), half);
   }
 #endif
   for (int64_t i = 0; i < n; ++i) to[i] = convert<D>(from[i]);
