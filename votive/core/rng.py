@@ -212,6 +212,9 @@ def default_generator(device: DeviceLike = "cpu") -> Generator:
     >>> votive.default_generator("cpu") is votive.default_generator("cpu")
     True
     """
+    found = _registry.get(device) if isinstance(device, Device) else None
+    if found is not None:
+        return found
     dev = _canonical(device)
     found = _registry.get(dev)
     return found if found is not None else _register(dev)

@@ -63,7 +63,7 @@ def _scale(op: str, input: Tensor, p: float, inplace: bool, feature: bool, gener
     if feature:
         noise = _feature_noise(op, input, p, generator).div_(1 - p)
         return _multiply(input, noise, inplace)
-    args = (input, *drawn_for(op, input, input.shape, generator), p)
+    args = (input, *drawn_for(op, input, input._spec.shape, generator), p)
     return Op.write(OPS["_dropout"], args) if inplace else OPS["_dropout"](*args)
 
 

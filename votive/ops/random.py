@@ -116,15 +116,23 @@ def _reserve(op: str, generator: Generator | None, device: Device, n: int) -> tu
     return generator.reserve(n)
 
 
+_counters: dict[Any, int] = {}  # what draws found, by distribution, shape and type
+
+
+def _counters_of(op: str, shape: tuple[int, ...], dtype: dtype) -> int:
+    n = _counters.get((op, shape, dtype))
+    if n is None:
+        if len(_counters) > 1024:
+            _counters.clear()
+        n = _counters[op, shape, dtype] = counters(op, math.prod(shape), dtype.np)
+    return n
+
+
 def draw(op: str, x: Tensor, generator: Generator | None, *parameters: Operand | None) -> Tensor:
     """Overwrite x with samples of the distribution `op`."""
     spec = x._spec
-    n = counters(op, spec.numel, spec.dtype.np)
-    key, counter = _reserve(op, generator, spec.device, n)
+    key, counter = _reserve(op, generator, spec.device, _counters_of(op, spec.shape, spec.dtype))
     return Op.write(OPS[f"_{op}"], (x, key, counter, *parameters))
-
-
-_counters: dict[Any, int] = {}  # what creating functions found, by distribution, size and type
 
 
 def make(
@@ -132,11 +140,7 @@ def make(
 ) -> Tensor:
     """New memory with samples of the distribution `op`."""
     place = resolve(device)
-    n = _counters.get((op, shape, dtype))
-    if n is None:
-        if len(_counters) > 1024:
-            _counters.clear()
-        n = _counters[op, shape, dtype] = counters(op, math.prod(shape), dtype.np)
+    n = _counters_of(op, shape, dtype)
     return OPS[f"_new_{op}"](shape, dtype, place, *_reserve(op, generator, place, n), *rest)
 
 
