@@ -183,7 +183,7 @@ template <class T> void by_weight(const View& x, const View& grad, const View& o
             T* to = block + (o - at) * SPAN;
             if (o >= O) std::fill(to, to + n, T(0));
             else
-              for (const Place& q : span.places)
+              for (const auto& q : span.places)
                 cast(reinterpret_cast<char*>(to + q.at), sizeof(T),
                      gy.data + first * gy.sn + (k * O + o) * gy.sc + q.target, gy.step[2], q.len);
           }
