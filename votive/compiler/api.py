@@ -213,7 +213,11 @@ def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
     report: list[str] = []
     again = repeatable(graph, ins)
     if again is not None:
+        graph.kept = {graph.outputs[i] for i in looked}
+        before = set(graph.nodes)
         counts = apply_rules(graph, wants)
+        if any(graph.kept.intersection(n.outs) and len(n.outs) > 1 for n in graph.nodes if n not in before):
+            raise Untraceable("somebody looks at a value inside of what a rule has joined")
         report += [f"{name}: {n} times" for name, n in counts.items()]
         if counts:
             detach(tracer)

@@ -102,6 +102,9 @@ class Graph:
     inputs: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     constants: dict[Value, Any] = field(default_factory=dict)  # tensors that Python made of numbers
+    kept: set[Value] = field(
+        default_factory=set
+    )  # outputs whose gradients are asked for: calls before and after stay apart
     renamed: dict[Value, Value] = field(default_factory=dict)  # values that passes found to be others
     count: int = 0
 

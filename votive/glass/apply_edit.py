@@ -215,7 +215,10 @@ def _fitted(edit: Edit, new: object, old: Tensor) -> Tensor:
     else:
         with unobserved():
             found = _number(edit, new, old.dtype).tolist()
-        fitted = votive.tensor(found, dtype=old.dtype)
+        if isinstance(found, list):
+            fitted = votive.tensor(found, dtype=old.dtype)
+        else:
+            fitted = votive.full((), found, dtype=old.dtype, device=old.device)
     if fitted.dtype != old.dtype:
         fitted = _cast(edit, fitted, old.dtype)
     fitted = fitted.to(device=old.device)

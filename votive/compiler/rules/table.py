@@ -38,7 +38,7 @@ class Match:
         """The call that makes a value, if it is one of these operators and nothing is written in place there."""
         if v.__class__ is not Value or v.node is None or v.node.op.name not in ops or v.node not in self.order:
             return None
-        return v.node if self.plain(v.node) else None
+        return v.node if v not in self.graph.kept and self.plain(v.node) else None
 
     def plain(self, node: Node) -> bool:
         """Whether a call just computes, from and to memory that nobody changes."""
