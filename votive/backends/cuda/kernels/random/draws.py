@@ -1,7 +1,7 @@
 """Draws of random numbers by the rule of `common/sampling.py`: the words of counters, and elements made of them.
 
-Into memory in row-major order a program makes the words of some counters, all of which it uses. Elsewhere each element
-makes the words of its own counter: more arithmetic, and memory is still read and written in whole lines.
+Into memory in row-major order a program makes the words of some counters, all of which it uses. Elsewhere memory is
+read and written in whole lines, and each element, or where that is possible each four, makes the words of its counter.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ...programs.generator_state import philox_state, shift
 from ...programs.index_space import IndexSpace, cached_by_spec
 from ...programs.program import Program, pointer
 from ...runtime.views import View
+from ..index import reach
 
 COUNTERS = 256  # that a program takes: four words each
 (UNIFORM, NORMAL, LOG_NORMAL, EXPONENTIAL, CAUCHY, BERNOULLI, INTEGERS, DROPOUT, CHANCES, GEOMETRIC) = range(10)
@@ -134,26 +135,50 @@ def _draw(
 
 
 @triton.jit
-def own_word(i, key, counter, moved, KIND: tl.constexpr, WIDE: tl.constexpr):
-    """The word of element i, or of a normal distribution the normal number, made for it alone."""
+def counter_words(i, key, counter, moved, KIND: tl.constexpr, WIDE: tl.constexpr):
+    """The four words of 32 bits, or two of 64, of the counter that element i belongs to; of a normal distribution the
+    normal numbers.
+    """
     key, counter = philox_state(key, counter, moved)
     at = i // (2 if WIDE else 4) + counter
     low = (at & 0xFFFFFFFF).to(tl.uint32)
     high = ((at >> 32) & 0xFFFFFFFF).to(tl.uint32)
     zero = low * 0
     a, b, c, d = tl.philox(key, low, high, zero, zero)
-    odd = (i & 1) == 1
     if WIDE:
         first, second = a.to(tl.uint64) | (b.to(tl.uint64) << 32), c.to(tl.uint64) | (d.to(tl.uint64) << 32)
+        if KIND == 1 or KIND == 2:
+            first, second = _normal(first, second, WIDE)
+        return first, second
     else:
+        return a, b, c, d
+
+
+@triton.jit
+def own_word(i, key, counter, moved, KIND: tl.constexpr, WIDE: tl.constexpr):
+    """The word of element i, or of a normal distribution the normal number, made for it alone."""
+    odd = (i & 1) == 1
+    if WIDE:
+        first, second = counter_words(i, key, counter, moved, KIND, WIDE)
+    else:
+        a, b, c, d = counter_words(i, key, counter, moved, KIND, WIDE)
         late = (i & 2) == 2
         first, second = tl.where(late, c, a), tl.where(late, d, b)
+        if KIND == 1 or KIND == 2:
+            first, second = _normal(first, second, WIDE)
+    return tl.where(odd, second, first)
+
+
+@triton.jit
+def own_words(i, key, counter, moved, KIND: tl.constexpr):
+    """The words of elements i to i + 3, which share a counter."""
+    a, b, c, d = counter_words(i, key, counter, moved, KIND, False)
     if KIND == 1 or KIND == 2:
-        even_number, odd_number = _normal(first, second, WIDE)
-        w = tl.where(odd, odd_number, even_number)
+        first, second = _normal(a, b, False)
+        third, fourth = _normal(c, d, False)
+        return first, second, third, fourth
     else:
-        w = tl.where(odd, second, first)
-    return w
+        return a, b, c, d
 
 
 def _bits(dtype: dt.dtype) -> int:
@@ -175,20 +200,40 @@ def _program(kind: int, dtype: dt.dtype, wide: bool, source: dt.dtype | None = N
 
 
 def _anywhere(kind: int, out: Spec, wide: bool, source: Spec | None) -> Any:
-    """The same for memory of any layout, and `source` of another one."""
+    """The same for memory of any layout, and `source` of another one. Where memory goes across the elements of a
+    counter, these stay together.
+    """
     number, last = _types(kind, out.dtype, wide)
-    strides = [out.strides, contiguous_strides(out.shape)] + ([] if source is None else [source.strides])
-    space = IndexSpace(out.shape, strides)
+    each, end = 2 if wide else 4, out.ndim - 1
+    inner = min((s for n, s in zip(out.shape, out.strides, strict=True) if n > 1), default=0)
+    together = out.ndim > 1 and out.shape[end] % each == 0 and out.strides[end] != inner
+    specs = [out.strides, contiguous_strides(out.shape)] + ([] if source is None else [source.strides])
+    shape, strides = out.shape, [tuple(s) for s in specs]
+    if together:
+        shape = (*shape[:end], shape[end] // each)
+        strides = [(*s[:end], s[end] * each) for s in strides]
+    space = IndexSpace(shape, strides, reach=max(reach(v) for v in (out, source or out)))
     fixed = f"{kind}, {_bits(out.dtype) if kind == UNIFORM else 0}, {wide}"
-    lines = [
-        f"i = ({space.offsets[1] or '0'} + r * 0 + n * 0).to(tl.int64)",
-        f"w = own_word(i, key, counter, moved, {kind}, {wide})",
-        "v = w" if source is None else f"v = {space.load('x', 2)}",
-        space.store(f"element(w, v, first, second, third, fourth, {fixed}, o.dtype.element_ty)"),
-    ]
+    given = "i, key, counter, moved"
+    lines = [f"i = ({space.offsets[1] or '0'} + r * 0 + n * 0).to(tl.int64)"]
+    if not together:
+        lines.append(f"w0 = own_word({given}, {kind}, {wide})")
+    elif wide:
+        lines.append(f"w0, w1 = counter_words({given}, {kind}, {wide})")
+    else:
+        lines.append(f"w0, w1, w2, w3 = own_words({given}, {kind})")
+    for k in range(each if together else 1):
+        value = f"w{k}"
+        if source is not None:
+            value = f"v{k}"
+            beside = space.arg(f"beside{k}", k * source.strides[end]) if k else ""
+            lines.append(f"v{k} = {space.load('x', 2, '' if beside == '0' else beside)}")
+        made = f"element(w{k}, {value}, first, second, third, fourth, {fixed}, o.dtype.element_ty)"
+        lines.append(space.store(made, extra=space.arg(f"step{k}", k * out.strides[end]) if k else ""))
     types = {"o": pointer(out.dtype), "x": pointer((source or out).dtype), "moved": "*i64", "key": "i64"}
     types |= {"counter": "i64", "first": number, "second": number, "third": "i64", "fourth": last}
-    return space.kernel("draw_anywhere", types, lines, {"own_word": own_word, "element": _element}, **EXACT)
+    known = {"own_word": own_word, "own_words": own_words, "counter_words": counter_words, "element": _element}
+    return space.kernel("draw_anywhere", types, lines, known, **EXACT)
 
 
 def _word(value: int) -> int:
