@@ -142,10 +142,26 @@ def adaptive_avg_pool3d(input: Tensor, output_size: int | Sequence[int | None] |
     return _avg("adaptive_avg_pool3d", 3, input, output_size)
 
 
+_sizes: dict[Any, Shape] = {}  # what maxima came down to, by input and wanted size
+
+
+def _max_size(op: str, n: int, input: Tensor, output_size: Any) -> Shape:
+    """The size of the result, once it was checked."""
+    key = (op, input._spec, output_size) if output_size.__class__ is int else None
+    found = _sizes.get(key)
+    if found is None:
+        found = _output_size(op, n, input, output_size)
+        _check(op, n, input)
+        check_input(op, input, n)
+        if key is not None:
+            if len(_sizes) > 1024:
+                _sizes.clear()
+            _sizes[key] = found
+    return found
+
+
 def _max(op: str, n: int, input: Tensor, output_size: Any, return_indices: bool) -> Any:
-    size = _output_size(op, n, input, output_size)
-    _check(op, n, input)
-    check_input(op, input, n)
+    size = _max_size(op, n, input, output_size)
     found = F._adaptive_max_pool(input, size)
     return found if return_indices else found[0]
 

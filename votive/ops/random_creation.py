@@ -84,6 +84,12 @@ def randn(
 
 def _range(op: str, args: tuple[Any, ...], named: dict[str, Any], last: tuple[str, ...]) -> tuple[int, int, Any]:
     """Read `(high, *last)` or `(low, high, *last)`, some of it given by name."""
+    if (
+        len(args) == 2 + len(last)
+        and args[0].__class__ is args[1].__class__ is int
+        and not any(value is not None for value in named.values())
+    ):
+        return args[0], args[1], args[2] if last else None
     named = {name: value for name, value in named.items() if value is not None}
     total = len(args) + len(named)
     names = ("high", *last) if total == 1 + len(last) else ("low", "high", *last)
