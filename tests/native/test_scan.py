@@ -111,3 +111,10 @@ def test_a_long_running_sum_keeps_its_digits() -> None:
 def test_native_rows_serve(op: str) -> None:
     x = vt.ones(4, 5)
     assert served_by_native(op, lambda: getattr(vt, op.lstrip("_"))(x, 1))
+
+
+def test_running_logsumexp_stays_infinite() -> None:
+    inf = float("inf")
+    for values in ([inf, -inf], [-inf, inf, 2.0, -inf, inf], [-inf, -inf, 1.0]):
+        got = vt.tensor(values).logcumsumexp(0).numpy()
+        np.testing.assert_array_equal(got, np.logaddexp.accumulate(np.array(values)))

@@ -21,7 +21,7 @@ enum Kind { SUM, PRODUCT, LOGSUMEXP };
 
 inline double log_add(double a, double b) {
   const double m = a > b || a != a ? a : b;
-  if (m == -INF<double> || m == INF<double> || m != m) return a == -m ? m : a + b;
+  if (m == -INF<double> || m == INF<double> || m != m) return m;
   return m + std::log1p(std::exp(-std::abs(a - b)));
 }
 
