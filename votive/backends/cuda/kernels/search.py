@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import triton
 import triton.language as tl
 
@@ -10,19 +12,23 @@ from ....core.errors import fail
 from ....core.layout import Layout, Spec
 from ...common.slot import Slot
 from ..cpu_fallback import fetch
+from ..device import math as m
 from ..programs.copy import copy_view
 from ..programs.fill import fill_view
 from ..programs.index_space import IndexSpace
-from ..programs.layouts import contiguous
+from ..programs.layouts import contiguous, next_power_of_two
 from ..programs.lines import ordered, shared_program
 from ..programs.program import pointer
 from ..programs.types import Run
 from ..rows import cuda
+from ..runtime import here_count
 from ..runtime.faults import faults
-from ..runtime.views import View, empty
+from ..runtime.views import View, empty, zero
 from .index import reach
 
 BLOCK = 512
+TALLIED = 1024  # values that are counted together
+FEW = 512  # bins that a program counts into by itself
 _NARROW = (dt.float32, *dt.HALF)
 _INTS = (dt.int8, dt.int16, dt.int32, dt.int64, dt.uint8)
 
@@ -104,8 +110,62 @@ def searchsorted(bounds: Slot, x: Slot, sorter: Slot | None, right: bool, dtype:
     return run
 
 
+@triton.jit
+def _tally(
+    o, x, n, sx, count, low, high,
+    FLOATS: tl.constexpr, UNIT: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    # Grid: programs that share the blocks. Each counts by itself first: all would add at the same few places.
+    # FLOATS: values fall into bins between low and high; else they are bins.
+    bins = tl.arange(0, BINS)
+    found = tl.zeros((BINS,), tl.int32)
+    for start in range(tl.program_id(0) * BLOCK, n, tl.num_programs(0) * BLOCK):
+        i = start + tl.arange(0, BLOCK)
+        good = i < n
+        v = tl.load(x + (i if UNIT else i.to(tl.int64) * sx), mask=good, other=0)
+        if FLOATS:
+            v = v.to(low.dtype)
+            good = good & (v >= low) & (v <= high)
+            v = m.f_div((v - low) * count, high - low + v * 0)
+            # The last bin includes its right edge.
+            v = tl.minimum(tl.where(good, v, 0).to(tl.int32), count - 1)
+        found += tl.histogram(v.to(tl.int32), BINS, mask=good)
+    tl.atomic_add(o + bins, found.to(tl.int64), mask=(bins < count) & (found > 0), sem="relaxed")
+
+
+class _Tally:
+    """The launch that counts into few bins: `tally(counts, x, stride, bins, low, high)`."""
+
+    def __init__(self, x: Slot, stride: int, bins: int) -> None:
+        wide = "fp64" if x.dtype is dt.float64 else "fp32"
+        size = max(16, next_power_of_two(bins))
+        constants = {"FLOATS": x.dtype.is_floating_point, "UNIT": stride == 1, "BINS": size, "BLOCK": TALLIED}
+        types = ["*i64", pointer(x.dtype), "i32", "i64", "i32", wide, wide]
+        self.program = shared_program(_tally, types, constants)
+        self.grid, self.numbers = (min(-(-x.numel // TALLIED), 8 * here_count()),), (x.numel, stride, bins)
+
+    def __call__(self, counts: int, x: int, low: float = 0.0, high: float = 0.0) -> None:
+        self.program(self.grid, counts, x, *self.numbers, low, high)
+
+
+def _few(x: Slot, bins: int) -> bool:
+    """Whether each program counts by itself."""
+    return bins <= FEW and x.numel < 2**31 - 2**24
+
+
 @cuda("_histc", accepts=lambda x: x.dtype in (*_NARROW, dt.float64))
 def histc(x: Slot, bins: int, low: float, high: float) -> Run:
+    if x.numel and _few(x, bins):
+        tally = _Tally(x, 1, bins)
+
+        def run_few(outs: list[View], x: View) -> None:
+            counts = empty(Spec(Layout((bins,)), dt.int64, x.spec.device))
+            zero(counts)
+            x = contiguous(x)
+            tally(counts.ptr, x.ptr, low, high)
+            copy_view(outs[0], counts)
+
+        return run_few
     wide = "fp64" if x.dtype is dt.float64 else "fp32"
     p = IndexSpace(x.shape, [x.strides])
     b = p.arg("bins", bins)
@@ -210,6 +270,9 @@ def bincount(x: Slot, weights: Slot | None, minlength: int) -> Run:
     )
     result = None if weights is None else weights.dtype
 
+    slot = x
+    tallies = lru_cache(16)(lambda bins: _Tally(slot, slot.strides[0], bins))
+
     def run(outs: list[View], x: View, weights: View | None = None) -> list[View]:
         def made(count: int, dtype: dt.dtype) -> View:
             return empty(Spec(Layout((count,)), dtype, x.spec.device))
@@ -228,7 +291,10 @@ def bincount(x: Slot, weights: Slot | None, minlength: int) -> Run:
         counts = made(max(high + 1, minlength), kind)
         fill_view(counts, 0)
         extra = () if weights is None else (weights.ptr,)
-        add(counts.ptr, x.ptr, *extra)
+        if weights is None and _few(slot, high + 1):
+            tallies(high + 1)(counts.ptr, x.ptr)
+        else:
+            add(counts.ptr, x.ptr, *extra)
         if result is None or result is kind:
             return [counts]
         cast = made(counts.spec.numel, result)
