@@ -6,6 +6,7 @@ sums and products are read only once.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import triton
@@ -261,21 +262,34 @@ def _scanner(
     def build(out: Spec) -> Any:
         return None if long else tiles(kind, x, gain, out, dim, _W[wide], block, largest, reverse)
 
+    def dense(spec: Spec) -> Spec:
+        return spec.like((ln.rows, ln.n))
+
     find = cached_by_spec(build)
-    made: list[_Scan] = []
+    made: list[Any] = []
 
     def run(outs: list[View], x: View, gain: View) -> None:
         launch = find(outs[0].spec)
         if launch is not None:
             launch(outs[0].ptr, outs[-1].ptr, x.ptr, gain.ptr)
             return
-        if not made:
-            even = ln.even(x.spec, dim)
-            kinds = (x.spec.dtype, gain.spec.dtype, outs[0].spec.dtype, wide)
-            made.append(_Scan(kind, ln, *kinds, largest, reverse, even))
         v, stride = ln.of(x, dim)
         g, sg = (v, stride) if gain is x else ln.of(gain, dim)
-        lined_up(outs, dim, lambda to: made[0](to[0].ptr, to[-1].ptr, v, stride, g, sg))
+        together = None
+        if not long and stride == sg == ln.n:  # now they lie beside each other
+            if not made:
+                specs = (dense(x.spec), dense(gain.spec), dense(outs[0].spec))
+                made.append(tiles(kind, *specs, 1, _W[wide], block, largest, reverse))
+            together = made[0]
+        if together is not None:
+            lined_up(outs, dim, lambda to: together(to[0].ptr, to[-1].ptr, v.ptr, g.ptr))
+            return
+        scan = parts(x.spec, gain.spec, outs[0].spec)
+        lined_up(outs, dim, lambda to: scan(to[0].ptr, to[-1].ptr, v, stride, g, sg))
+
+    @cache
+    def parts(x: Spec, gain: Spec, out: Spec) -> _Scan:
+        return _Scan(kind, ln, x.dtype, gain.dtype, out.dtype, wide, largest, reverse, ln.even(x, dim))
 
     return run
 
