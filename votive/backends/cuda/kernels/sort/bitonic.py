@@ -11,7 +11,9 @@ import triton
 import triton.language as tl
 
 from .....core import dtype as dt
+from .....core.layout import Spec
 from ...programs.layouts import next_power_of_two
+from ...programs.levels import Levels, begin_of, levels, lines_of
 from ...programs.lines import Lines, key_of, key_type, shared_program
 from ...programs.program import pointer
 from ...runtime import here_count
@@ -19,6 +21,7 @@ from .radix import BITS, KEYS, PLACES, VALUES, bits
 
 TILE = 512  # elements that a program takes at least, of several short lines
 FEW = 2  # programs per processor
+SMALL = 1 << 16  # elements that take no longer than a launch
 
 
 @triton.jit
@@ -105,6 +108,75 @@ def _runs(
             tl.store(keys + to, ~k if DESCENDING else k, mask=there)
 
 
+@triton.jit
+def _short(
+    values, places, x, n, keep, rows, size, middle, blocks, x0, x1, x2, sx, o0, o1, o2, so,
+    N: tl.constexpr, NARROW: tl.constexpr, DESCENDING: tl.constexpr, X_ROW: tl.constexpr, O_ROW: tl.constexpr,
+    LEVELS: tl.constexpr, SPLIT: tl.constexpr, BM: tl.constexpr, B: tl.constexpr,
+    SIZE: tl.constexpr, DIMS: tl.constexpr,
+):  # fmt: skip
+    # Grid: tiles of lines of any strides, each a run.
+    _, inner, outer, there = lines_of(tl.program_id(0), rows, size, blocks, SPLIT, BM)
+    from_ = x + begin_of(inner, outer, middle, x0, x1, x2, LEVELS, X_ROW)[:, None]
+    to = begin_of(inner, outer, middle, o0, o1, o2, LEVELS, O_ROW)[:, None]
+    i = tl.arange(0, B)[None, :] + tl.zeros((BM, 1), tl.int32)
+    inside = there[:, None] & (i < n)
+    v = tl.load(from_ + i * sx, mask=inside, other=0)
+
+    place = in_order(v, i, inside, N, NARROW, DESCENDING, SIZE, DIMS)
+
+    inside = inside & (i < keep)
+    to += i * so
+    tl.store(places + to, place.to(tl.int64), mask=inside)
+    tl.store(values + to, tl.load(from_ + place * sx, mask=inside, other=0), mask=inside)
+
+
+class Short:
+    """The launch that sorts short lines where they lie, and writes the first of each; `launch(values, places, x)`."""
+
+    def __init__(self, x: Spec, out: Spec, found: Levels, dim: int, descending: bool, first: int) -> None:
+        n, kind = x.shape[dim], x.dtype
+        b = max(2, next_power_of_two(n))
+        found.share(max(1, TILE // b))
+        strides = [(*s, spec.strides[dim]) for s, spec in zip(found.steps, (x, out), strict=True)]
+        self.numbers = (n, first, *found.numbers, *strides[0], *strides[1])
+        held = found.bm * b
+        constants = {
+            "N": BITS[kind],
+            "NARROW": narrow(kind, b),
+            "DESCENDING": descending,
+            "X_ROW": strides[0][2] == 1,
+            "O_ROW": strides[1][2] == 1,
+            **found.constants,
+            "B": b,
+            "SIZE": b.bit_length() - 1,
+            "DIMS": held.bit_length() - 1,
+        }
+        t = pointer(kind)
+        types = [t, "*i64", t, *["i32"] * 6, *["i64"] * 8]
+        self.grid = (found.tiles,)
+        each = 64 if found.tiles <= FEW * here_count() else 256
+        self.program = shared_program(_short, types, constants, warps=max(1, min(16, held // each)))
+
+    def __call__(self, values: int, places: int, x: int) -> None:
+        self.program(self.grid, values, places, x, *self.numbers)
+
+
+def short(x: Spec, out: Spec, places: Spec, dim: int, descending: bool, first: int) -> Short | None:
+    """The launch, or None where lines are too long or lie too oddly."""
+    if x.shape[dim] > most(x.dtype) or places.strides != out.strides:
+        return None
+    rest = [d for d in range(x.ndim) if d != dim]
+    steps = [[s.strides[d] for d in rest] for s in (x, out)]
+    found = levels([x.shape[d] for d in rest], steps, order=0)
+    if found is None:
+        return None
+    made = Short(x, out, found, dim, descending, first)
+    # A few lines across memory leave most of what is fetched unused: many are better brought together before.
+    wasted = x.strides[dim] > 4 and found.bm * x.dtype.itemsize < 32
+    return None if wasted and x.numel > SMALL else made
+
+
 def narrow(dtype: dt.dtype, n: int) -> bool:
     """Whether key and place share 32 bits."""
     return BITS[dtype] <= 16 and n <= 1 << 15
@@ -151,4 +223,4 @@ class Runs:
         self.program(self.grid, *outs, x, self.rows, self.n, sx, self.runs, self.keep)
 
 
-__all__ = ["KEYS", "PLACES", "VALUES", "Runs", "in_order", "most", "narrow", "sorted_pairs"]
+__all__ = ["KEYS", "PLACES", "VALUES", "Runs", "Short", "in_order", "most", "narrow", "short", "sorted_pairs"]
