@@ -26,6 +26,7 @@ from ...rows import cuda
 from ...runtime.views import View
 from ..scan.scans import lined_up
 from .bitonic import Runs, most, short
+from .long_rank import LongRank
 from .radix import KEYS, MOST, PASS, PLACES, SHORT, VALUES, Radix, padded, passes
 from .select import RANKED, Ranked, Select, selects
 
@@ -83,49 +84,6 @@ def _collect(values, out, x, places, total, count, m, sx, BLOCK: tl.constexpr):
 
     tl.store(values + e, v, mask=there)
     tl.store(out + e, place, mask=there)
-
-
-@triton.jit
-def _ranked(
-    values,
-    out,
-    x,
-    keys,
-    places,
-    rows,
-    n,
-    sx,
-    k,
-    steps,
-    KIND: tl.constexpr,
-    NAN: tl.constexpr,
-    PLACES: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
-    # Grid: blocks of lines, each sorted. KIND 0: the k-th; 1: the median, NaN if there is one;
-    # 2: the median of what is no NaN. NaN keys are the largest: where they begin tells how many.
-    row = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    there = row < rows
-    low = row * 0
-    high = low + n
-    if KIND > 0:
-        for _ in range(steps):
-            middle = (low + high) // 2
-            open_ = low < high
-            below = tl.load(keys + row * n + middle, mask=there & open_, other=0) < NAN
-            low = tl.where(open_ & below, middle + 1, low)
-            high = tl.where(open_ & (below == 0), middle, high)
-    if KIND == 0:
-        at = row * 0 + k
-    elif KIND == 1:
-        at = tl.where(low < n, low, (n - 1) // 2)
-    else:
-        at = tl.maximum(low - 1, 0) // 2
-
-    place = tl.load(places + row * n + at, mask=there, other=0).to(tl.int64)
-    tl.store(values + row, tl.load(x + row * sx + place, mask=there, other=0), mask=there)
-    if PLACES:
-        tl.store(out + row, place, mask=there)
 
 
 @triton.jit
@@ -305,7 +263,7 @@ def ranked(x: Slot, dim: int | None, kind: int, k: int = 0) -> Any:
         return None
     if not x.dtype.is_floating_point and kind != KTH:  # integers have no NaN
         kind, k = KTH, (ln.n - 1) // 2
-    pick = _by_counting if ln.n <= RANKED else _from_order
+    pick = _by_counting if ln.n <= RANKED else _by_digits
     write = pick(ln, x.dtype, kind, k, dim is not None)
 
     def run(outs: list[View], x: View) -> None:
@@ -323,22 +281,9 @@ def _by_counting(ln: Lines, dtype: dt.dtype, kind: int, k: int, places: bool) ->
     return lambda v, sx, values, out: found(v.ptr, sx, values, out, k)
 
 
-def _from_order(ln: Lines, dtype: dt.dtype, kind: int, k: int, places: bool) -> Any:
-    order = Order(ln, dtype, False, ln.n)
-    t = pointer(dtype)
-    nan = 2**63 - 1 if order.key is dt.int64 else 2**31 - 1
-    pick = shared_program(
-        _ranked,
-        [t, "*i64", t, pointer(order.key), "*i32", "i64", "i32", "i64", "i32", "i32"],
-        {"KIND": kind, "NAN": nan, "PLACES": places, "BLOCK": 128},
-    )
-
-    def write(v: View, sx: int, values: int, out: int) -> None:
-        keys, found = order(v, sx)
-        numbers = (ln.rows, ln.n, sx, k, ln.n.bit_length())
-        pick((-(-ln.rows // 128),), values, out, v.ptr, keys.ptr, found.ptr, *numbers)
-
-    return write
+def _by_digits(ln: Lines, dtype: dt.dtype, kind: int, k: int, places: bool) -> Any:
+    found = LongRank(ln, dtype, kind, places)
+    return lambda v, sx, values, out: found(v, sx, values, out, k)
 
 
 def mode(x: Slot, dim: int) -> Any:
