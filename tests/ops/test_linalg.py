@@ -213,3 +213,38 @@ def test_out_of_several_results_is_written_by_position() -> None:
     assert same[0] is u
     assert same.Vh is vh
     np.testing.assert_allclose(((u * s) @ vh).numpy(), a.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("used", [(0,), (1,), (2,), (0, 2), (0, 1), ()], ids=str)
+def test_gradients_where_only_some_results_are_used(used: tuple[int, ...]) -> None:
+    """Against numerical derivatives, by results whose sign does not matter."""
+    rng = np.random.default_rng(3)
+    L = vt.linalg
+    tall, wide = rng.normal(size=(4, 3)), rng.normal(size=(3, 4))
+    square = rng.normal(size=(3, 3)) + 3 * np.diag([1.0, 2, 3])
+    for fn, given in (
+        (L.qr, tall),
+        (L.qr, wide),
+        (lambda x: L.svd(x, full_matrices=False), tall),
+        (lambda x: L.svd(x, full_matrices=False), wide),
+        (lambda x: L.eigh(x @ x.mT), square),
+        (L.slogdet, square),
+    ):
+
+        def value(x: Any, fn: Any = fn) -> Any:
+            parts = fn(x)
+            chosen = [parts[k] for k in used if k < len(parts)]
+            weights = [vt.arange(p.numel(), dtype=p.dtype).reshape(p.shape) + 1 for p in chosen]
+            return sum(((p * p) * w).sum() for p, w in zip(chosen, weights, strict=True)) + (x * x).sum()
+
+        x = vt.from_numpy(given).requires_grad_()
+        value(x).backward()
+        step, found = 1e-6, np.zeros_like(given)
+        for at in np.ndindex(*given.shape):
+            ends = []
+            for sign in (1, -1):
+                moved = given.copy()
+                moved[at] += sign * step
+                ends.append(value(vt.from_numpy(moved)).item())
+            found[at] = (ends[0] - ends[1]) / (2 * step)
+        np.testing.assert_allclose(x.grad.numpy(), found, rtol=1e-5, atol=1e-6)

@@ -78,13 +78,13 @@ def codes_of(info: Tensor) -> list[int]:
     return info.reshape(-1).tolist() if info.ndim > 1 else info.tolist() if info.ndim else [info.item()]
 
 
-def absent(g: Tensor) -> bool:
-    """Whether nothing came back through this result: the engine sends zeros in that case.
+def absent(g: Tensor | None) -> bool:
+    """Whether nothing came back through this result: None, or zeros.
 
     Rules that divide by differences of singular values or eigenvalues must know: 0 / 0 would turn a
     gradient of the values alone into NaN where two of them are equal.
     """
-    return not g._rg and not bool(g.any())
+    return g is None or (not g._rg and not bool(g.any()))
 
 
 def halve_diagonal(x: Tensor) -> Tensor:

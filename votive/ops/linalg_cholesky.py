@@ -24,7 +24,7 @@ def _infer_cholesky(a: Spec, upper: bool) -> tuple[Spec, Spec]:
     return a.like(a.shape), a.like(a.shape[:-2], dtype=dt.int32)
 
 
-def _grad_cholesky(c: Context, g: Tensor, _: Any) -> Tensor:
+def _grad_cholesky(c: Context, g: Tensor, *_: Any) -> Tensor:
     """`L^-H  P(L^H g)  L^-1`, P: the Hermitian matrix with that lower triangle, halved.
 
     Murray, "Differentiation of the Cholesky decomposition" (2016), eq. 10.

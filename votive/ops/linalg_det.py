@@ -91,11 +91,14 @@ def _infer_slogdet(a: Spec) -> tuple[Spec, Spec]:
     return a.like(a.shape[:-2]), a.like(a.shape[:-2], dtype=a.dtype.to_real())
 
 
-def _grad_slogdet(c: Context, g_sign: Tensor, g_log: Tensor) -> Tensor:
+def _grad_slogdet(c: Context, g_sign: Tensor | None, g_log: Tensor | None) -> Tensor:
     g = g_log
-    if g_sign.dtype.is_complex:
+    if g_sign is not None and g_sign.dtype.is_complex:
         # The sign moves on the unit circle; only the part of its gradient along it counts.
-        g = g_log - 1j * F.imag(conjugate(g_sign) * c.out0)
+        along = 1j * F.imag(conjugate(g_sign) * c.out0)
+        g = -along if g is None else g - along
+    if g is None:  # the sign of reals, which does not move
+        return F.zeros_like(c.A)
     return _column(g) * adjoint(F._inv(c.A)[0])
 
 
@@ -103,6 +106,7 @@ structured(
     "_slogdet(Tensor A)",
     infer=_infer_slogdet,
     grad={"A": _grad_slogdet},
+    partial=True,
     n_out=2,
     doc="Sign and logarithm of the modulus of the determinant.",
 )

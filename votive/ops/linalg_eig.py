@@ -20,17 +20,19 @@ _EIG = results("linalg_eig", "eigenvalues", "eigenvectors")
 _EIGH = results("linalg_eigh", "eigenvalues", "eigenvectors")
 
 
-def _inner(g_values: Tensor, projected: Tensor, values: Tensor) -> Tensor:
+def _inner(g_values: Tensor | None, projected: Tensor, values: Tensor) -> Tensor:
     """`projected / (l_j - l_i)`, and the gradient of the values on the diagonal."""
     gap = conjugate(values.unsqueeze(-2) - values.unsqueeze(-1))
     on = F.diag_embed(F.ones_like(values))
     off = projected / (gap + on)
-    return F.where(on != 0, g_values.unsqueeze(-1), off)
+    return F.where(on != 0, 0 if g_values is None else g_values.unsqueeze(-1), off)
 
 
-def _grad_eigh(c: Context, g_values: Tensor, g_vectors: Tensor) -> Tensor:
+def _grad_eigh(c: Context, g_values: Tensor | None, g_vectors: Tensor | None) -> Tensor:
     values, v = c.out0, c.out1
     if absent(g_vectors):
+        if g_values is None:
+            return F.zeros_like(v)
         return F.matmul(v * g_values.unsqueeze(-2), adjoint(v))
     projected = F.matmul(adjoint(v), g_vectors)
     if v.dtype.is_complex:
@@ -56,15 +58,18 @@ structured(
     "_eigh(Tensor input, str uplo, bool vectors)",
     infer=_infer_eigh,
     grad={"input": _grad_eigh},
+    partial=True,
     n_out=2,
     doc="Real eigenvalues, rising, and orthonormal eigenvectors of Hermitian matrices.",
 )
 
 
-def _grad_eig(c: Context, g_values: Tensor, g_vectors: Tensor) -> Tensor:
+def _grad_eig(c: Context, g_values: Tensor | None, g_vectors: Tensor | None) -> Tensor:
     """`V^-H (diag(g_l) + (V^H g_V - V^H V diag(re(V^H g_V))) / gap*) V^H`, for unit vectors."""
     values, v = c.out0, c.out1
     if absent(g_vectors):
+        if g_values is None:
+            return F.zeros_like(v)
         inner = g_values.unsqueeze(-1) * adjoint(v)
         return F._solve(adjoint(v), inner)[0]
     projected = F.matmul(adjoint(v), g_vectors)
@@ -86,6 +91,7 @@ structured(
     "_eig(Tensor input, bool vectors)",
     infer=_infer_eig,
     grad={"input": _grad_eig},
+    partial=True,
     n_out=2,
     doc="Complex eigenvalues and eigenvectors of length 1 of square matrices.",
 )

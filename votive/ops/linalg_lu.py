@@ -42,7 +42,7 @@ def _parts(lu: Tensor) -> tuple[Any, Any]:
     return low + eye, F.triu(F.narrow(lu, -2, 0, k))
 
 
-def _grad_factor(c: Context, g: Tensor, g1: Any, g2: Any) -> Tensor:
+def _grad_factor(c: Context, g: Tensor, *_: Any) -> Tensor:
     """With L and U, A = P L U; the part of `g` below the diagonal belongs to L, the rest to U.
 
     Of a tall or wide matrix only the leading square is factored: the rest of L is `A2 U^-1`, the

@@ -29,7 +29,7 @@ def _infer_qr(a: Spec, mode: str) -> tuple[Spec, Spec]:
     return q, a.like((*batch, k, n))
 
 
-def _grad_qr(c: Context, g_q: Tensor, g_r: Tensor) -> Tensor:
+def _grad_qr(c: Context, g_q: Tensor | None, g_r: Tensor | None) -> Tensor:
     """Walter, Lehmann, Lamour, "On evaluating higher-order derivatives of the QR decomposition"
     (2012), for tall matrices; of a wide one the leading square is factored, the rest is `Q^H A2`.
     """
@@ -43,25 +43,32 @@ def _grad_qr(c: Context, g_q: Tensor, g_r: Tensor) -> Tensor:
             f"mode='complete' has no gradient with more rows than columns, got {m} x {n}; use mode='reduced'.",
         )
     q, r = c.out0, c.out1
-    used = not absent(g_q)
-    inner = F.matmul(g_r, adjoint(r))
-    if used:
+    if absent(g_q):
+        g_q = None
+        if g_r is None:
+            return F.zeros(c.shape("A"), dtype=r.dtype, device=r.device)
+    inner: Any = 0
+    if g_r is not None:
+        inner = F.matmul(g_r, adjoint(r))
+    if g_q is not None:
         inner = inner - F.matmul(adjoint(q), g_q)
     if m >= n:
         inner = F.triu(inner)
         g = F.matmul(q, halve_diagonal(inner + adjoint(inner)))
-        return solve_triangular(adjoint(r), g + g_q if used else g, upper=False, left=False)
+        return solve_triangular(adjoint(r), g if g_q is None else g + g_q, upper=False, left=False)
     inner = halve_diagonal(F.tril(adjoint(inner) - inner))
     g = F.matmul(q, inner)
     g = solve_triangular(adjoint(F.narrow(r, -1, 0, m)), g, upper=False, left=False)
     rest = F.zeros((*g.shape[:-1], n - m), dtype=g.dtype, device=g.device)
-    return F.cat([g, rest], -1) + F.matmul(q, g_r)
+    g = F.cat([g, rest], -1)
+    return g if g_r is None else g + F.matmul(q, g_r)
 
 
 structured(
     "_qr(Tensor A, str mode)",
     infer=_infer_qr,
     grad={"A": _grad_qr},
+    partial=True,
     n_out=2,
     doc="Q with orthonormal columns and R, upper triangular, with `A = Q R`.",
 )

@@ -27,7 +27,7 @@ def _infer_solve(a: Spec, b: Spec) -> tuple[Spec, Spec]:
     return b.like(shape), a.like(a.shape[:-2], dtype=dt.int32)
 
 
-def _grad_solve(c: Context, g: Tensor, _: Any) -> tuple[Any, Any]:
+def _grad_solve(c: Context, g: Tensor, *_: Any) -> tuple[Any, Any]:
     g_b = F._solve(adjoint(c.A), g)[0]
     return (-F.matmul(g_b, adjoint(c.out0)) if c.needs("A") else None), g_b
 
@@ -94,7 +94,7 @@ def _infer_inv(a: Spec) -> tuple[Spec, Spec]:
     return a.like(a.shape), a.like(a.shape[:-2], dtype=dt.int32)
 
 
-def _grad_inv(c: Context, g: Tensor, _: Any) -> Tensor:
+def _grad_inv(c: Context, g: Tensor, *_: Any) -> Tensor:
     back = adjoint(c.out0)
     return -F.matmul(back, F.matmul(g, back))
 

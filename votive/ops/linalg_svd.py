@@ -68,12 +68,14 @@ def _inner(g_u: Tensor | None, g_vh: Tensor | None, u: Tensor, s: Tensor, vh: Te
     return total
 
 
-def _backward(g_u: Tensor | None, g_s: Tensor, g_vh: Tensor | None, u: Tensor, s: Tensor, vh: Tensor) -> Tensor:
+def _backward(g_u: Tensor | None, g_s: Tensor | None, g_vh: Tensor | None, u: Tensor, s: Tensor, vh: Tensor) -> Tensor:
     """Townsend, "Differentiating the singular value decomposition" (2016), with complex phases."""
     m, n, k = u.shape[-2], vh.shape[-1], s.shape[-1]
     if g_u is None and g_vh is None:
-        return F.matmul(u * g_s.unsqueeze(-2), vh)
-    inner = _inner(g_u, g_vh, u, s, vh) + F.diag_embed(g_s)
+        return F.matmul(u * (F.zeros_like(s) if g_s is None else g_s).unsqueeze(-2), vh)
+    inner = _inner(g_u, g_vh, u, s, vh)
+    if g_s is not None:
+        inner = inner + F.diag_embed(g_s)
     if m > k and g_u is not None:
         # The part of g_u outside of the span of U.
         rest = g_u / s.unsqueeze(-2)
@@ -86,13 +88,14 @@ def _backward(g_u: Tensor | None, g_s: Tensor, g_vh: Tensor | None, u: Tensor, s
     return F.matmul(u, F.matmul(inner, vh))
 
 
-def _grad(c: Context, g_u: Tensor, g_s: Tensor, g_vh: Tensor) -> Tensor:
+def _grad(c: Context, g_u: Tensor | None, g_s: Tensor | None, g_vh: Tensor | None) -> Tensor:
     u, s, vh = c.out0, c.out1, c.out2
     k = s.shape[-1]
     if c.full:
         # What lies outside of the leading k vectors is arbitrary; nothing may depend on it.
         u, vh = F.narrow(u, -1, 0, k), F.narrow(vh, -2, 0, k)
-        g_u, g_vh = F.narrow(g_u, -1, 0, k), F.narrow(g_vh, -2, 0, k)
+        g_u = None if g_u is None else F.narrow(g_u, -1, 0, k)
+        g_vh = None if g_vh is None else F.narrow(g_vh, -2, 0, k)
     return _backward(None if absent(g_u) else g_u, g_s, None if absent(g_vh) else g_vh, u, s, vh)
 
 
@@ -100,6 +103,7 @@ structured(
     "_svd(Tensor A, bool full, bool vectors)",
     infer=_infer,
     grad={"A": _grad},
+    partial=True,
     n_out=3,
     doc="U, S and V^H with `A = U diag(S) V^H`; without `vectors` only S.",
 )
