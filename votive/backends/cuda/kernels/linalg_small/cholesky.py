@@ -1,4 +1,4 @@
-"""Cholesky factors: the trailing matrix stays symmetric in registers, so its rows are its columns. Also what
+"""Cholesky factors: one column after the other is subtracted from the rest, which is held in registers. Also what
 factors of the library lack.
 """
 
@@ -25,13 +25,11 @@ def factor(o, info, x, inner, outer_step, inner_step, row, col, n, UPPER: tl.con
     failed = tl.full((), 0, tl.int32)
     for k in range(n):
         column = tl.sum(tl.where(j == k, a, 0.0), 1)
-        line = tl.sum(tl.where(i == k, a, 0.0), 0)
         pivot = tl.sum(tl.where(tl.arange(0, N) == k, column, 0.0), 0)
         failed = tl.where((failed == 0) & ((pivot > 0) == 0), k + 1, failed)
         size = m.f_sqrt(tl.zeros_like(column) + pivot)
         column = tl.where(tl.arange(0, N) == k, size, m.f_div(column, size))
-        line = m.f_div(line, m.f_sqrt(tl.zeros_like(line) + pivot))
-        after = tl.where((i > k) & (j > k), a - column[:, None] * line[None, :], a)
+        after = tl.where((i > k) & (j > k), a - column[:, None] * column[None, :], a)
         a = tl.where((i >= k) & (j == k), column[:, None], after)
     to = o + batch * n * n
     if UPPER:

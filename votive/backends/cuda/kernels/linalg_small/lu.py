@@ -19,25 +19,35 @@ def start(batch, inner, outer_step, inner_step):
 
 @triton.jit
 def _pivot(a, j, place, k, rows):
-    """(column k, the place of its largest element from row k on; the first of several)."""
+    """(column k, its largest element from row k on, and the place of that; of the first of several)."""
     column = tl.sum(tl.where(j == k, a, 0.0), 1)
-    size = tl.where(column == column, tl.abs(column), float("inf"))
-    size = tl.where((place >= k) & (place < rows), size, -1.0)
-    p = tl.min(tl.where(size == tl.max(size, 0), place, rows), 0)
-    return column, p
+    live = (place >= k) & (place < rows)
+    if a.dtype == tl.float32:
+        # Size, place and sign in one number, so that one comparison finds all: bits of floats are ordered as they are.
+        size = tl.abs(column).to(tl.int32, bitcast=True).to(tl.int64)
+        key = (size << 32) | ((rows - place).to(tl.int64) << 1) | tl.where(column < 0, 1, 0)
+        best = tl.max(tl.where(live, key, 0), 0)
+        p = rows - ((best & 0xFFFFFFFF) >> 1).to(tl.int32)
+        pivot = (best >> 32).to(tl.int32).to(tl.float32, bitcast=True)
+        pivot = tl.where((best & 1) == 1, -pivot, pivot)
+    else:
+        size = tl.where(column == column, tl.abs(column), float("inf"))
+        size = tl.where(live, size, -1.0)
+        p = tl.min(tl.where(size == tl.max(size, 0), place, rows), 0)
+        pivot = tl.sum(tl.where(place == p, column, 0.0), 0)
+    return column, p, pivot
 
 
 @triton.jit
-def _eliminated(a, j, place, column, p, k):
-    """(the matrix, places, factors of rows below, the pivot) after step k."""
+def _eliminated(a, j, place, column, p, pivot, k):
+    """(the matrix, places, factors of rows below) after step k."""
     chosen = place == p
-    pivot = tl.sum(tl.where(chosen, column, 0.0), 0)
     row = tl.sum(tl.where(chosen[:, None], a, 0.0), 0)
     place = tl.where(chosen, k, tl.where(place == k, p, place))
     below = place > k
     factor = m.f_div(column, tl.where(pivot == 0, 1.0, tl.zeros_like(column) + pivot))
     after = tl.where(j > k, a - factor[:, None] * row[None, :], tl.where(j == k, factor[:, None], a))
-    return tl.where(below[:, None], after, a), place, factor, pivot
+    return tl.where(below[:, None], after, a), place, factor
 
 
 @triton.jit
@@ -51,8 +61,8 @@ def factor(lu, pivots, info, x, inner, outer_step, inner_step, row, col, rows, c
     steps = tl.minimum(rows, cols)
     failed = tl.full((), 0, tl.int32)
     for k in range(steps):
-        column, p = _pivot(a, j, place, k, rows)
-        a, place, _, pivot = _eliminated(a, j, place, column, p, k)
+        column, p, pivot = _pivot(a, j, place, k, rows)
+        a, place, _ = _eliminated(a, j, place, column, p, pivot, k)
         failed = tl.where((pivot == 0) & (failed == 0), k + 1, failed)
         tl.store(pivots + batch * steps + k, p + 1)
     to = lu + batch * rows * cols + place[:, None] * cols + j
@@ -71,8 +81,8 @@ def determinant(o, logs, x, inner, outer_step, inner_step, row, col, n, LOGS: tl
     total = tl.full((), 1.0, a.dtype)
     diagonal = tl.full((N,), 1.0, a.dtype)
     for k in range(n):
-        column, p = _pivot(a, j, place, k, n)
-        a, place, _, pivot = _eliminated(a, j, place, column, p, k)
+        column, p, pivot = _pivot(a, j, place, k, n)
+        a, place, _ = _eliminated(a, j, place, column, p, pivot, k)
         diagonal = tl.where(tl.arange(0, N) == k, pivot, diagonal)
         if LOGS:
             pivot = tl.where(pivot > 0, 1.0, tl.where(pivot < 0, -1.0, pivot))
@@ -116,9 +126,9 @@ def solve(
         b = tl.load(y + i * y_row + c * y_col, mask=(i < n) & (c < columns), other=0.0)
     failed = tl.full((), 0, tl.int32)
     for k in range(n):
-        column, p = _pivot(a, j, place, k, n)
+        column, p, pivot = _pivot(a, j, place, k, n)
         side = tl.sum(tl.where((place == p)[:, None], b, 0.0), 0)
-        a, place, factors, pivot = _eliminated(a, j, place, column, p, k)
+        a, place, factors = _eliminated(a, j, place, column, p, pivot, k)
         b = tl.where((place > k)[:, None], b - factors[:, None] * side[None, :], b)
         failed = tl.where((pivot == 0) & (failed == 0), k + 1, failed)
     b = _substituted(a, b, j, place, n)
@@ -139,9 +149,9 @@ def cofactor(o, poor, x, inner, outer_step, inner_step, row, col, n, limit, N: t
     finite = tl.min(tl.where(tl.abs(a) < float("inf"), 1, 0)) == 1
     total = tl.full((), 1.0, a.dtype)
     for k in range(n):
-        column, p = _pivot(a, j, place, k, n)
+        column, p, pivot = _pivot(a, j, place, k, n)
         side = tl.sum(tl.where((place == p)[:, None], b, 0.0), 0)
-        a, place, factors, pivot = _eliminated(a, j, place, column, p, k)
+        a, place, factors = _eliminated(a, j, place, column, p, pivot, k)
         b = tl.where((place > k)[:, None], b - factors[:, None] * side[None, :], b)
         total *= tl.where(p == k, pivot, -pivot)
     b = _substituted(a, b, j, place, n)

@@ -10,21 +10,40 @@ from .lu import start
 
 
 @triton.jit
+def _read(a, i, k, row, col, n, UPPER: tl.constexpr, UNIT: tl.constexpr):
+    """(column k of the triangle without its diagonal, the element on that)."""
+    rest = (i > k) & (i < n)
+    if UPPER:
+        rest = i < k
+    column = tl.load(a + i.to(tl.int64) * row + k * col, mask=rest, other=0.0)
+    pivot = tl.zeros((), a.dtype.element_ty)
+    if not UNIT:
+        pivot = tl.load(a + k * (row + col))
+    return column, pivot
+
+
+@triton.jit
 def _substituted(b, a, row, col, n, N: tl.constexpr, UPPER: tl.constexpr, UNIT: tl.constexpr):
     i = tl.arange(0, N)
+    first, step = 0, 1
+    if UPPER:
+        first, step = n - 1, -1
+    # What the next step needs is read while this one is computed.
+    column, pivot = _read(a, i, first, row, col, n, UPPER, UNIT)
     for s in range(n):
-        k = s
-        rest = (i > k) & (i < n)
-        if UPPER:
-            k = n - 1 - s
-            rest = i < k
-        column = tl.load(a + i.to(tl.int64) * row + k * col, mask=rest, other=0.0)
+        k = first + s * step
+        following = tl.minimum(tl.maximum(k + step, 0), n - 1)
+        next_column, next_pivot = _read(a, i, following, row, col, n, UPPER, UNIT)
         here = (i == k)[:, None]
         line = tl.sum(tl.where(here, b, 0.0), 0)
         if not UNIT:
-            line = m.f_div(line, tl.zeros_like(line) + tl.load(a + k * (row + col)))
+            line = m.f_div(line, tl.zeros_like(line) + pivot)
+        rest = i > k
+        if UPPER:
+            rest = i < k
         after = tl.where(rest[:, None], b - column[:, None] * line[None, :], b)
         b = tl.where(here, line[None, :], after)
+        column, pivot = next_column, next_pivot
     return b
 
 
