@@ -32,9 +32,9 @@ def held(dtype: dt.dtype, rows: int, cols: int) -> bool:
     return few and dtype in (dt.float32, dt.float64) and min(rows, cols) > 0
 
 
-def warps(nbytes: int) -> int:
-    """How many warps hold so many bytes in registers; a single one needs no barriers."""
-    return 1 if nbytes <= 8192 else 4 if nbytes <= 16384 else 8 if nbytes <= 65536 else 16
+def warps(nbytes: int, alone: int = 2048) -> int:
+    """How many warps hold so many bytes in registers; a single one, up to `alone`, needs no barriers."""
+    return 1 if nbytes <= alone else 4 if nbytes <= 16384 else 8 if nbytes <= 65536 else 16
 
 
 def _joined(batch: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> list[tuple[int, tuple[int, ...]]]:

@@ -15,6 +15,7 @@ from ...runtime.views import View, empty
 from . import batch, cholesky, jacobi, lu, qr, triangular
 from .batch import Places, block, held, small, warps
 
+WAVE = 128  # matrices that are worked on at the same time; of more, the library's smaller programs are done earlier
 RIGHT = 64  # columns of right sides that a program takes
 MOST_RIGHT = 512  # beyond which the library's own blocks pay
 
@@ -24,18 +25,27 @@ def _one(a: Slot) -> tuple[Places, tuple[int, ...]]:
     return places, (places.inner, *places.matrix(0, a.spec))
 
 
-def _program(fn: Any, pointers: list[str], ints: list[str], constants: dict[str, Any], elements: int) -> Program:
+def _program(
+    fn: Any, pointers: list[str], ints: list[str], constants: dict[str, Any], elements: int, alone: int = 2048
+) -> Program:
     size = 8 if pointers[0] == "*fp64" else 4
-    return Program(fn, [*pointers, *ints], constants, warps=warps(elements * size), stages=1)
+    return Program(fn, [*pointers, *ints], constants, warps=warps(elements * size, alone), stages=1)
 
 
 _STEPS = ["i64"] * 5
+
+
+def _left(ours: bool) -> bool:
+    """Whether matrices are left to the library, where there is one, as programs of ours are not the faster ones."""
+    return not ours and library.load()
 
 
 def lu_factor(a: Slot) -> Run:
     if not a.numel or not small(a.dtype, *a.shape[-2:]):
         return None
     (places, where), (rows, cols), p = _one(a), a.shape[-2:], pointer(a.dtype)
+    if _left(max(rows, cols) <= 32 or places.count <= WAVE):
+        return None
     constants = {"M": block(rows), "N": block(cols)}
     program = _program(
         lu.factor, [p, "*i32", "*i32", p], [*_STEPS, "i32", "i32"], constants, math.prod(constants.values())
@@ -53,6 +63,8 @@ def determinant(a: Slot, logs: bool) -> Run:
     if not a.numel or not small(a.dtype, a.shape[-1]):
         return None
     (places, where), n, p = _one(a), a.shape[-1], pointer(a.dtype)
+    if _left(n <= 32 or places.count <= WAVE):
+        return None
     constants = {"LOGS": logs, "N": block(n)}
     program = _program(lu.determinant, [p] * 3, [*_STEPS, "i32"], constants, block(n) ** 2)
     grid = (places.count,)
@@ -78,11 +90,6 @@ def cofactor(a: Slot) -> Any:
     return run
 
 
-def _many(columns: int) -> bool:
-    """Whether right sides are for the library, where there is one."""
-    return columns > MOST_RIGHT and library.load()
-
-
 def _sides(columns: int) -> int:
     return min(max(block(columns), 16), RIGHT)
 
@@ -91,6 +98,8 @@ def inverse(a: Slot) -> Run:
     if not a.numel or not small(a.dtype, a.shape[-1]):
         return None
     (places, where), n, p = _one(a), a.shape[-1], pointer(a.dtype)
+    if _left(n <= 32 or 1 < places.count <= WAVE):
+        return None
     constants = {"INVERSE": True, "N": block(n), "R": block(n)}
     program = _program(lu.solve, [p, "*i32", p, p], ["i64"] * 11 + ["i32"] * 2, constants, 2 * block(n) ** 2)
     grid, rest = (places.count, 1), (0, 0, 0, 0, places.inner, 1, n, n)
@@ -106,11 +115,11 @@ def inverse(a: Slot) -> Run:
 def solve(a: Slot, b: Slot) -> Run:
     n, columns = b.shape[-2:]
     both = broadcast_shapes("linalg.solve", a.shape[:-2], b.shape[:-2])
-    if not a.numel or not b.numel or not small(a.dtype, n) or _many(columns):
+    if not a.numel or not b.numel or not small(a.dtype, n) or _left(columns <= MOST_RIGHT):
         return None
     info = Spec(Layout(a.shape[:-2]), dt.int32, a.spec.device)
     places = Places(both, (a.spec, 2), (b.spec, 2), (info, 0))
-    if places.copied and a.shape[:-2] != both:
+    if (places.copied and a.shape[:-2] != both) or _left(n <= 32 or 1 < places.count <= WAVE):
         return None
     p, size = pointer(a.dtype), _sides(columns)
     constants = {"INVERSE": False, "N": block(n), "R": size}
@@ -130,7 +139,7 @@ def triangle(a: Slot, b: Slot, upper: bool, unit: bool, twice: bool = False) -> 
     """`run(out, a, b)`: X with `A X = B`; `twice`: with `A A' X = B`, or `A' A X = B` for an upper triangle."""
     n, columns = b.shape[-2:]
     both = broadcast_shapes("linalg.solve_triangular", a.shape[:-2], b.shape[:-2])
-    if not a.numel or not b.numel or not small(a.dtype, n) or _many(columns):
+    if not a.numel or not b.numel or not small(a.dtype, n) or _left(n <= 16 and columns <= MOST_RIGHT):
         return None
     places = Places(both, (a.spec, 2), (b.spec, 2))
     how = (places.inner, *places.matrix(0, a.spec), *places.matrix(1, b.spec), n, columns)
@@ -152,7 +161,7 @@ def _triangle(
 
 
 def cholesky_inverse(a: Slot, upper: bool) -> Run:
-    if not a.numel or not small(a.dtype, a.shape[-1]):
+    if not a.numel or not small(a.dtype, a.shape[-1]) or _left(a.shape[-1] <= 16):
         return None
     (places, where), n = _one(a), a.shape[-1]
     program, grid = _triangle(a, n, n, upper, False, True, True, places.count)
@@ -165,7 +174,7 @@ def cholesky_inverse(a: Slot, upper: bool) -> Run:
 
 
 def cholesky_factor(a: Slot, upper: bool) -> Run:
-    if not a.numel or not small(a.dtype, a.shape[-1]):
+    if not a.numel or not small(a.dtype, a.shape[-1]) or _left(a.shape[-1] <= 32):
         return None
     (places, where), n, p = _one(a), a.shape[-1], pointer(a.dtype)
     constants = {"UPPER": upper, "N": block(n)}
@@ -282,7 +291,8 @@ def singular(a: Slot, full: bool, vectors: bool) -> Any:
     elements = block(wide) * (block(tall) + block(n) * vectors)
     kind, bits = TYPE[a.dtype], dt.finfo(a.dtype)
     types = ["i64"] * 10 + ["i32"] * 3 + [kind, kind]
-    program = _program(jacobi.singular, [p, p, p, "*i32", p], types, constants, elements)
+    # Columns that change places inside of a warp need no shared memory.
+    program = _program(jacobi.singular, [p, p, p, "*i32", p], types, constants, elements, alone=8192)
     grid, turned = (places.count,), rows < cols
     limits = (float(bits.eps) * max(tall, 4) ** 0.5, float(bits.tiny) * 4)
 
@@ -298,6 +308,10 @@ def symmetric(a: Slot, upper: bool, vectors: bool) -> Any:
     if not a.numel or not small(a.dtype, a.shape[-1]):
         return None
     (places, where), n, p = _one(a), a.shape[-1], pointer(a.dtype)
+    few = 24 if places.count == 1 else 16 if a.dtype is dt.float32 else 12
+    # From 33 on the library takes matrices of a batch one by one.
+    if _left(n <= few or (n > 32 and places.count > 2)):
+        return None
     constants = {"UPPER": upper, "VECTORS": vectors, "N": block(n)}
     elements = block(n) ** 2 * (2 if vectors else 1)
     types = [*_STEPS, "i32", TYPE[a.dtype]]
