@@ -7,20 +7,24 @@ from typing import Any
 import numpy as np
 
 from ...base import kernel
-from ...common.matrix_exp import DEGREE, LIMIT, WEIGHTS
+from ...common.matrix_exp import LIMIT, WEIGHTS
 from ..arrays import Array
 
 
 def _rational(a: Array) -> Any:
-    """p(A) / p(-A), p the numerator of the approximant; even and odd powers are summed apart."""
-    power = np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape)
-    even, odd = np.zeros_like(a), np.zeros_like(a)
-    square = a @ a
-    for j in range(0, DEGREE + 1, 2):
-        even += WEIGHTS[j] * power
-        odd += WEIGHTS[j + 1] * power
-        if j + 2 <= DEGREE:
-            power = power @ square
+    """p(A) / p(-A), p the numerator of the approximant; even and odd powers are summed apart.
+
+    Higham (2005), eq. 2.9: high powers are products of a sixth power, so there are six products in all.
+    """
+    one = np.eye(a.shape[-1], dtype=a.dtype)
+    second = a @ a
+    fourth = second @ second
+    powers = [second, fourth, second @ fourth]
+
+    def summed(first: int) -> Any:
+        return sum(w * p for w, p in zip(WEIGHTS[first : first + 5 : 2], powers, strict=True))
+
+    even, odd = (powers[2] @ summed(8 + k) + summed(2 + k) + WEIGHTS[k] * one for k in (0, 1))
     odd = a @ odd
     return np.linalg.solve(even - odd, even + odd)
 
@@ -37,5 +41,9 @@ def matrix_exp(a: Array) -> Array:
     halvings = np.ceil(np.log2(ratio)).astype(np.int64)
     result = _rational(a * 0.5 ** halvings[..., None, None])
     for done in range(halvings.max()):
-        result = np.where((halvings > done)[..., None, None], result @ result, result)
+        on = halvings > done
+        if on.all():
+            result = result @ result
+        else:
+            result[on] = result[on] @ result[on]
     return result

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ....core import dtype as dt
-from ....formula import var, where
-from ....formula.expr import apply
-from ...common.matrix_exp import DEGREE, LIMIT, WEIGHTS
+from ....formula import const, var, where
+from ....formula.expr import Expr, apply
+from ...common.matrix_exp import LIMIT, WEIGHTS
 from ...common.slot import Slot
 from ..libraries.cusolver import ints, moved, takes
 from ..programs.copy import copy_view
@@ -27,18 +27,30 @@ def _solved(a: View, b: View) -> View:
 
 
 def _rational(a: View) -> View:
-    """p(A) / p(-A), p the numerator of the approximant; even and odd powers are summed apart."""
-    power = empty(a.spec.like(a.spec.shape))
-    identity(power)
-    square = product(a, a)
-    scaled = _X * _S
-    even, odd = (each(scaled, x=power, s=float(w)) for w in WEIGHTS[:2])
-    for j in range(2, DEGREE + 1, 2):
-        power = product(power, square)
-        even = each(_A + scaled, a=even, x=power, s=float(WEIGHTS[j]))
-        odd = each(_A + scaled, a=odd, x=power, s=float(WEIGHTS[j + 1]))
+    """p(A) / p(-A), p the numerator of the approximant; even and odd powers are summed apart.
+
+    Higham (2005), eq. 2.9: high powers are products of a sixth power, so there are six products in all.
+    """
+    one = empty(a.spec.like(a.spec.shape[-2:]))
+    identity(one)
+    second = product(a, a)
+    fourth = product(second, second)
+    powers = {"a": second, "b": fourth, "x": product(second, fourth)}
+    even = each(_low(0), s=product(powers["x"], each(_high(8), **powers)), i=one, **powers)
+    odd = each(_low(1), s=product(powers["x"], each(_high(9), **powers)), i=one, **powers)
     odd = product(a, odd)
     return _solved(each(_A - _B, a=even, b=odd), each(_A + _B, a=even, b=odd))
+
+
+def _high(first: int) -> Expr:
+    """The second, fourth and sixth power with every other weight from the first on."""
+    low, middle, high = (const(float(w)) for w in WEIGHTS[first : first + 5 : 2])
+    return _A * low + _B * middle + _X * high
+
+
+def _low(first: int) -> Expr:
+    """Those below the eighth power, and what is there already."""
+    return _S + _high(first + 2) + var("i") * const(float(WEIGHTS[first]))
 
 
 @cuda("_matrix_exp", accepts=lambda a: takes(a) or a.dtype in dt.HALF)
@@ -59,10 +71,14 @@ def matrix_exp(a: Slot) -> Run:
         halvings = np.ceil(np.log2(ratio)).astype(np.int64)
         factor = moved((0.5**halvings)[..., None, None], a.spec, dt.float64)
         result = _rational(each(_X * _S, x=given, s=factor))
-        for done in range(int(halvings.max())):
-            go = moved((halvings > done)[..., None, None].astype(float), a.spec, dt.float64)
+        least, most = int(halvings.min()), int(halvings.max())
+        for _ in range(least):
+            result = product(result, result)
+        if most > least:
+            times = moved(halvings[..., None, None].astype(float), a.spec, dt.float64)
+        for done in range(least, most):
             twice = product(result, result)
-            result = each(where(_S.ne(0.0), _X, _A), x=twice, s=go, a=result)
+            result = each(where(_S > _B, _X, _A), x=twice, s=times, b=float(done), a=result)
         copy_view(outs[0], result)
 
     return run
