@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ....core import dtype as dt
@@ -35,7 +37,7 @@ def _rational(a: View) -> View:
     identity(one)
     second = product(a, a)
     fourth = product(second, second)
-    powers = {"a": second, "b": fourth, "x": product(second, fourth)}
+    powers: dict[str, Any] = {"a": second, "b": fourth, "x": product(second, fourth)}
     even = each(_low(0), s=product(powers["x"], each(_high(8), **powers)), i=one, **powers)
     odd = each(_low(1), s=product(powers["x"], each(_high(9), **powers)), i=one, **powers)
     odd = product(a, odd)
