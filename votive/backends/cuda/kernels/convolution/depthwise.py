@@ -18,8 +18,10 @@ from ...programs.program import pointer
 from ...programs.types import Ints, wide
 from ...runtime import here_count
 from ...runtime.views import View, empty
-from .implicit import Convolve, Weigh, three
+from .implicit import Convolve, Weigh, divider, three
+from .kernels import within
 from .staging import flat_step
+from .taps import quotient
 from .weight_taps import join_weights
 
 MOST_CHANNELS = 4  # of a group, into and out of it: always by these kernels
@@ -30,45 +32,59 @@ TILE = 512
 
 
 @triton.jit
-def source(o, t, size, stride, padding, dilation, TRANSPOSED: tl.constexpr):
-    """(coordinate, whether it is there) of what a result at `o` reads at tap `t`."""
+def source(o, t, size, stride, by, padding, dilation, TRANSPOSED: tl.constexpr):
+    """(coordinate, whether it is there) of what a result at `o` reads at tap `t`. `by`: divides by the stride."""
     if TRANSPOSED:
         at = o + padding - t * dilation
-        i = at // stride
+        i = quotient(at, by)
         return i, (at >= 0) & (i * stride == at) & (i < size)
     else:
         i = o * stride - padding + t * dilation
-        return i, (i >= 0) & (i < size)
+        return i, within(i, size)
 
 
 @triton.jit
 def _term(
-    acc, x, w, n, c, there, p, t, d, h, v, inside, ID, IH, IW, KH, KW, sd, sh, sw, pd, ph, pw, dd, dh, dw, xn, xc,
-    xd, xh, xw, wo, wi, wt, P, COL, TRANSPOSED: tl.constexpr, WIDE: tl.constexpr,
+    acc, x, w, first, row, p, kd, kh, kw, d, h, v, inside, there, ID, IH, IW, KH, KW, sd, sh, sw, zd, zh, zw, pd, ph,
+    pw, dd, dh, dw, xc, xd, xh, xw, wp, wt, P, DIMS: tl.constexpr, TRANSPOSED: tl.constexpr, PADDED: tl.constexpr,
+    WIDE: tl.constexpr,
 ):  # fmt: skip
-    """One more term: channel p of the group at tap t. `there`: which channels of the result are."""
-    id, in_d = source(d, t // KW // KH, ID, sd, pd, dd, TRANSPOSED)
-    ih, in_h = source(h, t // KW % KH, IH, sh, ph, dh, TRANSPOSED)
-    iw, in_w = source(v, t % KW, IW, sw, pw, dw, TRANSPOSED)
-    given = c // COL * P + p
-    good = inside & in_d & in_h & in_w & (p < P)
-    a = tl.load(x + (n * xn + given * xc + id * xd + ih * xh + iw * xw), mask=good, other=0.0).to(WIDE)
-    if TRANSPOSED:
-        at = given * wo + c % COL * wi + t * wt
+    """One more term: channel p of the group at a tap. `first`, `row`: where the group's first channel and its weights
+    lie; `there`: which channels of the result are.
+    """
+    good = inside & (p < P)
+    at = first + p * xc
+    if DIMS > 2:
+        i, here = source(d, kd, ID, sd, zd, pd, dd, TRANSPOSED)
+        at += i * xd
+        if PADDED:
+            good = good & here
+    if DIMS > 1:
+        i, here = source(h, kh, IH, sh, zh, ph, dh, TRANSPOSED)
+        at += i * xh
+        if PADDED:
+            good = good & here
+    i, here = source(v, kw, IW, sw, zw, pw, dw, TRANSPOSED)
+    if PADDED:
+        good = good & here
+    a = tl.load(x + (at + i * xw), mask=good, other=0.0).to(WIDE)
+    tap = (kd * KH + kh) * KW + kw
+    b = tl.load(w + (row + p * wp + tap * wt), mask=there & (p < P), other=0.0).to(WIDE)
+    if PADDED:
+        return tl.where(good, acc + a * b, acc)
     else:
-        at = c * wo + p * wi + t * wt
-    b = tl.load(w + at, mask=there & (p < P), other=0.0).to(WIDE)
-    return acc + tl.where(good, a * b, 0.0)
+        return acc + a * b
 
 
 @triton.jit
 def depthwise(
     o, x, w, bias, N, CH, OD, OH, OW, ID, IH, IW, sd, sh, sw, pd, ph, pw, dd, dh, dw, xn, xc, xd, xh, xw, on, oc,
-    od, oh, ow, wo, wi, wt, P, COL, KD: tl.constexpr, KH: tl.constexpr, KW: tl.constexpr,
-    TRANSPOSED: tl.constexpr, BIAS: tl.constexpr, LAST: tl.constexpr, UNROLL: tl.constexpr, SEVERAL: tl.constexpr,
-    WIDE: tl.constexpr, BR: tl.constexpr, BC: tl.constexpr,
+    od, oh, ow, wo, wi, wt, P, COL, mr, mh, mw, mc, zd, zh, zw, KD: tl.constexpr, KH: tl.constexpr,
+    KW: tl.constexpr, DIMS: tl.constexpr, TRANSPOSED: tl.constexpr, PADDED: tl.constexpr, BIAS: tl.constexpr,
+    LAST: tl.constexpr, UNROLL: tl.constexpr, SEVERAL: tl.constexpr, WIDE: tl.constexpr, BR: tl.constexpr,
+    BC: tl.constexpr,
 ):  # fmt: skip
-    """SEVERAL: how many channels of a group are read at once."""
+    """SEVERAL: how many channels of a group are read at once. `mr` to `zw` divide: rows, sizes, channels, strides."""
     # Grid: (blocks of columns times blocks of rows,). LAST: channels are columns and positions rows;
     # else positions of a plane are columns, and samples times channels rows.
     places = OD * OH * OW
@@ -80,28 +96,40 @@ def depthwise(
     r = (tl.program_id(0) // across * BR + tl.arange(0, BR))[:, None]
     k = (tl.program_id(0) % across * BC + tl.arange(0, BC))[None, :]
     inside = (r < rows) & (k < columns)
+    n = quotient(r, mr)
     if LAST:
-        n, s, c, there = r // places, r % places, k, k < columns
+        s, c, there = r - n * places, k, k < columns
     else:
-        n, s, c, there = r // CH, k, r % CH, r < rows
-    v = s % OW
-    h = s // OW % OH
-    d = s // OW // OH
+        s, c, there = k, r - n * CH, r < rows
+    rest = quotient(s, mw)
+    v = s - rest * OW
+    d = quotient(rest, mh)
+    h = rest - d * OH
+    group = quotient(c, mc)
+    first = n * xn + group * P * xc
+    if TRANSPOSED:
+        row, wp = group * P * wo + (c - group * COL) * wi, wo
+    else:
+        row, wp = c * wo, wi
     acc = tl.zeros((BR, BC), WIDE)
-    for first in range(0, P, SEVERAL):
+    for begin in range(0, P, SEVERAL):
         for more in tl.static_range(SEVERAL):
             if UNROLL:
-                for t in tl.static_range(KD * KH * KW):
-                    acc = _term(
-                        acc, x, w, n, c, there, first + more, t, d, h, v, inside, ID, IH, IW, KH, KW, sd, sh, sw,
-                        pd, ph, pw, dd, dh, dw, xn, xc, xd, xh, xw, wo, wi, wt, P, COL, TRANSPOSED, WIDE,
-                    )  # fmt: skip
+                for line in tl.static_range(KD * KH):
+                    for kw in tl.static_range(KW):
+                        acc = _term(
+                            acc, x, w, first, row, begin + more, line // KH, line % KH, kw, d, h, v, inside, there,
+                            ID, IH, IW, KH, KW, sd, sh, sw, zd, zh, zw, pd, ph, pw, dd, dh, dw, xc, xd, xh, xw, wp,
+                            wt, P, DIMS, TRANSPOSED, PADDED, WIDE,
+                        )  # fmt: skip
             else:
-                for t in range(KD * KH * KW):
-                    acc = _term(
-                        acc, x, w, n, c, there, first + more, t, d, h, v, inside, ID, IH, IW, KH, KW, sd, sh, sw,
-                        pd, ph, pw, dd, dh, dw, xn, xc, xd, xh, xw, wo, wi, wt, P, COL, TRANSPOSED, WIDE,
-                    )  # fmt: skip
+                for line in range(KD * KH):
+                    for kw in tl.static_range(KW):
+                        acc = _term(
+                            acc, x, w, first, row, begin + more, line // KH, line % KH, kw, d, h, v, inside, there,
+                            ID, IH, IW, KH, KW, sd, sh, sw, zd, zh, zw, pd, ph, pw, dd, dh, dw, xc, xd, xh, xw, wp,
+                            wt, P, DIMS, TRANSPOSED, PADDED, WIDE,
+                        )  # fmt: skip
     if BIAS:
         acc += tl.load(bias + c, mask=there, other=0.0).to(WIDE)
     if LAST:
@@ -195,14 +223,17 @@ def direct(p: Convolve, out: Spec) -> list[Callable[..., None]]:
     kernel = three(w.shape[2:], 1)
     several = 1 if per == 1 or taps > 9 else 2 if taps > 4 else 4
     constants = dict(zip(("KD", "KH", "KW"), kernel, strict=True))
-    constants |= {"TRANSPOSED": p.transposed, "BIAS": p.bias, "LAST": last, "UNROLL": taps <= UNROLLED}
+    constants |= {"DIMS": x.ndim - 2, "TRANSPOSED": p.transposed, "PADDED": p.transposed or any(p.padding)}
+    # Long rows of taps are walked, or the text of the kernel would never end.
+    constants |= {"BIAS": p.bias, "LAST": last, "UNROLL": taps <= UNROLLED or math.prod(kernel[:2]) == 1}
     constants |= {"SEVERAL": several, "WIDE": wide(x.dtype), "BR": br, "BC": bc}
-    program = shared_program(depthwise, [kind] * 4 + ["i32"] * 32, constants)
+    program = shared_program(depthwise, [kind] * 4 + ["i32"] * 32 + ["i64"] * 7, constants)
+    divided = (places if last else out.shape[1], *three(p.size, 1)[1:], p.columns, *three(p.stride, 1))
     sizes = (x.shape[0], out.shape[1], *three(p.size, 1), *three(x.shape[2:], 1), *geometry)
     step = flat_step(tuple(w.shape[2:]), tuple(w.strides[2:]))
     dense = step is None or not near(w.spec)
     laid = (w.shape[1] * taps, taps, 1) if dense else (*w.strides[:2], step or 0)
-    numbers = (*sizes, *five(x.spec), *five(out), *laid, per, p.columns)
+    numbers = (*sizes, *five(x.spec), *five(out), *laid, per, p.columns, *map(divider, divided))
     grid = (-(-columns // bc) * -(-rows // br),)
 
     def run(out: View, x: View, w: View, bias: View | None) -> None:
