@@ -149,7 +149,8 @@ def few_queries(q: Slot, k: Slot, v: Slot, mask: Slot | None, is_causal: bool, s
     if not few and (is_causal or S < LONG or programs > here_count() or max(D, E) > 128):
         return None
     br, bd, be = max(16, next_power_of_two(G * T)), next_power_of_two(max(D, 16)), next_power_of_two(max(E, 16))
-    br = min(br, ROWS if q.dtype in dt.HALF and max(bd, be) <= 64 else ROWS // 2)
+    half, narrow = q.dtype in dt.HALF, max(bd, be) <= 64
+    br = min(br, ROWS if half and narrow else ROWS // 2 if half or narrow else ROWS // 4)  # what registers hold
     tiles = -(-G * T // br)
     wanted = max(1, (2 if few else 4) * here_count() // (B * KH * tiles))
     parts = max(1, min(wanted, -(-S // BLOCK), 64 if few else S // (2 * BLOCK)))
