@@ -36,6 +36,8 @@ def masked_select(input: Tensor, mask: Tensor) -> Tensor:
     tensor([3, 5])
     """
     _check_mask("masked_select", mask)
+    if input._spec.shape == mask._spec.shape:
+        return F._masked_select(input, mask)
     shape = broadcast_shapes("masked_select", input._spec.shape, mask._spec.shape)
     return F._masked_select(F.expand(input, shape), F.expand(mask, shape))
 

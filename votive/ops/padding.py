@@ -5,7 +5,7 @@ Knows shapes and gradients. Padding with a constant is `constant_pad_nd` in `rea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import UnsupportedError, fail
@@ -75,23 +75,15 @@ def _check(shape: Shape, pad: Shape, mode: str) -> None:
             fail(RuntimeError, "pad", f"padding ({before}, {after}) leaves {new} of {size} elements of dimension {d}.")
 
 
-@composite(namespaces=NN, method=False)
-def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
-    """Add elements around a tensor: a constant, or what "reflect", "replicate", "circular" repeat.
-
-    `pad` holds (before, after) for the last dimension, then for the one before it, and so on;
-    negative numbers cut.
-
-    >>> votive.nn.functional.pad(votive.tensor([[1, 2, 3]]), (2, 1), "reflect")
-    tensor([[3, 2, 1, 2, 3, 2]])
-    """
+def _call(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> tuple[Any, Any]:
+    """The operator that pads, and its arguments."""
     if not hasattr(pad, "__iter__"):
         raise TypeError(f"pad: pad must be a tuple of integers, got {type(pad).__name__}.")
     amounts = ints("pad", "pad", pad)
     if len(amounts) % 2 or len(amounts) > 2 * input.ndim:
         fail(RuntimeError, "pad", f"pad needs a pair for each of at most {input.ndim} dimensions, got {amounts}.")
     if mode == "constant":
-        return F.constant_pad_nd(input, amounts, 0 if value is None else value)
+        return F.constant_pad_nd, (input, amounts, 0 if value is None else value)
     if value is not None and value != 0:
         fail(RuntimeError, "pad", f"mode {mode!r} takes no value, got {value}.")
     padded = len(amounts) // 2
@@ -110,4 +102,19 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         if 0 in shape[input.ndim - padded - 1 :]:
             fail(RuntimeError, "pad", f"only the batch may be empty, got shape {shape}.")
     _check(shape, amounts, mode)
-    return F._pad(input, amounts, mode)
+    return F._pad, (input, amounts, mode)
+
+
+@composite(namespaces=NN, method=False, shortcut=_call)
+def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:
+    """Add elements around a tensor: a constant, or what "reflect", "replicate", "circular" repeat.
+
+    `pad` holds (before, after) for the last dimension, then for the one before it, and so on;
+    negative numbers cut.
+
+    >>> votive.nn.functional.pad(votive.tensor([[1, 2, 3]]), (2, 1), "reflect")
+    tensor([[3, 2, 1, 2, 3, 2]])
+    """
+    op, args = _call(input, pad, mode, value)
+    result: Tensor = op(*args)
+    return result

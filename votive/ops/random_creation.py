@@ -118,7 +118,13 @@ def randint(
     >>> votive.randint(10, (5,))
     tensor([8, 6, 3, 0, 3])
     """
-    first, end, shape = _range("randint", args, {"low": low, "high": high, "size": size}, ("size",))
+    first: int
+    if low is high is size is None and len(args) in (2, 3):
+        shape: Any = args[-1]
+        first = integer("randint", "low", args[0]) if len(args) == 3 else 0
+        end = integer("randint", "high", args[-2])
+    else:
+        first, end, shape = _range("randint", args, {"low": low, "high": high, "size": size}, ("size",))
     if not isinstance(shape, (tuple, list)):
         raise TypeError(f"randint: size must be a tuple of ints, got {type(shape).__name__}.")
     wanted = new_shape("randint", (shape,))

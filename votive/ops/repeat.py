@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, UnsupportedError, fail, received
-from ..core.layout import Size, Spec, wrap_dim
+from ..core.layout import Size, Spec, contiguous_strides, wrap_dim
 from ..core.layout import broadcast_shapes as common_shape
 from ..core.memory_format import contiguous_format
 from .registry import F, composite, structured, view
@@ -14,6 +14,7 @@ from .schema import is_tensor
 from .sizes import also_named, gathered, int_of, ints
 
 if TYPE_CHECKING:
+    from .declaration import Resolved
     from .types import Callable, Ints, Operand, Sequence, Tensor
 
 
@@ -173,7 +174,22 @@ def _indices(repeats: Tensor, output_size: int | None) -> Tensor:
     return F._interleave_indices(repeats, output_size)
 
 
-@composite
+@composite(name="_repeat_each")
+def _repeat_each(input: Tensor, dim: int, wide: tuple[int, ...], shape: tuple[int, ...]) -> Tensor:
+    """A copy with a new dimension behind `dim` that repeats, seen in another shape."""
+    copied = F._copy_as(F._expand(F.unsqueeze(input, dim + 1), wide), input._spec.dtype, contiguous_strides(wide))
+    return F._view(copied, shape)
+
+
+def _interleave_shortcut(input: Tensor, repeats: int, dim: int) -> Resolved:
+    if type(repeats) is not int:
+        return None
+    return F._repeat_each, _interleaved(
+        input, repeats, wrap_dim("repeat_interleave", dim, input.ndim, input._spec.shape)
+    )
+
+
+@composite(shortcut=_interleave_shortcut)
 def repeat_interleave(
     input: Tensor, repeats: Operand | None = None, dim: int | None = None, *, output_size: int | None = None
 ) -> Tensor:
@@ -195,7 +211,7 @@ def repeat_interleave(
             fail(UnsupportedError, op, f"repeats must be int32 or int64, got {repeats.dtype}.")
         repeats = repeats.item()
     if not is_tensor(repeats):
-        return _interleave(input, int_of(op, "repeats", repeats), dim, output_size)
+        return F._repeat_each(*_interleaved(input, int_of(op, "repeats", repeats), dim, output_size))
     if repeats.ndim > 1:
         fail(RuntimeError, op, f"repeats must be 0-d or 1-d, got shape {repeats._spec.shape}.")
     if repeats._spec.numel != input.size(dim):
@@ -203,7 +219,8 @@ def repeat_interleave(
     return F.index_select(input, dim, _indices(repeats, output_size))
 
 
-def _interleave(input: Tensor, times: int, dim: int, output_size: int | None) -> Tensor:
+def _interleaved(input: Tensor, times: int, dim: int, output_size: int | None = None) -> tuple[Any, ...]:
+    """Arguments of `_repeat_each`, checked."""
     op = "repeat_interleave"
     if times < 0:
         fail(RuntimeError, op, f"repeats must not be negative, got {times}.")
@@ -212,9 +229,7 @@ def _interleave(input: Tensor, times: int, dim: int, output_size: int | None) ->
     length = shape[dim] * times
     if output_size not in (None, length):
         fail(RuntimeError, op, f"output_size must be {length}, got {output_size}.")
-    wide = (*shape[: dim + 1], times, *shape[dim + 1 :])
-    copied = F.clone(F._expand(F.unsqueeze(input, dim + 1), wide), memory_format=contiguous_format)
-    return F._view(copied, (*shape[:dim], length, *shape[dim + 1 :]))
+    return input, dim, (*shape[: dim + 1], times, *shape[dim + 1 :]), (*shape[:dim], length, *shape[dim + 1 :])
 
 
 def _each(op: str, tensors: tuple[Any, ...], change: Callable[..., Any]) -> Any:

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
 from ..core.layout import Spec
-from .registry import F, composite, structured
+from .registry import OPS, F, composite, structured
 from .results import results
 from .schema import is_tensor
 
 if TYPE_CHECKING:
+    from .declaration import Resolved
     from .types import Sequence, Tensor, dtype
 
 _HISTOGRAM = results("histogram", "hist", "bin_edges")
@@ -102,7 +103,13 @@ structured(
 )
 
 
-@composite
+def _bincount_shortcut(input: Tensor, *, minlength: int = 0) -> Resolved:
+    if input.dtype.category != dt.INT or input.ndim != 1 or minlength < 0:
+        return None
+    return OPS["_bincount"], (input, None, minlength)
+
+
+@composite(shortcut=_bincount_shortcut)
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """How often each non-negative integer occurs, or the sum of its weights.
 

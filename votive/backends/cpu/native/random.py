@@ -31,7 +31,8 @@ def _kinds(*numbers: Slot) -> int | None:
 
 
 def _distribution(name: str) -> None:
-    @native(f"_{name}", name, accepts=first_float)
+    # What is overwritten is not read.
+    @native(f"_{name}", name, accepts=first_float, careful=True)
     def arrange(x: Slot, key: Slot, counter: Slot, *numbers: Slot) -> Args:
         kinds = _kinds(*numbers)
         return None if kinds is None else (OUT, key, counter, *numbers, kinds)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ....core import dtype as dt
 from ....core.device import cpu
 from ....core.errors import fail
 from ....core.layout import Layout, Spec
-from ...base import kernel
+from ...base import BACKENDS, kernel
 from ...common.slot import Slot
 from ..arrays import Args, Array
 from .extremum import ordered
@@ -36,22 +38,27 @@ def histc(x: Slot, bins: int, low: float, high: float) -> Args:
     return (x, OUT, bins, low, high) if x.contiguous else None
 
 
-def _bincount(x: Array, weights: Array | None, minlength: int) -> Array:
-    if x.size == 0:
-        return np.zeros(minlength, np.int64)
-    extent = np.empty(2, np.int64)
-    module.Kernel("extent")(x, extent)
-    low, high = extent.tolist()
-    if low < 0:
-        fail(RuntimeError, "bincount", f"values must not be negative, got {low}.")
-    size = max(high + 1, minlength)
-    Spec(Layout((size,)), dt.int64, cpu)  # raises where 64 bits cannot count the bytes
-    counts = np.empty(size, np.int64 if weights is None else weights.dtype)
-    module.Kernel("bincount")(x, weights, counts)
-    return counts
+def _bincount(x: Array, weights: Array | None, minlength: int) -> Any:
+    high = -1
+    if x.size:
+        extent = np.empty(2, np.int64)
+        _extent(x, extent)
+        low, high = extent.tolist()
+        if low < 0:
+            fail(RuntimeError, "bincount", f"values must not be negative, got {low}.")
+    # The layout raises where 64 bits cannot count the bytes.
+    dtype = dt.int64 if weights is None or not x.size else dt.from_numpy(weights.dtype)
+    spec = Spec(Layout((max(high + 1, minlength),)), dtype, cpu)
+    storage, counts = BACKENDS["cpu"].empty(spec)
+    if x.size:
+        _counts(x, weights, counts)
+    else:
+        counts.fill(0)
+    return storage, counts, spec
 
 
 if module is not None:
+    _extent, _counts = module.Kernel("extent"), module.Kernel("bincount")
     kernel(
         "_bincount",
         priority=10,
