@@ -36,6 +36,7 @@ def improve(graph: Graph, joint: Joint | None, report: list[str], options: Any) 
         graph.outputs = [graph.resolve(v) for v in graph.outputs]
         if joint is not None:
             joint.grads = [None if g is None else graph.resolve(g) for g in joint.grads]
+        graph.renamed.clear()  # the next pass may find a value to be another one that is not its latest
         if changed:
             report.append(f"{name}: {changed} of {before} calls")
     for node in graph.nodes:
