@@ -68,3 +68,50 @@ def test_single_pixels_of_half_types_are_multiplied_in_every_layout(
             np.testing.assert_allclose(got.double().numpy(), want, rtol=near, atol=near * shape[1] ** 0.5)
             back = votive.nn.functional.conv_transpose2d(given, w.transpose(0, 1), bias)
             np.testing.assert_allclose(back.double().numpy(), want, rtol=near, atol=near * shape[1] ** 0.5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize(("stride", "padding", "dilation"), [(1, 1, 1), (2, 2, 1), (1, 2, 2), (3, 0, 1)])
+def test_small_planes_with_many_channels_are_convolved_by_definition(
+    dtype: str, stride: int, padding: int, dilation: int
+) -> None:
+    rng = np.random.default_rng(8)
+    kind = getattr(votive, dtype)
+    x = votive.from_numpy(rng.standard_normal((7, 33, 7, 6))).to(kind)
+    w = votive.from_numpy(rng.standard_normal((5, 33, 3, 3)) / 17).to(kind)
+    b = votive.from_numpy(rng.standard_normal(5)).to(kind)
+    wide = np.pad(x.double().numpy(), ((0, 0), (0, 0), (padding, padding), (padding, padding)))
+    size = [(n - 2 * dilation - 1) // stride + 1 for n in wide.shape[2:]]
+    want = np.zeros((7, 5, *size)) + b.double().numpy()[:, None, None]
+    for i, j in itertools.product(range(3), repeat=2):
+        part = wide[:, :, i * dilation :, j * dilation :][:, :, ::stride, ::stride][:, :, : size[0], : size[1]]
+        want += np.einsum("nchw,oc->nohw", part, w.double().numpy()[:, :, i, j])
+    for given in (
+        x,
+        x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2),
+        x.transpose(2, 3).contiguous().transpose(2, 3),
+    ):
+        got = votive.nn.functional.conv2d(given, w, b, stride, padding, dilation)
+        np.testing.assert_allclose(got.double().numpy(), want, rtol=NEAR[dtype], atol=NEAR[dtype] * 3)
+    w = w.clone()
+    w[0, 0, 0, 0] = float("inf")
+    got = votive.nn.functional.conv2d(x, w, b, stride, padding, dilation)
+    assert not got[:, 1:].isnan().any()
+    assert not got[:, 0].isnan().any()  # padding is left out, not multiplied by infinity
+
+
+@pytest.mark.parametrize("groups", [2, 6])
+def test_single_pixels_of_half_types_in_groups(groups: int) -> None:
+    rng = np.random.default_rng(9)
+    x = votive.from_numpy(rng.standard_normal((3, 12, 9, 10))).bfloat16()
+    w = votive.from_numpy(rng.standard_normal((18, 12 // groups, 1, 1))).bfloat16()
+    b = votive.from_numpy(rng.standard_normal(18)).bfloat16()
+    parts = zip(np.split(x.double().numpy(), groups, 1), np.split(w.double().numpy()[:, :, 0, 0], groups), strict=True)
+    want = np.concatenate([np.einsum("nchw,oc->nohw", p, q) for p, q in parts], 1) + b.double().numpy()[:, None, None]
+    for given in (x, x.permute(0, 2, 3, 1).contiguous().permute(0, 3, 1, 2)):
+        got = votive.nn.functional.conv2d(given, w, b, groups=groups)
+        np.testing.assert_allclose(got.double().numpy(), want, rtol=2e-2, atol=5e-2)
+    back = votive.nn.functional.conv_transpose2d(
+        x, w.view(groups, -1, 12 // groups, 1, 1).transpose(1, 2).reshape(12, -1, 1, 1), b, groups=groups
+    )
+    np.testing.assert_allclose(back.double().numpy(), want, rtol=2e-2, atol=5e-2)

@@ -1,5 +1,6 @@
 // Convolution and its transpose: by points, by Winograd's way, by columns, or by definition.
 #include "convolution_direct.h"
+#include "convolution_gathered.h"
 #include "convolution_points.h"
 #include "convolution_sweep.h"
 #include "convolution_winograd.h"
@@ -27,7 +28,8 @@ template <class T>
 void forward(const View& x, const View& weight, const View& bias, const View& out, const Geometry& g, int64_t groups) {
   const Image from(x), to(out);
   if (narrow_points(g, from, to, groups))
-    return points_of_halves(from, to, {weight.data, weight.strides[0], weight.strides[1]}, bias);
+    return points_of_halves(from, to, {weight.data, weight.strides[0], weight.strides[1]},
+                            to.c / groups * weight.strides[0], bias, groups);
   Scratch<T> w_space(dense_space<T>(weight)), b_space(bias ? bias.numel() : 0);
   const T* w = dense(weight, w_space.get());
   const T* b = values(bias, b_space.get());
@@ -41,7 +43,11 @@ void forward(const View& x, const View& weight, const View& bias, const View& ou
   std::vector<Weights<T>> weights;
   for (int64_t k = 0; k < groups; ++k) weights.push_back({w + k * (to.c / groups) * K, K, 1, K});
   unless_poisoned(
-      reaches_out(s, from), w, weight.numel(), out, [&] { sweep_over<T>(s, from, to, groups, weights, b); },
+      reaches_out(s, from), w, weight.numel(), out,
+      [&] {
+        if (gathered_pays(s, from, to, groups)) gathered<T>(s, from, to, w, b);
+        else sweep_over<T>(s, from, to, groups, weights, b);
+      },
       by_definition);
 }
 
@@ -49,7 +55,8 @@ template <class T> void transposed(const View& x, const View& weight, const View
                                    const Geometry& g, int64_t groups) {
   const Image from(x), to(out);
   if (narrow_points(g, from, to, groups))
-    return points_of_halves(from, to, {weight.data, weight.strides[1], weight.strides[0]}, bias);
+    return points_of_halves(from, to, {weight.data, weight.strides[1], weight.strides[0]},
+                            from.c / groups * weight.strides[0], bias, groups);
   Scratch<T> w_space(dense_space<T>(weight)), b_space(bias ? bias.numel() : 0);
   const T* w = dense(weight, w_space.get());
   const T* b = values(bias, b_space.get());

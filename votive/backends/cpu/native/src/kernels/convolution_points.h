@@ -62,23 +62,26 @@ template <class T> void points(const Image& x, const Image& y, Matrix<const T> w
 // The same for half types, which the product widens itself.
 inline bool narrow_points(const Geometry& g, const Image& x, const Image& y, int64_t groups) {
   const bool half = x.dtype == Dtype::f16 || x.dtype == Dtype::bf16;
-  return half && y.dtype == x.dtype && point_by_point(g, x, y, groups, x.dtype);
+  const bool some = groups == 1 || (Points(x).count >= 64 && Points(y).sc != 1);  // enough for a product each
+  return half && some && y.dtype == x.dtype && point_by_point(g, x, y, 1, x.dtype);
 }
-// w: (results x channels) in bytes.
-inline void points_of_halves(const Image& x, const Image& y, vt::Place w, const View& bias) {
+// w: (results x channels) of a group, `next` to the next one, in bytes.
+inline void points_of_halves(const Image& x, const Image& y, vt::Place weights, int64_t next, const View& bias, int64_t groups) {
   const Points a(x), b(y);
-  const int64_t K = x.c, M = y.c, item = itemsize(x.dtype);
-  const bool as_one = a.sc == 1 && b.sc == 1 && a.sn == a.count * a.sp && b.sn == b.count * b.sp;
-  const int64_t images = as_one ? 1 : x.n, count = as_one ? a.count * x.n : a.count;
+  const int64_t K = x.c / groups, M = y.c / groups, item = itemsize(x.dtype);
+  const bool as_one = groups == 1 && a.sc == 1 && b.sc == 1 && a.sn == a.count * a.sp && b.sn == b.count * b.sp;
+  const int64_t images = (as_one ? 1 : x.n) * groups, count = as_one ? a.count * x.n : a.count;
   const bool many = images > 1 && M * K * count < (int64_t(1) << 22);
   parallel_for(images, many ? std::max<int64_t>(1, grain_for(M * K * count / 4)) : images, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const vt::Place from{x.data + i * a.sn * item, a.sc * item, a.sp * item};
+    for (int64_t u = begin; u < end; ++u) {
+      const int64_t i = u / groups, k = u % groups;
+      const vt::Place from{x.data + (i * a.sn + k * K * a.sc) * item, a.sc * item, a.sp * item};
+      const vt::Place w{weights.data + k * next, weights.row, weights.col};
       Result to{};
-      to.data = y.data + i * b.sn * item;
+      to.data = y.data + (i * b.sn + k * M * b.sc) * item;
       to.row = b.sc * item, to.col = b.sp * item;
       if (bias) {
-        to.x = bias.data;
+        to.x = bias.data + k * M * bias.strides[0];
         to.x_row = bias.strides[0];
         to.beta = 1;
       }

@@ -60,8 +60,6 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
                       x.step[1] != W * int64_t(sizeof(T)) || (x.size[0] > 1 && x.step[0] != x.size[1] * x.step[1]);
   const Even even(axes[2], V);
   const int64_t item = sizeof(T);
-  const bool dense_out = y.dtype == dtype_of<T> && y.step[2] == item && y.step[1] == V * item &&
-                         (y.size[0] == 1 || y.step[0] == y.size[1] * V * item);
   const auto covers = [](const Axis& a, int64_t n) { return a.start[0] == 0 && a.end[0] == n; };
   const auto one_each = [](const Axis& a, int64_t n) { return Even(a, n).single; };
   const int64_t piece = itemsize(x.dtype);
@@ -86,14 +84,16 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
   }
   // One element for all: only where no result is left without it, or divides by a number of its own.
   const bool alike = divisor != 0 || axes[0].out.data == nullptr;
-  if (plane == 1 && dense_out && alike && even.single && one_each(axes[1], y.size[1]) && one_each(axes[0], y.size[0])) {
+  const int64_t out_item = itemsize(y.dtype);
+  const bool filled = y.step[2] == out_item && y.step[1] == V * out_item && (y.size[0] == 1 || y.step[0] == y.size[1] * V * out_item);
+  if (plane == 1 && filled && alike && even.single && one_each(axes[1], y.size[1]) && one_each(axes[0], y.size[0])) {
     const T by = divisor != 0 ? T(divisor) : T(axes[0].in[0] * axes[1].in[0] * axes[2].in[0]);
     parallel_for(x.n * x.c, grain_for(lines * V / 8 + 16), [&](int64_t b, int64_t e) {
       for (int64_t k = b; k < e; ++k) {
         T value;
         in(reinterpret_cast<char*>(&value), item, x.data + k / x.c * x.sn + k % x.c * x.sc, item, 1);
-        T* to = reinterpret_cast<T*>(y.data + k / x.c * y.sn + k % x.c * y.sc);
-        std::fill(to, to + lines * V, value / by);
+        value /= by;
+        out(y.data + k / x.c * y.sn + k % x.c * y.sc, out_item, reinterpret_cast<const char*>(&value), 0, lines * V);
       }
     });
     return;
@@ -105,13 +105,21 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
   const int64_t whole_planes = copied ? lines : 1;
   parallel_for(x.n * x.c * lines / whole_planes, grain_for(cost * whole_planes), [&](int64_t b, int64_t e) {
     Scratch<T> space(copied ? plane : 0), line(W + LANES<T>), result(V);
+    int64_t image = b * whole_planes / lines / x.c, channel = b * whole_planes / lines % x.c;
+    int64_t od = b * whole_planes % lines / y.size[1], oh = b * whole_planes % lines % y.size[1] - 1;
     for (int64_t u = b * whole_planes; u < e * whole_planes; ++u) {
-      const int64_t k = u / lines, oh = u % lines % y.size[1], od = u % lines / y.size[1];
-      const char* from = x.data + k / x.c * x.sn + k % x.c * x.sc;
+      if (++oh == y.size[1]) {
+        oh = 0;
+        if (++od == y.size[0]) {
+          od = 0;
+          if (++channel == x.c) channel = 0, ++image;
+        }
+      }
+      const char* from = x.data + image * x.sn + channel * x.sc;
       const T* source = reinterpret_cast<const T*>(from);
       if (copied) {
         source = space;
-        if (u % lines == 0)
+        if (od == 0 && oh == 0)
           for (int64_t d = 0; d < x.size[0]; ++d)
             for (int64_t h = 0; h < x.size[1]; ++h) {
               T* to = space + (d * x.size[1] + h) * W;
@@ -123,7 +131,7 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
               }
             }
       }
-      char* at = y.data + k / x.c * y.sn + k % x.c * y.sc + od * y.step[0] + oh * y.step[1];
+      char* at = y.data + image * y.sn + channel * y.sc + od * y.step[0] + oh * y.step[1];
       T* to = direct ? reinterpret_cast<T*>(at) : result.get();
       const int64_t d0 = axes[0].start[od], d1 = axes[0].end[od], h0 = axes[1].start[oh], h1 = axes[1].end[oh];
       if (oh > 0 && u > b * whole_planes && y.step[2] == itemsize(y.dtype) && h0 == axes[1].start[oh - 1] &&
