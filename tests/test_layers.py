@@ -24,6 +24,7 @@ LAYERS = [
     {"dispatch"},
     {"autograd"},
     {"tensor", "surface", "config", "cpu", "cuda", "random", "fft", "linalg", "special", "signal"},
+    {"compiler"},
     {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions", "serialization"},
     {"models", "text", "generation", "audio", "vision", "speech", "train"},
     {"glass"},

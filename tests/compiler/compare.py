@@ -31,14 +31,14 @@ def shape_of(value: Any) -> Any:
     return value if value is None or isinstance(value, (int, float, str)) else type(value)
 
 
-def alike(a: Any, b: Any) -> bool:
+def alike(a: Any, b: Any, scale: float = 1.0) -> bool:
     """Whether two values are the same, numbers up to rounding."""
     if isinstance(a, float) and isinstance(b, float):
-        return a == b or abs(a - b) <= 1e-4 * (1 + abs(a)) or (a != a and b != b)
+        return a == b or abs(a - b) <= 3e-5 * scale * (1 + abs(a)) or (a != a and b != b)
     if isinstance(a, (list, tuple)) and type(a) is type(b) and len(a) == len(b):
-        return all(alike(x, y) for x, y in zip(a, b, strict=True))
+        return all(alike(x, y, scale) for x, y in zip(a, b, strict=True))
     if isinstance(a, dict) and isinstance(b, dict) and list(a) == list(b):
-        return all(alike(a[k], b[k]) for k in a)
+        return all(alike(a[k], b[k], scale) for k in a)
     return bool(a == b)
 
 
@@ -99,7 +99,9 @@ def same(one: Outcome, other: Outcome, scale: float = 1.0) -> None:
     if "modified by an inplace operation" in one.error:
         return  # a compiled program may have kept something else, and then knows the gradient
     assert one.error == other.error, f"eager {one.error!r}, compiled {other.error!r}"
-    assert alike(shape_of(one.result), shape_of(other.result)), f"{shape_of(one.result)}\n{shape_of(other.result)}"
+    assert alike(shape_of(one.result), shape_of(other.result), scale), (
+        f"{shape_of(one.result)}\n{shape_of(other.result)}"
+    )
     for a, b in zip(one.outs, other.outs, strict=True):
         close(a, b, scale)
     for a, b in zip(one.ins, other.ins, strict=True):
@@ -113,5 +115,5 @@ def same(one: Outcome, other: Outcome, scale: float = 1.0) -> None:
     for k in one.arguments:
         a, b = one.arguments[k], other.arguments[k]
         if not isinstance(a, votive.Tensor):
-            assert alike(shape_of(a), shape_of(b)), (k, a, b)
+            assert alike(shape_of(a), shape_of(b), scale), (k, a, b)
             assert getattr(a, "text", "") == getattr(b, "text", "")

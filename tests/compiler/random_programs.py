@@ -1,5 +1,6 @@
-"""Random programs as Python text: views, writes in place, branches on sizes, loops, casts, reductions, random functions,
-several outputs, aliases and values that Python looks at. Knows nothing of the compiler."""
+"""Random programs as Python text: views, writes in place, branches on sizes, loops, casts, reductions, random numbers,
+several outputs, aliases and values that Python looks at. Knows nothing of the compiler.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,18 @@ class Box:
         return sum(p.sum() for p in self.parts) + self.value.mean()
 """
 
-UNARY = ["sin", "cos", "tanh", "sigmoid", "abs", "exp(-{}.abs())", "sqrt({}.abs() + 1)", "relu", "neg", "log1p({}.abs())"]
+UNARY = [
+    "sin",
+    "cos",
+    "tanh",
+    "sigmoid",
+    "abs",
+    "exp(-{}.abs())",
+    "sqrt({}.abs() + 1)",
+    "relu",
+    "neg",
+    "log1p({}.abs())",
+]
 BINARY = ["{a} + {b}", "{a} - {b}", "{a} * {b}", "{a} / ({b}.abs() + 1)", "votive.maximum({a}, {b})"]
 BINARY += ["votive.where({a} > {b}, {a}, {b} * 2)", "votive.lerp({a}, {b}, 0.3)", "{a}.atan2({b})"]
 # Written as one would; those that do not fit the shapes at hand are tried and dropped.
@@ -46,7 +58,8 @@ VIEWS = [
     "{a}.select(0, 0)", "{a}.detach()", "{a}.view_as({a})",
 ]  # fmt: skip
 REDUCTIONS = [
-    "{a}.sum()", "{a}.mean(-1)", "{a}.amax(0)", "{a}.softmax(-1)", "{a}.cumsum(0)", "{a}.std()", "{a}.sum(0, keepdim=True)",
+    "{a}.sum()", "{a}.mean(-1)", "{a}.amax(0)", "{a}.softmax(-1)", "{a}.cumsum(0)", "{a}.std()",
+    "{a}.sum(0, keepdim=True)",
     "{a}.logsumexp(-1)", "{a}.norm()", "{a}.max(-1).values", "{a}.var(0, unbiased=False)", "{a}.prod(0)", "{a}.min()",
     "{a}.sort(-1)[0]", "{a}.log_softmax(0)", "{a}.topk(1)[0]", "{a}.flip(0)", "{a}.roll(1, 0)", "{a}.tril()",
 ]  # fmt: skip
@@ -56,34 +69,49 @@ MIXED = [
     "{a} * TABLE['k']", "helper({a})", "helper({a}, by=n)", "many({a}, {a}, 1.0, factor=0.5)", "{a} @ {a}.T",
     "{a} if flag else -{a}", "votive.zeros_like({a}) + 1", "{a} + votive.arange({a}.shape[-1])", "Box({a}).total()",
     "sum([p.sum() for p in {a}.unbind(0)])", "{a}.new_zeros(3) + {a}.sum()", "{a} * votive.tensor([2.0])",
-    "votive.ones({a}.shape) * {a}", "{a} + {a}.shape[0]", "(lambda t: t * n)({a})", "max([{a}, -{a}], key=lambda t: t.ndim)",
+    "votive.ones({a}.shape) * {a}", "{a} + {a}.shape[0]", "(lambda t: t * n)({a})",
+    "max([{a}, -{a}], key=lambda t: t.ndim)",
     "{a}.to(votive.float64).sum().float()", "{a}.masked_fill({a} > 0.5, 0.0)", "votive.nn.functional.gelu({a})",
-    "votive.nn.functional.layer_norm({a}, {a}.shape[-1:])", "votive.einsum('...i,...i->...', {a}, {a})", "{a}.gather(0, {a}.argsort(0))",
-    "{a}.index_select(0, votive.tensor([0]))", "{a}[{a}.argmax(0) * 0]", "{a}.float() * {a}.numel()", "weights['w'] * {a}.sum()",
-    "{a}.clone().fill_diagonal_(0.0)", "dict(u={a})['u'] + 1", "[{a}, {a} * 2][-1]", "{a}.new_tensor([1.0, 2.0]).sum() * {a}",
+    "votive.nn.functional.layer_norm({a}, {a}.shape[-1:])", "votive.einsum('...i,...i->...', {a}, {a})",
+    "{a}.gather(0, {a}.argsort(0))",
+    "{a}.index_select(0, votive.tensor([0]))", "{a}[{a}.argmax(0) * 0]", "{a}.float() * {a}.numel()",
+    "weights['w'] * {a}.sum()",
+    "{a}.clone().fill_diagonal_(0.0)", "dict(u={a})['u'] + 1", "[{a}, {a} * 2][-1]",
+    "{a}.new_tensor([1.0, 2.0]).sum() * {a}",
 ]  # fmt: skip
-HALF = ["{a}.half().float()", "({a}.bfloat16() * 2).float()", "{a}.half().sum().float()", "{a}.bfloat16().sin().float()"]
+HALF = [
+    "{a}.half().float()",
+    "({a}.bfloat16() * 2).float()",
+    "{a}.half().sum().float()",
+    "{a}.bfloat16().sin().float()",
+]
 RANDOM = [
-    "{a} + votive.rand_like({a})", "votive.nn.functional.dropout({a}, 0.4, training=True)", "{a} * votive.randn({a}.shape)",
+    "{a} + votive.rand_like({a})", "votive.nn.functional.dropout({a}, 0.4, training=True)",
+    "{a} * votive.randn({a}.shape)",
     "{a} + votive.rand({a}.shape[-1])", "{a} * votive.bernoulli(votive.full({a}.shape, 0.5))",
-    "{a} + votive.randint(0, 5, {a}.shape)", "votive.nn.functional.dropout({a}, 0.0)", "{a}[votive.randperm({a}.shape[0])]",
+    "{a} + votive.randint(0, 5, {a}.shape)", "votive.nn.functional.dropout({a}, 0.0)",
+    "{a}[votive.randperm({a}.shape[0])]",
     "{a} + votive.empty_like({a}.detach()).normal_()", "{a} + votive.empty({a}.shape).uniform_(0, 2)",
 ]  # fmt: skip
 WRITES = [
-    "{a}.add_({b})", "{a}.mul_(0.5)", "{a} += {b}", "{a} *= 1.25", "{a}[0] = 0.5", "{a}[0] = {b}.mean()", "{a}[:, 1:] += 1",
+    "{a}.add_({b})", "{a}.mul_(0.5)", "{a} += {b}", "{a} *= 1.25", "{a}[0] = 0.5", "{a}[0] = {b}.mean()",
+    "{a}[:, 1:] += 1",
     "{a}.clamp_(-0.5, 0.5)", "{a}.zero_()", "{a}.copy_({b})", "{a}.masked_fill_({a} > 0, 0.1)", "{a}.sin_()",
     "{a}[..., 0].mul_(3)", "{a}.transpose(0, -1).add_(1)", "{a}[{a} > 0] = 0.0", "{a}.fill_(n)", "{a} -= {b}.sum()",
-    "{a}.addcmul_({b}, {b})", "{a}.view(-1)[0] = 7.0", "votive.add({a}, 1, out={a})", "{a}.index_fill_(0, votive.tensor([0]), 2.0)",
+    "{a}.addcmul_({b}, {b})", "{a}.view(-1)[0] = 7.0", "votive.add({a}, 1, out={a})",
+    "{a}.index_fill_(0, votive.tensor([0]), 2.0)",
     "{a}.uniform_()", "{a}.exponential_()", "{a}.relu_()", "{a}.detach().mul_(2)", "{a}.lerp_({b}, 0.5)",
 ]  # fmt: skip
 LOOKS = [
     "if {a}.sum() > 0:\n    {n} = {a} + 1\nelse:\n    {n} = {a} - 1", "{n} = {a} * {a}.mean().item()",
-    "{n} = {a} * int(({a} > 0).sum())", "{n} = {a}[{a} > -9]", "log.append(float({a}.sum()))", "{n} = {a} * len({a}.tolist())",
+    "{n} = {a} * int(({a} > 0).sum())", "{n} = {a}[{a} > -9]", "log.append(float({a}.sum()))",
+    "{n} = {a} * len({a}.tolist())",
     "{n} = votive.nonzero({a}).float().sum() + {a}", "seen.append(len(seen)); {n} = {a} * len(seen)",
     "{n} = {a} * 1.0\nwhile {n}.abs().max() > 1.5:\n    {n} = {n} * 0.5", "print({a}.shape, file=sink)",
     "{n} = votive.tensor({a}.detach().numpy()) + {a}",
     "for q in range(3):\n    {n} = {a} * q\n    if {n}.sum() > 2:\n        break",
-    "for q in range(2):\n    {a} = {a} * 0.5 + q\n    if {a}.mean() > 1:\n        continue\n    {n} = {a} + q\nelse:\n    {n} = {a} - 1",
+    "for q in range(2):\n    {a} = {a} * 0.5 + q\n    if {a}.mean() > 1:\n        continue\n    {n} = {a} + q\n"
+    "else:\n    {n} = {a} - 1",
     "if {a}.mean() > 0:\n    return {a} * 3",
     "with votive.no_grad():\n    {n} = {a} * 2\n    log.append({n}.sum().item())\n    {n} = {n} + 1",
     "try:\n    {n} = {a} + votive.ones(97, 89)\nexcept RuntimeError as e:\n    {n} = {a} * len(str(e))",
@@ -163,7 +191,9 @@ class Writer:
         elif kind < 0.85:
             self.tried(f"{name} = {a}\nfor i in range({a}.shape[0]):\n    {name} = {name} * 0.5 + i", name)
         elif kind < 0.88:
-            self.tried(f"parts = []\nfor p in ({a}, {b}):\n    parts.append(p.sum())\n{name} = votive.stack(parts)", name)
+            self.tried(
+                f"parts = []\nfor p in ({a}, {b}):\n    parts.append(p.sum())\n{name} = votive.stack(parts)", name
+            )
         elif kind < 0.91:
             self.tried(f"with votive.no_grad():\n    {name} = {self.expression()}", name)
         elif kind < 0.94:
@@ -186,7 +216,8 @@ class Writer:
                 self.lines.pop()
         form = self.r.choice(["({},)", "[{}]", "{{'a': ({},)}}", "({}, n, None)"])
         body = "\n".join("    " + line for line in self.lines)
-        return f"def program(x, y, w, n, flag, weights, log, seen, sink):\n{body}\n    return {form.format(', '.join(outs))}\n"
+        found = form.format(", ".join(outs))
+        return f"def program(x, y, w, n, flag, weights, log, seen, sink):\n{body}\n    return {found}\n"
 
 
 class Inputs:

@@ -1,4 +1,4 @@
-"""`votive.compile` as it is called: decorators, methods, modules, options, `disable`, `reset`, `is_compiling`, limits."""
+"""`votive.compile` as it is called: decorators, methods, modules, options, `disable`, `reset`, limits."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def test_what_is_not_known_is_refused(options: dict[str, Any], text: str) -> Non
 
 
 def test_disable_gives_the_function_itself() -> None:
-    fn = lambda x: x  # noqa: E731
+    fn = lambda x: x
     assert votive.compile(fn, disable=True) is fn
     assert votive.compile(fn, backend="eager") is fn
 

@@ -140,7 +140,7 @@ def test_a_default_that_is_replaced(one: votive.Tensor) -> None:
 
 def test_a_program_that_a_built_in_function_calls(one: votive.Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     both(
-        lambda x: sum(map(lambda t: t * FACTOR, [x, x])),
+        lambda x: sum(map(lambda t: t * FACTOR, [x, x])),  # noqa: C417
         lambda: monkeypatch.setitem(globals(), "FACTOR", 11.0),
         one,
     )
@@ -268,7 +268,7 @@ def test_the_default_dtype_and_autocast(one: votive.Tensor) -> None:
 
 
 def test_arguments_that_were_different_tensors_are_one_later() -> None:
-    fn = lambda x, y: x * 2 if x is y else x * 3  # noqa: E731
+    fn = lambda x, y: x * 2 if x is y else x * 3
     compiled = votive.compile(fn)
     a, b = votive.ones(2), votive.ones(2)
     assert value(compiled, a, b) == 6

@@ -1,7 +1,8 @@
 """Random programs, compiled, do what they do eagerly: with other values, other shapes, other numbers, again.
 
-The suite tries a few; `VOTIVE_PROGRAMS=2000 python -m pytest tests/compiler/test_random_programs.py` tries that many, and
-`VOTIVE_PROGRAMS=5000:5100` those with these seeds. VOTIVE_JIT=0 leaves out the C++ compiler, which takes most of the time.
+The suite tries a few. `VOTIVE_PROGRAMS=2000 python -m pytest tests/compiler/test_random_programs.py` tries that many,
+`VOTIVE_PROGRAMS=5000:5100` those with these seeds. VOTIVE_JIT=0 leaves out the C++ compiler, which takes most of the
+time.
 """
 
 from __future__ import annotations
@@ -43,4 +44,6 @@ def test_a_random_program_does_what_it_does_eagerly(seed: int) -> None:
             try:
                 same(one, other, HALF if written.half else 1.0)
             except AssertionError as e:
-                raise AssertionError(f"call {call} of program {seed}: {e}\n{text[text.index('def program') :]}") from None
+                raise AssertionError(
+                    f"call {call} of program {seed}: {e}\n{text[text.index('def program') :]}"
+                ) from None

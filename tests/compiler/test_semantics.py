@@ -136,7 +136,7 @@ def closures(x: Any, y: Any, w: Any) -> Any:
     def inner(t: Any, by: float = 2.0) -> Any:
         return t * by + w
 
-    twice = lambda f, t: f(f(t))  # noqa: E731
+    twice = lambda f, t: f(f(t))
     return twice(inner, x), [inner(x, by=k) for k in (1.0, 3.0)]
 
 
@@ -149,18 +149,15 @@ def out_argument(x: Any, y: Any, w: Any) -> Any:
 
 PROGRAMS = [
     write_and_return, write_through_a_view, alias_outputs, views_of_inputs, nested, objects, in_place_with_gradient,
-    random, casts, reductions, branches, python, no_gradient_inside, broadcast, nothing, constants, closures, out_argument,
+    random, casts, reductions, branches, python, no_gradient_inside, broadcast, nothing, constants, closures,
+    out_argument,
 ]  # fmt: skip
 
 
 def arguments(turn: int, gradients: bool) -> dict[str, Any]:
     votive.manual_seed(100 + turn)
     rows = 3 if turn != 2 else 5
-    return {
-        "x": votive.randn(rows, 4),
-        "y": votive.rand(4),
-        "w": votive.randn(rows, 4, requires_grad=gradients),
-    }
+    return {"x": votive.randn(rows, 4), "y": votive.rand(4), "w": votive.randn(rows, 4, requires_grad=gradients)}
 
 
 @pytest.mark.parametrize("gradients", [True, False], ids=["gradients", "none"])
@@ -202,7 +199,9 @@ def test_results_of_two_calls_share_no_memory() -> None:
 def test_running_statistics_move_as_they_do_eagerly(kind: str) -> None:
     def make() -> Any:
         votive.manual_seed(0)
-        m = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, momentum=None if kind == "momentum" else 0.1), nn.ReLU())
+        m = nn.Sequential(
+            nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4, momentum=None if kind == "momentum" else 0.1), nn.ReLU()
+        )
         return m.eval() if kind == "frozen" else m
 
     a, b = make(), make()
@@ -236,7 +235,7 @@ def test_an_error_is_the_same_error(fn: Any) -> None:
     for _ in range(3):
         found = []
         for f in (fn, compiled):
-            with pytest.raises(Exception) as e:  # noqa: PT011
+            with pytest.raises(Exception) as e:
                 f(votive.ones(2, 4))
             found.append((type(e.value), str(e.value), getattr(e.value, "__notes__", None)))
         assert found[0] == found[1]

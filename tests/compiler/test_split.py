@@ -167,7 +167,7 @@ def unbound_maybe(x: Any, log: list[Any]) -> Any:
 
 def captured(x: Any, log: list[Any]) -> Any:
     k = 1.0
-    scaled = lambda t: t * k  # noqa: E731
+    scaled = lambda t: t * k
     a = scaled(x.sin())
     log.append(a.sum().item())
     k = 2.0

@@ -16,7 +16,7 @@ from .trace import Tracer, Untraceable
 
 
 class Joint:
-    """Forward and backward of a graph: which outputs have gradients, which inputs get them, and what is kept between."""
+    """Forward and backward of a graph: which outputs have gradients, which inputs get them, what is kept between."""
 
     def __init__(
         self, nodes: list[Node], outputs: list[int], inputs: list[int], tangents: list[Value], grads: list[Value | None]

@@ -1,4 +1,4 @@
-"""A graph as the text of a Python function that calls its operators one after the other. What `explain` shows is what runs."""
+"""A graph as the text of a Python function that calls its operators in order. What `explain` shows is what runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One compiled version of a program: guards, the functions of its forward and backward graphs, how results are built."""
+"""One compiled version of a program: guards, functions of its forward and backward graphs, how results are built."""
 
 from __future__ import annotations
 

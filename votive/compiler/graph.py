@@ -1,4 +1,4 @@
-"""The graph of a traced function: operators in the order they ran, and the values between them. Knows no Python program."""
+"""The graph of a traced function: operators in the order they ran, the values between them. Knows no Python program."""
 
 from __future__ import annotations
 

@@ -189,7 +189,8 @@ class Guards:
             kind = name(cls)
             lines.append(f"  {t} = {place.code(name)}")
             lines.append(
-                f"  if {t}.__class__ is not {kind} or {t}._spec is not {name(v.spec)} or {t}._rg is not {rg}: return None"
+                f"  if {t}.__class__ is not {kind} or {t}._spec is not {name(v.spec)} "
+                f"or {t}._rg is not {rg}: return None"
             )
         lines += [f"  if {a.code(name)} is not {b.code(name)}: return None" for a, b in self.pairs]
         lines += [f"  if {a.code(name)} is {b.code(name)}: return None" for a, b in self.different]
@@ -215,21 +216,21 @@ class Guards:
 
     def why(self, flat: tuple[Any, ...]) -> str:
         """What changed, in one line."""
-        for before, now, text in zip(self.modes, modes(), _MODE_NAMES, strict=True):
-            if before != now:
-                return f"{text} was {before}, is {now}"
+        for before, after, text in zip(self.modes, modes(), _MODE_NAMES, strict=True):
+            if before != after:
+                return f"{text} was {before}, is {after}"
         for what, place, value in self.checks.values():
             if not _holds(what, place, value, flat):
                 return _told(what, place, value, flat)
-        for value, (place, kind, rg) in self.wanted.items():
+        for v, (place, kind, rg) in self.wanted.items():
             try:
-                now = place.get(flat)
+                now: Any = place.get(flat)
             except (KeyError, AttributeError, IndexError, ValueError):
                 return f"{place} is gone"
             if now.__class__ is not kind:
                 return f"{place} was a {kind.__name__}, is a {type(now).__name__}"
-            if now._spec is not value.spec:
-                return f"{place} was {value.spec}, is {now._spec}"
+            if now._spec is not v.spec:
+                return f"{place} was {v.spec}, is {now._spec}"
             if now._rg is not rg:
                 return f"requires_grad of {place} was {rg}, is {now._rg}"
         for a, b in self.pairs:

@@ -1,8 +1,8 @@
 """What a traced program reads from outside and writes there. Which calls it makes is the matter of `watch.py`.
 
-Everything that Python reaches through an argument's attributes, a global or an enclosing function's variable is outside.
-What is read there becomes a guard; tensors that are read become inputs of the graph. What is written there, and calls of
-what nobody knows, end the trace at that line: the program goes on as it is.
+Everything that Python reaches through an argument's attributes, a global or an enclosing function's variable is
+outside. What is read there becomes a guard; tensors that are read become inputs of the graph. What is written there
+ends the trace at that line: the program goes on as it is.
 """
 
 from __future__ import annotations
@@ -21,17 +21,11 @@ from .guards import Guards, Place
 from .trace import Tracer, place_of
 
 PACKAGE = __name__.split(".")[0]
-# Parts of the package whose functions are programs over operators, like a user's; the rest depends on its arguments only.
+# Parts of the package whose functions are programs over operators, like a user's; the rest depends on arguments only.
 _PROGRAMS = (
-    "nn.layers",
-    "nn.modules",
-    "nn.attention",
-    "nn.containers",
-    "nn.fused_linear",
-    "models",
-    "vision.models",
+    "nn.layers", "nn.modules", "nn.attention", "nn.containers", "nn.fused_linear", "models", "vision.models",
     "train.programs",
-)
+)  # fmt: skip
 PURE_BUILTINS = {
     abs, all, any, bool, callable, chr, complex, dict, divmod, enumerate, filter, float, format, frozenset, getattr,
     hasattr, hash, id, int, isinstance, issubclass, iter, len, list, map, max, min, next, object, ord, pow, range, repr,
@@ -52,13 +46,13 @@ class Stop(BaseException):
 class Frame(NamedTuple):
     """A function that is being run in its rewritten form."""
 
-    fn: types.FunctionType
+    fn: Any  # a function
     code: types.CodeType
     closure: dict[str, Any]
 
     @property
     def file(self) -> str:
-        return self.fn.__code__.co_filename
+        return str(self.fn.__code__.co_filename)
 
 
 class Break(NamedTuple):

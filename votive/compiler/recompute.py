@@ -1,7 +1,7 @@
 """What the backward pass computes again instead of keeping: the cheapest cut between the two passes, in bytes.
 
 A value that backward reads is kept, or computed again from other values by calls that cost no more than reading memory.
-Which to keep is a minimum cut: bytes are capacities, values that must not be computed again come from the source, values
+Which to keep is a minimum cut: bytes are capacities, what must not be computed again come from the source, values
 that backward reads lead to the sink.
 """
 

@@ -127,10 +127,8 @@ def stores(node: ast.AST) -> list[str]:
     for n in _own(node):
         if isinstance(n, ast.Name) and isinstance(n.ctx, (ast.Store, ast.Del)):
             found.append(n.id)
-        elif isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.append(n.name)
-        elif isinstance(n, ast.ExceptHandler) and n.name:
-            found.append(n.name)
+        elif isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.ExceptHandler)):
+            found += [n.name] if n.name else []
         elif isinstance(n, ast.alias):
             found.append((n.asname or n.name).split(".")[0])
         elif isinstance(n, (ast.MatchAs, ast.MatchStar)) and n.name:

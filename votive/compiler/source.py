@@ -356,9 +356,7 @@ def _bound(tree: ast.AST) -> set[str]:
             found.add(n.id)
         elif isinstance(n, ast.arg):
             found.add(n.arg)
-        elif isinstance(n, ast.FunctionDef) and n is not tree:
-            found.add(n.name)
-        elif isinstance(n, ast.ExceptHandler) and n.name:
+        elif isinstance(n, (ast.FunctionDef, ast.ExceptHandler)) and n is not tree and n.name:
             found.add(n.name)
     return found
 

@@ -131,7 +131,7 @@ class Splitter:
             else:
                 run.append(stmt)
             known |= self._flow([stmt]).given & self.locals
-            known -= {n for n in _deleted(stmt)}
+            known -= set(_deleted(stmt))
         flush()
         return made
 
@@ -262,4 +262,3 @@ def _undefaulted(tree: ast.FunctionDef) -> ast.FunctionDef:
         if isinstance(a, ast.arg):
             a.annotation = None
     return tree
-

@@ -105,6 +105,6 @@ def split(fn: Any, at: Break, units: Units) -> Callable[..., Any]:
         return handler(fn, units)
     inner = fn.__func__ if isinstance(fn, MethodType) else fn
     if not isinstance(inner, FunctionType) or trusted(inner) or at.fn not in (None, inner):
-        return fn  # type: ignore[no-any-return]
+        return fn
     made = SplitFunction(inner, at.line, units)
     return MethodType(made, fn.__self__) if isinstance(fn, MethodType) else made

@@ -72,7 +72,7 @@ class Watch(Reads):
         if self.tracer.broken:
             return fn(*args, **kwargs)
         kind = type(fn)
-        handler = CALLS.get(kind.__call__)  # type: ignore[operator]
+        handler = CALLS.get(kind.__call__)
         if handler is not None:
             return handler(self, fn, args, kwargs)
         if isinstance(fn, Operator):
@@ -114,14 +114,14 @@ class Watch(Reads):
     def _guarded(self, value: Any) -> Any:
         """A program that a function of Python itself will call, such that it is watched there, too."""
         programs = types.FunctionType, types.MethodType, functools.partial
-        if isinstance(value, programs) or (callable(value) and type(value).__call__ in CALLS):  # type: ignore[operator]
+        if isinstance(value, programs) or (callable(value) and type(value).__call__ in CALLS):
             return functools.partial(self.call, self.line, value)
         return value
 
     def _trust(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Call a function of the package: it depends on its arguments, unless these are programs themselves."""
         for a in (*args, *kwargs.values()):
-            if type(a).__call__ in CALLS if callable(a) else False:  # type: ignore[operator]
+            if type(a).__call__ in CALLS if callable(a) else False:
                 self.stop(f"{_name(fn)} is given a {type(a).__name__} to call")
             elif isinstance(a, (types.FunctionType, types.MethodType)) and not trusted(a):
                 self.stop(f"{_name(fn)} is given a function to call")

@@ -94,19 +94,23 @@ class CompiledModule(Module):
             setattr(inner, name, value)
 
     def __getitem__(self, key: Any) -> Any:
-        return self._orig_mod[key]
+        inner: Any = self._orig_mod
+        return inner[key]
 
     def __iter__(self) -> Any:
-        return iter(self._orig_mod)
+        inner: Any = self._orig_mod
+        return iter(inner)
 
     def __len__(self) -> int:
-        return len(self._orig_mod)
+        inner: Any = self._orig_mod
+        return len(inner)
 
     def __bool__(self) -> bool:
         return bool(self._orig_mod)
 
     def __contains__(self, key: object) -> bool:
-        return key in self._orig_mod
+        inner: Any = self._orig_mod
+        return key in inner
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         import copy

@@ -220,7 +220,17 @@ def _shortcut(n: int) -> Callable[..., Resolved]:
         given = (kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
         return OPS["_avg_pool"], _averages(f"avg_pool{n}d", n, input, *given)
 
-    return resolve
+    def without_divisor(
+        input: Tensor,
+        kernel_size: Ints,
+        stride: Ints | None = None,
+        padding: Ints = 0,
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+    ) -> Resolved:
+        return resolve(input, kernel_size, stride, padding, ceil_mode, count_include_pad)
+
+    return without_divisor if n == 1 else resolve
 
 
 @composite(namespaces=NN, method=False, also=("avg_pool1d",), shortcut=_shortcut(1))

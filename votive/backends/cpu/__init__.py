@@ -55,7 +55,8 @@ class CpuBackend:
     def prepare_regions(regions: list[Any]) -> None:
         """Compile kernels for several regions at once, where there is a compiler."""
         if _native.available and "native" not in switched_off:
-            _native.region.prepare(regions)
+            native: Any = _native
+            native.region.prepare(regions)
 
     @staticmethod
     def region_source(region: Any, specs: tuple[Spec, ...]) -> str | None:

@@ -1,5 +1,5 @@
-"""Rewrites: patterns of calls that one operator does better. A row of the table gets the graph of a forward pass, and any
-program gets what it finds.
+"""Rewrites: patterns of calls that one operator does better. A row of the table gets the graph of a forward pass, and
+any program gets what it finds.
 
 Backward passes need no rules: the rewritten program is run once more, and autograd's rules of the joined operators
 give theirs.
@@ -131,10 +131,13 @@ class Rule:
 RULES: list[Rule] = []
 
 
-def rule(name: str, *ops: str, wants: str, gradients: bool | None = None) -> Any:
+Apply = Callable[[Match, Node], bool]
+
+
+def rule(name: str, *ops: str, wants: str, gradients: bool | None = None) -> Callable[[Apply], Apply]:
     """Enter a rule."""
 
-    def enter(fn: Callable[[Match, Node], bool]) -> Callable[[Match, Node], bool]:
+    def enter(fn: Apply) -> Apply:
         RULES.append(Rule(name, ops, wants, fn, gradients))
         return fn
 

@@ -109,7 +109,7 @@ def _number(v: Any) -> str:
 
 
 def _statements(bodies: tuple[Expr, ...], operands: dict[str, str], near: bool) -> tuple[list[str], list[str], bool]:
-    """C++ of formulas: one statement per expression, then the name of each result; whether angles were assumed small."""
+    """C++ of formulas: one statement per expression, the name of each result, whether angles were assumed small."""
     names: dict[int, str] = {}
     kinds: dict[int, bool] = {}  # whether it is a truth value
     lines: list[str] = []
