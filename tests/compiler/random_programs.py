@@ -132,7 +132,8 @@ class Writer:
         self.grad = self.inputs.grad
         self.names = ["x", "y", "w"]
         self.count = 0
-        self.half = self.looks = False
+        self.halves: list[str] = []
+        self.looks = False
 
     def new(self) -> str:
         self.count += 1
@@ -170,14 +171,16 @@ class Writer:
         table = BINARY if kind < 0.4 else VIEWS if kind < 0.6 else REDUCTIONS if kind < 0.7 else MIXED
         if kind > 0.88:
             table = RANDOM
-        if kind > 0.96:
-            table, self.half = HALF, True
         return self.r.choice(table).format(a=a, b=b)
 
     def statement(self) -> None:
         kind, name = self.r.random(), self.new()
         a, b = self.pick(), self.pick()
-        if kind < 0.55:
+        if kind < 0.02:
+            # Nobody reads it again: a comparison might see that compiled programs round less often.
+            if self.tried(f"{name} = {self.r.choice(HALF).format(a=a)}", name):
+                self.halves.append(self.names.pop())
+        elif kind < 0.55:
             self.tried(f"{name} = {self.expression()}", name)
         elif kind < 0.75:
             # Writing over what needs a gradient is allowed on a copy only.
@@ -196,7 +199,7 @@ class Writer:
             )
         elif kind < 0.91:
             self.tried(f"with votive.no_grad():\n    {name} = {self.expression()}", name)
-        elif kind < 0.94:
+        elif kind < 0.93:
             self.tried(f"{name}, u{name} = {a}.chunk(2)\n{name} = {name} * 2 + u{name}", name)
         elif self.looks_wanted:
             text = self.r.choice(LOOKS).format(a=a, n=name)
@@ -204,12 +207,12 @@ class Writer:
                 self.looks = True
 
     def program(self) -> str:
-        self.looks_wanted = self.r.random() < 0.4
+        self.looks_wanted = self.r.random() < 0.5
         for _ in range(self.r.randint(3, 14)):
             self.statement()
-        outs = [self.r.choice(self.names) for _ in range(self.r.randint(1, 3))] + [self.names[-1]]
+        outs = [self.r.choice(self.names) for _ in range(self.r.randint(1, 3))] + [self.names[-1], *self.halves]
         if self.r.random() < 0.3:
-            outs.append(self.r.choice(VIEWS).format(a=self.r.choice(outs)))
+            outs.append(self.r.choice(VIEWS).format(a=self.r.choice(outs[:2])))
             if not self.tried(f"_ = {outs[-1]}", None):
                 outs.pop()
             else:

@@ -39,10 +39,10 @@ def test_a_random_program_does_what_it_does_eagerly(seed: int) -> None:
         for call in (0, 0, 1, 2, 3, 2, 1, 0):
             one = Outcome(eager, inputs.arguments(call), seed)
             other = Outcome(compiled, inputs.arguments(call), seed)
-            if written.half:
+            if written.halves:
                 one.grads = other.grads = []
             try:
-                same(one, other, HALF if written.half else 1.0)
+                same(one, other, HALF if written.halves else 1.0)
             except AssertionError as e:
                 raise AssertionError(
                     f"call {call} of program {seed}: {e}\n{text[text.index('def program') :]}"

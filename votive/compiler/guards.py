@@ -113,6 +113,10 @@ class Guards:
         """The very object is still there."""
         self._add("same", place, value)
 
+    def kind(self, place: Place, value: Any) -> None:
+        """An object of the same class is there."""
+        self._add("kind", place, type(value))
+
     def equal(self, place: Place, value: Any) -> None:
         """An equal value of the same type is there."""
         self._add("equal", place, value)
@@ -216,6 +220,7 @@ class Guards:
 
     def why(self, flat: tuple[Any, ...]) -> str:
         """What changed, in one line."""
+        now: Any
         for before, after, text in zip(self.modes, modes(), _MODE_NAMES, strict=True):
             if before != after:
                 return f"{text} was {before}, is {after}"
@@ -224,7 +229,7 @@ class Guards:
                 return _told(what, place, value, flat)
         for v, (place, kind, rg) in self.wanted.items():
             try:
-                now: Any = place.get(flat)
+                now = place.get(flat)
             except (KeyError, AttributeError, IndexError, ValueError):
                 return f"{place} is gone"
             if now.__class__ is not kind:
@@ -253,7 +258,9 @@ def _distinct(tensors: Any, pattern: tuple[int, ...]) -> bool:
 
 
 def _check(what: str, place: Place, value: Any, name: Callable[[Any], str]) -> list[str]:
-    here = place.code(name) if what in ("same", "equal") else name(place.where)
+    here = place.code(name) if what in ("same", "equal", "kind") else name(place.where)
+    if what == "kind":
+        return [f"if {here}.__class__ is not {name(value)}: return None"]
     if what == "same":
         return [f"if {here} is not {name(value)}: return None"]
     if what == "equal":
@@ -310,6 +317,8 @@ def _told(what: str, place: Place, value: Any, flat: tuple[Any, ...]) -> str:
         now = place.get(flat)
     except (KeyError, AttributeError, IndexError, ValueError):
         return f"{place} is gone"
+    if what == "kind":
+        return f"{place} was a {value.__name__}, is a {type(now).__name__}"
     if what == "same":
         return f"{place} is another object: {_short(now)}, was {_short(value)}"
     return f"{place} was {_short(value)}, is {_short(now)}"

@@ -72,6 +72,7 @@ class Reads:
     def __init__(self, tracer: Tracer, guards: Guards, fullgraph: bool = False) -> None:
         self.tracer, self.guards, self.fullgraph = tracer, guards, fullgraph
         self.outer: dict[int, Any] = {}  # objects that were there before, by identity
+        self.untouched: dict[int, tuple[Any, list[Place]]] = {}  # arguments that nobody has looked at, and where
         self.given: dict[int, Any] = {}  # containers of arguments: what they hold is guarded, they must not change
         self.frames: list[Frame] = []
         self.breaks: list[Break] = []
@@ -127,10 +128,9 @@ class Reads:
             self._hold(value, place)
         elif value.__class__ in _VALUES or isinstance(value, _VALUES):
             self.guards.equal(place, value)
-        elif value.__class__ is tuple:
-            # Tuples do not change; what they hold may be anything.
-            self.guards.same(place, value)
-            self.outer[id(value)] = value
+        elif place.kind == "argument" and id(value) not in self.outer:
+            self.guards.kind(place, value)
+            self.untouched.setdefault(id(value), (value, []))[1].append(place)
         else:
             self.guards.same(place, value)
             self.outer[id(value)] = value
@@ -172,11 +172,16 @@ class Reads:
         return self.reached(value, Place("variable", cell, name))
 
     def is_outer(self, obj: Any) -> bool:
+        """Whether an object was there before. Asked of an argument, it counts from now on which object that is."""
+        if id(obj) in self.untouched:
+            for place in self.untouched.pop(id(obj))[1]:
+                self.guards.same(place, obj)
+            self.outer[id(obj)] = obj
         return id(obj) in self.outer
 
     def was_there(self, obj: Any) -> bool:
         """Whether somebody else sees what becomes of an object."""
-        return id(obj) in self.outer or id(obj) in self.given
+        return self.is_outer(obj) or id(obj) in self.given
 
     def call(self, line: int, fn: Any, *args: Any, **kwargs: Any) -> Any:
         """Call what the program calls."""
@@ -292,6 +297,10 @@ class Reads:
 
     def identical(self, a: Any, b: Any) -> bool:
         """Whether two objects are one, which for tensors from outside is asked again before each run."""
+        if not (isinstance(a, state.tensor) or isinstance(b, state.tensor)):
+            self.is_outer(a)
+            self.is_outer(b)
+            return a is b
         known = self.tensors.get(id(a)), self.tensors.get(id(b))
         if a is not b and known[0] is not None and known[1] is not None:
             self.guards.differ(known[0][1], known[1][1])
@@ -299,6 +308,7 @@ class Reads:
 
     def entered(self, manager: Any) -> Any:
         """A context manager: the package's own switch modes, others may do anything."""
+        self.is_outer(manager)
         if not type(manager).__module__.startswith(PACKAGE) and not self.tracer.broken:
             if not (type(manager).__module__ == "contextlib" and type(manager).__name__ in ("nullcontext", "suppress")):
                 fn = getattr(getattr(manager, "gen", None), "gi_code", None)

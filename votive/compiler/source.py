@@ -334,8 +334,9 @@ class _Rewriter(ast.NodeTransformer):
     def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> Any:
         raise NoSource("it defines a coroutine")
 
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+    def visit_FormattedValue(self, node: ast.FormattedValue) -> Any:
         self.generic_visit(node)
+        node.value = self._test(node.value)
         return node
 
 

@@ -72,6 +72,7 @@ class Watch(Reads):
         if self.tracer.broken:
             return fn(*args, **kwargs)
         kind = type(fn)
+        self.is_outer(fn)
         handler = CALLS.get(kind.__call__)
         if handler is not None:
             return handler(self, fn, args, kwargs)
@@ -170,8 +171,10 @@ class Watch(Reads):
             for v in value.values() if kind is dict else value:
                 if v.__class__ not in _NUMBERS:
                     self._looked_into(v)
-        elif kind not in _NUMBERS and not isinstance(value, (state.tensor, type)) and _holds_data(value):
-            self.stop(f"it reads the numbers of a {kind.__name__}")
+        elif kind not in _NUMBERS:
+            self.is_outer(value)
+            if not isinstance(value, (state.tensor, type)) and _holds_data(value):
+                self.stop(f"it reads the numbers of a {kind.__name__}")
 
     def _harmless(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a function that is not written in Python does nothing but give a value."""
