@@ -83,7 +83,7 @@ HALF = [
     "{a}.half().float()",
     "({a}.bfloat16() * 2).float()",
     "{a}.half().sum().float()",
-    "{a}.bfloat16().sin().float()",
+    "{a}.bfloat16().relu().float()",
 ]
 RANDOM = [
     "{a} + votive.rand_like({a})", "votive.nn.functional.dropout({a}, 0.4, training=True)",

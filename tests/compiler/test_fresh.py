@@ -290,6 +290,13 @@ def test_the_way_arguments_share_memory_later() -> None:
             assert value(f, x, y) == (12 if share else 9)
 
 
+def test_the_shape_of_a_tensor_whose_numbers_nobody_reads() -> None:
+    compiled = votive.compile(lambda x, y: x * y.shape[0] + votive.zeros_like(y).sum() + y.ndim * y.requires_grad)
+    x = votive.ones(1)
+    assert [value(compiled, x, votive.ones(n)) for n in (2, 2, 3, 5, 2)] == [2, 2, 3, 5, 2]
+    assert value(compiled, x, votive.ones(2, requires_grad=True)) == 3
+
+
 def test_numbers_in_arrays_and_nested_lists(one: votive.Tensor) -> None:
     numpy = pytest.importorskip("numpy")
     array, nested, raw = numpy.ones(1, dtype="float32"), [[1.0], [2.0]], bytearray(b"\x01")

@@ -101,7 +101,7 @@ class Guards:
         self.modes = modes()
         self.checks: dict[Any, tuple[str, Place, Any]] = {}
         self.tensors: dict[Value, tuple[Place, Any]] = {}  # while tracing
-        self.wanted: dict[Value, tuple[Place, type, bool]] = {}
+        self.wanted: dict[Value, tuple[Place, Any, bool]] = {}
         self.functions: dict[int, FunctionType] = {}
         self.pairs: list[tuple[Place, Place]] = []
         self.different: list[tuple[Place, Place]] = []
@@ -116,6 +116,10 @@ class Guards:
     def kind(self, place: Place, value: Any) -> None:
         """An object of the same class is there."""
         self._add("kind", place, type(value))
+
+    def form(self, place: Place, tensor: Any) -> None:
+        """A tensor of the same kind is there; nobody reads its numbers."""
+        self._add("form", place, (type(tensor), tensor._spec, bool(tensor._rg)))
 
     def equal(self, place: Place, value: Any) -> None:
         """An equal value of the same type is there."""
@@ -258,7 +262,11 @@ def _distinct(tensors: Any, pattern: tuple[int, ...]) -> bool:
 
 
 def _check(what: str, place: Place, value: Any, name: Callable[[Any], str]) -> list[str]:
-    here = place.code(name) if what in ("same", "equal", "kind") else name(place.where)
+    here = place.code(name) if what in ("same", "equal", "kind", "form") else name(place.where)
+    if what == "form":
+        kind, spec, rg = value
+        test = f"x.__class__ is not {name(kind)} or x._spec is not {name(spec)} or x._rg is not {rg}"
+        return [f"x = {here}", f"if {test}: return None"]
     if what == "kind":
         return [f"if {here}.__class__ is not {name(value)}: return None"]
     if what == "same":
@@ -317,6 +325,8 @@ def _told(what: str, place: Place, value: Any, flat: tuple[Any, ...]) -> str:
         now = place.get(flat)
     except (KeyError, AttributeError, IndexError, ValueError):
         return f"{place} is gone"
+    if what == "form":
+        return f"{place} was {value[1]}, is {getattr(now, '_spec', type(now).__name__)}"
     if what == "kind":
         return f"{place} was a {value.__name__}, is a {type(now).__name__}"
     if what == "same":
