@@ -14,14 +14,14 @@ from .backward import Joint, saved_values
 from .graph import Graph, Node, Value
 
 _MANY = float("inf")
-_CHEAP = frozenset(["_copy_as", "_arange", "_full"])
 
 
 def _cheap(node: Node, written: set[Value]) -> bool:
     """Whether a call may be made again: it is elementwise or a view, and nothing it reads or gives is written later."""
     if node.form != "call" or node.draw is not None or node.op.mutates or not node.outs:
         return False
-    if not (node.op.kind in ("pointwise", "view") or node.op.name in _CHEAP or node.op.elementwise):
+    cheap = node.op.kind in ("pointwise", "view") or node.op.elementwise or node.op.name == "_copy_as"
+    if not cheap and any(True for _ in node.reads()):  # what is made of nothing is cheap, too
         return False
     return not any(v.root in written for v in (*node.reads(), *node.outs))
 

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ...base import add_row
-from ...common.region import SeparateRow
+from ...region import SeparateRow, separate
 
-add_row(SeparateRow(op="_region", device="cpu", fn=SeparateRow))
+add_row(SeparateRow(op="_region", device="cpu", fn=separate))

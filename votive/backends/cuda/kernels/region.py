@@ -9,8 +9,8 @@ from ....core.layout import broadcast_strides
 from ....formula import to_triton
 from ....formula.expr import walk
 from ...base import add_row
-from ...common.region import SeparateRow
 from ...common.slot import Slot
+from ...region import SeparateRow, separate
 from ..device import math as device_math
 from ..programs.pointwise import _TL, _converted, _read, can, jit
 from ..programs.program import TYPE, Program
@@ -18,7 +18,7 @@ from ..programs.tiles import BLOCK, FEW, Shape, merged
 from ..programs.types import Run
 from ..rows import cuda
 
-add_row(SeparateRow(op="_region", device="cuda", fn=SeparateRow, label="cuda"))
+add_row(SeparateRow(op="_region", device="cuda", fn=separate, label="cuda"))
 
 
 def _stored(k: int, out: Any, body: Any) -> list[str]:
