@@ -39,7 +39,7 @@ def _chain(lib: Any, compile: bool, gradient: bool) -> Callable[[], object]:
     return step
 
 
-def _training(lib: Any, compile: bool, device: str) -> Callable[[], object]:
+def _training(lib: Any, compile: bool, device: str, mode: str | None = None) -> Callable[[], object]:
     lib.manual_seed(0)
     cuda = device == "cuda"
     sizes: dict[str, Any] = {"vocabulary": 4096, "width": 256, "layers": 6, "heads": 8, "length": 256, "plain": False}
@@ -49,7 +49,7 @@ def _training(lib: Any, compile: bool, device: str) -> Callable[[], object]:
     optimizer = lib.optim.AdamW(model.parameters(), lr=1e-4, fused=cuda or None)
     shape = (16, 1024) if cuda else (8, 256)
     ids, targets = (lib.randint(0, sizes["vocabulary"], shape, device=device) for _ in range(2))
-    fn = lib.compile(model) if compile else model
+    fn = lib.compile(model, mode=mode) if compile else model
 
     def step() -> Any:
         with lib.autocast(device, dtype=lib.bfloat16, enabled=cuda):
@@ -84,6 +84,19 @@ def _decoding(lib: Any, compile: bool, shape: str, rows: int) -> Callable[[], ob
         ids.tolist()
 
     return step
+
+
+def _peak(lib: Any) -> float:
+    """GiB that a training step takes at most, without recorded graphs, whose memory is not counted."""
+    step = _training(lib, True, "cuda", "max-autotune-no-cudagraphs")
+    for _ in range(3):
+        step()
+    lib.cuda.empty_cache()
+    lib.cuda.reset_peak_memory_stats()
+    before = lib.cuda.memory_allocated()
+    step()
+    model = 124.5e6 * 12  # weights and both moments in float32, which other models on the device may have, too
+    return float((lib.cuda.max_memory_allocated() - before + model) / 2**30)
 
 
 def _cases(device: str) -> dict[str, tuple[Callable[[Any, bool], Callable[[], object]], float]]:
@@ -132,14 +145,16 @@ def main() -> None:
         row = pair(name, ours, theirs, rounds=args.rounds, seconds=60)
         rate = "" if not count else f"{count / row.votive_us * 1e6:.0f} / {count / row.torch_us * 1e6:.0f} per s; "
         memory = ""
-        if args.device == "cuda":
-            memory = f"; {votive.cuda.max_memory_allocated() / 2**30:.2f} GiB"
+        if "training" in name and args.device == "cuda":
+            del ours, theirs
+            memory = "; " + " / ".join(f"{_peak(lib):.2f} GiB" for lib in (votive, torch) if lib is not None)
         shown = f"{row.votive_us / 1e3:>9.2f} ms{row.torch_us / 1e3:>9.2f} ms{row.ratio:>8.2f}"
         called = " / ".join(f"{t:.1f} s" for t in firsts)
         print(f"{name:34}{shown}{f'{row.low:.2f}..{row.high:.2f}':>14}   {rate}{called}{memory}", flush=True)
         if args.eager:
-            plain = pair(name, make(votive, False), ours, rounds=5, seconds=20)
-            print(f"{'  votive eager':34}{plain.votive_us / 1e3:>9.2f} ms", flush=True)
+            plain = make(votive, False)
+            alone = pair(name, plain, plain, rounds=5, seconds=20)
+            print(f"{'  votive eager':34}{alone.votive_us / 1e3:>9.2f} ms", flush=True)
 
 
 if __name__ == "__main__":

@@ -139,3 +139,36 @@ def test_a_chain_of_elementwise_calls(dtype: Any) -> None:
         _close(found, wanted, **close)
         for a, b in zip((x.grad, y.grad), grads, strict=True):
             _close(a, b, **({"rtol": 0.05, "atol": 0.05} if close else {}))
+
+
+def test_gradients_of_a_replay_stay_what_they_were() -> None:
+    """Whoever holds gradients of one step sees them unchanged by the next, and sums of gradients are sums."""
+    vt.manual_seed(0)
+    net = vt.nn.Sequential(vt.nn.Linear(6, 8), vt.nn.Tanh(), vt.nn.Linear(8, 3)).to("cuda")
+    compiled = vt.compile(net)
+    xs = [vt.randn(4, 6, device="cuda") for _ in range(9)]
+
+    def gradients(fn: Any, x: Any) -> list[Any]:
+        for p in net.parameters():
+            p.grad = None
+        fn(x).square().sum().backward()
+        return [p.grad for p in net.parameters()]
+
+    held = []
+    for x in xs:
+        wanted = [g.clone() for g in gradients(net, x)]
+        found = gradients(compiled, x)
+        held.append((found, wanted))
+    for found, wanted in held:
+        for a, b in zip(found, wanted, strict=True):
+            _close(a, b)
+    sums = [vt.zeros_like(p) for p in net.parameters()]
+    for p in net.parameters():
+        p.grad = None
+    for x in xs:
+        compiled(x).square().sum().backward()
+    for _, wanted in held:
+        for total, g in zip(sums, wanted, strict=True):
+            total.add_(g)
+    for p, total in zip(net.parameters(), sums, strict=True):
+        _close(p.grad, total, rtol=1e-4, atol=1e-4)

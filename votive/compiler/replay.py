@@ -6,6 +6,7 @@ before each replay. Arguments are copied to memory of the graph, unless they, to
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ..core.mode import mode
@@ -41,6 +42,7 @@ class Replay:
         self.back: Any = None
         self.token: Any = None
         self.seen: list[int] = []
+        self.copying = False  # whether gradients are copied for whoever gets them
 
     @staticmethod
     def _fits(entry: Entry) -> bool:
@@ -94,10 +96,17 @@ class Replay:
                 "gone; compile it with mode='max-autotune-no-cudagraphs'."
             )
         token.used = True
+        # What others still hold of the gradients of a run before is put back after the replay, which writes over it.
+        shown = [g for g, n in zip(self.grads, self.references, strict=True) if sys.getrefcount(g._storage) != n]
+        self.copying = self.copying or bool(shown)
+        before = [g.clone() for g in shown]
         for mine, g in zip(self.tangents, given, strict=True):
             OPS["copy"].write((mine, g))
         self.back.replay()
-        return [g.clone() for g in self.grads]
+        found = [g.clone() if self.copying else g.detach() for g in self.grads]
+        for g, old in zip(shown, before, strict=True):
+            OPS["copy"].write((g, old))
+        return found
 
     # --- recording -------------------------------------------------------------------------------
 
@@ -147,6 +156,7 @@ class Replay:
         del found
         with cuda.graph(self.back, pool=pool, stream=side):
             self.grads = list(entry.backward.run(kept, *self.tangents, *draws))
+        self.references = [sys.getrefcount(g._storage) for g in self.grads]
 
 
 def _empty(spec: Any) -> Any:

@@ -7,8 +7,6 @@ from typing import Any
 from ..graph import Node, Value
 from .table import Match, rule
 
-_SAME = ("_copy_as", "cos", "sin", "neg", "mul", "_window", "unsqueeze", "expand", "_view", "transpose")
-
 
 def half_of(m: Match, v: Any) -> tuple[Value, int, Node] | None:
     """The value whose first (0) or second (1) half along the last dimension a view shows."""
@@ -42,19 +40,17 @@ def doubled(m: Match, v: Any) -> bool:
     if node.op.name == "cat":
         parts, dim = node.args[0], node.args[1]
         return len(parts) == 2 and parts[0] is parts[1] and dim % v.spec.ndim == v.spec.ndim - 1
-    if node.op.name not in _SAME or node.form != "call":
+    if node.form != "call" or node.draw is not None:
         return False
-    x = node.args[0]
-    if x.__class__ is not Value or not x.spec.ndim or x.spec.shape[-1] != v.spec.shape[-1]:
+    if node.is_view or node.op.name == "_copy_as":
+        # Whole rows stay whole rows, side by side as they were.
+        x = node.args[0]
+        rows = x.spec.ndim > 0 and x.spec.shape[-1] == v.spec.shape[-1]
+        return rows and (not node.is_view or x.spec.strides[-1] == v.spec.strides[-1]) and doubled(m, x)
+    if node.op.kind != "pointwise":
         return False
-    if node.op.name == "mul" and node.args[1].__class__ is Value:
-        return False
-    if node.op.name == "transpose" and x.spec.ndim - 1 in [d % x.spec.ndim for d in node.args[1:3]]:
-        return False
-    if node.op.name == "_window":
-        last = node.args[1][-1]
-        return last == (0, x.spec.shape[-1], 1) and doubled(m, x)
-    return doubled(m, x)
+    found = [x for x in node.reads() if x.spec.ndim and x.spec.shape[-1] != 1]
+    return bool(found) and all(doubled(m, x) for x in found)
 
 
 @rule("rotary positions", "add", wants="_rope")
