@@ -200,7 +200,7 @@ def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
     graph.outputs = [tracer.value_of(t) for t in outs]
     ins = [guards.tensors[v][1] for v in graph.inputs]
     for t, place in watch.tensors.values():
-        if id(t) not in tracer.named:
+        if id(t) not in tracer.named and place_of(t):
             guards.form(place, t)  # Python may have asked for its shape
     written = graph.written()
     if any(t._writes != n for t, n in watch.seen):

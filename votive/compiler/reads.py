@@ -159,6 +159,8 @@ class Reads:
         return value
 
     def outside(self, name: str, value: Any) -> Any:
+        if self.tracer.broken or not self.frames:  # a function that has outlived its trace
+            return value
         namespace = self.frames[-1].fn.__globals__
         where = namespace if name in namespace else builtins.__dict__
         if where is builtins.__dict__ and hashable(value) and value in PURE_BUILTINS:
@@ -166,6 +168,8 @@ class Reads:
         return self.reached(value, Place("global", where, name))
 
     def cell(self, name: str, value: Any) -> Any:
+        if self.tracer.broken or not self.frames:
+            return value
         cell = self.frames[-1].closure.get(name)
         if cell is None:
             return value

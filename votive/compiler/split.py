@@ -15,8 +15,9 @@ from collections.abc import Callable
 from types import CellType, FunctionType
 from typing import Any
 
+from .rewrite import looks_at_frame
 from .scope import Flow, leaves, parameters, separable, stores
-from .source import build, closure_of, looks_at_frame, remember, tree_of
+from .source import build, closure_of, remember, tree_of
 
 SPLIT = "__votive_split__"
 _WORK = (ast.Call, ast.BinOp, ast.UnaryOp, ast.Compare, ast.AugAssign, ast.Subscript)
@@ -251,6 +252,7 @@ def _deleted(stmt: ast.stmt) -> list[str]:
 
 def _definition(like: ast.FunctionDef, args: ast.arguments, body: list[ast.stmt]) -> ast.FunctionDef:
     made = ast.FunctionDef(like.name, args, body or [ast.Pass()], [], None)
+    made.qualname = getattr(like, "qualname", like.name)  # type: ignore[attr-defined]
     return ast.fix_missing_locations(ast.copy_location(made, like))
 
 

@@ -42,7 +42,10 @@ running = Running()
 
 def place_of(t: Any) -> Any:
     """The window on memory that a tensor is."""
-    return t._storage.root, t._offset, t._spec
+    try:
+        return t._storage.root, t._offset, t._spec
+    except ValueError as e:  # a parameter that has no shape yet
+        raise Untraceable("it uses a tensor without a shape") from e
 
 
 class Tracer(Observer):

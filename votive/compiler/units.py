@@ -8,7 +8,7 @@ from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 from .reads import Break, trusted
-from .source import NoSource
+from .rewrite import NoSource
 from .split import Splitter
 
 _MOST = 512  # units of one program

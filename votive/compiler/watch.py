@@ -17,7 +17,8 @@ from ..dispatch import state
 from ..ops.operator import Operator
 from .guards import Place
 from .reads import PACKAGE, PURE_BUILTINS, REFUSED, Break, Frame, Reads, Stop, hashable, trusted
-from .source import NoSource, closure_of, inner_codes, tree_of, watched
+from .rewrite import NoSource
+from .source import closure_of, inner_codes, tree_of, watched
 
 _PURE_MODULES = {
     "math",

@@ -20,6 +20,9 @@ from .traced_hooks import HookedCall, can_trace_hooks, guard_hooks
 def traced_call(watch: Watch, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`module(*args, **kwargs)` while a program is traced: as `Module.__call__`, with the watch in `forward`."""
     own = module.__dict__
+    if HOOKS[0] not in own:
+        watch.stop("a module was not initialised")
+        return module(*args, **kwargs)
     hooked = bool(GLOBAL) or any(own[t] for t in HOOKS)
     if hooked and not can_trace_hooks(module):
         watch.stop(f"hooks are registered on a {type(module).__name__} that cannot be part of a graph")
@@ -36,7 +39,7 @@ def split_call(module: Module, units: Units) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         forward = units.unit(module.forward)
         own = module.__dict__
-        if GLOBAL or any(own[t] for t in HOOKS):
+        if GLOBAL or any(own.get(t) for t in HOOKS):
             return _inside(module, lambda: Call(module, args, kwargs, forward).run())
         return _inside(module, lambda: forward(*args, **kwargs))
 
