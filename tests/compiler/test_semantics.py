@@ -186,6 +186,17 @@ def test_one_object_in_a_result_is_one_object_again() -> None:
     assert first[0][0] is not second[0][0]
 
 
+def test_a_detached_input_stays_detached() -> None:
+    compiled = votive.compile(lambda x: (x.detach(), x, x[0]))
+    for _ in range(3):
+        x = votive.ones(2)
+        a, b, c = compiled(x)
+        assert a is not x
+        assert b is x
+        x.mul_(votive.ones(2, requires_grad=True))
+        assert [t.requires_grad for t in (a, b, c)] == [False, True, True]
+
+
 def test_results_of_two_calls_share_no_memory() -> None:
     compiled = votive.compile(lambda x: (x * 2, votive.tensor([1.0]), votive.zeros(2)))
     first = compiled(votive.ones(2))

@@ -265,12 +265,13 @@ def _recipes(tracer: Tracer, found: list[Any]) -> tuple[list[Recipe], list[Any]]
     outs: list[Any] = []
     places: dict[Value, int] = {}
     recipes: list[Recipe] = []
+    given = {tracer.named[i]: t for i, (t, _) in tracer.outside.items() if i in tracer.named}
     for t, v, root in zip(found, values, roots, strict=True):
         start, views = chain(v)
         if type(t) is not state.tensor and (views or start.kind not in ("input", "held")):
             raise Untraceable(f"it returns a new {type(t).__name__}")
         if start.kind in ("input", "held"):
-            recipes.append(Recipe(True, graph.inputs.index(start), views, not t._rg))
+            recipes.append(Recipe(True, graph.inputs.index(start), views, _detached(t, given[start], views)))
         elif roots.count(root) == 1 and (v is root or not mode.grad):
             recipes.append(Recipe(False, len(outs)))
             outs.append(t)
@@ -280,8 +281,13 @@ def _recipes(tracer: Tracer, found: list[Any]) -> tuple[list[Recipe], list[Any]]
                 outs.append(_owner(tracer, found, values, root))
             if start is not root:
                 raise Untraceable("it returns tensors that share memory in a way that views do not tell")
-            recipes.append(Recipe(False, places[root], views, not t._rg))
+            recipes.append(Recipe(False, places[root], views, _detached(t, outs[places[root]], views)))
     return recipes, outs
+
+
+def _detached(t: Any, source: Any, views: tuple[Any, ...]) -> bool:
+    """Whether autograd knows nothing of where a result comes from: another tensor on the same memory."""
+    return not t._rg and bool(source._rg if views else t is not source)
 
 
 def _owner(tracer: Tracer, found: list[Any], values: list[Value], root: Value) -> Any:

@@ -32,7 +32,7 @@ class Recipe:
         t = (inputs if self.given else outputs)[self.index]
         for node in self.views:
             t = node.op.apply((t, *node.args[1:]))
-        return t.detach() if self.detached and t._rg else t
+        return t.detach() if self.detached else t
 
 
 class Entry:
