@@ -83,3 +83,24 @@ def test_cofactors_are_right_for_regular_and_singular_matrices(n: int) -> None:
     (grad,) = votive.autograd.grad(votive.linalg.det(x).sum(), [x])
     assert np.isnan(grad.numpy()[3]).any()
     assert np.isfinite(grad.numpy()[:3]).all()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("n", [1, 30, 3000])
+def test_values_added_to_one_place_of_a_half_type_are_rounded_once(dtype: str, n: int) -> None:
+    kind = getattr(votive, dtype)
+    rng = np.random.default_rng(n)
+    x = votive.from_numpy(rng.standard_normal((90, 70))).to(kind)
+    rows, cols = rng.integers(-4, 4, n), rng.integers(0, 3, n)
+    values = votive.from_numpy(rng.standard_normal(n)).to(kind)
+    want = x.double().numpy().copy()
+    np.add.at(want, (rows, cols), values.double().numpy())
+    at = (votive.from_numpy(rows), votive.from_numpy(cols))
+    for given in (x, x.t().contiguous().t()):
+        got = given.index_put(at, values, accumulate=True)
+        near = 2.0**-8 if dtype == "bfloat16" else 2.0**-11
+        np.testing.assert_allclose(got.double().numpy(), want, rtol=near, atol=1e-4)
+        one = given.index_put(at, votive.ones((), dtype=kind), accumulate=True)
+        plain = x.double().numpy().copy()
+        np.add.at(plain, (rows, cols), 1.0)
+        np.testing.assert_allclose(one.double().numpy(), plain, rtol=near, atol=1e-4)

@@ -159,6 +159,20 @@ template <class D> void cast_turned(CastFn fn, char* dst, int64_t d_row, const c
       turn<D>(dst + r * d_row + c * item, d_row, reinterpret_cast<const char*>(dense), m * item, m, n);
     }
 }
+// A few rows of which each takes every second, third or fourth element of dense memory.
+template <class T> bool taken_apart(char* dst, int64_t d_row, const char* src, int64_t rows, int64_t cols) {
+  if (rows == 2) copies::unweave<T, 2>(dst, d_row, src, cols);
+  else if (rows == 3) copies::unweave<T, 3>(dst, d_row, src, cols);
+  else if (rows == 4) copies::unweave<T, 4>(dst, d_row, src, cols);
+  else return false;
+  return true;
+}
+bool taken_apart(CastFn fn, char* dst, int64_t d_row, const char* src, int64_t rows, int64_t cols) {
+  if (fn == function<float, float>()) return taken_apart<uint32_t>(dst, d_row, src, rows, cols);
+  if (fn == function<double, double>()) return taken_apart<uint64_t>(dst, d_row, src, rows, cols);
+  if (fn == function<bf16, bf16>() || fn == function<f16, f16>()) return taken_apart<uint16_t>(dst, d_row, src, rows, cols);
+  return false;
+}
 bool turned(CastFn fn, int64_t src_item, char* dst, int64_t d_row, int64_t d_col, const char* src, int64_t s_col,
             int64_t rows, int64_t cols) {
   if (rows < 8 || cols < 4) return false;
@@ -182,6 +196,8 @@ void cast_block(CastFn fn, int64_t src_item, int64_t dst_item, char* dst, int64_
                 int64_t s_row, int64_t s_col, int64_t rows, int64_t cols) {
   if (s_col == src_item && d_col == dst_item && s_row == cols * src_item && d_row == cols * dst_item)
     return fn(dst, dst_item, src, src_item, rows * cols);
+  if (rows <= 4 && s_row == src_item && s_col == rows * src_item && d_col == dst_item && taken_apart(fn, dst, d_row, src, rows, cols))
+    return;
   // Along what is dense, unless that is so short that starting over costs more than the jumps.
   const bool dense = s_row == src_item && s_col != src_item && rows > 1;
   const bool by_column = (dense && (rows >= 16 || cols < 4 * rows)) || (cols < 4 && rows > cols);

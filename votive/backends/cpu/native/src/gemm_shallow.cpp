@@ -61,9 +61,9 @@ void strip(const Result& C, Given given, const T* a, const T* b, int64_t line, i
   }
 }
 
-template <class T, class D, int K>
+template <class T, class D, int K, int64_t V>
 void shallow(int64_t M, int64_t N, CastFn widen, int64_t item, Place A, Place B, const Result& C, Given given) {
-  constexpr int64_t L = Lanes<T>::count, V = K <= 3 ? 4 : 2, size = sizeof(T);
+  constexpr int64_t L = Lanes<T>::count, size = sizeof(T);
   const int64_t line = (N + V * L - 1) / (V * L) * (V * L);
   Scratch<T> b(K * line);
   std::fill(b.get(), b + K * line, T(0));
@@ -81,8 +81,14 @@ void shallow(int64_t M, int64_t N, CastFn widen, int64_t item, Place A, Place B,
 
 template <class T, class D>
 void by_depth(int64_t M, int64_t N, int64_t K, CastFn widen, int64_t item, Place A, Place B, const Result& C, Given given) {
+  const bool narrow = N <= Lanes<T>::count;
   const auto run = [&]<int... I>(std::integer_sequence<int, I...>) {
-    ((K == I + 1 ? shallow<T, D, I + 1>(M, N, widen, item, A, B, C, given) : void()), ...);
+    const auto depth = [&](auto k) {
+      constexpr int D_ = decltype(k)::value, WIDE = D_ <= 3 ? 4 : 2;
+      if (narrow) shallow<T, D, D_, 1>(M, N, widen, item, A, B, C, given);
+      else shallow<T, D, D_, WIDE>(M, N, widen, item, A, B, C, given);
+    };
+    ((K == I + 1 ? depth(std::integral_constant<int, I + 1>{}) : void()), ...);
   };
   run(std::make_integer_sequence<int, DEEPEST>{});
 }

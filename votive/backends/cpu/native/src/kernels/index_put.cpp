@@ -1,4 +1,7 @@
 // Elements by several index tensors.
+#include <algorithm>
+#include <vector>
+
 #include "index_rows.h"
 
 namespace vt {
@@ -91,6 +94,20 @@ VT_KERNEL(index) {
   read_rows(out.data, x.data, x.dtype, lead, positions.at, trail);
 }
 
+// Few floats added to elements of a half type, each place rounded once: places in their order, values of one in theirs.
+template <class H> void add_few(char* out, const char* values, int64_t step, const Places& at) {
+  std::vector<int64_t> order(at.n);
+  for (int64_t i = 0; i < at.n; ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return at.pos[a] < at.pos[b]; });
+  for (int64_t i = 0; i < at.n;) {
+    H& place = *reinterpret_cast<H*>(out + at[order[i]]);
+    float sum = to_float(place);
+    const int64_t here = at.pos[order[i]];
+    for (; i < at.n && at.pos[order[i]] == here; ++i) sum += *reinterpret_cast<const float*>(values + order[i] * step);
+    place = convert<H>(sum);
+  }
+}
+
 // index_put(out, x, values, indices.., accumulate, dims..)
 VT_KERNEL(index_put) {
   const View &out = c.view(0), &x = c.view(1);
@@ -132,6 +149,11 @@ VT_KERNEL(index_put) {
   auto run = [&](const View& values) {
     start(out, x);
     if (!accumulate || !half) return write(out, values);
+    if (kept.n == 0 && positions.at.n * 16 < out.numel()) {
+      const int64_t step = last > first ? values.strides[last - 1] : 0;
+      if (out.dtype == Dtype::f16) return add_few<f16>(out.data, values.data, step, positions.at);
+      return add_few<bf16>(out.data, values.data, step, positions.at);
+    }
     in_float(out, [&](const View& wide) {
       // Places in the dense float copy.
       Positions again(c, "index_put", wide, 3, 1, nullptr);

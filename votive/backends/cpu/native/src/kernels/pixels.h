@@ -15,7 +15,7 @@ inline bool copied_as_pixels(const Image& x, const Image& y, int64_t half_row = 
   if (x.dtype != y.dtype || (!half && x.dtype != Dtype::f32 && x.dtype != Dtype::f64)) return false;
   if (half && by_pixels(x) && by_pixels(y)) return true;
   const int64_t results = y.size[0] * y.size[1] * y.size[2], plane = x.size[0] * x.size[1] * x.size[2];
-  const int64_t narrow = half ? half_row : 8;
+  const int64_t narrow = half ? half_row : 12;
   return x.c >= 8 && y.size[2] < narrow && x.size[2] < 2 * narrow && (results > 1 || plane <= 64);
 }
 

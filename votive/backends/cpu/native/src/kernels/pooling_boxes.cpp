@@ -164,6 +164,8 @@ template <class T> void box_rows(const Image& x, const Image& y, const Axis* axe
         if (even.single && even.step != 1) {
           const int64_t* at_w = axes[2].start.data;
           for (int64_t o = 0; o < V; ++o) to[o] = row[at_w[o]];
+        } else if (even.length >= 64 && even.length >= V) {  // few and long
+          for (int64_t o = 0; o < V; ++o) to[o] = total(row + axes[2].start[o], axes[2].end[o] - axes[2].start[o]);
         } else
           for (int64_t o = 0; o < V; ++o) {
             if (o == even.first && even.last > o) {
