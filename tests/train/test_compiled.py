@@ -87,3 +87,17 @@ def test_by_default_the_cpu_runs_as_it_is() -> None:
     made = trainer(2)
     made.fit()
     assert not isinstance(made._objective._program, votive.compiler.api.Compiled)
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "gpt2"])
+def test_a_recipe_makes_the_same_model_compiled(tmp_path, kind) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("The king had three sons. The youngest went into the wood.\n" * 40)
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "context": 16, "vocab_size": 300}
+    made = {}
+    for compile in (False, True):
+        recipe = votive.train.Recipe(model_type=kind, **sizes, max_steps=8, compile=compile)
+        made[compile] = votive.train.train_language_model(text, recipe, tmp_path / str(compile), progress=False)
+    losses = [made[c].history["loss"] for c in (False, True)]
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
+    assert made[True].held_out_loss == pytest.approx(made[False].held_out_loss, rel=1e-4)

@@ -61,6 +61,11 @@ def add(commands: Commands) -> None:
     for option, setting, meta, kind, text in _SETTINGS:
         settings.add_argument(option, dest=setting, metavar=meta, type=kind, help=text)
     settings.add_argument(
+        "--compile",
+        action=argparse.BooleanOptionalAction,
+        help="run forward and loss as a graph of fused kernels (on GPUs)",
+    )
+    settings.add_argument(
         "--set",
         metavar="NAME=VALUE",
         action="append",
@@ -125,6 +130,8 @@ def recipe_of(args: argparse.Namespace, out: Path) -> Recipe:
         given = getattr(args, setting)
         if given is not None:
             values[setting] = given
+    if args.compile is not None:
+        values["compile"] = args.compile
     for text in args.set:
         name, sign, value = text.partition("=")
         if not sign or not name:

@@ -144,6 +144,7 @@ def make_trainer(
         max_steps=recipe.max_steps,
         accumulate=recipe.accumulate,
         amp=None if recipe.amp is None else getattr(votive, recipe.amp),
+        compile=recipe.compile,
         clip_grad_norm=recipe.clip_grad_norm,
         eval_every=recipe.eval_every or recipe.max_steps,
         log_every=recipe.log_every,

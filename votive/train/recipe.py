@@ -44,7 +44,7 @@ class Recipe:
     `model` holds further fields of the model's configuration. `separator` is the text between
     documents, which the end token replaces. `held_out` is the part of the text, at its end, that
     is only measured on. `amp` names the type of mixed precision, `save_dtype` that of the weights
-    in the finished folder.
+    in the finished folder. `compile` is the trainer's: None means on GPUs.
 
     >>> recipe = votive.train.Recipe(hidden_size=64, model={"rope_theta": 1e6})
     >>> recipe.config(vocab_size=300).rope_theta, recipe.warmup
@@ -78,6 +78,7 @@ class Recipe:
     betas: tuple[float, float] = (0.9, 0.95)
     clip_grad_norm: float | None = 1.0
     amp: str | None = None
+    compile: bool | None = None
     seed: int = 0
 
     eval_every: int | None = 100
