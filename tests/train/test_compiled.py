@@ -94,6 +94,7 @@ def test_a_recipe_makes_the_same_model_compiled(tmp_path, kind) -> None:
     text = tmp_path / "text.txt"
     text.write_text("The king had three sons. The youngest went into the wood.\n" * 40)
     sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "context": 16, "vocab_size": 300}
+    sizes |= {"held_out": 0.2}
     made = {}
     for compile in (False, True):
         recipe = votive.train.Recipe(model_type=kind, **sizes, max_steps=8, compile=compile)

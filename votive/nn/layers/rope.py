@@ -157,7 +157,9 @@ class RotaryEmbedding(Module):
 
     def _fit(self, length: int) -> None:
         """Tables for positions below `length`."""
-        self.newest = self.stretch(length)
+        stretch = self.stretch(length)
+        if stretch != self.newest:
+            self.newest = stretch
         length = max(length, self._least)
         rows, trained = len(self.cos), self.max_position_embeddings
         if self.rope_type == "dynamic":
