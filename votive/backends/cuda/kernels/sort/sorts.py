@@ -26,9 +26,9 @@ from ...rows import cuda
 from ...runtime.views import View
 from ..scan.scans import lined_up
 from .bitonic import Runs, most, short
-from .long_rank import LongRank
+from .long_rank import LongRank, LongSelect
 from .radix import KEYS, MOST, PASS, PLACES, SHORT, VALUES, Radix, padded, passes
-from .select import RANKED, Ranked, Select, selects
+from .select import LARGEST, RANKED, Ranked, Select, selects
 
 BLOCK = 512
 # Microseconds: a launch, sorting runs of 2**20 elements, merging a round of them.
@@ -195,6 +195,9 @@ def writer(ln: Lines, dtype: dt.dtype, descending: bool, count: int) -> Callable
     if ln.n <= most(dtype):
         runs = Runs(ln, dtype, descending, count, VALUES)
         return lambda v, sx, values, places: runs(v.ptr, sx, values, places)
+    if LARGEST < count <= ln.n // 4 and ln.n > RANKED:
+        some = writer(Lines(ln.rows, count), dtype, descending, count)
+        return LongSelect(ln, dtype, count, descending, some)
     if by_digits(ln, dtype, count):
         radix = Radix(ln, dtype, descending, count, VALUES)
 
