@@ -119,3 +119,37 @@ def test_native_rows_serve() -> None:
     }
     for op, call in calls.items():
         assert served_by_native(op, call), op
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (8, 3), (3, 8), (4, 2, 2), (19, 5, 7), (2, 3, 12, 12), (5, 16, 1)])
+def test_rotated_columns_are_singular_vectors(shape: tuple[int, ...], dtype: Any) -> None:
+    a = draw(*shape, dtype=dtype)
+    low = a.clone()
+    low[..., -1] = low[..., 0]
+    steep = a * 10.0 ** -votive.arange(shape[-1], dtype=dtype)
+    eps = votive.finfo(dtype).eps
+    for x in (a, a.mT.contiguous().mT, low, 0 * a, steep, 1e-30 * a):
+        assert served_by_native("_svd", lambda x=x: linalg.svd(x, full_matrices=False))
+        u, s, vh = linalg.svd(x, full_matrices=False)
+        theirs = np.linalg.svd(x.double().numpy(), compute_uv=False)
+        near = 60 * eps * float(theirs.max())
+        np.testing.assert_allclose(s.double().numpy(), theirs, atol=near, rtol=0)
+        np.testing.assert_allclose(linalg.svdvals(x).double().numpy(), theirs, atol=near, rtol=0)
+        again = (u * s.unsqueeze(-2)).double() @ vh.double()
+        np.testing.assert_allclose(again.numpy(), x.double().numpy(), atol=near, rtol=0)
+        for q in (u.double(), vh.double().mT):
+            one = np.broadcast_to(np.eye(q.shape[-1]), (*shape[:-2], q.shape[-1], q.shape[-1]))
+            np.testing.assert_allclose((q.mT @ q).numpy(), one, atol=60 * eps, rtol=0)
+        assert (s.diff(dim=-1) <= 0).all()
+    agree(lambda x: linalg.pinv(x, rtol=1e-3), a, rtol=1e-3 if dtype is votive.float32 else 1e-9)
+    agree(lambda x: linalg.pinv(x, atol=0.5), a, rtol=1e-3 if dtype is votive.float32 else 1e-9)
+    agree(linalg.pinv, 0 * a)
+
+
+def test_a_matrix_that_is_not_finite_has_no_singular_values() -> None:
+    x = votive.ones(5, 3, 3)
+    x[2, 1, 1] = float("nan")
+    for fn in (linalg.svd, linalg.svdvals, linalg.pinv):
+        with pytest.raises(linalg.LinAlgError, match="not finite"):
+            fn(x)

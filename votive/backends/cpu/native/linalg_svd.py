@@ -1,0 +1,38 @@
+"""Singular values of small matrices, natively; large ones are left to LAPACK."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ....core.layout import Spec
+from ...base import kernel
+from ..arrays import Array
+from ..reference.linalg_svd import svd as by_lapack
+from .linalg_lu import filled
+from .loader import module
+
+_NONE = np.empty(0)
+LARGEST = 16  # rows and columns, of several matrices; of one alone half of it
+
+
+def small(a: Spec) -> bool:
+    """Whether rotations are the faster way."""
+    return filled(a) and max(a.shape[-2:]) <= (LARGEST if math.prod(a.shape[:-2]) > 3 else LARGEST // 2)
+
+
+if module is not None and module.has_kernel("svd"):
+    _svd = module.Kernel("svd")
+
+    @kernel("_svd", priority=10, widen=False, label="native", accepts=small)
+    def svd(a: Array, full: bool, vectors: bool) -> tuple[Any, Any, Any]:
+        *batch, m, n = a.shape
+        if full and vectors and m != n:
+            return by_lapack(a, full, vectors)
+        k = min(m, n)
+        u, vh = (np.empty((*batch, m, k), a.dtype), np.empty((*batch, k, n), a.dtype)) if vectors else (_NONE, _NONE)
+        s, failed = np.empty((*batch, k), a.dtype), np.zeros(1, bool)
+        _svd(a, u, s, vh, failed)
+        return by_lapack(a, full, vectors) if failed[0] else (u, s, vh)
