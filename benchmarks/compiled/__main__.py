@@ -109,7 +109,7 @@ def _cases(device: str) -> dict[str, tuple[Callable[[Any, bool], Callable[[], ob
         }
     found: dict[str, Any] = {"gpt-2 124M 16x1024 training": (lambda lib, c: _training(lib, c, "cuda"), 16 * 1024)}
     for shape, rows in (("qwen3-0.6b", 1), ("llama-8b", 1), ("llama-8b", 8), ("llama-8b", 32)):
-        make = lambda lib, c, shape=shape, rows=rows: _decoding(lib, c, shape, rows)  # noqa: E731
+        make = lambda lib, c, shape=shape, rows=rows: _decoding(lib, c, shape, rows)
         found[f"{shape} decoding, {rows} rows"] = (make, 50)
     return found
 

@@ -181,5 +181,5 @@ def decoder(lib: Any, shape: str) -> Any:
 def empty_cache(lib: Any, shape: str, rows: int, device: str) -> list[Any]:
     """Keys and values of every layer."""
     _, layers, _, shared, size, _, _, places, _ = SHAPES[shape]
-    new = lambda: lib.zeros(rows, shared, places, size, dtype=lib.bfloat16, device=device)  # noqa: E731
+    new = lambda: lib.zeros(rows, shared, places, size, dtype=lib.bfloat16, device=device)
     return [(new(), new()) for _ in range(layers)]

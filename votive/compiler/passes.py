@@ -74,7 +74,7 @@ def remove_dead(graph: Graph, wanted: set[Value]) -> int:
 
 
 def without_writes(graph: Graph) -> int:
-    """A call that writes over a value which the graph itself has made, and which no view shows yet, gives a new value."""
+    """A call that writes over a value which the graph has made, and which no view shows yet, gives a new value."""
     shown: set[Value] = set()
     fixed = {w.root for n in graph.nodes if n.form != "write" for w in n.writes}
     instead: dict[Value, Value] = {}

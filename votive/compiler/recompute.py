@@ -113,9 +113,8 @@ def recompute(graph: Graph, joint: Joint | None, report: list[str]) -> int:
         made.append(twin)
     _insert(graph, joint, made, copies)
     before = sum(v.spec.nbytes for v in needed)
-    report.append(
-        f"kept for backward: {sum(v.spec.nbytes for v in kept if v.node is not None)} bytes, {before} without computing again"
-    )
+    after = sum(v.spec.nbytes for v in kept if v.node is not None)
+    report.append(f"kept for backward: {after} bytes, {before} without computing again")
     return len(made)
 
 

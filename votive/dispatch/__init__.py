@@ -16,7 +16,7 @@ from .state import state
 
 __all__ = [
     "Call", "KernelPlan", "Observer", "Plan", "PointwisePlan", "StructuredPlan", "ViewPlan", "as_dtype", "attach",
-    "check_writable", "detach", "drop_plans", "execute", "find", "forgettable", "install", "kernel_for", "make", "prepare",
-    "private_copy", "refresh", "refuse_grad", "run", "state", "was_made", "was_read", "with_foreign", "write_out",
-    "write_over",
+    "check_writable", "detach", "drop_plans", "execute", "find", "forgettable", "install", "kernel_for", "make",
+    "prepare", "private_copy", "refresh", "refuse_grad", "run", "state", "was_made", "was_read", "with_foreign",
+    "write_out", "write_over",
 ]  # fmt: skip

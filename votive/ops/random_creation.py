@@ -119,10 +119,11 @@ def randint(
     tensor([8, 6, 3, 0, 3])
     """
     first: int
-    if low is high is size is None and len(args) in (2, 3):
-        shape: Any = args[-1]
-        first = integer("randint", "low", args[0]) if len(args) == 3 else 0
-        end = integer("randint", "high", args[-2])
+    if low is None and high is None and size is None and len(args) in (2, 3):
+        bounds: tuple[Any, ...] = args
+        shape: Any = bounds[-1]
+        first = integer("randint", "low", bounds[0]) if len(args) == 3 else 0
+        end = integer("randint", "high", bounds[-2])
     else:
         first, end, shape = _range("randint", args, {"low": low, "high": high, "size": size}, ("size",))
     if not isinstance(shape, (tuple, list)):

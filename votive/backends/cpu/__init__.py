@@ -61,8 +61,9 @@ class CpuBackend:
     @staticmethod
     def region_source(region: Any, specs: tuple[Spec, ...]) -> str | None:
         """The text of the kernel for a region; None where it has none of its own."""
+        native: Any = _native
         used = _native.available and "native" not in switched_off
-        return _native.region.source(region) if used else None
+        return native.region.source(region) if used else None
 
     def empty(self, spec: Spec) -> tuple[Storage, Any]:
         nbytes = spec.nbytes

@@ -1,4 +1,4 @@
-"""Products of few rows: there a launch costs more than its sums, so what stands before and behind a product joins it."""
+"""Products of few rows: a launch costs more than its sums, so what stands before and behind a product joins it."""
 
 from __future__ import annotations
 

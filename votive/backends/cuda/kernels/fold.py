@@ -15,7 +15,7 @@ from ..programs.types import Ints, Run, floats
 from ..rows import cuda
 from ..runtime.views import View
 from .index import reach
-from .pooling import span
+from .pooling_boxes import span
 
 
 @cuda("_unfold")

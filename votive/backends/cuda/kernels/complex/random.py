@@ -16,6 +16,7 @@ from ...programs.types import Run
 from ...rows import cuda
 from ...runtime.views import View
 from ..random import distributions as random
+from ..random.draws import NORMAL
 from .products import elementwise
 
 _X, _M = var("x"), var("m")
@@ -30,7 +31,7 @@ def _seen(v: View) -> View:
 
 
 def _normal(spec: Spec) -> Any:
-    draw = random._normal(pairs_of(spec), random.NORMAL)
+    draw = random._normal(pairs_of(spec), NORMAL)
     moved = elementwise(_X + _M, "xm", [spec, None], spec)
 
     def run(to: View, key: int, counter: int, mean: View | None, std: Any) -> None:
