@@ -63,3 +63,22 @@ def test_a_row_of_a_tensor_may_be_taken_from_the_tensor_itself() -> None:
     x = votive.from_numpy(a.copy())
     same(x - x[0], a - a[0])
     same(x - x[:, :1], a - a[:, :1])
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 9, 13, 16, 17])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_short_rows_are_normalised_and_summed_up_in_every_layout(dtype: str, n: int) -> None:
+    near = {"float64": 1e-10, "float32": 1e-5}.get(dtype, 2e-2)
+    wide = numbers(300, n + 3, dtype=dtype)
+    flat = votive.from_numpy(wide)[:, 1:-2]
+    a = wide[:, 1:-2].astype(np.float64)
+    for x in (flat, flat.contiguous(), flat.t().contiguous().t()):
+        centred = a - a.mean(1, keepdims=True)
+        want = centred / np.sqrt((centred**2).mean(1, keepdims=True) + 1e-5)
+        got = votive.nn.functional.layer_norm(x, (n,))
+        np.testing.assert_allclose(got.double().numpy(), want, rtol=near, atol=near)
+        root = a / np.sqrt((a**2).mean(1, keepdims=True) + 1e-5)
+        got = votive.nn.functional.rms_norm(x, (n,), eps=1e-5)
+        np.testing.assert_allclose(got.double().numpy(), root, rtol=near, atol=near)
+        np.testing.assert_allclose(x.var().item(), a.var(ddof=1), rtol=near)
+        np.testing.assert_allclose(x.var(0).double().numpy(), a.var(0, ddof=1), rtol=near)

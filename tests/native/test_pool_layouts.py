@@ -106,3 +106,19 @@ def test_a_remembered_pool_still_looks_at_every_argument() -> None:
             F.avg_pool1d(x[0], 2, divisor_override=None)
         with pytest.raises(RuntimeError):
             F.max_pool2d(x, 9)
+
+
+@pytest.mark.parametrize("dtype", [votive.float32, votive.float64, votive.bfloat16])
+def test_largest_of_whole_volumes_and_of_parts(dtype: votive.dtype) -> None:
+    a = np.random.default_rng(4).integers(-99, 100, (2, 3, 5, 7, 6))
+    x = votive.from_numpy(a).to(dtype)
+    for given in (x, x.permute(0, 1, 4, 2, 3).contiguous().permute(0, 1, 3, 4, 2)):
+        for size in ((1, 1, 1), (2, 1, 1), (1, 3, 1), (2, 3, 4)):
+            values, at = F.adaptive_max_pool3d(given, size, return_indices=True)
+            for d, h, w in itertools.product(*map(range, size)):
+                box = [adaptive(n, o)[i] for n, o, i in zip((5, 7, 6), size, (d, h, w), strict=True)]
+                mask = np.full((5, 7, 6), -1000)
+                mask[tuple(slice(*b) for b in box)] = 0
+                flat = (a + mask).reshape(2, 3, -1)
+                np.testing.assert_array_equal(values[..., d, h, w].double().numpy(), flat.max(-1))
+                np.testing.assert_array_equal(at[..., d, h, w].numpy(), flat.argmax(-1))

@@ -154,8 +154,10 @@ template <class D> void cast_turned(CastFn fn, char* dst, int64_t d_row, const c
   for (int64_t r = 0; r < rows; r += high)
     for (int64_t c = 0; c < cols; c += wide) {
       const int64_t m = std::min(high, rows - r), n = std::min(wide, cols - c);
-      for (int64_t k = 0; k < n; ++k)
-        fn(reinterpret_cast<char*>(dense + k * m), item, src + (c + k) * s_col + r * s_item, s_item, m);
+      if (m == rows && s_col == m * s_item) fn(reinterpret_cast<char*>(dense), item, src + c * s_col, s_item, n * m);
+      else
+        for (int64_t k = 0; k < n; ++k)
+          fn(reinterpret_cast<char*>(dense + k * m), item, src + (c + k) * s_col + r * s_item, s_item, m);
       turn<D>(dst + r * d_row + c * item, d_row, reinterpret_cast<const char*>(dense), m * item, m, n);
     }
 }
@@ -201,8 +203,11 @@ void cast_block(CastFn fn, int64_t src_item, int64_t dst_item, char* dst, int64_
   // Along what is dense, unless that is so short that starting over costs more than the jumps.
   const bool dense = s_row == src_item && s_col != src_item && rows > 1;
   const bool by_column = (dense && (rows >= 16 || cols < 4 * rows)) || (cols < 4 && rows > cols);
+  // One after the other they are converted as one, whatever their length.
+  const bool joined = dense && rows <= 64 && s_col == rows * src_item;
+  if ((by_column || joined) && dense && d_col == dst_item && turned(fn, src_item, dst, d_row, d_col, src, s_col, rows, cols))
+    return;
   if (by_column) {
-    if (dense && d_col == dst_item && turned(fn, src_item, dst, d_row, d_col, src, s_col, rows, cols)) return;
     for (int64_t c = 0; c < cols; ++c) fn(dst + c * d_col, d_row, src + c * s_col, s_row, rows);
   } else {
     for (int64_t r = 0; r < rows; ++r) fn(dst + r * d_row, d_col, src + r * s_row, s_col, cols);

@@ -47,23 +47,31 @@ template <class T> T largest(const T* x, const int64_t (&size)[3], const int64_t
   const int64_t H = size[1], W = size[2];
   T best = LOWEST<T>;
   where = (from[0] * H + from[1]) * W + from[2];
-  const bool vectors = to[2] - from[2] >= L && size[0] * H * W < int64_t(1) << 31;
+  // Whole rows, and whole planes, are one longer row.
+  int64_t planes = to[0] - from[0], rows = to[1] - from[1], width = to[2] - from[2];
+  if (width == W) {
+    const bool whole = rows == H;
+    width *= rows, rows = 1;
+    if (whole) width *= planes, planes = 1;
+  }
+  const int64_t first = where;
+  const bool vectors = width >= L && size[0] * H * W < int64_t(1) << 31;
   Vec<T> most = LOWEST<T> + Vec<T>{};
   Vec<I> at = I(where) + Vec<I>{}, lanes;
   for (int64_t j = 0; j < L; ++j) lanes[j] = I(j);
-  for (int64_t d = from[0]; d < to[0]; ++d)
-    for (int64_t h = from[1]; h < to[1]; ++h) {
-      const int64_t row = (d * H + h) * W;
-      int64_t w = from[2];
+  for (int64_t d = 0; d < planes; ++d)
+    for (int64_t h = 0; h < rows; ++h) {
+      const int64_t row = first + (d * H + h) * W;
+      int64_t w = 0;
       if (vectors) {
-        for (; w + L <= to[2]; w += L) {
+        for (; w + L <= width; w += L) {
           const Vec<T> v = load(x + row + w);
           const auto better = (v > most) | (v != v);
           most = better ? v : most;
           at = better ? lanes + I(row + w) : at;
         }
       }
-      for (; w < to[2]; ++w) {
+      for (; w < width; ++w) {
         const T v = x[row + w];
         if (v > best || v != v) best = v, where = row + w;
       }
@@ -94,13 +102,17 @@ VT_KERNEL(max_of_boxes) {
         });
     }
     const CastFn in = cast_fn(x.dtype, dtype_of<T>), out = cast_fn(dtype_of<T>, y.dtype);
-    const int64_t H = x.size[1], W = x.size[2], plane = x.size[0] * H * W;
+    const int64_t H = x.size[1], W = x.size[2], plane = x.size[0] * H * W, item = itemsize(x.dtype);
+    const bool dense = x.step[2] == item && x.step[1] == W * item && (x.size[0] == 1 || x.step[0] == H * W * item);
+    const bool direct = dense && x.dtype == dtype_of<T>;
     parallel_for(x.n * x.c, grain_for(plane * 4), [&](int64_t b, int64_t e) {
-      Scratch<T> copy(plane), values(y.size[2]);
+      Scratch<T> space(direct ? 0 : plane), values(y.size[2]);
       for (int64_t k = b; k < e; ++k) {
         const char* from = x.data + k / x.c * x.sn + k % x.c * x.sc;
-        for (int64_t r = 0; r < x.size[0] * H; ++r)
-          in(reinterpret_cast<char*>(copy + r * W), sizeof(T), from + r / H * x.step[0] + r % H * x.step[1], x.step[2],
+        const T* copy = direct ? reinterpret_cast<const T*>(from) : space.get();
+        if (dense && !direct) in(reinterpret_cast<char*>(space.get()), sizeof(T), from, item, plane);
+        for (int64_t r = 0; !dense && r < x.size[0] * H; ++r)
+          in(reinterpret_cast<char*>(space + r * W), sizeof(T), from + r / H * x.step[0] + r % H * x.step[1], x.step[2],
              W);
         for (int64_t od = 0; od < y.size[0]; ++od)
           for (int64_t oh = 0; oh < y.size[1]; ++oh) {

@@ -4,7 +4,7 @@
 
 namespace vt {
 
-constexpr int64_t SHORT_ROW = 8, SHORT_ROWS = 256;
+constexpr int64_t SHORT_ROW = 16, SHORT_ROWS = 256;
 
 // Walks of one step each: rows, and the elements of one.
 struct Evenly {
@@ -29,8 +29,8 @@ bool norm_short(const View& x, const View& y, int split, int64_t n, int64_t rows
     alignas(64) C v[SHORT_ROW][SHORT_ROWS], sum[SHORT_ROWS];
     for (int64_t k = begin; k < end; ++k) {
       const int64_t first = k * SHORT_ROWS, m = std::min(SHORT_ROWS, rows - first);
-      for (int64_t j = 0; j < n; ++j)
-        in(reinterpret_cast<char*>(v[j]), sizeof(C), x.data + first * from.down() + j * from.along(), from.down(), m);
+      cast_block(in, itemsize(x.dtype), sizeof(C), reinterpret_cast<char*>(v), sizeof(v[0]), sizeof(C),
+                 x.data + first * from.down(), from.along(), from.down(), n, m);
       if constexpr (CENTRED) {
         std::copy_n(v[0], m, sum);
         for (int64_t j = 1; j < n; ++j)
@@ -46,8 +46,9 @@ bool norm_short(const View& x, const View& y, int split, int64_t n, int64_t rows
       for (int64_t j = 0; j < n; ++j) {
         const C w = weight[j], b = CENTRED ? bias[j] : C(0);
         for (int64_t i = 0; i < m; ++i) v[j][i] = CENTRED ? v[j][i] * sum[i] * w + b : v[j][i] * sum[i] * w;
-        out(y.data + first * to.down() + j * to.along(), to.down(), reinterpret_cast<const char*>(v[j]), sizeof(C), m);
       }
+      cast_block(out, sizeof(C), itemsize(y.dtype), y.data + first * to.down(), to.down(), to.along(),
+                 reinterpret_cast<const char*>(v), sizeof(C), sizeof(v[0]), m, n);
     }
   });
   return true;

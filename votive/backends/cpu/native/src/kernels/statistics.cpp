@@ -1,4 +1,6 @@
 // Variance and logsumexp: reductions whose accumulators are more than one number.
+#include <algorithm>
+
 #include "vt/kernel.h"
 #include "vt/vec64.h"
 #include "vt/math.h"
@@ -66,8 +68,19 @@ template <class C> struct Variance {
     const double squares = ss - s * s / double(n);
     m.join(double(n), double(near) + s / double(n), squares < 0 ? 0 : squares);
   }
+  // Short rows of one result are brought together first.
+  static void together(Moments& m, const Tile& t) {
+    alignas(64) C some[BLOCK];
+    int64_t held = 0;
+    for (int64_t r = 0; r < t.rows; ++r, held += t.cols) {
+      if (held + t.cols > BLOCK) block(m, some, held), held = 0;
+      std::copy_n(static_cast<const C*>(t.data) + r * t.row, t.cols, some + held);
+    }
+    block(m, some, held);
+  }
   static void rows(void* acc, int64_t step, const Tile& t) {
     Moments* a = static_cast<Moments*>(acc);
+    if (step == 0 && t.rows > 1 && t.cols > 0 && t.cols <= 128) return together(a[0], t);
     for (int64_t r = 0; r < t.rows; ++r) {
       const C* p = static_cast<const C*>(t.data) + r * t.row;
       for (int64_t i = 0; i < t.cols; i += BLOCK) block(a[r * step], p + i, t.cols - i < BLOCK ? t.cols - i : BLOCK);
