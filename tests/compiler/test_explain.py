@@ -80,6 +80,26 @@ def test_why_something_runs_as_it_is() -> None:
     assert "numbers of a tensor" in repr(explain(compiled))
 
 
+def test_a_program_that_is_not_one_graph_shows_its_pieces() -> None:
+    log: list[float] = []
+
+    def step(x):
+        h = votive.sin(x) * 2 + 1
+        log.append(float(h.mean()))
+        return votive.exp(-h * h) + 1
+
+    compiled = votive.compile(step)
+    for _ in range(4):
+        compiled(votive.ones(3))
+    found = explain(compiled)
+    assert not found.versions
+    assert len(found.pieces) == 2
+    assert [k.calls for k in found.kernels] == [("sin", "mul", "add"), ("neg", "mul", "exp", "add")]
+    assert "runs as 2 pieces" in repr(found)
+    assert "piece 1" in found.text()
+    assert found._repr_html_().count("forward graph") == 2
+
+
 def test_long_graphs_are_shortened_and_whole_in_text() -> None:
     def long(x):
         for _ in range(40):

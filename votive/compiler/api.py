@@ -61,6 +61,7 @@ class Compiled:
         self.entries: dict[Any, list[Entry]] = {}
         self.split: Callable[..., Any] | None = None  # its pieces, where it is not one graph
         self.units = Units(self._part)
+        self.parts: list[Compiled] = []  # what it was split into, and what those call
         self.breaks: list[Break] = []
         self.recompilations: list[str] = []
         self.eager = ""  # why it is not one graph
@@ -107,6 +108,7 @@ class Compiled:
         made = Compiled(fn, dataclasses.replace(self.options, fullgraph=False), piece=True)
         if self.breaks and isinstance(fn, MethodType) and fn.__func__ is self.breaks[0].fn:
             made.breaks, made.eager = self.breaks[:1], self.eager  # where it ends is known
+        self.parts.append(made)
         return made
 
     def _compile(self, structure: Any, now: Any, flat: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
@@ -146,6 +148,7 @@ class Compiled:
         self.recompilations.clear()
         self.eager = ""
         self.refused.clear()
+        self.parts.clear()
         self.split = None
         self.units = Units(self._part)
         self.warned = False

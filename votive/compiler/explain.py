@@ -85,18 +85,19 @@ class Explanation:
     eager: str  # why it runs as it is; empty where it does not
     breaks: tuple[Any, ...] = ()  # where traces ended, and why
     refused: tuple[str, ...] = ()  # why it runs as it is while somebody looks inside
+    pieces: tuple[Explanation, ...] = ()  # of what is not one graph: its compiled parts
 
     @property
     def kernels(self) -> tuple[Kernel, ...]:
-        """Those of all versions."""
-        return tuple(k for v in self.versions for k in v.kernels)
+        """Those of all versions, and of all pieces."""
+        return tuple(k for one in (*self.versions, *self.pieces) for k in one.kernels)
 
     @property
     def rules(self) -> dict[str, int]:
-        """How often each rewrite was made, in all versions."""
+        """How often each rewrite was made, in all versions and pieces."""
         found: dict[str, int] = {}
-        for v in self.versions:
-            for name, n in v.rules.items():
+        for one in (*self.versions, *self.pieces):
+            for name, n in one.rules.items():
                 found[name] = found.get(name, 0) + n
         return found
 
@@ -105,13 +106,16 @@ class Explanation:
         many = "1 version" if len(self.versions) == 1 else f"{len(self.versions)} versions"
         lines = [f"{self.name}: {many}"]
         if self.eager:
-            lines.append(f"runs as it is: {self.eager}")
+            how = f"runs as {len(self.pieces)} pieces" if self.pieces else "runs as it is"
+            lines.append(f"{how}: {self.eager}")
         lines += [f"runs as it is while somebody looks inside: {why}" for why in self.refused]
         lines += [f"break at {b.file}:{b.line}: {b.why}" for b in self.breaks if b.file]
         if self.recompilations:
             lines += ["compiled again because:", *(f"  {r}" for r in self.recompilations)]
         for i, v in enumerate(self.versions):
             lines += [f"version {i}", v.text(whole)]
+        for i, piece in enumerate(self.pieces):
+            lines += [f"piece {i}", *(f"  {line}" for line in piece.text(whole).splitlines())]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -130,6 +134,8 @@ class Explanation:
                 parts.append(_fold("backward graph", v.backward))
             for k in v.kernels:
                 parts.append(_fold(str(k), k.source or ""))
+        for piece in self.pieces:
+            parts.append(f"<div style='margin-left: 1em'>{piece._repr_html_()}</div>")
         return "\n".join(parts)
 
 
@@ -154,11 +160,22 @@ def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
         raise TypeError(f"explain: expected something that compile gives, got {type(fn).__name__}.")
     if args or kwargs:
         fn(*args, **kwargs)
+    return _explanation(compiled, set())
+
+
+def _explanation(compiled: Compiled, seen: set[int]) -> Explanation:
+    seen.add(id(compiled))
     names = {id(m): n for n, m in getattr(compiled.fn, "named_modules", tuple)()}
     versions = [_version(e, names) for found in compiled.entries.values() for e in found]
-    why = tuple(compiled.recompilations)
+    pieces = [_explanation(c, seen) for c in compiled.parts if id(c) not in seen]
     return Explanation(
-        compiled._name(), tuple(versions), why, compiled.eager, tuple(compiled.breaks), _refused(compiled)
+        compiled._name(),
+        tuple(versions),
+        tuple(compiled.recompilations),
+        compiled.eager,
+        tuple(compiled.breaks),
+        _refused(compiled),
+        tuple(p for p in pieces if p.versions or p.pieces),
     )
 
 
