@@ -87,16 +87,19 @@ class Explanation:
     refused: tuple[str, ...] = ()  # why it runs as it is while somebody looks inside
     pieces: tuple[Explanation, ...] = ()  # of what is not one graph: its compiled parts
 
+    def _parts(self) -> tuple[Version | Explanation, ...]:
+        return *self.versions, *self.pieces
+
     @property
     def kernels(self) -> tuple[Kernel, ...]:
         """Those of all versions, and of all pieces."""
-        return tuple(k for one in (*self.versions, *self.pieces) for k in one.kernels)
+        return tuple(k for one in self._parts() for k in one.kernels)
 
     @property
     def rules(self) -> dict[str, int]:
         """How often each rewrite was made, in all versions and pieces."""
         found: dict[str, int] = {}
-        for one in (*self.versions, *self.pieces):
+        for one in self._parts():
             for name, n in one.rules.items():
                 found[name] = found.get(name, 0) + n
         return found
