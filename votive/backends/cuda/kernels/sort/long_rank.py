@@ -92,31 +92,47 @@ def _digits(
 
 
 @triton.jit
-def _locate(
-    found, counts, unknown, x, n, sx, k, blocks,
-    N: tl.constexpr, KIND: tl.constexpr, WIDTH: tl.constexpr, PASSES: tl.constexpr,
-    D: tl.constexpr, BLOCK: tl.constexpr,
+def _equals(
+    x, counts, unknown, n, sx, k, tiles,
+    N: tl.constexpr, KIND: tl.constexpr, WIDTH: tl.constexpr, PASSES: tl.constexpr, D: tl.constexpr,
+    BLOCK: tl.constexpr,
 ):  # fmt: skip
-    # Grid: as before. The first element with the wanted key; what is found falls with its place, and begins at zero.
-    line = (tl.program_id(0) // blocks).to(tl.int64)
-    x += line * sx
-    key, _ = _found(counts + line * (PASSES * (1 << D)), unknown + line, n, k, KIND, WIDTH, PASSES, D)
-    for start in range(tl.program_id(0) % blocks * BLOCK, n, blocks * BLOCK):
-        i = start + tl.arange(0, BLOCK)
-        v = tl.load(x + i, mask=i < n, other=0)
-        hit = (i < n) & (_unsigned(v, N, False) == key)
-        best = tl.max(tl.where(hit, 0x7FFFFFFF - i, 0), 0)
-        tl.atomic_max(found + line, best, mask=best > 0, sem="relaxed")
+    """(line, tile, places, values, which have the wanted key, the wanted rank among these)."""
+    line = (tl.program_id(0) // tiles).to(tl.int64)
+    tile = tl.program_id(0) % tiles
+    key, rank = _found(counts + line * (PASSES * (1 << D)), unknown + line, n, k, KIND, WIDTH, PASSES, D)
+    i = tile * BLOCK + tl.arange(0, BLOCK)
+    v = tl.load(x + line * sx + i, mask=i < n, other=0)
+    return line, tile, i, v, tl.where((i < n) & (_unsigned(v, N, False) == key), 1, 0), rank
 
 
 @triton.jit
-def _taken(values, out, found, x, rows, sx, PLACES: tl.constexpr, BLOCK: tl.constexpr):
-    # Grid: blocks of lines.
-    line = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
-    at = 0x7FFFFFFF - tl.load(found + line, mask=line < rows, other=0x7FFFFFFF)
-    tl.store(values + line, tl.load(x + line * sx + at, mask=line < rows, other=0), mask=line < rows)
+def _count_equals(
+    each, counts, unknown, x, n, sx, k, tiles,
+    N: tl.constexpr, KIND: tl.constexpr, WIDTH: tl.constexpr, PASSES: tl.constexpr, D: tl.constexpr,
+    BLOCK: tl.constexpr,
+):  # fmt: skip
+    # Grid: tiles of all lines.
+    line, tile, _i, _v, equal, _rank = _equals(x, counts, unknown, n, sx, k, tiles, N, KIND, WIDTH, PASSES, D, BLOCK)
+    tl.store(each + line * tiles + tile, tl.sum(equal, 0))
+
+
+@triton.jit
+def _pick(
+    values, out, each, counts, unknown, x, n, sx, k, tiles,
+    N: tl.constexpr, KIND: tl.constexpr, WIDTH: tl.constexpr, PASSES: tl.constexpr, D: tl.constexpr,
+    PLACES: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    # Grid: as before. Equal elements are ranked by their places.
+    line, tile, i, v, equal, rank = _equals(x, counts, unknown, n, sx, k, tiles, N, KIND, WIDTH, PASSES, D, BLOCK)
+    before = tl.zeros((BLOCK,), tl.int32)
+    for first in range(0, tile, BLOCK):
+        j = first + tl.arange(0, BLOCK)
+        before += tl.load(each + line * tiles + j, mask=j < tile, other=0)
+    hit = (equal != 0) & (tl.sum(before, 0) + tl.cumsum(equal, 0) - 1 == rank)
+    tl.store(values + line + i * 0, v, mask=hit)
     if PLACES:
-        tl.store(out + line, at.to(tl.int64), mask=line < rows)
+        tl.store(out + line + i * 0, i.to(tl.int64), mask=hit)
 
 
 class _Counting:
@@ -134,34 +150,35 @@ class _Counting:
         flags = {**self.fixed, "DESCENDING": descending}
         self.digits = [shared_program(_digits, self.types, {**flags, "DONE": q}, warps=8) for q in range(self.passes)]
 
-    def count(self, x: View, sx: int, k: int) -> tuple[View, int, int, int]:
-        """(memory, addresses in it: zeros for each line, how many NaN each has, counts of digits)."""
+    def count(self, x: View, sx: int, k: int) -> tuple[View, int, int]:
+        """(memory, addresses in it: how many NaN each line has, counts of digits)."""
         rows = self.ln.rows
         aside = rows + -rows % 4
-        room = scratch(x.spec, 2 * aside + (rows * self.passes << DIGIT), dt.int32)
+        room = scratch(x.spec, aside + (rows * self.passes << DIGIT), dt.int32)
         zero(room)
-        found, unknown, counts = (room.ptr + 4 * a for a in (0, aside, 2 * aside))
+        counts = room.ptr + 4 * aside
         for count in self.digits:
-            count((rows * self.blocks,), counts, unknown, x.ptr, self.ln.n, sx, k, self.blocks)
-        return room, found, unknown, counts
+            count((rows * self.blocks,), counts, room.ptr, x.ptr, self.ln.n, sx, k, self.blocks)
+        return room, room.ptr, counts
 
 
 class LongRank(_Counting):
-    """The launches that write the element of a rank of each line, and a place where it is."""
+    """The launches that write the element of a rank of each line, and its place."""
 
     def __init__(self, ln: Lines, dtype: dt.dtype, kind: int, places: bool) -> None:
         super().__init__(ln, dtype, kind)
-        self.locate = shared_program(_locate, ["*i32", *self.types], self.fixed, warps=8)
-        t = pointer(dtype)
-        kinds = [t, "*i64", "*i32", t, "i64", "i64"]
-        self.taken = shared_program(_taken, kinds, {"PLACES": places, "BLOCK": 128})
+        self.each = shared_program(_count_equals, ["*i32", *self.types], self.fixed, warps=8)
+        types = [pointer(dtype), "*i64", "*i32", *self.types]
+        self.pick = shared_program(_pick, types, {**self.fixed, "PLACES": places}, warps=8)
 
     def __call__(self, x: View, sx: int, values: int, out: int, k: int) -> None:
         """`x`: dense lines, `sx` apart. Addresses say where results go."""
         rows, n = self.ln.rows, self.ln.n
-        _room, found, unknown, counts = self.count(x, sx, k)  # held until all is launched
-        self.locate((rows * self.blocks,), found, counts, unknown, x.ptr, n, sx, k, self.blocks)
-        self.taken((-(-rows // 128),), values, out, found, x.ptr, rows, sx)
+        _room, unknown, counts = self.count(x, sx, k)  # held until all is launched
+        each = scratch(x.spec, rows * self.tiles, dt.int32)
+        grid, numbers = (rows * self.tiles,), (n, sx, k, self.tiles)
+        self.each(grid, each.ptr, counts, unknown, x.ptr, *numbers)
+        self.pick(grid, values, out, each.ptr, counts, unknown, x.ptr, *numbers)
 
 
 @triton.jit
@@ -248,7 +265,7 @@ class LongSelect(_Counting):
     def __call__(self, x: View, sx: int, values: int, out: int) -> None:
         """`x`: dense lines, `sx` apart. Addresses say where results go."""
         rows, n, k = self.ln.rows, self.ln.n, self.k
-        _room, _, _, counts = self.count(x, sx, k - 1)  # held until all is launched
+        _room, _, counts = self.count(x, sx, k - 1)  # held until all is launched
         each = scratch(x.spec, 2 * rows * self.tiles, dt.int32)
         found, places = scratch(x.spec, rows * k, self.dtype), scratch(x.spec, rows * k, dt.int32)
         grid, numbers = (rows * self.tiles,), (n, sx, k, self.tiles)
