@@ -122,7 +122,7 @@ def test_native_rows_serve() -> None:
 
 
 @pytest.mark.parametrize("dtype", REAL, ids=str)
-@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (8, 3), (3, 8), (4, 2, 2), (19, 5, 7), (2, 3, 12, 12), (5, 16, 1)])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (8, 3), (3, 8), (4, 2, 2), (19, 5, 7), (2, 4, 12, 12), (9, 16, 1)])
 def test_rotated_columns_are_singular_vectors(shape: tuple[int, ...], dtype: Any) -> None:
     a = draw(*shape, dtype=dtype)
     low = a.clone()
@@ -153,3 +153,26 @@ def test_a_matrix_that_is_not_finite_has_no_singular_values() -> None:
     for fn in (linalg.svd, linalg.svdvals, linalg.pinv):
         with pytest.raises(linalg.LinAlgError, match="not finite"):
             fn(x)
+
+
+@pytest.mark.parametrize("dtype", REAL, ids=str)
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (5, 5), (4, 3, 3), (19, 7, 7), (2, 4, 12, 12)])
+def test_rotated_matrices_have_their_eigenvalues_on_the_diagonal(shape: tuple[int, ...], dtype: Any) -> None:
+    a = draw(*shape, dtype=dtype)
+    low = a.clone()
+    low[..., -1] = low[..., 0]
+    steep = a * 10.0 ** -votive.arange(shape[-1], dtype=dtype)
+    eps = votive.finfo(dtype).eps
+    for k, x in enumerate((a, low, 0 * a, steep, 1e-30 * a, votive.eye(shape[-1], dtype=dtype).expand(shape))):
+        whole = x + x.mT
+        half, uplo = (whole.tril(), "L") if k % 2 else (whole.triu().mT.contiguous().mT, "U")
+        assert served_by_native("_eigh", lambda half=half, uplo=uplo: linalg.eigh(half, uplo))
+        values, v = linalg.eigh(half, uplo)
+        theirs = np.linalg.eigvalsh(whole.double().numpy())
+        near = 60 * eps * float(np.abs(theirs).max())
+        for found in (values, linalg.eigvalsh(half, uplo)):
+            np.testing.assert_allclose(found.double().numpy(), theirs, atol=near, rtol=0)
+        again = (v * values.unsqueeze(-2)).double() @ v.double().mT
+        np.testing.assert_allclose(again.numpy(), whole.double().numpy(), atol=near, rtol=0)
+        one = np.broadcast_to(np.eye(shape[-1]), shape)
+        np.testing.assert_allclose((v.double().mT @ v.double()).numpy(), one, atol=60 * eps, rtol=0)

@@ -14,13 +14,12 @@ from ..reference.linalg_svd import svd as by_lapack
 from .linalg_lu import filled
 from .loader import module
 
-_NONE = np.empty(0)
-LARGEST = 16  # rows and columns, of several matrices; of one alone half of it
+LARGEST = 16  # rows and columns, of many matrices; of few half of it
 
 
 def small(a: Spec) -> bool:
     """Whether rotations are the faster way."""
-    return filled(a) and max(a.shape[-2:]) <= (LARGEST if math.prod(a.shape[:-2]) > 3 else LARGEST // 2)
+    return filled(a) and max(a.shape[-2:]) <= (LARGEST if math.prod(a.shape[:-2]) > 7 else LARGEST // 2)
 
 
 if module is not None and module.has_kernel("svd"):
@@ -32,7 +31,11 @@ if module is not None and module.has_kernel("svd"):
         if full and vectors and m != n:
             return by_lapack(a, full, vectors)
         k = min(m, n)
-        u, vh = (np.empty((*batch, m, k), a.dtype), np.empty((*batch, k, n), a.dtype)) if vectors else (_NONE, _NONE)
+        u, vh = (
+            (np.empty((*batch, m, k), a.dtype), np.empty((*batch, k, n), a.dtype))
+            if vectors
+            else (np.empty(0, a.dtype),) * 2
+        )
         s, failed = np.empty((*batch, k), a.dtype), np.zeros(1, bool)
         _svd(a, u, s, vh, failed)
         return by_lapack(a, full, vectors) if failed[0] else (u, s, vh)
