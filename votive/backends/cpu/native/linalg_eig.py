@@ -14,11 +14,11 @@ from ..reference.linalg_eig import eigh as by_lapack
 from .linalg_lu import filled
 from .loader import module
 
-LARGEST = 12  # rows and columns, of many matrices; of few half of it
+LARGEST, OF_FEW = 12, 8  # rows and columns, of many matrices side by side and of a few
 
 
 def _small(a: Spec) -> bool:
-    return filled(a) and a.shape[-1] <= (LARGEST if math.prod(a.shape[:-2]) > 7 else LARGEST // 2)
+    return filled(a) and a.shape[-1] <= (LARGEST if math.prod(a.shape[:-2]) > 7 else OF_FEW)
 
 
 if module is not None and module.has_kernel("eigh"):

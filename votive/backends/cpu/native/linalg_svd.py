@@ -14,12 +14,12 @@ from ..reference.linalg_svd import svd as by_lapack
 from .linalg_lu import filled
 from .loader import module
 
-LARGEST = 16  # rows and columns, of many matrices; of few half of it
+LARGEST, OF_FEW = 16, 10  # rows and columns, of many matrices side by side and of a few
 
 
 def small(a: Spec) -> bool:
     """Whether rotations are the faster way."""
-    return filled(a) and max(a.shape[-2:]) <= (LARGEST if math.prod(a.shape[:-2]) > 7 else LARGEST // 2)
+    return filled(a) and max(a.shape[-2:]) <= (LARGEST if math.prod(a.shape[:-2]) > 7 else OF_FEW)
 
 
 if module is not None and module.has_kernel("svd"):
