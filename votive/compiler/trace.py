@@ -49,7 +49,7 @@ def place_of(t: Any) -> Any:
 
 
 class Tracer(Observer):
-    """Writes calls into `graph`. Tensors are known by the memory they show, so an alias is the same value.
+    """Writes calls into `graph`. Tensors are known by themselves, those that Python made of others by their memory.
 
     What is not known yet was made or reached by Python: `unknown(tensor)` says what it is, or raises Untraceable.
     """
