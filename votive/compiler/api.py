@@ -357,6 +357,8 @@ def compile(
         raise RuntimeError(f"compile: there is no backend {backend!r}; leave it out.")
     if options:
         raise RuntimeError(f"compile: unknown options {sorted(options)}.")
+    if dynamic:
+        raise NotImplementedError("compile: dynamic=True is not supported; each shape is compiled by itself.")
     chosen = Options(fullgraph, dynamic, mode or "default")
 
     def wrap(fn: Any) -> Any:
