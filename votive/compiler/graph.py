@@ -47,6 +47,8 @@ class Node:
     plan: Any = None  # how it ran while it was traced
     draw: Draw | None = None  # where its random numbers come from
     backward: bool = False
+    grad: bool = True  # whether autograd was on
+    cut: tuple[Value, ...] = ()  # values with gradients that it got without: detached ones
 
     def reads(self) -> Iterator[Value]:
         """The values among its arguments."""

@@ -57,17 +57,25 @@ def rerun(graph: Graph, inputs: list[Any]) -> tuple[Tracer, list[Any]]:
 
 def run_node(node: Node, values: dict[Value, Any], draws: dict[int, Any] | None = None) -> None:
     """Make one call; `draws` are the counters of another run than the traced one, by the identity of draws."""
-    args = [_filled(a, values) for a in node.args]
+    args = [_filled(a, _without(node.cut, values)) for a in node.args]
     if node.draw is not None:
         taken = node.draw.taken if draws is None else draws[id(node.draw)]
         for i, word in zip(draw_arguments(node.op), taken, strict=True):
             args[i] = word
-    if node.form == "write":
-        node.op.write(tuple(args))
-        return
-    found = node.op.apply(tuple(args))
-    for v, t in zip(node.outs, (found,) if node.single else found, strict=True):
+    grad, mode.grad = mode.grad, mode.grad and node.grad
+    try:
+        found = node.op.write(tuple(args)) if node.form == "write" else node.op.apply(tuple(args))
+    finally:
+        mode.grad = grad
+    for v, t in zip(node.outs, (found,) if node.single else found, strict=True) if node.form != "write" else ():
         values[v] = t
+
+
+def _without(cut: tuple[Value, ...], values: dict[Value, Any]) -> dict[Value, Any]:
+    """Values, with those that a call got without their gradients detached."""
+    if not any(values[v]._rg for v in cut):
+        return values
+    return {**values, **{v: values[v].detach() for v in cut}}
 
 
 def _filled(a: Any, values: dict[Value, Any]) -> Any:

@@ -70,6 +70,8 @@ class Tracer(Observer):
         self.where: Any = lambda: ""  # the line of the program
         self.backward = False
         self.start = 0
+        self.differentiable: set[Value] = set()  # values that autograd follows
+        self.pending: dict[int, tuple[tuple[Value, ...], bool, bool]] = {}  # of calls that run: what `_followed` says
         self.unobserved = 0  # how deep in what others do not see it goes on writing: in edits
         self.on_break: Any = lambda: None
 
@@ -83,6 +85,8 @@ class Tracer(Observer):
             found = self.graph.value(tensor._spec, kind=kind, label=label, base=self.owners.get(root))
             self.owners.setdefault(root, found)
             self.named[id(tensor)] = found
+            if tensor._rg:
+                self.differentiable.add(found)
             self.known.setdefault(place_of(tensor), found)
             self.alive.append((tensor, tensor._storage))
             self.graph.inputs.append(found)
@@ -135,8 +139,21 @@ class Tracer(Observer):
                 self._arg(v)
             if call.into is not None:
                 self.value_of(call.into)
+            self.pending[id(call)] = self._followed(call)
         except Untraceable as e:
             self.give_up(str(e))
+
+    def _followed(self, call: Call) -> tuple[tuple[Value, ...], bool, bool]:
+        """What a call gets without its gradients, whether it gets others with theirs, and whether autograd is on."""
+        cut: list[Value] = []
+        follows = False
+        for v in call.op.values(call.args):
+            for t in v if v.__class__ in (tuple, list) else (v,):
+                if isinstance(t, state.tensor):
+                    follows = follows or t._rg
+                    if not t._rg and (value := self.value_of(t)) in self.differentiable:
+                        cut.append(value)
+        return tuple(cut), follows, mode.grad
 
     def after(self, call: Call) -> Any:
         if self.broken or threading.get_ident() != self.thread or mode.unobserved > self.unobserved:
@@ -149,6 +166,7 @@ class Tracer(Observer):
     def _write(self, call: Call) -> None:
         op, args = call.op, tuple([self._arg(a) for a in call.args])
         node = Node(op, args, path=mode.module_path, line=self.where(), plan=call.plan, backward=self.backward)
+        node.cut, follows, node.grad = self.pending.pop(id(call), ((), False, mode.grad))
         if call.plan.outs is None and not op.mutates:
             raise Untraceable(f"the shape of what {op.name} gives depends on the numbers")
         if call.into is not None:
@@ -164,6 +182,8 @@ class Tracer(Observer):
             outs = (call.result,) if node.single else call.result
             node.outs = tuple([self._result(node, i, t) for i, t in enumerate(outs)])
         self.graph.nodes.append(node)
+        if follows and node.grad and op.differentiable:
+            self.differentiable.update(v for v in (*node.outs, *node.writes) if v.spec.dtype.is_inexact)
 
     def _result(self, node: Node, index: int, t: Any) -> Value:
         place = place_of(t)

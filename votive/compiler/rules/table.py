@@ -42,6 +42,8 @@ class Match:
 
     def plain(self, node: Node) -> bool:
         """Whether a call just computes, from and to memory that nobody changes."""
+        if self.gradients and (node.cut or not node.grad):
+            return False  # its results have other gradients than those of what it reads
         touched = (*node.reads(), *node.outs)
         return node.form == "call" and node.draw is None and not any(v.root in self.written for v in touched)
 
@@ -90,7 +92,7 @@ class Match:
         specs = self.specs(op, *args)
         values = tuple([self.graph.value(s) if v is None else v for v, s in zip(outs, specs, strict=True)])
         single = OPS[op].n_out == 1
-        made = Node(OPS[op], args, values, single=single, path=like.path, line=like.line)
+        made = Node(OPS[op], args, values, single=single, path=like.path, line=like.line, grad=like.grad)
         for i, (v, s) in enumerate(zip(values, specs, strict=True)):
             v.node, v.index, v.spec = made, i, s
             if OPS[op].kind == "view":
