@@ -82,3 +82,22 @@ def test_short_rows_are_normalised_and_summed_up_in_every_layout(dtype: str, n: 
         np.testing.assert_allclose(got.double().numpy(), root, rtol=near, atol=near)
         np.testing.assert_allclose(x.var().item(), a.var(ddof=1), rtol=near)
         np.testing.assert_allclose(x.var(0).double().numpy(), a.var(0, ddof=1), rtol=near)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(40, 5, 2, 2), (33, 3, 1, 6), (7, 2, 3, 2), (50, 9, 2, 3), (6, 4, 20)])
+def test_few_channels_of_small_planes_are_normalised_in_every_layout(dtype: str, shape: tuple[int, ...]) -> None:
+    near = {"float64": 1e-9, "float32": 1e-4}.get(dtype, 3e-2)
+    given = numbers(*shape, dtype=dtype)
+    a = given.astype(np.float64)
+    axes = (0, *range(2, len(shape)))
+    centred = a - a.mean(axes, keepdims=True)
+    want = centred / np.sqrt(a.var(axes, keepdims=True) + 1e-5)
+    x = votive.from_numpy(given)
+    for y in (x, x.transpose(-1, -2).contiguous().transpose(-1, -2), x.transpose(0, 1).contiguous().transpose(0, 1)):
+        got = votive.nn.functional.batch_norm(y, None, None, training=True)
+        np.testing.assert_allclose(got.double().numpy(), want, rtol=near, atol=near)
+        by_group = votive.nn.functional.group_norm(y, 1)
+        rest = tuple(range(1, len(shape)))
+        alone = (a - a.mean(rest, keepdims=True)) / np.sqrt(a.var(rest, keepdims=True) + 1e-5)
+        np.testing.assert_allclose(by_group.double().numpy(), alone, rtol=near, atol=near)

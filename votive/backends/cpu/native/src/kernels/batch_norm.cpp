@@ -64,11 +64,13 @@ template <class C> void forward_planes(const View& x, const View& y, Channels<C>
     Scratch<C> in(from.direct ? 0 : n), out(to.direct ? 0 : n);
     for (int64_t c = begin; c < end; ++c) {
       Moments<C> m;
-      m.shift = from.load(c, in)[0];
+      const C* const once = samples == 1 ? from.load(c, in) : nullptr;  // a single row is fetched once
+      const auto row = [&](int64_t i) { return once != nullptr ? once : from.load(i * channels + c, in); };
+      m.shift = row(0)[0];
       for (int attempt = 0; attempt < 2; ++attempt) {
         double first = 0, second = 0;
         for (int64_t i = 0; i < samples; ++i) {
-          const Sums<C> s = shifted_sums<C>(from.load(i * channels + c, in), n, m.shift);
+          const Sums<C> s = shifted_sums<C>(row(i), n, m.shift);
           first += s.first;
           second += s.second;
         }
@@ -81,7 +83,7 @@ template <class C> void forward_planes(const View& x, const View& y, Channels<C>
       const C slope = reciprocal_root<C>(m.var, eps) * ch.weight[c];
       const Lanes<C> shift = all<C>(m.shift), scale = all<C>(slope), b = all<C>(ch.bias[c] - m.rest * slope);
       for (int64_t i = 0; i < samples; ++i) {
-        const C* p = from.load(i * channels + c, in);
+        const C* p = row(i);
         C* q = to.place(i * channels + c, out);
         sweep<C>(n, [&](int64_t j, auto k) { store_some<C>(q + j, (load_some<C>(p + j, k) - shift) * scale + b, k); });
         to.store(i * channels + c, out);

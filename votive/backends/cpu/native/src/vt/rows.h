@@ -97,8 +97,23 @@ template <class C> class Rows {
     out = cast_fn(dtype_of<C>, d);
     direct = d == dtype_of<C> && (inner.ndim == 0 || (inner.ndim == 1 && inner.strides[0] == item));
   }
+  // Rows made of short pieces are moved as blocks.
+  bool in_pieces() const { return inner.ndim > 1 && inner.shape[inner.ndim - 1] < 16; }
+  void pieces(CopyDim* dims, bool out) const {
+    int64_t step = sizeof(C);
+    for (int d = inner.ndim - 1; d >= 0; --d) {
+      dims[d] = out ? CopyDim{inner.shape[d], inner.strides[d], step} : CopyDim{inner.shape[d], step, inner.strides[d]};
+      step *= inner.shape[d];
+    }
+  }
   C* fetch(const char* p, C* to, int d) const {
     const int last = inner.ndim - 1;
+    if (d == 0 && in_pieces()) {
+      CopyDim dims[COPY_DIMS];
+      pieces(dims, false);
+      copy_block(reinterpret_cast<char*>(to), dtype_of<C>, p, dtype, dims, inner.ndim);
+      return to + n;
+    }
     if (d >= last) {
       const int64_t m = last < 0 ? 1 : inner.shape[last];
       in(reinterpret_cast<char*>(to), sizeof(C), p, last < 0 ? item : inner.strides[last], m);
@@ -109,6 +124,12 @@ template <class C> class Rows {
   }
   const C* put(char* p, const C* from, int d) const {
     const int last = inner.ndim - 1;
+    if (d == 0 && in_pieces()) {
+      CopyDim dims[COPY_DIMS];
+      pieces(dims, true);
+      copy_block(p, dtype, reinterpret_cast<const char*>(from), dtype_of<C>, dims, inner.ndim);
+      return from + n;
+    }
     if (d >= last) {
       const int64_t m = last < 0 ? 1 : inner.shape[last];
       out(p, last < 0 ? item : inner.strides[last], reinterpret_cast<const char*>(from), sizeof(C), m);
