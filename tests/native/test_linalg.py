@@ -122,7 +122,7 @@ def test_native_rows_serve() -> None:
 
 
 @pytest.mark.parametrize("dtype", REAL, ids=str)
-@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (8, 3), (3, 8), (4, 2, 2), (19, 5, 7), (2, 4, 12, 12), (9, 16, 1)])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 5), (8, 3), (3, 8), (4, 2, 2), (19, 5, 7), (2, 4, 8, 8), (9, 8, 1)])
 def test_rotated_columns_are_singular_vectors(shape: tuple[int, ...], dtype: Any) -> None:
     a = draw(*shape, dtype=dtype)
     low = a.clone()
@@ -156,7 +156,7 @@ def test_a_matrix_that_is_not_finite_has_no_singular_values() -> None:
 
 
 @pytest.mark.parametrize("dtype", REAL, ids=str)
-@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (5, 5), (4, 3, 3), (19, 7, 7), (2, 4, 12, 12)])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 2), (5, 5), (4, 3, 3), (19, 7, 7), (2, 4, 8, 8)])
 def test_rotated_matrices_have_their_eigenvalues_on_the_diagonal(shape: tuple[int, ...], dtype: Any) -> None:
     a = draw(*shape, dtype=dtype)
     low = a.clone()

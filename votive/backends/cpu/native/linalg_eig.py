@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
 import numpy as np
@@ -14,11 +13,11 @@ from ..reference.linalg_eig import eigh as by_lapack
 from .linalg_lu import filled
 from .loader import module
 
-LARGEST, OF_FEW = 12, 8  # rows and columns, of many matrices side by side and of a few
+LARGEST = 8  # rows and columns
 
 
 def _small(a: Spec) -> bool:
-    return filled(a) and a.shape[-1] <= (LARGEST if math.prod(a.shape[:-2]) > 7 else OF_FEW)
+    return filled(a) and a.shape[-1] <= LARGEST
 
 
 if module is not None and module.has_kernel("eigh"):

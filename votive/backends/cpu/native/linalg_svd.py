@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,12 @@ from ..reference.linalg_svd import svd as by_lapack
 from .linalg_lu import filled
 from .loader import module
 
-LARGEST, OF_FEW = 16, 10  # rows and columns, of many matrices side by side and of a few
+LARGEST = 8  # rows and columns
 
 
 def small(a: Spec) -> bool:
     """Whether rotations are the faster way."""
-    return filled(a) and max(a.shape[-2:]) <= (LARGEST if math.prod(a.shape[:-2]) > 7 else OF_FEW)
+    return filled(a) and max(a.shape[-2:]) <= LARGEST
 
 
 if module is not None and module.has_kernel("svd"):

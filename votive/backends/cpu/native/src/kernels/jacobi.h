@@ -8,7 +8,9 @@
 namespace vt::linalg {
 
 constexpr int SWEEPS = 40;
-template <class T> constexpr int LANES = 64 / sizeof(T);
+constexpr int LANES = 8;
+// All is computed in double, as NumPy does it. What is less than this beside the whole is rounded away in the result.
+template <class T> constexpr double NEGLIGIBLE = sizeof(T) == 8 ? 2.3e-16 : 1e-12;
 
 // Cosines and sines of rotations that clear `both`, given what stands for either side; 1 and 0 where nothing is to do.
 // Gives whether any lane turns.

@@ -6,8 +6,7 @@ namespace {
 using namespace linalg;
 
 // Gives whether that came to an end. Columns of v, one after the other, collect the rotations, if it is there.
-template <class T, int L> bool diagonal(T* a, T* v, int64_t n) {
-  const T eps = std::numeric_limits<T>::epsilon();
+template <class T, int L> bool diagonal(T* a, T* v, int64_t n, T eps) {
   alignas(64) T limit[L], c[L], s[L];
   for (int sweep = 0; sweep < SWEEPS; ++sweep) {
     bool going = false;
@@ -41,31 +40,32 @@ void group(const View& a, const View& values, const View& found, const View& inf
   const bool vectors = found.ndim == a.ndim;
   const Matrices from(a, lead), to(values, lead, 1);
   const int64_t row = a.strides[a.ndim - 2], col = a.strides[a.ndim - 1];
-  Scratch<T> work(n * n * L), v(vectors ? n * n * L : 1);
+  using W = double;
+  Scratch<W> work(n * n * L), v(vectors ? n * n * L : 1);
   Scratch<int64_t> order(n);
-  T scale[L];
+  W scale[L];
   bool finite[L];
-  std::fill(work.get(), work + n * n * L, T(0));
+  std::fill(work.get(), work + n * n * L, W(0));
   for (int64_t b = begin; b < end; ++b) {
     const int l = int(b - begin);
     const char* p = from.at(b, a.shape);
-    T most = 0;
+    W most = 0;
     finite[l] = true;
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j <= i; ++j) {
-        const T value = *reinterpret_cast<const T*>(upper ? p + j * row + i * col : p + i * row + j * col);
-        finite[l] &= value - value == T(0);
+        const W value = *reinterpret_cast<const T*>(upper ? p + j * row + i * col : p + i * row + j * col);
+        finite[l] &= value - value == W(0);
         most = std::max(most, std::abs(value));
         work[(i * n + j) * L + l] = work[(j * n + i) * L + l] = value;
       }
     scale[l] = power_of_two(most);
-    for (int64_t i = 0; i < n * n; ++i) work[i * L + l] = finite[l] ? work[i * L + l] / scale[l] : T(0);
+    for (int64_t i = 0; i < n * n; ++i) work[i * L + l] = finite[l] ? work[i * L + l] / scale[l] : W(0);
   }
   if (vectors) {
-    std::fill(v.get(), v + n * n * L, T(0));
-    for (int64_t i = 0; i < n; ++i) std::fill(v + (i * n + i) * L, v + (i * n + i + 1) * L, T(1));
+    std::fill(v.get(), v + n * n * L, W(0));
+    for (int64_t i = 0; i < n; ++i) std::fill(v + (i * n + i) * L, v + (i * n + i + 1) * L, W(1));
   }
-  const bool done = diagonal<T, L>(work, vectors ? v.get() : nullptr, n);
+  const bool done = diagonal<W, L>(work, vectors ? v.get() : nullptr, n, NEGLIGIBLE<T>);
   for (int64_t b = begin; b < end; ++b) {
     const int l = int(b - begin);
     if (!finite[l] || !done) *info.as<char>() = 1;
@@ -74,13 +74,13 @@ void group(const View& a, const View& values, const View& found, const View& inf
     std::stable_sort(order.get(), order + n, [&](int64_t x, int64_t y) { return value(x) < value(y); });
     char* p = to.at(b, a.shape);
     for (int64_t j = 0; j < n; ++j)
-      *reinterpret_cast<T*>(p + j * values.strides[values.ndim - 1]) = value(order[j]) * scale[l];
+      *reinterpret_cast<T*>(p + j * values.strides[values.ndim - 1]) = T(value(order[j]) * scale[l]);
     if (!vectors) continue;
     char* pv = Matrices(found, lead).at(b, a.shape);
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j < n; ++j)
         *reinterpret_cast<T*>(pv + i * found.strides[found.ndim - 2] + j * found.strides[found.ndim - 1]) =
-            v[(order[j] * n + i) * L + l];
+            T(v[(order[j] * n + i) * L + l]);
   }
 }
 
@@ -94,7 +94,7 @@ VT_KERNEL(eigh) {
   for (int d = 0; d < a.ndim - 2; ++d) batch *= a.shape[d];
   for_real("eigh", a.dtype, [&](auto t) {
     using T = typename decltype(t)::type;
-    constexpr int L = LANES<T>;
+    constexpr int L = LANES;
     if (batch < 4) {
       for (int64_t b = 0; b < batch; ++b) group<T, 1>(a, values, found, info, upper, b, b + 1);
       return;

@@ -8,8 +8,8 @@ using namespace linalg;
 
 // Columns of a (n of them, `rows` numbers each, one column after the other) are made orthogonal; v collects the
 // rotations, if it is there. Gives whether that came to an end.
-template <class T, int L> bool orthogonal(T* a, T* v, int64_t rows, int64_t n) {
-  const T tolerance = std::numeric_limits<T>::epsilon() * std::sqrt(T(std::max<int64_t>(rows, 4)));
+template <class T, int L> bool orthogonal(T* a, T* v, int64_t rows, int64_t n, T negligible) {
+  const T tolerance = negligible * std::sqrt(T(std::max<int64_t>(rows, 4)));
   const T least = std::numeric_limits<T>::min() * 4;
   alignas(64) T own[L], other[L], both[L], limit[L], c[L], s[L];
   for (int sweep = 0; sweep < SWEEPS; ++sweep) {
@@ -75,11 +75,12 @@ void group(const View& a, const View& u, const View& s, const View& vh, const Vi
   const bool vectors = u.ndim == a.ndim, turned = m < n;
   const Matrices from(a, lead), to_s(s, lead, 1);
   const int64_t row = a.strides[a.ndim - 2], col = a.strides[a.ndim - 1];
-  Scratch<T> work(rows * k * L), v(vectors ? k * k * L : 1), one(rows * k), sizes(k);
+  using W = double;
+  Scratch<W> work(rows * k * L), v(vectors ? k * k * L : 1), one(rows * k), sizes(k);
   Scratch<int64_t> order(k);
-  T scale[L], most[L];
+  W scale[L], most[L];
   bool finite[L];
-  std::fill(work.get(), work + rows * k * L, T(0));
+  std::fill(work.get(), work + rows * k * L, W(0));
   for (int64_t b = begin; b < end; ++b) {
     const int l = int(b - begin);
     const char* p = from.at(b, a.shape);
@@ -87,27 +88,26 @@ void group(const View& a, const View& u, const View& s, const View& vh, const Vi
     finite[l] = true;
     for (int64_t i = 0; i < m; ++i)
       for (int64_t j = 0; j < n; ++j) {
-        const T value = *reinterpret_cast<const T*>(p + i * row + j * col);
-        finite[l] &= value - value == T(0);
+        const W value = *reinterpret_cast<const T*>(p + i * row + j * col);
+        finite[l] &= value - value == W(0);
         most[l] = std::max(most[l], std::abs(value));
         work[(turned ? i * rows + j : j * rows + i) * L + l] = value;
       }
     scale[l] = power_of_two(most[l]);
-    for (int64_t i = 0; i < rows * k; ++i) work[i * L + l] = finite[l] ? work[i * L + l] / scale[l] : T(0);
+    for (int64_t i = 0; i < rows * k; ++i) work[i * L + l] = finite[l] ? work[i * L + l] / scale[l] : W(0);
   }
   if (vectors) {
-    std::fill(v.get(), v + k * k * L, T(0));
-    for (int64_t i = 0; i < k; ++i) std::fill(v + (i * k + i) * L, v + (i * k + i + 1) * L, T(1));
+    std::fill(v.get(), v + k * k * L, W(0));
+    for (int64_t i = 0; i < k; ++i) std::fill(v + (i * k + i) * L, v + (i * k + i + 1) * L, W(1));
   }
-  const bool done = orthogonal<T, L>(work, vectors ? v.get() : nullptr, rows, k);
-  const T eps = std::numeric_limits<T>::epsilon();
+  const bool done = orthogonal<W, L>(work, vectors ? v.get() : nullptr, rows, k, NEGLIGIBLE<T>);
   for (int64_t b = begin; b < end; ++b) {
     const int l = int(b - begin);
     if (!finite[l] || !done) *info.as<char>() = 1;
     for (int64_t j = 0; j < k; ++j) {
-      T sum = 0;
+      W sum = 0;
       for (int64_t i = 0; i < rows; ++i) {
-        const T x = work[(j * rows + i) * L + l];
+        const W x = work[(j * rows + i) * L + l];
         one[j * rows + i] = x;
         sum += x * x;
       }
@@ -117,9 +117,9 @@ void group(const View& a, const View& u, const View& s, const View& vh, const Vi
     std::stable_sort(order.get(), order + k, [&](int64_t x, int64_t y) { return sizes[x] > sizes[y]; });
     char* p = to_s.at(b, a.shape);
     for (int64_t j = 0; j < k; ++j)
-      *reinterpret_cast<T*>(p + j * s.strides[s.ndim - 1]) = sizes[order[j]] * scale[l];
+      *reinterpret_cast<T*>(p + j * s.strides[s.ndim - 1]) = T(sizes[order[j]] * scale[l]);
     if (!vectors) continue;
-    completed<T>(one, sizes, rows, k, eps * eps);
+    completed<W>(one, sizes, rows, k, NEGLIGIBLE<T> * NEGLIGIBLE<T>);
     const Matrices to_u(u, lead), to_v(vh, lead);
     char *pu = to_u.at(b, a.shape), *pv = to_v.at(b, a.shape);
     const int64_t u_row = u.strides[u.ndim - 2], u_col = u.strides[u.ndim - 1];
@@ -127,10 +127,11 @@ void group(const View& a, const View& u, const View& s, const View& vh, const Vi
     for (int64_t j = 0; j < k; ++j) {
       const int64_t at = order[j];
       for (int64_t i = 0; i < rows; ++i)
-        *reinterpret_cast<T*>(turned ? pv + j * v_row + i * v_col : pu + i * u_row + j * u_col) = one[at * rows + i];
+        *reinterpret_cast<T*>(turned ? pv + j * v_row + i * v_col : pu + i * u_row + j * u_col) =
+            T(one[at * rows + i]);
       for (int64_t i = 0; i < k; ++i)
         *reinterpret_cast<T*>(turned ? pu + i * u_row + j * u_col : pv + j * v_row + i * v_col) =
-            v[(at * k + i) * L + l];
+            T(v[(at * k + i) * L + l]);
     }
   }
 }
@@ -143,7 +144,7 @@ VT_KERNEL(svd) {
   const int64_t k = std::min(a.size(-2), a.size(-1)), rows = std::max(a.size(-2), a.size(-1));
   for_real("svd", a.dtype, [&](auto t) {
     using T = typename decltype(t)::type;
-    constexpr int L = LANES<T>;
+    constexpr int L = LANES;
     if (batch < 4) {
       for (int64_t b = 0; b < batch; ++b) group<T, 1>(a, u, s, vh, info, b, b + 1);
       return;
