@@ -172,3 +172,15 @@ def test_gradients_of_a_replay_stay_what_they_were() -> None:
             total.add_(g)
     for p, total in zip(net.parameters(), sums, strict=True):
         _close(p.grad, total, rtol=1e-4, atol=1e-4)
+
+
+def test_a_position_behind_the_cache_is_an_error() -> None:
+    model = _model("tiny")
+    compiled = vt.compile(model)
+    cache = empty_cache(vt, "tiny", 1, "cuda")
+    ids = vt.full((1, 1), 7, dtype=vt.int64, device="cuda")
+    with vt.no_grad():
+        for at in (0, 1):
+            compiled(ids, vt.full((1,), at, dtype=vt.int64, device="cuda"), cache)
+        with pytest.raises(RuntimeError, match="out of bounds"):
+            compiled(ids, vt.full((1,), SHAPES["tiny"][7], dtype=vt.int64, device="cuda"), cache).tolist()

@@ -23,6 +23,7 @@ from ...programs.types import Run
 from ...rows import cuda
 from ...runtime import here_count
 from ...runtime.views import View, empty
+from ..index import reported
 from .products import same
 
 BLOCK = 64  # keys at a time
@@ -62,7 +63,7 @@ def _seen(total, sums, tops, q1, q2, k1, k2, v, here, scale, PRECISION: tl.const
 
 @triton.jit
 def _attend_kept(
-    o, acc, ends, counts, keys, values, qkv, q_norm, k_norm, cos, sin, position, KH, L, each,
+    o, acc, ends, counts, keys, values, qkv, q_norm, k_norm, cos, sin, position, fault, KH, L, each,
     parts, ct, st, eps, scale,
     G: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr, A: tl.constexpr,
     BA: tl.constexpr, BD: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr, BP: tl.constexpr,
@@ -71,6 +72,9 @@ def _attend_kept(
     """All query heads of one key head over a range of keys."""
     launch_dependents(DEPENDENT)
     now = tl.load(position).to(tl.int32)
+    beyond = (now < 0) | (now >= L)
+    tl.store(fault, 1, mask=beyond)
+    now = tl.where(beyond, 0, now)
     b = (tl.program_id(0) // KH).to(tl.int64)
     head = (tl.program_id(0) % KH).to(tl.int64)
     part = tl.program_id(1)
@@ -228,6 +232,7 @@ def rotate_and_attend(
             "*" + TYPE[cos.dtype],
             "*" + TYPE[sin.dtype],
             "*i64",
+            "*i32",
             *["i32"] * 6,
             "fp32",
             "fp32",
@@ -248,8 +253,9 @@ def rotate_and_attend(
     )
     # A table of one row is that of this very position.
     steps = [0 if t.shape[0] == 1 else t.strides[0] for t in (cos, sin)]
-    tables = tuple(enumerate(steps, 16))
+    tables = tuple(enumerate(steps, 17))
     program.divisible = tuple(k for k, n in tables if n % 16 == 0)
+    fault = reported("index_copy", 2, length)
     acc = Spec(Layout((batch * shared * parts * br, bd)), dt.float32, qkv.spec.device)
     ends = Spec(Layout((batch * shared * parts * br, 2)), dt.float32, qkv.spec.device)
     numbers = (shared, length, each, parts, *steps, float(eps), scale * math.log2(math.e))
@@ -281,6 +287,7 @@ def rotate_and_attend(
             cos.ptr,
             sin.ptr,
             at.ptr,
+            fault,
             *numbers,
         )
 
