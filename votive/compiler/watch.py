@@ -55,6 +55,7 @@ _DOING = (
 )
 CALLS: dict[Callable[..., Any], Callable[..., Any]] = {}  # `type(x).__call__` -> how such objects are traced
 _NUMBERS = (int, float, bool, complex, str, bytes, type(None))
+ANSWERS: dict[Callable[..., Any], Any] = {}  # functions of the package whose answer is known while a program is traced
 # What gives the elements of containers, or calls a function on them.
 _LOOPING = (list, tuple, enumerate, zip, reversed, sorted, iter, sum, min, max, any, all, set, map, filter)
 _CALLING = (map, filter, sorted, min, max)
@@ -90,6 +91,8 @@ class Watch(Reads):
         if getattr(fn, "_votive_disabled", False):
             self.stop(f"it calls {_name(fn)}, which compile.disable keeps as it is")
             return fn(*args, **kwargs)
+        if kind is types.FunctionType and fn in ANSWERS:
+            return ANSWERS[fn]
         if kind is types.FunctionType:
             fn = inspect.unwrap(fn) if hasattr(fn, "__wrapped__") and trusted(fn.__wrapped__) else fn
             if trusted(fn):

@@ -7,10 +7,10 @@ from typing import Any
 
 from ..compiler.api import WRAPPERS, Compiled, Options, compile
 from ..compiler.units import SPLITS, Units
-from ..compiler.watch import CALLS, Watch
+from ..compiler.watch import ANSWERS, CALLS, Watch
 from ..core.mode import Ever, mode
 from .address import Path, locate, note
-from .fast_path import HOOKS
+from .fast_path import HOOKS, can_bypass
 from .global_hooks import GLOBAL
 from .hooks import Call
 from .module import Module
@@ -130,6 +130,7 @@ class CompiledModule(Module):
 __all__ = ["CompiledModule", "compile", "traced_call"]
 
 CALLS[Module.__call__] = traced_call
+ANSWERS[can_bypass] = False  # modules are called as they are; rules of the compiler join what can be joined
 CALLS[CompiledModule.__call__] = lambda watch, m, args, kwargs: traced_call(watch, m._orig_mod, args, kwargs)
 SPLITS[Module.__call__] = split_call
 WRAPPERS[Module.__call__] = CompiledModule
