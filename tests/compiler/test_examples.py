@@ -13,6 +13,8 @@ import pytest
 import votive
 from tests.test_examples_run import EXAMPLES, RUNS
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 SHORT: dict[str, list[str]] = {
     "digits": ["--steps", "20"],
     "char_gpt": ["--steps", "20", "--batch", "2", "--width", "16", "--layers", "1", "--context", "16", "--write", "3"],
@@ -39,7 +41,6 @@ def test_an_example_compiled_prints_what_it_prints_eagerly(
     name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.syspath_prepend(str(EXAMPLES))
-    monkeypatch.setenv("VOTIVE_JIT", "0")
     monkeypatch.setattr(sys, "argv", [name, *SHORT[name], "--seed", "0"])
     found = []
     for compiled in (False, True):

@@ -10,6 +10,8 @@ import pytest
 import votive
 from votive import nn
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 FACTOR = 2.0
 TABLE: dict[str, Any] = {"scale": 3.0, "layers": [1.0, 2.0]}
 

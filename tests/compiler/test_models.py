@@ -14,6 +14,8 @@ from votive.vision import models as vision
 
 from .compare import close
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 DECODERS = [row for row, (name, _) in ROWS.items() if "Causal" in name or "LMHead" in name]
 VISION: dict[str, Any] = {
     "resnet18": lambda: vision.resnet18(num_classes=5),

@@ -12,10 +12,11 @@ from tests.nn.test_programs import PROGRAMS
 from tests.nn.transcript import run
 from votive.core.mode import mode
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
-def test_a_program_says_the_same_compiled(program: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("VOTIVE_JIT", "0")
+def test_a_program_says_the_same_compiled(program: Any) -> None:
     want = run(program, votive)
     compiled = votive.compile(program)
     with warnings.catch_warnings():

@@ -1,8 +1,8 @@
 """Random programs, compiled, do what they do eagerly: with other values, other shapes, other numbers, again.
 
 The suite tries a few. `VOTIVE_PROGRAMS=2000 python -m pytest tests/compiler/test_random_programs.py` tries that many,
-`VOTIVE_PROGRAMS=5000:5100` those with these seeds. VOTIVE_JIT=0 leaves out the C++ compiler, which takes most of the
-time.
+`VOTIVE_PROGRAMS=5000:5100` those with these seeds. VOTIVE_JIT=1 compiles their
+regions with the C++ compiler, which takes most of the time.
 """
 
 from __future__ import annotations
@@ -17,17 +17,12 @@ import votive
 from .compare import Outcome, same
 from .random_programs import make
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 _first, _, _last = os.environ.get("VOTIVE_PROGRAMS", "60").rpartition(":")
 SEEDS = range(int(_first or 0), int(_last))
 # Where a program passes through half precision, compiled ones round less often: at most as if all were bfloat16.
 HALF = 1000.0
-
-
-@pytest.fixture(autouse=True)
-def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Regions are run by the interpreter, unless more than a few programs are asked for."""
-    if "VOTIVE_PROGRAMS" not in os.environ:
-        monkeypatch.setenv("VOTIVE_JIT", "0")
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -12,6 +12,8 @@ from votive import nn
 
 from .compare import Outcome, alike, same
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 
 def compiled_parts(program: Any) -> list[Any]:
     """A compiled program and all parts of it that run."""

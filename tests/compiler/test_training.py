@@ -13,6 +13,8 @@ from votive.nn import functional as F
 
 from .compare import close
 
+pytestmark = pytest.mark.usefixtures("interpreted")
+
 STEPS = 20
 
 
