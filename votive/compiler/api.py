@@ -337,7 +337,11 @@ def is_compiling() -> bool:
 
 
 def disable(fn: Any = None, recursive: bool = True) -> Any:
-    """A function that is always run as it is, also inside of compiled programs."""
+    """A function that is always run as it is, with all that it calls, also inside of compiled programs."""
+    if not recursive:
+        raise NotImplementedError(
+            "compiler.disable: recursive=False is not supported; what it calls runs as it is, too."
+        )
 
     def wrap(fn: Any) -> Any:
         @functools.wraps(fn)

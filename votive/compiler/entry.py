@@ -55,7 +55,7 @@ class Entry:
         self.runs = 0
         self.captures: list[str] = []  # addresses of calls that others look at
         self.report = report
-        improve(graph, joint, report, options)
+        improve(graph, joint, report)
         inputs = graph.inputs
         written = graph.written()
         self.check = guards.compile(inputs, any(v.root in written for v in inputs))

@@ -14,7 +14,7 @@ from .memory import reuse
 from .recompute import recompute
 
 
-def improve(graph: Graph, joint: Joint | None, report: list[str], options: Any) -> None:
+def improve(graph: Graph, joint: Joint | None, report: list[str]) -> None:
     """Run every pass in order; each says in `report` what it did."""
 
     def wanted() -> set[Value]:

@@ -23,8 +23,8 @@ from .trace import Tracer, place_of
 PACKAGE = __name__.split(".")[0]
 # Parts of the package whose functions are programs over operators, like a user's; the rest depends on arguments only.
 _PROGRAMS = (
-    "nn.layers", "nn.modules", "nn.attention", "nn.containers", "nn.fused_linear", "nn.residual", "models", "vision.models",
-    "train.programs",
+    "nn.layers", "nn.modules", "nn.attention", "nn.containers", "nn.fused_linear", "nn.residual", "models",
+    "vision.models", "train.programs",
 )  # fmt: skip
 PURE_BUILTINS = {
     abs, all, any, bool, callable, chr, complex, dict, divmod, enumerate, filter, float, format, frozenset, getattr,

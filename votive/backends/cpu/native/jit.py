@@ -9,17 +9,15 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
 import os
-import shutil
-import subprocess
-import tempfile
 import threading
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from .loader import module
 
-_HEADERS = Path(__file__).parent / "src"
+if TYPE_CHECKING:
+    from pathlib import Path
+
 _FLAGS = ["-std=c++20", "-O3", "-fno-math-errno", "-fno-trapping-math", "-ffp-contract=fast", "-fPIC", "-shared", "-w"]
 _LEVEL = {"baseline": [], "avx2": ["-march=x86-64-v3"], "avx512": ["-march=x86-64-v4", "-mprefer-vector-width=512"]}
 _functions: dict[str, int] = {}
@@ -28,8 +26,16 @@ _lock = threading.Lock()
 failures: list[str] = []  # what the compiler said when it refused
 
 
+def _headers() -> Path:
+    from pathlib import Path
+
+    return Path(__file__).parent / "src"
+
+
 def folder() -> Path:
     """Where compiled text is kept."""
+    from pathlib import Path
+
     own = os.environ.get("VOTIVE_CACHE")
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(own) if own else Path(base) / "votive" / "kernels"
@@ -38,7 +44,9 @@ def folder() -> Path:
 @functools.cache
 def compiler() -> str | None:
     """The C++ compiler, or None where nothing can be compiled."""
-    if module is None or os.environ.get("VOTIVE_JIT") == "0" or not (_HEADERS / "vt" / "primitives.h").exists():
+    import shutil
+
+    if module is None or os.environ.get("VOTIVE_JIT") == "0" or not (_headers() / "vt" / "primitives.h").exists():
         return None
     for name in (os.environ.get("CXX"), "g++", "clang++", "c++"):
         found = name and shutil.which(name)
@@ -50,9 +58,12 @@ def compiler() -> str | None:
 @functools.cache
 def _environment() -> str:
     """What beside the text decides how it is compiled."""
+    import hashlib
+    import subprocess
+
     told = subprocess.run([compiler() or "", "--version"], capture_output=True, text=True, check=False).stdout
     text = hashlib.sha256(told.encode())
-    for header in sorted((_HEADERS / "vt").rglob("*.h")):
+    for header in sorted((_headers() / "vt").rglob("*.h")):
         text.update(header.read_bytes())
     text.update(" ".join([*_FLAGS, *_flags()]).encode())
     return text.hexdigest()
@@ -77,11 +88,17 @@ def functions(texts: dict[str, str], prelude: str) -> dict[str, int]:
 
 
 def _load(texts: dict[str, str], prelude: str) -> None:
+    import hashlib
+    import tempfile
+    from pathlib import Path
+
     text = prelude + "\n" + "\n".join(texts.values())
     key = hashlib.sha256((_environment() + text).encode()).hexdigest()[:32]
     for root in (folder(), Path(tempfile.gettempdir()) / f"votive-{os.getuid()}"):
         try:
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            if root.stat().st_uid != os.getuid():
+                raise OSError(f"{root} belongs to somebody else")
             path = root / f"{key}.so"
             if not path.exists():
                 _compile(text, root, key)
@@ -96,10 +113,14 @@ def _load(texts: dict[str, str], prelude: str) -> None:
 
 
 def _compile(text: str, root: Path, key: str) -> None:
+    import subprocess
+    import tempfile
+    from pathlib import Path
+
     with tempfile.TemporaryDirectory(dir=root) as scratch:
         source, made = Path(scratch) / f"{key}.cpp", Path(scratch) / f"{key}.so"
         source.write_text(text)
-        command = [compiler() or "", *_FLAGS, *_flags(), "-I", str(_HEADERS), str(source), "-o", str(made)]
+        command = [compiler() or "", *_FLAGS, *_flags(), "-I", str(_headers()), str(source), "-o", str(made)]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
         if ran.returncode:
             raise RuntimeError(f"{' '.join(command[:2])} ...: {ran.stderr[-2000:]}")

@@ -25,7 +25,9 @@ if module is not None and module.has_kernel("eigh"):
 
     @kernel("_eigh", priority=10, widen=False, label="native", accepts=_small)
     def eigh(a: Array, uplo: Literal["L", "U"], vectors: bool) -> tuple[Any, Any]:
-        values, found = np.empty(a.shape[:-1], a.dtype), np.empty(a.shape, a.dtype) if vectors else np.empty(0, a.dtype)
+        if vectors:
+            return by_lapack(a, uplo, vectors)  # whose signs users know
+        values, found = np.empty(a.shape[:-1], a.dtype), np.empty(0, a.dtype)
         failed = np.zeros(1, bool)
         _eigh(a, values, found, failed, int(uplo == "U"))
         return by_lapack(a, uplo, vectors) if failed[0] else (values, found)

@@ -26,15 +26,11 @@ if module is not None and module.has_kernel("svd"):
 
     @kernel("_svd", priority=10, widen=False, label="native", accepts=small)
     def svd(a: Array, full: bool, vectors: bool) -> tuple[Any, Any, Any]:
+        if vectors:
+            return by_lapack(a, full, vectors)  # whose signs users know
         *batch, m, n = a.shape
-        if full and vectors and m != n:
-            return by_lapack(a, full, vectors)
         k = min(m, n)
-        u, vh = (
-            (np.empty((*batch, m, k), a.dtype), np.empty((*batch, k, n), a.dtype))
-            if vectors
-            else (np.empty(0, a.dtype),) * 2
-        )
+        u = vh = np.empty(0, a.dtype)
         s, failed = np.empty((*batch, k), a.dtype), np.zeros(1, bool)
         _svd(a, u, s, vh, failed)
         return by_lapack(a, full, vectors) if failed[0] else (u, s, vh)

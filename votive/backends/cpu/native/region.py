@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -226,6 +225,8 @@ def text_of(region: Any) -> tuple[str, str] | None:
         lines.append(f"    {condition}scatter<T, {s}>(at[{k}] + begin * strides[{k}], strides[{k}], buffer{k}, m);")
     lines.append("  }")
     body = "\n".join(lines)
+    import hashlib
+
     name = "region_" + hashlib.sha256(body.encode()).hexdigest()[:20]
     head = f"// {', '.join(region.covers)}\n" if region.covers else ""
     return name, f'{head}extern "C" void {name}(char* const* at, const int64_t* strides, int64_t n) {{\n{body}\n}}\n'
