@@ -135,3 +135,15 @@ def test_halves_that_are_not_known_to_be_equal_are_left_alone() -> None:
 def test_dynamic_shapes_are_refused() -> None:
     with pytest.raises(NotImplementedError, match="dynamic=True"):
         vt.compile(_norm, dynamic=True)
+
+
+@pytest.mark.parametrize("dtype", [vt.bfloat16, vt.float16])
+def test_rounding_on_purpose_is_kept(dtype: Any) -> None:
+    def rounded(x: Any) -> Any:
+        return (x * 1.1).to(dtype).float() * 3 + 1 + (x + 0.3).to(dtype) * x
+
+    compiled = vt.compile(rounded)
+    vt.manual_seed(0)
+    for _ in range(3):
+        x = vt.randn(64)
+        np.testing.assert_allclose(compiled(x).numpy(), rounded(x).numpy(), rtol=1e-6, atol=1e-6)

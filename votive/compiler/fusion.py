@@ -49,6 +49,17 @@ def _is_cast(node: Node) -> bool:
     return x.dtype in kinds and out.dtype in kinds and x.strides == out.strides and x.numel > 0
 
 
+def _narrows(node: Node | None) -> bool:
+    return node is not None and _is_cast(node) and node.args[0].spec.dtype.itemsize > node.outs[0].spec.dtype.itemsize
+
+
+def _rounds(node: Node) -> bool:
+    """A call with more digits than what it reads was cast to just before: a program that rounds on purpose."""
+    return any(
+        _narrows(v.node) and v.spec.dtype.itemsize < o.spec.dtype.itemsize for v in node.reads() for o in node.outs
+    )
+
+
 def _compute(node: Node) -> dt.dtype | None:
     """The type that a call computes in, where it can be part of a region."""
     if node.form != "call" or len(node.outs) != 1 or node.draw is not None:
@@ -122,7 +133,7 @@ def _group(graph: Graph, written: set[Value]) -> list[_Open]:
     for node in graph.nodes:
         reads = set(node.reads())
         compute = _compute(node)
-        if any(v.root in written for v in (*reads, *node.outs)):
+        if any(v.root in written for v in (*reads, *node.outs)) or _rounds(node):
             compute = None
         home = None
         if compute is not None:
