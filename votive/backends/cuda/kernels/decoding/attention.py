@@ -67,7 +67,7 @@ def _attend_kept(
     parts, ct, st, eps, scale,
     G: tl.constexpr, NORM: tl.constexpr, PRECISION: tl.constexpr, A: tl.constexpr,
     BA: tl.constexpr, BD: tl.constexpr, BR: tl.constexpr, BN: tl.constexpr, BP: tl.constexpr,
-    DEPENDENT: tl.constexpr,
+    LATE: tl.constexpr, DEPENDENT: tl.constexpr,
 ):  # fmt: skip
     """All query heads of one key head over a range of keys."""
     launch_dependents(DEPENDENT)
@@ -97,9 +97,13 @@ def _attend_kept(
     v = tl.load(
         values + j[:, None].to(tl.int64) * D + d[None, :], mask=(j[:, None] < now) & (d[None, :] < D), other=0.0
     )
-    c = tl.load(cos + now * ct + i, mask=halves, other=0.0).to(tl.float32)[None, :]
-    s = tl.load(sin + now * st + i, mask=halves, other=0.0).to(tl.float32)[None, :]
+    if not LATE:
+        c = tl.load(cos + now * ct + i, mask=halves, other=0.0).to(tl.float32)[None, :]
+        s = tl.load(sin + now * st + i, mask=halves, other=0.0).to(tl.float32)[None, :]
     wait_for_previous(DEPENDENT)
+    if LATE:  # rows that were made for this token
+        c = tl.load(cos + now * ct + i, mask=halves, other=0.0).to(tl.float32)[None, :]
+        s = tl.load(sin + now * st + i, mask=halves, other=0.0).to(tl.float32)[None, :]
 
     source = qkv + b * (G + 2) * KH * D
     q1, q2 = _rotated(
@@ -220,6 +224,8 @@ def rotate_and_attend(
     share = -(-length // parts)
     each = -(-share // BLOCK) * BLOCK
     parts = -(-length // each)
+    # A table of one row is that of this very position.
+    steps = [0 if t.shape[0] == 1 else t.strides[0] for t in (cos, sin)]
     kind = "*" + TYPE[qkv.dtype]
     program = dependent(
         _attend_kept,
@@ -239,6 +245,7 @@ def rotate_and_attend(
         ],
         {
             "G": group,
+            "LATE": not any(steps),
             "NORM": q_norm is not None,
             "A": width // 2,
             "BA": ba,
@@ -251,8 +258,6 @@ def rotate_and_attend(
         warps=WARPS,
         stages=2,
     )
-    # A table of one row is that of this very position.
-    steps = [0 if t.shape[0] == 1 else t.strides[0] for t in (cos, sin)]
     tables = tuple(enumerate(steps, 17))
     program.divisible = tuple(k for k, n in tables if n % 16 == 0)
     fault = reported("index_copy", 2, length)
