@@ -72,6 +72,7 @@ def _parameters(op: Op, extra: bool = True) -> str:
 
 def _function(op: Op, lines: list[str], body: str, **more: Any) -> Callable[..., Any]:
     scope: dict[str, Any] = {**defaults_by_name(op), "plans": op.plans, "op": op, "run": Op.run, "state": state}
+    scope["__name__"] = __name__
     scope |= {"write_out": Op.write_out, "execute": execute, "mode": mode, **more}
     scope |= {"new": object.__new__, "tensor": state.tensor, "failed": failed, "FAILURES": FAILURES, "write": write}
     # Under this name failures pass through, on their way to the function that was called (see `failure.called`).
