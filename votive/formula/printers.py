@@ -129,7 +129,7 @@ def to_numpy(root: Expr, name: str, params: list[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-_C_INFIX = {
+C_INFIX = {
     "add": "+",
     "sub": "-",
     "mul": "*",
@@ -178,8 +178,8 @@ def to_cpp(root: Expr, name: str, params: list[str]) -> str:
             return f"(!{args[0]})"
         if e.op == "bitwise_not":
             return f"(~{args[0]})"
-        if e.op in _C_INFIX:
-            return f"({args[0]} {_C_INFIX[e.op]} {args[1]})"
+        if e.op in C_INFIX:
+            return f"({args[0]} {C_INFIX[e.op]} {args[1]})"
         return f"vt::{e.op}({', '.join(args)})"
 
     lines = ["template <class T>", f"inline auto {name}({', '.join('T ' + p for p in params)}) {{"]

@@ -23,7 +23,7 @@ if module is not None and module.has_kernel("pinv") and module.has_kernel("svd")
     def pinv(a: Array, atol: Array, rtol: Array, hermitian: bool) -> Array:
         if hermitian:
             return by_lapack(a, atol, rtol, hermitian)
-        u, s, vh = map(np.ascontiguousarray, linalg_svd.svd(a, False, True))
+        u, s, vh = map(np.ascontiguousarray, linalg_svd.by_rotations(a, True))
         out = np.empty((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
         _pinv(u, s, vh, out, float(atol), float(rtol))
         return out

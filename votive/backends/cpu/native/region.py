@@ -8,24 +8,13 @@ from typing import Any
 
 from ....core import dtype as dt
 from ....formula.expr import Expr
+from ....formula.printers import C_INFIX
 from ...common.slot import Slot
 from . import jit
 from .program import _COST, FLOAT, _plain
 from .rows import Out, native
 
 _TILE = 512
-_INFIX = {
-    "add": "+",
-    "sub": "-",
-    "mul": "*",
-    "div": "/",
-    "lt": "<",
-    "le": "<=",
-    "gt": ">",
-    "ge": ">=",
-    "eq": "==",
-    "ne": "!=",
-}
 _LOGIC = {"logical_and": "&&", "logical_or": "||", "logical_xor": "!="}
 _TRIGONOMETRIC = ("sin", "cos", "tan")
 _TYPES = {dt.float32: "float", dt.float64: "double", dt.bfloat16: "vt::bf16", dt.float16: "vt::f16", dt.bool_: "bool"}
@@ -142,8 +131,8 @@ def _statements(bodies: tuple[Expr, ...], operands: dict[str, str], near: bool) 
             text, kinds[e.id] = f"(!{truth(e.args[0])})", True
         elif e.op in _LOGIC:
             text, kinds[e.id] = f"({truth(e.args[0])} {_LOGIC[e.op]} {truth(e.args[1])})", True
-        elif e.op in _INFIX:
-            text = f"({number(e.args[0])} {_INFIX[e.op]} {number(e.args[1])})"
+        elif e.op in C_INFIX:
+            text = f"({number(e.args[0])} {C_INFIX[e.op]} {number(e.args[1])})"
             kinds[e.id] = e.is_bool
         else:
             args = ", ".join(number(a) for a in e.args)
