@@ -10,7 +10,8 @@ from typing import Any
 from .device import EMULATED
 
 # Operators without a kernel of their own.
-WITHOUT_KERNEL = frozenset(["_eig", "_ldl_factor", "_ldl_solve"])
+# The last two are made by the compiler's rules for the CPU only.
+WITHOUT_KERNEL = frozenset(["_eig", "_ldl_factor", "_ldl_solve", "_linear_cross_entropy", "_row_region"])
 # Operators whose kernels refuse some arguments.
 SOMETIMES: dict[str, str] = {
     "_lstsq": "less than full rank, by the driver 'gelsy'",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import nullcontext
 
 import numpy as np
@@ -11,7 +10,6 @@ import pytest
 import votive as vt
 import votive.nn.functional as nf
 from tests.native.compare import reference_only
-from votive.ops import embedding as declared
 
 AT = vt.tensor([[1, 1], [2, 4]])
 
@@ -60,13 +58,11 @@ def test_max_norm_shrinks_used_rows_in_place_even_of_a_leaf() -> None:
     np.testing.assert_array_equal(y.detach().numpy(), w.detach().numpy()[AT.numpy()])
 
 
-def test_sparse_gradients_are_dense_and_the_user_is_told_once() -> None:
-    declared._told.clear()
-    with pytest.warns(UserWarning, match="sparse gradients are not supported; dense is used"):
-        np.testing.assert_array_equal(learned(sparse=True), [0, 2, 1, 0, 1])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        learned(sparse=True)
+def test_a_sparse_gradient_has_the_rows_that_were_used() -> None:
+    w = table()
+    nf.embedding(AT, w, sparse=True).sum().backward()
+    assert w.grad.is_sparse
+    assert w.grad._nnz() == AT.numel()
 
 
 def test_a_bag_learns_through_what_entered_it() -> None:

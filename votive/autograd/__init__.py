@@ -1,6 +1,6 @@
 """Gradients: the graph, the backward pass, and what is built on them."""
 
-from . import functional, graph
+from . import edges, functional, graph, multi_grad_hooks, saved_hooks
 from .engine import backward, grad
 from .function import Function, FunctionCtx
 from .gradcheck import GradcheckError, gradcheck, gradgradcheck
@@ -18,8 +18,9 @@ from .modes import (
 )
 from .saved_hooks import save_on_cpu, saved_tensors_hooks
 
-graph.saved_tensors_hooks = saved_tensors_hooks  # type: ignore[attr-defined]
-graph.save_on_cpu = save_on_cpu  # type: ignore[attr-defined]
+for _home in (edges, saved_hooks, multi_grad_hooks):
+    for _name in _home.__all__:
+        setattr(graph, _name, getattr(_home, _name))
 
 __all__ = [
     "Function",
@@ -44,3 +45,12 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Found when first asked for.
+    if name in ("anomaly_mode", "forward_ad", "grad_mode", "profiler", "profiler_util"):
+        from importlib import import_module
+
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,12 +7,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from ..core.layout import Spec
 from ..dispatch.plan import make
 from ..ops.registry import F
 from .grad_hooks import checked, hook_name
 
 if TYPE_CHECKING:
-    from ..core.layout import Spec
     from ..tensor import Tensor
 
 # References to a gradient inside `accumulate` when the engine alone holds it: the two frames'
@@ -57,7 +57,12 @@ def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:
     if old is None:
         if create_graph:
             leaf._grad = grad.clone()
-        elif sys.getrefcount(grad) <= _SOLE and _alone(grad) and (grad._spec.contiguous or grad._spec is leaf._spec):
+        elif (
+            sys.getrefcount(grad) <= _SOLE
+            and grad._spec.__class__ is Spec
+            and _alone(grad)
+            and (grad._spec.contiguous or grad._spec is leaf._spec)
+        ):
             if grad._base is not None:
                 grad = make(grad._storage, grad._data, grad._spec, grad._offset)
             grad._rg = False
@@ -66,6 +71,8 @@ def accumulate(leaf: Tensor, grad: Tensor, create_graph: bool) -> None:
             leaf._grad = grad.detach().clone()
     elif create_graph:
         leaf._grad = old + grad
+    elif old._spec.__class__ is not Spec and grad._spec.__class__ is Spec:
+        leaf._grad = grad + old  # what was sparse becomes dense
     else:
         old.add_(grad)
     for fn in tuple((leaf._post_hooks or {}).values()):

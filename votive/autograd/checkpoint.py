@@ -19,8 +19,27 @@ if TYPE_CHECKING:
     from ..tensor import Tensor
 
 # Called before a checkpointed function runs: each gives an object whose `ended()` is called after the
-# first run, and in whose block `again()` the function runs once more.
+# first run, and in whose block `again()` the function runs once more: to its end if there are `edits`.
 regions: list[Callable[[], Any]] = []
+
+
+class CheckpointError(RuntimeError):
+    """The second run of a checkpointed function did not do what the first did."""
+
+
+class _Stop(Exception):
+    """Everything that backward needs is there again."""
+
+
+early_stop: bool | None = None  # what `set_checkpoint_early_stop` says, over what each call says
+
+
+def noop_context_fn() -> tuple[contextlib.AbstractContextManager[Any], contextlib.AbstractContextManager[Any]]:
+    """The blocks around both runs of a function unless others are given: empty ones.
+
+    >>> votive.utils.checkpoint.noop_context_fn()[0].__enter__()
+    """
+    return contextlib.nullcontext(), contextlib.nullcontext()
 
 
 class _First:
@@ -91,11 +110,18 @@ def checkpoint(
     *args: Any,
     use_reentrant: bool | None = None,
     preserve_rng_state: bool = True,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
     determinism_check: str = "default",
     debug: bool = False,
+    early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
     """Run `function(*args)` keeping only its inputs; backward runs it again.
+
+    `context_fn()` gives the blocks around the first and the second run, such as those of
+    `create_selective_checkpoint_contexts`. The second run must save tensors of the same shapes,
+    dtypes and devices, unless `determinism_check="none"`, and ends with `early_stop` as soon as all
+    that backward needs is there. With `use_reentrant`, backward runs inside backward instead.
 
     >>> x = votive.tensor([2.0], requires_grad=True)
     >>> votive.utils.checkpoint.checkpoint(lambda t: t * t, x).backward()
@@ -103,14 +129,18 @@ def checkpoint(
     tensor([4.])
     """
     if determinism_check not in ("default", "none"):
-        raise ValueError(f"checkpoint: unknown determinism_check {determinism_check!r}.")
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], but got {determinism_check}")
+    if use_reentrant and (context_fn is not noop_context_fn or debug):
+        raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
     if debug:
         raise NotImplementedError("checkpoint: debug=True is not supported; use detect_anomaly().")
     if not mode.grad:
         return function(*args, **kwargs)
     if use_reentrant:
         return _Checkpoint.apply(function, preserve_rng_state, kwargs, *args)
-    return _recomputed(function, preserve_rng_state, args, kwargs)
+    frame = _Frame(function, args, kwargs, default_generator().get_state() if preserve_rng_state else None)
+    frame.checks, frame.stops = determinism_check == "default", early_stop
+    return frame.run(*context_fn())
 
 
 class _Frame:
@@ -123,18 +153,38 @@ class _Frame:
     ) -> None:
         self.fn, self.args, self.kwargs, self.rng = fn, args, kwargs, rng
         self.autocast, self.first = mode.autocast, _First()
-        self.count = 0
+        self.specs: list[Any] = []
         self.values: dict[int, Any] = {}
+        self.again: Any = None
+        self.checks = self.stops = True
+
+    def run(self, around: Any, again: Any) -> Any:
+        """The first run."""
+        self.again = again
+        self.stops = self.stops if early_stop is None else early_stop
+        hooks = mode.saved_hooks
+        mode.saved_hooks = (*hooks, (self.pack, self.unpack))
+        mode.renew()
+        try:
+            with around:
+                out = self.fn(*self.args, **self.kwargs)
+            self.first.ended()
+            # Whoever edited the first run looks at the second until its end.
+            self.stops = self.stops and not any(region.edits for region in self.first.regions)
+            return out
+        finally:
+            mode.saved_hooks = hooks
+            mode.renew()
 
     def pack(self, t: Tensor) -> int:
-        self.count += 1
-        return self.count - 1
+        self.specs.append((tuple(t._spec.shape), t.dtype, t.device))
+        return len(self.specs) - 1
 
     def unpack(self, index: int) -> Any:
         if index not in self.values:
             self.refill()
         if index not in self.values:
-            raise RuntimeError(
+            raise CheckpointError(
                 "checkpoint: the second run saved fewer values than the first; "
                 "the function must do the same work each time."
             )
@@ -148,6 +198,8 @@ class _Frame:
             nonlocal seen
             self.values[seen] = t
             seen += 1
+            if self.stops and seen == len(self.specs):
+                raise _Stop
             return t
 
         generator = default_generator()
@@ -159,32 +211,33 @@ class _Frame:
         try:
             if self.rng is not None:
                 generator.set_state(self.rng)
-            with resumed(self.autocast), self.first.again():
+            with contextlib.suppress(_Stop), resumed(self.autocast), self.first.again(), self.again:
                 self.fn(*self.args, **self.kwargs)
         finally:
             mode.saved_hooks, mode.grad = hooks, grad
             mode.renew()
             if self.rng is not None:
                 generator.set_state(current)
-        if seen != self.count:
-            raise RuntimeError(
-                f"checkpoint: the first run saved {self.count} values, the second {seen}; "
+        if seen != len(self.specs):
+            raise CheckpointError(
+                f"checkpoint: the first run saved {len(self.specs)} values, the second {seen}; "
                 "the function must do the same work each time."
             )
+        if self.checks:
+            self.compare()
 
-
-def _recomputed(fn: Callable[..., Any], preserve: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    frame = _Frame(fn, args, kwargs, default_generator().get_state() if preserve else None)
-    hooks = mode.saved_hooks
-    mode.saved_hooks = (*hooks, (frame.pack, frame.unpack))
-    mode.renew()
-    try:
-        out = fn(*args, **kwargs)
-        frame.first.ended()
-        return out
-    finally:
-        mode.saved_hooks = hooks
-        mode.renew()
+    def compare(self) -> None:
+        """Whether the second run saved tensors like those of the first."""
+        for i, spec in enumerate(self.specs):
+            t = self.values[i]
+            found = (tuple(t._spec.shape), t.dtype, t.device)
+            if found != spec:
+                names = ("shape", "dtype", "device")
+                before, after = (dict(zip(names, s, strict=True)) for s in (spec, found))
+                raise CheckpointError(
+                    "checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                    f"forward pass.\ntensor at position {i}:\nsaved metadata: {before}\nrecomputed metadata: {after}"
+                )
 
 
 def checkpoint_sequential(

@@ -7,20 +7,23 @@ pending node first visits every node after all its users: no recursion, no count
 from __future__ import annotations
 
 import heapq
+import warnings
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import AutogradError, ShapeError, received
+from ..core.layout import Spec
 from ..core.mode import mode
 from ..dispatch import state
 from ..ops.registry import F
 from .accumulate import accumulate, fit
+from .edges import GradientEdge, stand_in
 from .grad_hooks import run_hooks, run_node_hooks
 from .graph import BaseNode, Edge, where_recorded
 from .views import edge_of
 
 if TYPE_CHECKING:
-    from ..core.layout import Spec
     from ..tensor import Tensor
 
 # Where gradients begin: an edge, and the gradient there.
@@ -75,7 +78,9 @@ class Task:
     def add(self, old: Tensor | None, new: Tensor) -> Any:
         if old is None:
             return new
-        if not self.create_graph and id(old) in self.owned and old._spec.dtype is new._spec.dtype:
+        if old._spec.__class__ is not Spec:  # sparse, masked or nested: in that order it may become dense
+            return new + old
+        if not self.create_graph and id(old) in self.owned and old._spec.dtype is new._spec.dtype and not new._level:
             old.add_(new)
             return old
         total = old + new
@@ -155,16 +160,16 @@ class Task:
             node.pre_hooks, node.post_hooks = before, after
 
     through: set[int] = set()
+    roots: Roots = []
 
     def finish_leaf(self, leaf: Tensor, grad: Any) -> None:
+        key = (id(leaf), 0)
+        if self.wanted is not None and key not in self.captures:
+            return  # nobody asked for it
         if leaf._hooks:
             grad = run_hooks(leaf._hooks, grad)
-        if self.captures:
-            key = (id(leaf), 0)
-            if key in self.captures:
-                self.captures[key] = grad
-                return
         if self.wanted is not None:
+            self.captures[key] = grad
             return
         accumulate(leaf, grad, self.create_graph)
 
@@ -260,7 +265,11 @@ def _start(name: str, tensors: Sequence[Any], grads: Tensor | Sequence[Tensor | 
 
 
 def _listed(tensors: Tensor | Sequence[Tensor]) -> Sequence[Tensor]:
-    return (tensors,) if isinstance(tensors, state.tensor) else tensors  # type: ignore[return-value]  # not one
+    if isinstance(tensors, state.tensor):
+        return (tensors,)
+    if isinstance(tensors, GradientEdge):
+        return (stand_in(tensors),)
+    return [stand_in(t) if isinstance(t, GradientEdge) else t for t in tensors]
 
 
 def walk(task: Task, roots: Roots, create_graph: bool) -> None:
@@ -268,6 +277,7 @@ def walk(task: Task, roots: Roots, create_graph: bool) -> None:
     grad, mode.grad = mode.grad, create_graph
     freeing, mode.freeing = mode.freeing, not task.keep_graph
     walk, mode.walk = mode.walk, task
+    task.roots = roots
     try:
         for edge, g in roots:
             task.send(edge, g)
@@ -318,12 +328,31 @@ def _gradients(roots: Roots, inputs: Sequence[Any], keep: bool, create_graph: bo
     return [task.captures[k] for k in keys]
 
 
+def _batched(ys: Any, xs: Any, grad_outputs: Any, keep: Any, create_graph: bool, *options: Any) -> tuple[Any, ...]:
+    """Gradients for every row of `grad_outputs`, in one pass."""
+    given = [None] if grad_outputs is None else _listed(grad_outputs)
+    if any(g is None for g in given):
+        raise AutogradError("grad: is_grads_batched=True needs grad_outputs with a dimension of rows in front.")
+    vmap = import_module("..func", __package__).vmap
+    missing: list[bool] = []
+
+    def one(*gs: Any) -> Any:
+        unused, zeros = options
+        found = grad(ys, xs, gs, keep, create_graph, allow_unused=unused, materialize_grads=zeros)
+        missing[:] = [g is None for g in found]
+        return tuple(g for g in found if g is not None)
+
+    rows = iter(vmap(one)(*given))
+    return tuple(None if m else next(rows) for m in missing)
+
+
 def grad(
     outputs: Tensor | Sequence[Tensor],
     inputs: Tensor | Sequence[Tensor],
     grad_outputs: Tensor | Sequence[Tensor | None] | None = None,
     retain_graph: bool | None = None,
     create_graph: bool = False,
+    only_inputs: bool = True,
     allow_unused: bool | None = None,
     is_grads_batched: bool = False,
     materialize_grads: bool = False,
@@ -335,20 +364,28 @@ def grad(
     (tensor(6.),)
     """
     xs = _listed(inputs)
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of the graph, please use votive.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     if allow_unused is None:
         allow_unused = materialize_grads
     elif allow_unused is False and materialize_grads:
         raise ValueError("grad: allow_unused=False cannot be combined with materialize_grads=True.")
     if is_grads_batched:
-        given: Any = _listed(grad_outputs)  # type: ignore[arg-type]  # None makes no batch
-        rows = [
-            grad(outputs, xs, [g[i] for g in given], True, create_graph, allow_unused, False, materialize_grads)
-            for i in range(len(given[0]))
-        ]
-        return tuple(None if r[0] is None else F.stack(r) for r in zip(*rows, strict=True))
+        return _batched(outputs, xs, grad_outputs, retain_graph, create_graph, allow_unused, materialize_grads)
     keep = create_graph if retain_graph is None else retain_graph
-    roots = _start("grad", _listed(outputs), grad_outputs)
-    grads = _gradients(roots, xs, keep, create_graph)
+    ys = _listed(outputs)
+    if state.pull is not None and any(t._level for t in (*ys, *xs)):
+        given = [None] * len(ys) if grad_outputs is None else _listed(grad_outputs)  # type: ignore[arg-type]
+        vs = [F.ones_like(y) if v is None else v for y, v in zip(ys, given, strict=True)]
+        grads = state.pull(ys, xs, vs, create_graph, keep)
+    else:
+        roots = _start("grad", ys, grad_outputs)
+        grads = _gradients(roots, xs, keep, create_graph)
     for i, (x, g) in enumerate(zip(xs, grads, strict=True)):
         if g is None:
             if materialize_grads:

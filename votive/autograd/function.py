@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +35,8 @@ class FunctionCtx:
         self.non_differentiable: tuple[Any, ...] = ()
         self.materialize_grads = True
         self._saved: list[Saved | None] | None = []
+        self.for_forward: tuple[Any, ...] = ()
+        self._forward: tuple[Any, ...] | None = None  # what `saved_tensors` gives while `jvp` runs
 
     def save_for_backward(self, *tensors: Tensor) -> None:
         for t in tensors:
@@ -45,7 +48,8 @@ class FunctionCtx:
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor) -> None:
-        raise NotImplementedError("save_for_forward: forward-mode rules (jvp) are not supported.")
+        """Keep tensors for `jvp`, where `saved_tensors` gives them."""
+        self.for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
         self.dirty = args
@@ -58,6 +62,8 @@ class FunctionCtx:
 
     @property
     def saved_tensors(self) -> tuple[Any, ...]:
+        if self._forward is not None:
+            return self._forward
         if self._saved is None:
             raise AutogradError(
                 "trying to backward through the graph a second time, but its saved values have "
@@ -170,13 +176,32 @@ class Function(metaclass=_FunctionMeta):
     def backward(ctx: FunctionCtx, *grad_outputs: Any) -> Any:
         raise NotImplementedError("you must implement the backward function for custom Function.")
 
+    @staticmethod
+    def jvp(ctx: FunctionCtx, *grad_inputs: Any) -> Any:
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True."
+        )
+
     vjp = backward
     setup_context: Any = None
+    generate_vmap_rule = False  # whether vmap makes its own rule, by running forward and backward on batches
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Run forward without recording, then attach one node for the whole function."""
-        ctx = FunctionCtx()
+        if state.custom is not None and any(getattr(a, "_level", 0) for a in args):
+            return state.custom(cls, args)
+        return cls._run(FunctionCtx(), args, kwargs)
+
+    @classmethod
+    def _run(cls, ctx: FunctionCtx, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         is_tensor = [isinstance(a, state.tensor) for a in args]
         ctx.needs_input_grad = tuple(t and a._rg for a, t in zip(args, is_tensor, strict=True))
         tracked = mode.grad and any(ctx.needs_input_grad)
@@ -245,11 +270,40 @@ class once_differentiable:
     """Mark a backward whose own result cannot be differentiated again."""
 
     def __new__(cls, fn: Callable[..., Any]) -> Any:
+        @functools.wraps(fn)
         def backward(ctx: FunctionCtx, *grads: Tensor | None) -> Any:
             saved, mode.grad = mode.grad, False
             try:
-                return fn(ctx, *grads)
+                result = fn(ctx, *grads)
             finally:
                 mode.grad = saved
+            tracked = [g for g in grads if getattr(g, "_rg", False)]
+            if not saved or not tracked:
+                return result
+            # Whoever goes back through this result must hear of it.
+            outs = result if isinstance(result, tuple) else (result,)
+            refused = [o if o is None else _Refused.apply(o, *tracked) for o in outs]
+            return tuple(refused) if isinstance(result, tuple) else refused[0]
 
         return backward
+
+
+class _Refused(Function):
+    """The result of a backward that is not differentiable."""
+
+    @staticmethod
+    def forward(ctx: FunctionCtx, x: Tensor, *others: Tensor) -> Any:
+        return make(x._storage, x._data, x._spec, x._offset)
+
+    @staticmethod
+    def backward(ctx: FunctionCtx, *grad_outputs: Any) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+FunctionMeta = _FunctionMeta
+
+
+class InplaceFunction(Function):
+    """A function with a switch that says whether it writes into its input; kept for old programs."""
+
+    inplace = False

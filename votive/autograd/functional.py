@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import received
@@ -140,6 +141,37 @@ def jvp(
     return _done(ys, ys_tuple, create_graph), _done(_zero_like(ys, out, strict), ys_tuple, create_graph)
 
 
+def _forward_jacobian(func: Fn, inputs: Any, create_graph: bool, strict: bool, vectorize: bool) -> Any:
+    """The Jacobian in forward mode, all columns at once."""
+    name = "votive.autograd.functional.jacobian"
+    if create_graph:
+        raise NotImplementedError(f'{name}: `create_graph=True` is not implemented for `strategy="forward-mode"`.')
+    if strict:
+        raise RuntimeError(f'{name}: `strict=True` and `strategy="forward-mode"` are not supported together (yet).')
+    if not vectorize:
+        raise NotImplementedError(
+            "Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for "
+            "`vectorize=True`."
+        )
+    xs, is_tuple = _tuple(inputs, "inputs")
+    given = tuple(x.detach() for x in xs)
+    jacfwd = import_module("..func", __package__).jacfwd
+    return jacfwd(func, tuple(range(len(xs))) if is_tuple else 0)(*given)
+
+
+def _all_rows(y: Tensor, xs: tuple[Tensor, ...], is_tuple: bool, create_graph: bool) -> Any:
+    """The Jacobian of one output by all inputs, in one pass over the graph."""
+    n = y.numel()
+    basis = F.reshape(F.eye(n, dtype=y.dtype, device=y.device), (n, *y.shape))
+    got = grad(y, xs, basis, True, create_graph, allow_unused=True, is_grads_batched=True)
+    row = []
+    for x, g in zip(xs, got, strict=True):
+        shape = (*y.shape, *x.shape)
+        full = F.zeros(shape, dtype=x.dtype, device=x.device) if g is None else F.reshape(g, shape)
+        row.append(full if create_graph else full.detach())
+    return tuple(row) if is_tuple else row[0]
+
+
 @_with_grad
 def jacobian(
     func: Fn,
@@ -155,13 +187,21 @@ def jacobian(
     tensor([[2., 0.],
             [0., 4.]])
     """
-    if strategy != "reverse-mode":
-        raise NotImplementedError("jacobian: only strategy='reverse-mode' is available.")
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError(
+            'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
+            'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
+        )
+    if strategy == "forward-mode":
+        return _forward_jacobian(func, inputs, create_graph, strict, vectorize)
     xs, is_tuple = _tuple(inputs, "inputs")
     xs = _fresh(xs, create_graph)
     ys, ys_tuple = _call(func, xs)
     rows = []
     for y in ys:
+        if vectorize and y._rg and y.numel() and not strict:
+            rows.append(_all_rows(y, xs, is_tuple, create_graph))
+            continue
         flat = F.reshape(y, (-1,))
         parts: list[list[Any]] = [[] for _ in xs]
         for j in range(flat.numel()):
@@ -204,6 +244,11 @@ def hessian(
     """
     _, is_tuple = _tuple(inputs, "inputs")
     value = _scalar(func)
+
+    if outer_jacobian_strategy == "forward-mode":
+        many = import_module("..func", __package__)
+        value = many.jacrev(value, tuple(range(len(inputs))) if is_tuple else 0)
+        return _forward_jacobian(value, inputs, create_graph, strict, vectorize)
 
     def gradient(*xs: Tensor) -> Any:
         full = _zero_like(xs, _gradient(value(*xs), xs, create_graph=True), strict)

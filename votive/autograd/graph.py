@@ -10,6 +10,7 @@ a gradient.
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -117,6 +118,9 @@ class BaseNode:
     def name(self) -> str:
         return type(self).__name__
 
+    def _sequence_nr(self) -> int:
+        return self.seq
+
     @property
     def next_functions(self) -> tuple[tuple[Any, int], ...]:
         out: list[tuple[Any, int]] = []
@@ -126,7 +130,7 @@ class BaseNode:
             elif isinstance(e, (BaseNode, Edge)):
                 out.append((e.node, e.nr))
             else:
-                out.append((AccumulateGrad(e), 0))
+                out.append((accumulator(e), 0))
         return tuple(out)
 
     @property
@@ -183,12 +187,40 @@ def _add_hook(owner: object, slot: str, fn: Callable[..., Any]) -> Handle:
 
 
 class AccumulateGrad(BaseNode):
-    """Stands for a leaf in `next_functions`."""
+    """Stands for a leaf in `next_functions`; its hooks are those of the leaf."""
 
     def __init__(self, variable: Tensor) -> None:
         self.variable = variable
         self.edges = ()
         self.seq = -1
+        self.grad_specs = (variable._spec,)
+
+    def register_hook(self, fn: Callable[..., Any]) -> Any:
+        """`fn((), (grad,))` runs after the leaf's `.grad` was updated."""
+
+        def run(leaf: Any) -> None:
+            fn((), (leaf._grad,))
+
+        return _add_hook(self.variable, "_post_hooks", run)
+
+    def register_prehook(self, fn: Callable[..., Any]) -> Any:
+        """`fn((grad,))` runs before the gradient is added; its result replaces it."""
+
+        def run(grad: Any) -> Any:
+            made = fn((grad,))
+            return made[0] if isinstance(made, tuple) else made
+
+        return _add_hook(self.variable, "_hooks", run)
+
+
+def accumulator(leaf: Tensor) -> AccumulateGrad:
+    """The one node that stands for a leaf, as long as somebody has it."""
+    known = leaf.__dict__.get("_accumulator")
+    found: AccumulateGrad | None = None if known is None else known()
+    if found is None or found.variable is not leaf:
+        found = AccumulateGrad(leaf)
+        leaf.__dict__["_accumulator"] = weakref.ref(found)
+    return found
 
 
 class _OfRecipe:
@@ -201,7 +233,14 @@ class _OfRecipe:
         return getattr(node.recipe, self.name)
 
 
-class Node(BaseNode):
+class _AnyNode(type):
+    """Lets every node of the graph count as a Node, as in torch."""
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, BaseNode)
+
+
+class Node(BaseNode, metaclass=_AnyNode):
     """A recorded operator call."""
 
     __slots__ = ("recipe",)

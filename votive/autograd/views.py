@@ -37,9 +37,11 @@ class CopySlices(BaseNode):
 
     def apply(self, grads: list[Any]) -> tuple[Any, ...]:
         (g,) = grads
-        base = F.empty_strided(
-            self.base_spec.shape, self.base_spec.dense_like().strides, dtype=g.dtype, device=g.device
-        )
+        if g._level:
+            base = g._blank(self.base_spec.shape)
+        else:
+            strides = self.base_spec.dense_like().strides
+            base = F.empty_strided(self.base_spec.shape, strides, dtype=g.dtype, device=g.device)
         base = F.copy_(base, g)
         part = replay(self.chain, base)
         inner = self.inner.apply([part.clone()])

@@ -1,7 +1,7 @@
 """The kernel table and what a device must offer. Knows operator names, not operators.
 
 A row serves an operator on a device when it accepts the request, ahead of rows with lower priority. Rows can be added
-at run time.
+at run time; one for the operator "*" serves all that have no row of their own.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def has_own(op: str, device: str) -> bool:
 
 def bind(device: str, request: Request) -> tuple[Row, Bound]:
     """The best row that serves a request, and its kernel; an error when there is none."""
-    rows = TABLE.get((request.op, device), ())
+    rows = TABLE.get((request.op, device)) or TABLE.get(("*", device), [])
     for row in rows:
         if row.label not in switched_off and row.accepts(request):
             bound = row.bind(request)
@@ -191,6 +191,10 @@ class _Backends(dict[str, Any]):
     """The devices in use; a GPU is started when something is first placed there."""
 
     def __missing__(self, kind: str) -> Any:
+        if kind == "meta":
+            from .meta import MetaBackend
+
+            return self.setdefault(kind, MetaBackend())
         if kind == "cuda":
             from .cuda import CudaBackend
 

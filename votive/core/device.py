@@ -12,7 +12,9 @@ from .similar import similar
 KNOWN = ("cpu", "cuda", "meta", "remote", "trace")
 # What people call a GPU, and devices of torch that there are no kernels for.
 _GPUS = ("gpu", "nvidia", "hip", "rocm")
-_OTHERS = ("mps", "xpu", "xla", "tpu", "npu", "hpu", "vulkan", "ipu")
+_OTHERS = ("mps", "xpu", "xla", "tpu", "npu", "hpu", "vulkan", "ipu", "mtia", "maia")
+# Programs compare with these before they ask whether there is one, so they can be named; no tensor lives there.
+_NAMED = frozenset(_OTHERS) - {"tpu", "npu"}
 
 
 class _Present:
@@ -31,8 +33,6 @@ def unknown(kind: str) -> NoReturn:
         hint = "; GPUs of NVIDIA are called 'cuda'"
     elif kind.lower() in _OTHERS:
         hint = "; votive computes on CPUs and on GPUs of NVIDIA"
-    elif kind == "meta":
-        hint = "; votive has no tensors without values"
     else:
         hint = f"; did you mean {close[0]!r}?" if close else ""
     here = ", ".join(present.names())
@@ -74,7 +74,7 @@ class device:
             if not number.isdigit():
                 raise RuntimeError(f"device: invalid device string {type!r}; write 'cuda:0'.")
             index = int(number)
-        if kind not in KNOWN:
+        if kind not in KNOWN and kind not in _NAMED:
             unknown(kind)
         if index is not None and index < 0:
             raise RuntimeError(f"device: the index must not be negative, got {index}.")

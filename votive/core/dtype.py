@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 import ml_dtypes
 import numpy as np
 
+from . import spelled
+
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
@@ -55,7 +57,7 @@ class dtype:
         return complex128 if self is float64 else complex64
 
     def __repr__(self) -> str:
-        return f"votive.{self.name}"
+        return f"{spelled.package}.{self.name}"
 
     def __reduce__(self) -> tuple[Any, tuple[str]]:
         return (by_name, (self.name,))
@@ -78,6 +80,8 @@ uint64 = dtype("uint64", np.uint64, INT, signed=False)
 bool_ = dtype("bool", np.bool_, BOOL, signed=False)
 complex64 = dtype("complex64", np.complex64, COMPLEX)
 complex128 = dtype("complex128", np.complex128, COMPLEX)
+# A way to store, which no kernel computes with: not among ALL (see surface/complex_half.py).
+complex32 = dtype("complex32", [("real", np.float16), ("imag", np.float16)], COMPLEX)
 
 ALL: tuple[dtype, ...] = (
     bool_,
@@ -113,8 +117,8 @@ ALIASES = {
     "cdouble": complex128,
 }
 
-_REAL = {complex64: float32, complex128: float64}
-_BY_NAME = {d.name: d for d in ALL} | ALIASES
+_REAL = {complex32: float16, complex64: float32, complex128: float64}
+_BY_NAME = {d.name: d for d in (*ALL, complex32)} | ALIASES | {"chalf": complex32}
 _BY_NP = {d.np: d for d in ALL}
 _BY_PY = {bool: bool_, int: int64, float: None, complex: None}
 

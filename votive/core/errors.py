@@ -46,6 +46,17 @@ class MissingKernelError(NotImplementedError):
     """No kernel row serves this operator, device and dtype."""
 
 
+class NeedsExamples(RuntimeError):
+    """A function of a batch cannot go on for all examples at once; one that is a public function is run for each.
+
+    `into` is the tensor that was to be written, where one example's would not have been large enough for all.
+    """
+
+    def __init__(self, text: str, into: object = None) -> None:
+        super().__init__(text)
+        self.into = into
+
+
 class UnsupportedError(NotImplementedError):
     """A known argument value that votive does not implement."""
 

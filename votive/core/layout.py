@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn, SupportsIndex
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache, wraps
+from typing import Any, NoReturn, Protocol, SupportsIndex, TypeVar
 from weakref import WeakValueDictionary
 
+from . import spelled
 from .device import device as Device
+from .dtype import complex32
 from .dtype import dtype as Dtype
-from .errors import ShapeError, SizeError, caller, dim_range, size_text
+from .errors import ShapeError, SizeError, UnsupportedError, caller, dim_range, size_text
 
 Shape = tuple[int, ...]
+T = TypeVar("T")
 
 
 def contiguous_strides(shape: Shape) -> Shape:
@@ -107,7 +111,7 @@ def extent(shape: Shape, strides: Shape) -> int:
 def broadcast_shapes(op: str, *shapes: Shape) -> Shape:
     """The common shape, aligned at the last dimension; sizes of 1 stretch."""
     first = shapes[0]
-    if all(s == first for s in shapes[1:]):
+    if all(len(s) == len(first) and s == first for s in shapes[1:]):
         return first
     n = max(len(s) for s in shapes)
     out = [1] * n
@@ -165,7 +169,7 @@ def view_strides(shape: Shape, strides: Shape, to: Shape) -> Shape | None:
 
 def infer_size(op: str, shape: Sequence[int], numel: int) -> Shape:
     """Replace one -1 in a requested shape by what the number of elements implies."""
-    out = [int(s) for s in shape]
+    out = [s.__index__() for s in shape]
     holes = [i for i, s in enumerate(out) if s == -1]
     if any(s < -1 for s in out):
         raise ShapeError(f"{op}: invalid size in shape {tuple(out)}; sizes are >= 0, or -1 once.")
@@ -189,6 +193,21 @@ def wrap_dim(op: str, dim: int, ndim: int, shape: Shape | None = None) -> int:
     if not -n <= dim < n:
         dim_range(op, dim, ndim, shape)
     return dim + n if dim < 0 else dim
+
+
+def slice_bounds(start: int | None, stop: int | None, size: int) -> tuple[int, int]:
+    """Where a slice of a dimension begins and ends, as `slice.indices` says, in comparisons that others may see."""
+    try:
+        begin = 0 if start is None else _clipped(start.__index__(), size)
+        return begin, size if stop is None else _clipped(stop.__index__(), size)
+    except AttributeError:
+        raise TypeError("slice indices must be integers or None or have an __index__ method") from None
+
+
+def _clipped(at: int, size: int) -> int:
+    if at < 0:
+        at += size
+    return 0 if at < 0 else size if at > size else at
 
 
 def wrap_dims(op: str, dims: int | Sequence[int] | None, ndim: int, *, empty_is_all: bool = True) -> Shape:
@@ -225,7 +244,7 @@ class Size(tuple[int, ...]):
         return math.prod(self)
 
     def __repr__(self) -> str:
-        return f"votive.Size([{', '.join(map(str, self))}])"
+        return f"{spelled.package}.Size([{', '.join(map(str, self))}])"
 
     __str__ = __repr__
 
@@ -248,6 +267,38 @@ class Size(tuple[int, ...]):
         return (Size, (tuple(self),))
 
 
+class _Remembered(Protocol[T]):
+    """A function that keeps what it gave."""
+
+    __wrapped__: Callable[..., T]
+
+    def __call__(self, *args: Any) -> T: ...
+
+
+class _Symbolic:
+    """While sizes that may change are traced: what tells layouts apart whose sizes are expressions."""
+
+    key: Callable[[Any], Any] | None = None
+
+
+symbolic = _Symbolic()
+
+
+def remembered(most: int, typed: bool = False) -> Callable[[Callable[..., T]], _Remembered[T]]:
+    """As `functools.lru_cache`, for functions of sizes: nothing is kept while these are expressions."""
+
+    def wrap(fn: Callable[..., T]) -> _Remembered[T]:
+        known = lru_cache(most, typed)(fn)
+
+        @wraps(fn)
+        def run(*args: Any) -> Any:
+            return known(*args) if symbolic.key is None else fn(*args)
+
+        return run
+
+    return wrap
+
+
 class Layout:
     """A shape with strides, interned: equal layouts are one object."""
 
@@ -265,11 +316,13 @@ class Layout:
     def __new__(cls, shape: Shape, strides: Shape | None = None) -> Layout:
         if strides is None:
             strides = contiguous_strides(shape)
-        key = (tuple(shape), tuple(strides))
+        key = sizes = (tuple(shape), tuple(strides))
+        if symbolic.key is not None:
+            key = symbolic.key(sizes)
         found = cls._table.get(key)
         if found is None:
             found = object.__new__(cls)
-            found.shape, found.strides = key
+            found.shape, found.strides = sizes
             found.size = Size(shape)
             found.numel, found.ndim = math.prod(shape), len(shape)
             found.contiguous = is_contiguous(shape, strides)
@@ -334,13 +387,17 @@ class Spec:
         key = (layout, dtype, device)
         found = cls._table.get(key)
         if found is None:
+            if dtype is complex32:
+                raise UnsupportedError(
+                    f"{caller.name()}: tensors of complex32 are made from others, by .chalf() or .to(votive.complex32)."
+                )
             found = object.__new__(cls)
             found.layout, found.dtype, found.device = key
             found.shape, found.strides = layout.shape, layout.strides
             found.numel, found.ndim = layout.numel, layout.ndim
             found.byte_strides = tuple(s * dtype.itemsize for s in layout.strides)
             found.nbytes = layout.numel * dtype.itemsize
-            if found.nbytes > _MOST or max((*found.shape, *found.byte_strides), default=0) > _MOST:
+            if found.nbytes > _MOST or any(n > _MOST for n in (*found.shape, *found.byte_strides)):
                 _too_large(found)
             cls._table[key] = found
             cls._recent.append(found)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from . import spelled
+
 
 class _Named:
     """A constant that is known by its name."""
@@ -12,7 +14,7 @@ class _Named:
         self.name = name
 
     def __repr__(self) -> str:
-        return f"votive.{self.name}"
+        return f"{spelled.package}.{self.name}"
 
     def __reduce__(self) -> str:
         return self.name
@@ -29,7 +31,7 @@ class memory_format(_Named):
 
 
 class layout(_Named):
-    """How a tensor is stored; votive has one way, `votive.strided`.
+    """How a tensor is stored: `votive.strided`, or one of the sparse ways.
 
     >>> votive.zeros(2).layout
     votive.strided
@@ -39,6 +41,12 @@ class layout(_Named):
 
 
 strided = layout("strided")
+sparse_coo = layout("sparse_coo")
+sparse_csr = layout("sparse_csr")
+sparse_csc = layout("sparse_csc")
+sparse_bsr = layout("sparse_bsr")
+sparse_bsc = layout("sparse_bsc")
+jagged = layout("jagged")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")

@@ -17,6 +17,7 @@ class Mode(threading.local):
     anomaly_nan: bool = True
     # Pairs (pack, unpack) that see every value autograd saves.
     saved_hooks: tuple[tuple[object, object], ...] = ()
+    hooks_refused: str | None = None  # the error of who adds such a pair, where that is forbidden
     # Whether recording must do more than the usual: anomaly mode, saved-value hooks or a module
     # path is set. One flag, because reading a thread-local costs as much as making an attribute.
     noted: bool = False
@@ -26,6 +27,16 @@ class Mode(threading.local):
     module_path: str = ""
     # Device types under autocast, each with its dtype; replaced as a whole, never changed.
     autocast: dict[str, Any] = {}
+
+    # Modes that override functions, innermost last, and whether arguments may (`__torch_function__`).
+    functions: tuple[Any, ...] = ()
+    subclass_functions: bool = True
+
+    # Transformations of functions that run (`votive.func`), outermost first; how many times the counters that a draw
+    # of random numbers takes are needed, and how many the last draw would have taken alone.
+    levels: tuple[Any, ...] = ()
+    draws: int = 1
+    drawn: int = 0
 
     # While something is computed only to be shown: the operator that computes with such values.
     shown: str = ""

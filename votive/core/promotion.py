@@ -35,7 +35,7 @@ def promote_types(type1: dtype, type2: dtype) -> dtype:
     if b.category == COMPLEX:
         if a in dt.BAREBONES:
             raise _unsigned(a, b)
-        if a.category < FLOAT:
+        if a.category < FLOAT or (a is dt.float16 and b is dt.complex32):
             return b
         return dt.complex128 if dt.float64 in (a, b) or dt.complex128 in (a, b) else dt.complex64
     if b.category == FLOAT:

@@ -11,12 +11,13 @@ from .build import drop_plans, find, forgettable, kernel_for, prepare
 from .execute import execute, install, run
 from .forms import check_writable, private_copy, refuse_grad, with_foreign, write_out, write_over
 from .observe import Call, Observer, attach, detach, refresh, was_made, was_read
+from .overrides import disabled, prepare_class
 from .plan import KernelPlan, Plan, PointwisePlan, StructuredPlan, ViewPlan, make
 from .state import state
 
 __all__ = [
     "Call", "KernelPlan", "Observer", "Plan", "PointwisePlan", "StructuredPlan", "ViewPlan", "as_dtype", "attach",
-    "check_writable", "detach", "drop_plans", "execute", "find", "forgettable", "install", "kernel_for", "make",
-    "prepare", "private_copy", "refresh", "refuse_grad", "run", "state", "was_made", "was_read", "with_foreign",
-    "write_out", "write_over",
+    "check_writable", "detach", "disabled", "drop_plans", "execute", "find", "forgettable", "install", "kernel_for",
+    "make", "prepare", "prepare_class", "private_copy", "refresh", "refuse_grad", "run", "state", "was_made",
+    "was_read", "with_foreign", "write_out", "write_over",
 ]  # fmt: skip

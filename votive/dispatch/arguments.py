@@ -28,7 +28,7 @@ def _as_int(op: str, a: Arg, v: Any) -> int:
     if isinstance(v, (bool, float, complex, str)) or v is None or foreign_array(v):
         raise _wrong(op, a, f"int, got {type(v).__name__}")
     try:
-        return int(v.__index__())
+        return v.__index__()  # which may be more than an int, see compiler/symbols.py
     except AttributeError:
         raise _wrong(op, a, f"int, got {type(v).__name__}") from None
 
@@ -42,6 +42,8 @@ def _as_number(op: str, a: Arg, v: object) -> Any:
         if v.ndim:
             raise _wrong(op, a, f"a number, got shape {v.shape}")
         return v.item()
+    if isinstance(v, (int, float)):
+        return v
     raise _wrong(op, a, f"a number, got {type(v).__name__}")
 
 
@@ -61,7 +63,7 @@ def _normal(op: str, a: Arg, v: Any) -> Any:
         raise TypeError(f"{called(op)}: argument {a.name!r} must not be None.")
     if a.is_list:
         if a.type == "int" and isinstance(v, int) and not isinstance(v, bool):
-            return (int(v),)
+            return (v.__index__(),)
         if isinstance(v, (str, bytes)) or not hasattr(v, "__iter__"):
             if a.type in ("int", "float"):
                 v = (v,)
@@ -78,7 +80,8 @@ def _normal(op: str, a: Arg, v: Any) -> Any:
     if a.type in ("Scalar", "number"):
         return _as_number(op, a, v)
     if a.type == "float":
-        return float(_as_number(op, a, v))
+        n = _as_number(op, a, v)
+        return n if isinstance(n, float) else float(n)
     if a.type == "bool":
         if isinstance(v, (bool, np.bool_)) or v in (0, 1):
             return bool(v)

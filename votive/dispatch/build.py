@@ -51,6 +51,10 @@ Composite.memory = staticmethod(forgettable)
 
 def prepare(op: Op, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
     """Find or build the plan for these arguments; also gives them back normalised."""
+    if state.symbolic is not None:
+        found: tuple[Plan, tuple[Any, ...]] | None = state.symbolic(op, args)
+        if found is not None:
+            return found
     if not hasattr(op, "key"):
         configure(op)
     given, args = args, normalise(op, args)
@@ -72,6 +76,8 @@ def prepare(op: Op, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
 
 def find(op: Op, args: tuple[Any, ...]) -> tuple[Plan, tuple[Any, ...]]:
     """`prepare`, without a second look at arguments that led to a plan before."""
+    if state.symbolic is not None:
+        return prepare(op, args)
     try:
         return op.plans[op.key(args)], args
     except (KeyError, TypeError, AttributeError):

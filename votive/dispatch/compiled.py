@@ -128,8 +128,8 @@ def compile_call(op: Op) -> Callable[..., Any]:
         lines += [f"            raise TypeError({both_spellings(op.name, name, other)!r})", f"        {name} = {other}"]
     if op.out:
         lines += ["    if out is not None:", f"        return write_out(op, {packed}, out)"]
-    lines += ["    if state.unusual:", f"        return run(op, {packed})"]
-    return _function(op, lines, _body(op, f"run(op, {packed})"))
+    lines += ["    if state.unusual:", f"        return op.general_values({packed})"]
+    return _function(op, lines, _body(op, f"op.general_values({packed})"))
 
 
 def compile_form(form: Form) -> Callable[..., Any]:
@@ -140,7 +140,9 @@ def compile_form(form: Form) -> Callable[..., Any]:
     names = op.schema.names
     if form.kind == "in place":
         head = f"def call({_parameters(op, extra=False)}):"
-        return _function(op, [head], f"\n    return write(op, ({', '.join(names)},))", form=form)
+        given = f"({', '.join(names)},)"
+        body = f"\n    return form.general_values({given}) if state.unusual else write(op, {given})"
+        return _function(op, [head], body, form=form)
     a, b = names[:2]
     given = f"{b}, {a}" if form.kind == "reflected" else f"{a}, {b}"
     lines = [f"def call({given}):", "    if state.unusual:", f"        return form.general({given})"]

@@ -30,6 +30,14 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
     """Run an operator on arguments in schema order: the general way, which the native class of operators takes for all
     that is unusual.
     """
+    if Op.elsewhere is not None:
+        result = Op.elsewhere(op.name, op, args, {})
+        if result is not NotImplemented:
+            return result
+    if state.interpret is not None:
+        result = state.interpret(op, args)
+        if result is not NotImplemented:
+            return result
     if not state.unusual:
         return execute(*find(op, args))
     if op.autocast is not None and state.autocast and mode.autocast:

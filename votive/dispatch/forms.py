@@ -30,6 +30,14 @@ if TYPE_CHECKING:
 def write(op: Op, args: tuple[Any, ...]) -> Any:
     """Run an operator on arguments in schema order, and write its result over the first."""
     x = args[0]
+    if Op.elsewhere is not None:
+        result = Op.elsewhere(op.name + "_", op, args, {})
+        if result is not NotImplemented:
+            return result
+    if state.interpret is not None:
+        result = state.interpret(op, args, x)
+        if result is not NotImplemented:
+            return result
     plan, args = find(op, args)
     assert isinstance(plan, KernelPlan)
     if state.observers:
@@ -219,6 +227,14 @@ def check_writable(op: str, x: Tensor, tracked: bool) -> None:
 
 def run_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """Run an operator and write the result into `out`, resizing it when the shape differs."""
+    if Op.elsewhere is not None:
+        made = Op.elsewhere(op.name, op, args, {"out": out})
+        if made is not NotImplemented:
+            return made
+    if state.interpret is not None:
+        result = state.interpret(op, args)
+        if result is not NotImplemented:
+            return write_out(op, result, out)
     plan, args = prepare(op, args)
     refuse_grad(op, op.values(args), out)
     saved, mode.grad = mode.grad, False
@@ -252,6 +268,10 @@ def write_out(op: Operator, result: Any, out: Any) -> Any:
         return type(result)(*written) if hasattr(result, "_fields") else written
     if not isinstance(out, state.tensor):
         raise TypeError(f"{op.name}: out must be a Tensor, got {received(out)}.")
+    if state.interpret is not None:
+        written = state.interpret(OPS["copy"], (out, result), out)
+        if written is not NotImplemented:
+            return written
     if out._spec.device is not result._spec.device:
         fail(DeviceError, op.name, f"out is on {out._spec.device}, the result on {result._spec.device}.")
     if op.out_exact_dtype and result._spec.dtype is not out._spec.dtype:
@@ -292,6 +312,10 @@ def run_form(form: Form, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         configure_form(form)
         form.configured = True
     if form.kind == "in place":
+        if Form.elsewhere is not None and not isinstance(of, Op):
+            result = Form.elsewhere(of.name + "_", of, args, kwargs)
+            if result is not NotImplemented:
+                return result
         return write(of, of.bind(args, kwargs)) if isinstance(of, Op) else _composite_inplace(of, args, kwargs)
     a, b = args[::-1] if form.kind == "reflected" else args
     if not (is_operand(a) and is_operand(b)):
@@ -314,6 +338,10 @@ def with_foreign(op: str, again: Callable[[Any, Any], Any], a: Any, b: Any) -> A
     if isinstance(other, np.ndarray):
         made = F._from_data(other, None, x._spec.device)
         return again(a, made) if other is b else again(made, b)
+    if hasattr(type(other), "__torch_function__"):  # a class that was not seen before
+        Operator.watch()
+        result = Operator.ask(getattr(F, op), (a, b), {})
+        return NotImplemented if result is Operator.nothing else result
     if foreign(other):
         raise TypeError(f"{op}: expected a Tensor or a number, got {received(other)}.")
     return NotImplemented

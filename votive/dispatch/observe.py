@@ -92,6 +92,7 @@ class Observer:
     """
 
     follows_copies = False  # whether it sees the copies that autograd makes for itself, too
+    opens_fused = True  # whether whole networks in one operator run as their single steps for it
 
     def before(self, call: Call) -> Any: ...
 
@@ -128,12 +129,16 @@ def detach(observer: Observer) -> None:
     refresh()
 
 
-def refresh(inference: int = 0, autocast: int = 0) -> None:
+def refresh(inference: int = 0, autocast: int = 0, functions: int = 0, levels: int = 0) -> None:
     """Recompute whether calls must take the general way."""
     with _lock:
         state.inference += inference
         state.autocast += autocast
-        state.unusual = bool(state.observers) or state.inference > 0 or state.autocast > 0
+        state.function_modes += functions
+        state.levels += levels
+        counts = state.inference + state.autocast + state.function_modes + state.levels
+        # Without the native module calls do not notice by themselves that a class of tensors answers them.
+        state.unusual = bool(state.observers) or counts > 0 or (native is None and state.subclasses)
         if native is not None:
             native.set_unusual(state.unusual)
 

@@ -278,6 +278,9 @@ def conj(a: Operand) -> Expr:
         return a.args[0]
     if a.op in ("add", "sub", "mul", "div", "neg"):
         return _REBUILD[a.op](*(conj(x) for x in a.args))
+    if a.op == "where":  # it stays outside, so that what it hides never meets a product
+        condition, yes, no = a.args
+        return where(condition, conj(yes), conj(no))
     if a.op in ("abs", "real", "imag", "angle"):
         return a
     return Expr("conj", (a,))

@@ -29,6 +29,7 @@ def _pooled(x: Spec, size: Shape) -> Spec:
 
 structured(
     "_adaptive_avg_pool(Tensor input, int[] size)",
+    batch="fold",
     infer=_pooled,
     grad={"input": lambda c, g: F._adaptive_avg_pool_transpose(g, c.shape("input")[-len(c.size) :])},
     doc="The mean of each of `size` windows that together cover the last dimensions.",
@@ -36,6 +37,7 @@ structured(
 
 structured(
     "_adaptive_avg_pool_transpose(Tensor input, int[] size)",
+    batch="fold",
     infer=_pooled,
     grad={"input": lambda c, g: F._adaptive_avg_pool(g, c.shape("input")[-len(c.size) :])},
     doc="Each value's share of the mean given back to every element of its window.",
@@ -49,6 +51,7 @@ def _with_indices(x: Spec, size: Shape, *rest: Any) -> tuple[Spec, Spec]:
 
 structured(
     "_adaptive_max_pool(Tensor input, int[] size)",
+    batch="fold",
     infer=_with_indices,
     grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.size), ADAPTIVE)},
     n_out=2,

@@ -12,6 +12,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
+from ..core.attention_kernels import allowed
 from ..core.errors import DimError, DtypeError, ShapeError, UnsupportedError, fail, received
 from ..core.layout import Spec, broadcast_shapes
 from ..core.mode import mode
@@ -277,6 +278,13 @@ def _plain(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, gqa: 
     return shared and a[0] == b[0] and b[:3] == c[:3] and a[3] == b[3]
 
 
+def _fallback() -> Any:
+    """What computes attention where the fused kernel is switched off."""
+    if not allowed.on:
+        fail(RuntimeError, OP, "No available kernel: all are switched off; allow one with sdpa_kernel(...).")
+    return F._attention_composite
+
+
 @composite(namespaces=("nn.functional",), method=False, autocast=LOWER)
 def scaled_dot_product_attention(
     query: Tensor,
@@ -300,8 +308,12 @@ def scaled_dot_product_attention(
     tensor([[0.9442, 0.0558]])
     """
     if dropout_p == 0 and _plain(query, key, value, attn_mask, enable_gqa):
+        if allowed.restricted:
+            return _fallback()(query, key, value, attn_mask, is_causal=is_causal, scale=scale)[0]
         how = (0, 0, 0, 0.0, is_causal, scale)
         return F._attention(query, key, value, attn_mask, *how)[0]
+    if attn_mask is not None and hasattr(attn_mask, "_attend"):  # a bias that knows its shape without being a matrix
+        return attn_mask._attend(query, key, value, dropout_p, is_causal, scale, enable_gqa)
     given = (query, key, value)
     for name, x in zip(("query", "key", "value"), given, strict=True):
         if not hasattr(x, "_spec"):
@@ -325,5 +337,5 @@ def scaled_dot_product_attention(
     if dropout_p:
         seed, counter = drawn_for(OP, q, (*q.shape[:3], columns), None)
         options.update(dropout_p=dropout_p, seed=seed, counter=counter)
-    out, _ = F._attention(q, k, v, attn_mask, **options)
+    out, _ = (_fallback() if allowed.restricted else F._attention)(q, k, v, attn_mask, **options)
     return out if query.ndim == len(lead) + 2 == 4 else out.reshape(*lead, rows, v.shape[-1])

@@ -125,7 +125,7 @@ def _weighted(op: str, loss: Tensor, weight: Tensor | None, like: Tensor) -> Ten
 
 
 def _check_probabilities(op: str, name: str, x: Tensor) -> None:
-    if x._spec.numel:
+    if x._spec.numel and not x.is_meta:
         low, high = F.aminmax(x.detach())
         if not (float(low) >= 0 and float(high) <= 1):  # NaN neither
             fail(RuntimeError, op, f"all elements of {name} must lie between 0 and 1.")

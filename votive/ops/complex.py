@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
@@ -146,6 +147,7 @@ def _part(x: Spec) -> Spec:
 
 view(
     "_real(Tensor input)",
+    batch="same",
     infer=lambda x: (_part(x), 0),
     grad={"input": lambda c, g: g},
     doc="The real parts of a complex tensor, in its own memory.",
@@ -153,6 +155,7 @@ view(
 
 view(
     "_imag(Tensor input)",
+    batch="same",
     infer=lambda x: (_part(x), 1),
     grad={"input": lambda c, g: g * 1j},
     doc="The imaginary parts of a complex tensor, in its own memory.",
@@ -193,6 +196,7 @@ def _infer_as_real(x: Spec) -> tuple[Spec, int]:
 
 view(
     "view_as_real(Tensor input)",
+    batch="same",
     infer=_infer_as_real,
     grad={"input": lambda c, g: F.view_as_complex(F.contiguous(g))},
     method=False,
@@ -219,6 +223,7 @@ def _infer_as_complex(x: Spec) -> tuple[Spec, int]:
 
 view(
     "_view_as_complex(Tensor input)",
+    batch="same",
     infer=_infer_as_complex,
     grad={"input": lambda c, g: F.view_as_real(g)},
     doc="Pairs of reals as complex numbers.",
@@ -238,4 +243,6 @@ def view_as_complex(input: Tensor) -> Tensor:
             "view_as_complex",
             f"the storage offset must be even, got {input.storage_offset()}; use .clone().",
         )
+    if input.dtype is dt.float16:
+        return import_module("votive.surface.complex_half").from_pairs(input)  # above this layer, and needed by few
     return F._view_as_complex(input)

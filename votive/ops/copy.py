@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
+from ..core import spelled
 from ..core.device import cpu as cpu_device
 from ..core.device import resolve
 from ..core.errors import DeviceError, ShapeError, fail, foreign_array, received
@@ -35,6 +37,7 @@ def format_strides(op: str, x: Spec, order: memory_format | None) -> tuple[int, 
 
 structured(
     "_copy_as(Tensor input, dtype dtype, int[] stride)",
+    multilinear=("input",),
     infer=lambda x, dtype, stride: Spec(Layout(x.shape, stride), dtype, x.device),
     grad={"input": lambda c, g: g},
     doc="A copy with another dtype or another order of dimensions in memory.",
@@ -186,7 +189,7 @@ def _asked(args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
 
 
 def _to_shortcut(input: Tensor, dtype: dtype | None = None) -> Resolved:
-    if not isinstance(dtype, dt.dtype):
+    if not isinstance(dtype, dt.dtype) or dtype is dt.complex32:
         return None
     if input._spec.dtype is dtype:
         return None, (input,)
@@ -216,6 +219,9 @@ def to(
     moved = input
     if place is not spec.device:
         moved = F._to_device(input, place, bool(asked.get("non_blocking", False)))
+    if want is dt.complex32:
+        wide = F._copy_as(moved, dt.complex64, format_strides("to", spec, memory_format))
+        return import_module("votive.surface.complex_half").halved(wide)  # above this layer, and needed by few
     keeps_order = memory_format in (None, preserve_format) or memory_format is suggested(spec)
     if moved._spec.dtype is want and keeps_order and not (asked.get("copy") and moved is input):
         return moved
@@ -224,6 +230,7 @@ def to(
 
 structured(
     "_to_device(Tensor input, any device, bool non_blocking=False)",
+    batch="same",
     infer=lambda x, device, non_blocking: Spec(x.dense_like().layout, x.dtype, device),
     grad={"input": lambda c, g: F._to_device(g, c.spec("input").device)},
     doc="A copy on another device.",
@@ -360,11 +367,15 @@ def type_(input: Tensor, dtype: dtype | str | None = None, non_blocking: bool = 
     'votive.FloatTensor'
     """
     if dtype is None:
-        prefix = "votive" if input.device.type == "cpu" else f"votive.{input.device.type}"
+        prefix = spelled.package if input.device.type == "cpu" else f"{spelled.package}.{input.device.type}"
         return f"{prefix}.{_TYPE_NAMES[input._spec.dtype]}Tensor"
-    if not isinstance(dtype, dt.dtype):
-        found = _BY_TYPE_NAME.get(str(dtype).rpartition(".")[2])
-        if found is None:
-            raise ValueError(f"type: unknown type {dtype!r}.")
-        dtype = found
-    return to(input, dtype)
+    if isinstance(dtype, dt.dtype):
+        return to(input, dtype, non_blocking)
+    # "votive.cuda.FloatTensor" says where, too; so does a class of that name.
+    text = dtype if isinstance(dtype, str) else f"{dtype.__module__}.{dtype.__name__}"
+    *path, name = text.split(".")
+    place = path[1:]
+    found = _BY_TYPE_NAME.get(name)
+    if found is None or path[:1] != [spelled.package] or len(place) > 1:
+        raise ValueError(f"type: invalid type {text!r}; a type is named such as '{spelled.package}.FloatTensor'.")
+    return to(input, place[0] if place else "cpu", found, non_blocking)

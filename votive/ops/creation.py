@@ -6,14 +6,14 @@ Knows specs, not memory; values from outside come through `_from_data`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from ..core import dtype as dt
 from ..core.device import device as Device
 from ..core.dtype import dtype as Dtype
 from ..core.dtype import of_scalar
 from ..core.errors import ShapeError, fail
-from ..core.layout import Layout, Spec, contiguous_strides, extent, is_dense, permuted_strides
+from ..core.layout import Layout, Spec, contiguous_strides, extent, is_dense, permuted_strides, remembered
 from ..core.memory_format import contiguous_format
 from .copy import format_strides
 from .options import (
@@ -69,7 +69,7 @@ structured(
 
 
 # Programs make tensors of a few shapes again and again.
-_dense = lru_cache(1024)(contiguous_strides)
+_dense = remembered(1024)(contiguous_strides)
 
 
 def _full(shape: Shape, strides: Shape, value: Number, dtype: Dtype, device: Device, given: TensorOptions) -> Tensor:
@@ -264,4 +264,6 @@ def tensor(
     if pin_memory:
         options("tensor", given)
     wanted = None if dtype is None else dtype_of("tensor", dtype)
+    if wanted is dt.complex32:
+        return finish(F._from_data(data, dt.complex64, device).to(wanted), given)
     return finish(F._from_data(data, wanted, device), given)

@@ -81,8 +81,14 @@ class Declaration:
     overwrites: bool = False  # of its first argument only shape and dtype count
     gate: bool = False  # an activation whose units are off where its first argument is not positive
 
+    # How it carries one more dimension in front, of examples (`vmap`), where it has no formula: "same" as it is; all
+    # dimensions "align", or those in front of matrices "broadcast"; its "dims" are then one further behind; "fold" them
+    # into its own first dimension. None: one by one.
+    batch: str | None = None
+
     # Its gradient.
     differentiable: bool = True
+    multilinear: tuple[str, ...] = ()  # linear in each of these arguments, where a bias is absent: so are tangents
     partial: bool = False  # its gradient rule takes None for results that nobody used
 
 

@@ -14,7 +14,7 @@ from string import ascii_letters, ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ShapeError, fail
-from ..core.layout import wrap_dim
+from ..core.layout import remembered, wrap_dim
 from .matmul import check_dtypes
 from .registry import F, composite
 
@@ -119,7 +119,7 @@ class _Term:
         self.value, self.labels = value, labels
 
     def size(self, label: Label) -> int:
-        return int(self.value._spec.shape[self.labels.index(label)])
+        return self.value._spec.shape[self.labels.index(label)]
 
     def drop(self, labels: Sequence[Label]) -> _Term:
         """Without dimensions of size 1."""
@@ -209,7 +209,7 @@ def _contract(a: _Term, b: _Term, needed: set[Label]) -> _Term:
     return _Term(F.reshape(product, shape), labels)
 
 
-@lru_cache(maxsize=1024)
+@remembered(1024)
 def _next_pair(terms: tuple[Labels, ...], output: Labels, sizes: tuple[tuple[Label, int], ...]) -> tuple[int, int]:
     """The two operands whose contraction leaves least behind, then costs least."""
     size = dict(sizes)
@@ -229,7 +229,7 @@ def _next_pair(terms: tuple[Labels, ...], output: Labels, sizes: tuple[tuple[Lab
 _Product = tuple[tuple[Ints, Ints], tuple[Ints, Ints], Ints, Ints]
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _one_product(a: Labels, b: Labels, output: Labels, a_shape: Ints, b_shape: Ints) -> _Product | None:
     """How two operands are one matrix product; None where a label is repeated, broadcast or summed alone."""
     sizes: dict[Label, int] = {}

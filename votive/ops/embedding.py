@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import Spec
+from ..core.mode import mode
 from .registry import F, composite, structured
 from .untracked import untracked
 from .vector_norm import RENORM_EPS
@@ -59,14 +60,12 @@ structured(
     doc="For each row the sum, or mean, of what its copies receive; nothing for the padding row.",
 )
 
-_told: set[str] = set()
 
-
-def warn_sparse(op: str) -> None:
-    """Say once that a sparse gradient was asked for and a dense one is made."""
-    if op not in _told:
-        _told.add(op)
-        warnings.warn(f"{op}: sparse gradients are not supported; dense is used.", UserWarning, stacklevel=3)
+def with_sparse_gradient(op: str, scale_grad_by_freq: bool) -> Any:
+    """The module that gives rows a sparse gradient; it lies above this one, and few programs need it."""
+    if scale_grad_by_freq:
+        fail(RuntimeError, op, "scale_grad_by_freq is not supported with sparse gradients.")
+    return import_module("votive.sparse.rows")
 
 
 @composite(name="embedding", method=False)
@@ -80,8 +79,9 @@ def torch_embedding(
             [1.],
             [2.]])
     """
-    if sparse:
-        warn_sparse("embedding")
+    if sparse and weight._rg and mode.grad:
+        check_indices("embedding", "input", indices._spec)
+        return with_sparse_gradient("embedding", scale_grad_by_freq).rows(weight, indices, padding_idx)
     return F._embedding(weight, indices, padding_idx, scale_grad_by_freq)
 
 
@@ -128,7 +128,8 @@ def embedding(
     """The rows of `weight` that `input` names.
 
     Row `padding_idx` receives no gradient. With `max_norm`, rows that are used and longer are first
-    shrunk in place. `scale_grad_by_freq` divides a row's gradient by how often it is used.
+    shrunk in place. `scale_grad_by_freq` divides a row's gradient by how often it is used; with `sparse` the gradient
+    is a sparse tensor of the rows that were used.
 
     >>> weight = votive.tensor([[1.0, 1.5], [2.0, 2.5]])
     >>> votive.nn.functional.embedding(votive.tensor([1, 0]), weight)

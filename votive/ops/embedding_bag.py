@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
-from .embedding import NO_ROW, check_indices, embedding_renorm_, padding_row, warn_sparse
+from ..core.mode import mode as recording
+from .embedding import NO_ROW, check_indices, embedding_renorm_, padding_row, with_sparse_gradient
 from .registry import F, composite, structured
 from .standardise import widened
 from .untracked import untracked
@@ -72,7 +73,7 @@ def _largest(weight: Tensor, indices: Tensor, bags: Tensor, count: int, padding:
     return F.where(rows < 0, 0, F.gather(weight, 0, rows.clamp_min(0)))
 
 
-def _rows_of(g: Tensor, indices: Tensor, offsets: Tensor, mean: bool, padding: int) -> Tensor:
+def rows_of(g: Tensor, indices: Tensor, offsets: Tensor, mean: bool, padding: int) -> Tensor:
     """What each used row receives of its bag's gradient, before its factor."""
     g, count = widened(g), g.shape[0]
     bags = _bag_of_each(offsets, indices.numel())
@@ -86,7 +87,7 @@ def _rows_of(g: Tensor, indices: Tensor, offsets: Tensor, mean: bool, padding: i
 
 
 def _grad_weight(c: Context, g: Tensor) -> Tensor:
-    rows = _rows_of(g, c.indices, c.offsets, c.mean, c.padding_idx)
+    rows = rows_of(g, c.indices, c.offsets, c.mean, c.padding_idx)
     if c.factors is not None:
         rows = rows * widened(c.factors).unsqueeze(-1)
     height = c.shape("weight")[0]
@@ -94,7 +95,7 @@ def _grad_weight(c: Context, g: Tensor) -> Tensor:
 
 
 def _grad_factors(c: Context, g: Tensor) -> Tensor:
-    rows = _rows_of(g, c.indices, c.offsets, c.mean, c.padding_idx)
+    rows = rows_of(g, c.indices, c.offsets, c.mean, c.padding_idx)
     return (rows * widened(F._embedding(c.weight, c.indices, NO_ROW, False))).sum(-1)
 
 
@@ -151,8 +152,6 @@ def embedding_bag(
         fail(ValueError, OP, "mode 'max' has neither scale_grad_by_freq nor sparse gradients.")
     if factors is not None and mode != "sum":
         fail(UnsupportedError, OP, f"per_sample_weights go with mode 'sum', got {mode!r}.")
-    if sparse:
-        warn_sparse(OP)
     for name, given in (("input", indices), ("offsets", offsets)):
         check_indices(OP, name, given._spec)
     if not weight.dtype.is_floating_point:
@@ -176,6 +175,10 @@ def embedding_bag(
     if mode != "max":
         factors = None if factors is None else factors.reshape(-1)
         mean = mode == "mean"
+        if sparse and recording.grad and (weight._rg or (factors is not None and factors._rg)):
+            module = with_sparse_gradient(OP, scale_grad_by_freq)
+            made: Tensor = module.bags(weight, factors, indices, offsets, mean, padding, ends)
+            return made
         return F._bag(weight, indices, offsets, factors, mean, padding, scale_grad_by_freq, ends)
     bags = _bag_of_each(offsets, indices.numel())
     if ends:  # what lies behind the last offset belongs to no bag

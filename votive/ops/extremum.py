@@ -61,6 +61,7 @@ def _infer_extreme(x: Spec, dim: tuple[int, ...], keepdim: bool) -> Spec:
 
 _AMAX = structured(
     "amax(Tensor input, int[]? dim=(), bool keepdim=False)",
+    batch="dims",
     canon=_canon_extreme("amax"),
     infer=_infer_extreme,
     grad={"input": lambda c, g: spread(g, c.input, c.out, c.dim, c.keepdim)},
@@ -74,6 +75,7 @@ _AMAX = structured(
 
 _AMIN = structured(
     "amin(Tensor input, int[]? dim=(), bool keepdim=False)",
+    batch="dims",
     canon=_canon_extreme("amin"),
     infer=_infer_extreme,
     grad={"input": lambda c, g: spread(g, c.input, c.out, c.dim, c.keepdim)},
@@ -120,6 +122,7 @@ def infer_pick(x: Spec, dim: int, keepdim: bool) -> tuple[Spec, Spec]:
 
 structured(
     "_max_dim(Tensor input, int dim, bool keepdim)",
+    batch="dims",
     canon=_canon_pick("max"),
     infer=infer_pick,
     n_out=2,
@@ -129,6 +132,7 @@ structured(
 
 structured(
     "_min_dim(Tensor input, int dim, bool keepdim)",
+    batch="dims",
     canon=_canon_pick("min"),
     infer=infer_pick,
     n_out=2,
@@ -208,6 +212,7 @@ def _infer_arg(x: Spec, dim: int | None, keepdim: bool) -> Spec:
 
 structured(
     "argmax(Tensor input, int? dim=None, bool keepdim=False)",
+    batch="dims",
     canon=_canon_arg("argmax"),
     infer=_infer_arg,
     differentiable=False,
@@ -221,6 +226,7 @@ structured(
 
 structured(
     "argmin(Tensor input, int? dim=None, bool keepdim=False)",
+    batch="dims",
     canon=_canon_arg("argmin"),
     infer=_infer_arg,
     differentiable=False,

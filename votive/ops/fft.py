@@ -32,6 +32,8 @@ def _with(shape: tuple[int, ...], dim: int, size: int) -> tuple[int, ...]:
 # `n ** -power` stays. A real input of _fft_c2c gets the real part of that from the engine.
 structured(
     "_fft_c2c(Tensor input, int[] dim, float power, bool forward)",
+    multilinear=("input",),
+    batch="dims",
     infer=lambda x, dim, power, forward: x.like(x.shape, dtype=x.dtype.to_complex()),
     grad={"input": lambda c, g: F._fft_c2c(g, c.dim, c.power, not c.forward)},
     doc="Sums of `x e^(-2 pi i j k / n)` (forward) or its conjugate kernel, times `n ** -power`.",
@@ -41,6 +43,8 @@ structured(
 # twice there, as a conjugate pair. The adjoints weigh those by 2 and 1/2.
 structured(
     "_fft_r2c(Tensor input, int[] dim, float power, bool forward=True)",
+    multilinear=("input",),
+    batch="dims",
     infer=lambda x, dim, power, forward: x.like(
         _with(x.shape, dim[-1], x.shape[dim[-1]] // 2 + 1), dtype=x.dtype.to_complex()
     ),
@@ -58,6 +62,8 @@ structured(
 
 structured(
     "_fft_c2r(Tensor input, int[] dim, float power, int size, bool forward=False)",
+    multilinear=("input",),
+    batch="dims",
     infer=lambda x, dim, power, size, forward: x.like(_with(x.shape, dim[-1], size), dtype=x.dtype.to_real()),
     grad={"input": lambda c, g: F._fft_pairs(F._fft_r2c(g, c.dim, c.power, not c.forward), c.dim[-1], c.size, 2.0)},
     doc="The transform, real, inverse or forward, of the first half of a Hermitian spectrum.",
@@ -65,6 +71,7 @@ structured(
 
 structured(
     "_fft_pairs(Tensor input, int dim, int size, float factor)",
+    batch="dims",
     infer=lambda x, dim, size, factor: x.like(x.shape),
     grad={"input": lambda c, g: F._fft_pairs(g, c.dim, c.size, c.factor)},
     doc="Half a spectrum with the entries that stand for conjugate pairs multiplied by a factor.",

@@ -84,6 +84,7 @@ def _infer_unfold(x: Spec, kernel: Shape, stride: Shape, padding: Shape, dilatio
 
 structured(
     "_unfold(Tensor input, int[] kernel, int[] stride, int[] padding, int[] dilation)",
+    batch="fold",
     infer=_infer_unfold,
     grad={"input": lambda c, g: F._fold(g, c.shape("input")[2:], c.kernel, c.stride, c.padding, c.dilation)},
     doc="Windows of (N, C, ...) as columns: (N, C * kernel, windows).",
@@ -91,6 +92,7 @@ structured(
 
 structured(
     "_fold(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, int[] dilation)",
+    batch="fold",
     infer=lambda x, size, kernel, *rest: x.like((x.shape[0], x.shape[1] // math.prod(kernel), *size)),
     grad={"input": lambda c, g: F._unfold(g, c.kernel, c.stride, c.padding, c.dilation)},
     doc="Columns (N, C * kernel, windows) added up where their windows lie: (N, C, *size).",

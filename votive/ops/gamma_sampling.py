@@ -35,6 +35,7 @@ structured(
 
 structured(
     "_standard_gamma_grad(Tensor alpha, Tensor sample)",
+    batch="same",
     infer=lambda alpha, sample: sample.dense_like(),
     grad={},
     doc="How a gamma number moves with its shape: -(dF/dalpha) / density.",

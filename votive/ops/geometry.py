@@ -28,6 +28,7 @@ def _infer_cross(a: Spec, b: Spec, dim: int) -> Spec:
 
 structured(
     "_cross(Tensor input, Tensor other, int dim)",
+    batch="dims",
     canon=lambda a, b, dim: (a, b, wrap_dim("cross", dim, a.ndim, a.shape)),
     infer=_infer_cross,
     grad={
@@ -109,6 +110,7 @@ def _swap(x: Tensor) -> Tensor:
 
 structured(
     "_cdist(Tensor x1, Tensor x2, float p, bool product)",
+    batch="broadcast",
     infer=_infer_cdist,
     grad={
         "x1": lambda c, g: _cdist_gradient(g, c.x1, c.x2, c.out, c.p, c.product),

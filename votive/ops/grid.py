@@ -28,6 +28,7 @@ def _grad_sample(c: Context, g: Tensor) -> tuple[Any, Any]:
 
 structured(
     "_grid_sample(Tensor input, Tensor grid, str mode, str padding, bool align)",
+    batch="fold",
     infer=lambda x, grid, *how: x.like((*x.shape[:2], *grid.shape[1:-1])),
     grad=_grad_sample,
     doc="The input at positions in -1..1, with what lies outside as the padding says.",

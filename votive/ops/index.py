@@ -48,6 +48,8 @@ def filled(shape: Shape) -> Shape:
 
 def blank(shape: Shape, like: Tensor) -> Tensor:
     """Zeros into which a gradient is collected."""
+    if like._level:  # a batch of gradients needs as many zeros
+        return like._blank(shape)
     return F.zeros(shape, dtype=like._spec.dtype, device=like._spec.device)
 
 
@@ -74,6 +76,8 @@ def _infer_gather(x: Spec, dim: int, index: Spec, sparse_grad: bool) -> Spec:
 
 structured(
     "gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False)",
+    multilinear=("input",),
+    batch="dims",
     canon=_canon_gather,
     infer=_infer_gather,
     grad={"input": lambda c, g: blank(c.shape("input"), g).scatter_add_(c.dim, c.index, g)},
@@ -134,6 +138,7 @@ def _infer_index_select(x: Spec, dim: int, index: Spec) -> Spec:
 
 structured(
     "index_select(Tensor input, int dim, Tensor index)",
+    multilinear=("input",),
     canon=lambda x, dim, index: (x, wrap_dim("index_select", dim, x.ndim, x.shape), index),
     infer=_infer_index_select,
     grad={"input": lambda c, g: blank(c.shape("input"), g).index_add_(c.dim, c.index, g)},

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..core import dtype as dt
 from ..core.errors import DeviceError, DimError, fail, foreign_array, received
-from ..core.layout import Shape, Spec
+from ..core.layout import Shape, Spec, slice_bounds
 from .index_put import as_tensor_index, check_mask, indexed_shape, is_mask, positions
 from .registry import OPS, F, Op, composite, view
 from .strided import from_window
@@ -35,7 +35,7 @@ def _infer_window(x: Spec, index: tuple[Any, ...]) -> tuple[Spec, int]:
             shape.append(1)
             strides.append(x.shape[d] * x.strides[d] if d < x.ndim else 1)
             continue
-        if entry.__class__ is int:
+        if entry.__class__ is not tuple:
             shift += entry * x.strides[d]
         else:
             begin, end, step = entry
@@ -60,7 +60,7 @@ def _slice_of(entry: slice, size: int) -> tuple[int, int, int]:
         raise ValueError("slice step cannot be zero")
     if step < 0:
         raise ValueError("step must be greater than zero; use flip() to reverse.")
-    begin, end, _ = entry.indices(size)
+    begin, end = slice_bounds(entry.start, entry.stop, size)
     return begin, max(begin, end), step
 
 
@@ -101,7 +101,7 @@ def _as_index(input: Tensor, part: Any) -> Any:
                 array = array.astype(np.int64)
             return F._from_data(array, None, input.device)
         if hasattr(part, "__index__") and not foreign_array(part):
-            return int(part.__index__())
+            return part.__index__()
         kind = TypeError if isinstance(part, str) else IndexError
         raise kind(f"{_GRAMMAR}, got {received(part)}.")
     part = as_tensor_index(part)
@@ -153,11 +153,11 @@ def _parse(input: Tensor, index: Any) -> tuple[tuple[Any, ...], list[tuple[int, 
         elif part is ...:
             window.extend((0, n, 1) for n in shape[d : d + open_dims])
             d, out, open_dims = d + open_dims, out + open_dims, 0
-        elif part.__class__ is int:
+        elif _is_int(part):
             size = shape[d]
             if not -size <= part < size:
                 fail(DimError, "indexing", f"index {part} is out of bounds for dimension {d} with size {size}.")
-            window.append(part % size)
+            window.append(part + size if part < 0 else part)
             d += 1
         elif part.__class__ is slice:
             window.append(_slice_of(part, shape[d]))
@@ -176,6 +176,11 @@ def _parse(input: Tensor, index: Any) -> tuple[tuple[Any, ...], list[tuple[int, 
             d, out = d + wide, out + wide
     window.extend((0, n, 1) for n in shape[d:])
     return tuple(window), tensors
+
+
+def _is_int(part: Any) -> bool:
+    """An integer, which may be more than an int, see compiler/symbols.py; True is none."""
+    return isinstance(part, int) and part.__class__ is not bool
 
 
 def _is_whole(window: tuple[Any, ...], shape: Shape) -> bool:
@@ -205,7 +210,7 @@ def _plain(have: Spec, index: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[i
 @composite(name="_getitem", indexes=True)
 def getitem(input: Tensor, index: Any) -> Tensor:
     """`input[index]`."""
-    if index.__class__ is int and input.ndim:
+    if _is_int(index) and input.ndim:
         return F.select(input, 0, index)
     if index.__class__ is slice and input.ndim:
         return F._slice(input, 0, *_slice_of(index, input._spec.shape[0]))
@@ -252,8 +257,8 @@ def _trim(value: Any, ndim: int) -> Any:
 def _is_basic(index: Any) -> bool:
     """Whether an index surely gives a view."""
     if index.__class__ is tuple:
-        return all(p.__class__ in (int, slice) or p is None or p is ... for p in index)
-    return index.__class__ is int or index.__class__ is slice
+        return all(_is_int(p) or p.__class__ is slice or p is None or p is ... for p in index)
+    return index.__class__ is slice or _is_int(index)
 
 
 @composite(name="_setitem")

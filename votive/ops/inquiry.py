@@ -126,7 +126,7 @@ def numel(input: Tensor) -> int:
     6
     """
     require_tensors("numel", input=input)
-    return int(input._spec.numel)
+    return input._spec.numel
 
 
 @composite(method=False)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 structured(
     "_resample(Tensor input, int[] size, str mode, bool align, bool smooth, float[] scales)",
+    batch="fold",
     infer=lambda x, size, *rest: like_input(x, (*x.shape[:2], *size)),
     grad={"input": lambda c, g: F._resample_transpose(g, c.shape("input")[2:], c.mode, c.align, c.smooth, c.scales)},
     doc="Each output a weighted sum of few inputs per dimension; a scale of 0 means out / in.",
@@ -29,6 +30,7 @@ structured(
 
 structured(
     "_resample_transpose(Tensor input, int[] size, str mode, bool align, bool smooth, float[] scales)",
+    batch="fold",
     infer=lambda x, size, *rest: like_input(x, (*x.shape[:2], *size)),
     grad={"input": lambda c, g: F._resample(g, c.shape("input")[2:], c.mode, c.align, c.smooth, c.scales)},
     doc="The transpose of `_resample`: every value given back to the inputs it was made of.",

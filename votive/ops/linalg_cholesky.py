@@ -40,6 +40,7 @@ def _grad_cholesky(c: Context, g: Tensor, *_: Any) -> Tensor:
 
 structured(
     "_cholesky(Tensor input, bool upper)",
+    batch="same",
     infer=_infer_cholesky,
     grad={"input": _grad_cholesky},
     n_out=2,
@@ -103,6 +104,7 @@ def _grad_inverse(c: Context, g: Tensor) -> Tensor:
 
 structured(
     "_cholesky_inverse(Tensor input, bool upper)",
+    batch="same",
     infer=lambda x, upper: x.like(x.shape),
     grad={"input": _grad_inverse},
     doc="The inverse of `L L^H`.",
@@ -120,7 +122,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
     check_square("cholesky_inverse", input._spec)
     check_float("cholesky_inverse", input._spec, lacks="all")
     zero = F.diagonal(input, 0, -2, -1).detach() == 0
-    if bool(zero.any()):
+    if not zero.is_meta and bool(zero.any()):
         first = F.where(zero.any(-1), zero.int().argmax(-1) + 1, 0)
         require(
             "cholesky_inverse",
@@ -145,7 +147,11 @@ def _grad_solve(c: Context, g: Tensor) -> tuple[Any, Any]:
 
 
 structured(
-    "_cholesky_solve(Tensor B, Tensor L, bool upper)", infer=_infer_solve, grad=_grad_solve, doc="X with `L L^H X = B`."
+    "_cholesky_solve(Tensor B, Tensor L, bool upper)",
+    infer=_infer_solve,
+    batch="broadcast",
+    grad=_grad_solve,
+    doc="X with `L L^H X = B`.",
 )
 
 

@@ -26,6 +26,7 @@ def _infer_det(a: Spec) -> Spec:
 
 structured(
     "_det(Tensor A)",
+    batch="same",
     infer=_infer_det,
     # By the matrix of cofactors, which exists for singular matrices too.
     grad={"A": lambda c, g: g.unsqueeze(-1).unsqueeze(-1) * conjugate(F._cofactor(c.A))},
@@ -79,6 +80,7 @@ def _without_two(s: Tensor) -> Tensor:
 
 structured(
     "_cofactor(Tensor A)",
+    batch="same",
     infer=lambda a: a.like(a.shape),
     grad={"A": _grad_cofactor},
     doc="The derivative of the determinant by each element, also of singular matrices.",
@@ -104,6 +106,7 @@ def _grad_slogdet(c: Context, g_sign: Tensor | None, g_log: Tensor | None) -> Te
 
 structured(
     "_slogdet(Tensor A)",
+    batch="same",
     infer=_infer_slogdet,
     grad={"A": _grad_slogdet},
     partial=True,

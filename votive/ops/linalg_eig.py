@@ -56,6 +56,7 @@ def _infer_eigh(a: Spec, uplo: str, vectors: bool) -> tuple[Spec, Spec]:
 
 structured(
     "_eigh(Tensor input, str uplo, bool vectors)",
+    batch="same",
     infer=_infer_eigh,
     grad={"input": _grad_eigh},
     partial=True,
@@ -89,6 +90,7 @@ def _infer_eig(a: Spec, vectors: bool) -> tuple[Spec, Spec]:
 
 structured(
     "_eig(Tensor input, bool vectors)",
+    batch="same",
     infer=_infer_eig,
     grad={"input": _grad_eig},
     partial=True,
@@ -99,7 +101,7 @@ structured(
 
 def _recorded(x: Tensor) -> bool:
     """Whether a gradient may be asked for, which takes the vectors."""
-    return mode.grad and x._rg
+    return (mode.grad and x._rg) or x._differentiated
 
 
 def _check_uplo(op: str, uplo: str) -> str:

@@ -35,6 +35,7 @@ def _grad_solve(c: Context, g: Tensor) -> Any:
 
 structured(
     "_ldl_factor(Tensor input, bool hermitian)",
+    batch="same",
     infer=_infer_factor,
     grad={"input": _grad_factor},
     n_out=3,

@@ -74,6 +74,7 @@ def _grad_factor(c: Context, g: Tensor, *_: Any) -> Tensor:
 
 structured(
     "_lu_factor(Tensor A)",
+    batch="same",
     infer=_infer_factor,
     grad={"A": _grad_factor},
     n_out=3,
@@ -82,6 +83,7 @@ structured(
 
 structured(
     "_row_order(Tensor pivots, int rows)",
+    batch="same",
     infer=lambda pivots, rows: pivots.like((*pivots.shape[:-1], rows), dtype=dt.int64),
     differentiable=False,
     doc="Where each row of `P^T A` comes from, given row swaps counted from 1.",

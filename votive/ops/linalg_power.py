@@ -60,6 +60,7 @@ def _grad_exp(c: Context, g: Tensor) -> Tensor:
 
 structured(
     "_matrix_exp(Tensor input)",
+    batch="same",
     infer=_infer_exp,
     grad={"input": _grad_exp},
     doc="`sum_k input^k / k!` of square matrices.",

@@ -66,6 +66,7 @@ def _grad_qr(c: Context, g_q: Tensor | None, g_r: Tensor | None) -> Tensor:
 
 structured(
     "_qr(Tensor A, str mode)",
+    batch="same",
     infer=_infer_qr,
     grad={"A": _grad_qr},
     partial=True,
@@ -112,6 +113,7 @@ def _grad_geqrf(c: Context, g: Tensor, g_tau: Tensor) -> Any:
 
 structured(
     "_geqrf(Tensor input)",
+    batch="same",
     infer=_infer_geqrf,
     grad={"input": _grad_geqrf},
     n_out=2,
@@ -167,6 +169,7 @@ def _grad_reflect(c: Context, g: Tensor) -> tuple[Any, ...]:
 
 structured(
     "_reflect(Tensor v, Tensor tau, Tensor x, bool back)",
+    batch="same",
     infer=lambda v, tau, x, back: x.like(x.shape),
     grad=_grad_reflect,
     doc="`Q x`, or `Q^H x` for `back`, Q the product of the reflectors `1 - tau v v^H`.",

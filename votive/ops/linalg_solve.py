@@ -34,6 +34,7 @@ def _grad_solve(c: Context, g: Tensor, *_: Any) -> tuple[Any, Any]:
 
 structured(
     "_solve(Tensor A, Tensor B)",
+    batch="broadcast",
     infer=_infer_solve,
     grad=_grad_solve,
     n_out=2,
@@ -101,6 +102,7 @@ def _grad_inv(c: Context, g: Tensor, *_: Any) -> Tensor:
 
 structured(
     "_inv(Tensor A)",
+    batch="same",
     infer=_infer_inv,
     grad={"A": _grad_inv},
     n_out=2,

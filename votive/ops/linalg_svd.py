@@ -101,6 +101,7 @@ def _grad(c: Context, g_u: Tensor | None, g_s: Tensor | None, g_vh: Tensor | Non
 
 structured(
     "_svd(Tensor A, bool full, bool vectors)",
+    batch="same",
     infer=_infer,
     grad={"A": _grad},
     partial=True,
@@ -134,7 +135,7 @@ def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """
     _check_driver(driver)
     # The gradient needs the vectors; without one they would be made for nothing.
-    return F._svd(A, False, mode.grad and A._rg)[1]
+    return F._svd(A, False, (mode.grad and A._rg) or A._differentiated)[1]
 
 
 @composite(out=True, autocast={"cpu": "float32"})

@@ -34,6 +34,7 @@ def _grad(c: Context, g: Tensor) -> tuple[Any, Any]:
 
 structured(
     "_solve_triangular(Tensor A, Tensor B, bool upper, bool unit)",
+    batch="broadcast",
     infer=_infer,
     grad=_grad,
     doc="X with `A X = B`, where only one triangle of A is read.",

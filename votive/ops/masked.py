@@ -141,6 +141,8 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
         if num_classes <= 0:
             fail(ShapeError, op, "cannot infer the number of classes from an empty tensor.")
         return F.zeros((*input.shape, num_classes), dtype=dt.int64, device=input.device)
+    if input.is_meta and num_classes > 0:
+        return F.empty((*input.shape, num_classes), dtype=dt.int64, device=input.device)
     low, high = int(input.min()), int(input.max())
     if low < 0:
         fail(RuntimeError, op, f"class values must be non-negative, got {low}.")

@@ -97,6 +97,7 @@ def right_gradient(g: Tensor, a: Tensor, b: Spec) -> Tensor:
 
 structured(
     "matmul(Tensor input, Tensor other)",
+    multilinear=("input", "other"),
     infer=_infer_matmul,
     grad={
         "input": lambda c, g: left_gradient(g, c.other, c.spec("input")),
@@ -259,6 +260,7 @@ def _linear_by_weight(c: Context, g: Tensor) -> Tensor:
 
 structured(
     "linear(Tensor input, Tensor weight, Tensor? bias=None)",
+    multilinear=("input", "weight"),
     infer=_infer_linear,
     grad={
         "input": lambda c, g: (

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 from ..backends.base import MUTATES
 from ..backends.cpu.native.loader import module as native
+from ..core.errors import NeedsExamples
 from ..core.mode import mode
 from ..formula import Expr, Formula, var
 from .declaration import Declaration, places
@@ -78,6 +79,18 @@ class Operator(Declaration, _Base):  # type: ignore[misc]
     _doc: str
     # Set by the dispatcher.
     blame_for: ClassVar[Callable[[Operator, Exception], None]]
+    # Whether some class of objects answers calls itself, how they are asked, and what says that none did.
+    overriding: ClassVar[bool] = False
+    ask: ClassVar[Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]]
+    watch: ClassVar[Callable[[], None]]
+    nothing: ClassVar[Any]
+    # Runs calls with tensors whose class computes in its own way, or gives NotImplemented; None until there are some.
+    elsewhere: ClassVar[Callable[[str, Operator, tuple[Any, ...], dict[str, Any]], Any] | None] = None
+
+    def overridden(self, *args: Any, **kwargs: Any) -> Any:
+        """A call that an argument may answer itself."""
+        Operator.watch()
+        return self.general(*args, **kwargs)
 
     def general(self, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
@@ -131,6 +144,19 @@ class Operator(Declaration, _Base):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<votive operator {self.name}{self.__signature__}>"
+
+
+def _answers(v: Any) -> bool:
+    """Whether an object that is no tensor answers calls itself."""
+    return not hasattr(v, "_spec") and hasattr(type(v), "__torch_function__")
+
+
+def _flat(values: tuple[Any, ...]) -> Iterator[Any]:
+    for v in values:
+        if v.__class__ in (tuple, list):
+            yield from v
+        else:
+            yield v
 
 
 def both_spellings(op: str, name: str, other: str) -> str:
@@ -220,9 +246,34 @@ class Op(Operator):
         return Op.compile(self)
 
     def general(self, *args: Any, **kwargs: Any) -> Any:
+        if Operator.overriding:
+            result = Operator.ask(self, args, kwargs)
+            if result is not Operator.nothing:
+                return result
         out = kwargs.pop("out", None) if self.out else None
-        values = self.bind(args, kwargs)
-        return Op.run(self, values) if out is None else Op.write_out(self, values, out)
+        values = self.bind(args, dict(kwargs))
+        try:
+            return Op.run(self, values) if out is None else Op.write_out(self, values, out)
+        except TypeError:
+            # Perhaps of an object that would answer the call itself, of a class that was not seen before.
+            if not Operator.overriding and any(hasattr(type(v), "__torch_function__") for v in _flat(values)):
+                return self.overridden(*args, **kwargs)
+            raise
+
+    def as_given(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Arguments in schema order as a user may give them: defaults left out, some by name."""
+        args = self.schema.args
+        last = max((i + 1 for i, a in enumerate(args) if values[i] is not a.default), default=0)
+        rest = zip(args[self.positional :], values[self.positional :], strict=True)
+        return values[: min(last, self.positional)], {a.name: v for a, v in rest if v is not a.default}
+
+    def general_values(self, values: tuple[Any, ...]) -> Any:
+        """The general way, with arguments in schema order."""
+        if Operator.overriding:
+            result = Operator.ask(self, *self.as_given(values))
+            if result is not Operator.nothing:
+                return result
+        return Op.run(self, values)
 
     def apply_general(self, args: tuple[Any, ...]) -> Any:
         return Op.run(self, args)
@@ -288,6 +339,7 @@ class Composite(Operator):
     # Set by the dispatcher.
     run_cast: ClassVar[Callable[..., Any]]
     run_out: ClassVar[Callable[..., Any]]
+    one_by_one: ClassVar[Callable[..., Any]]
     memory: ClassVar[Callable[[], dict[Any, Any]]]
 
     def __init__(self, fn: Callable[..., Any], name: str, *, out: bool = False, **options: Any) -> None:
@@ -330,7 +382,9 @@ class Composite(Operator):
         fn = self.fn
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs or self.autocast is not None:
+            if not Operator.overriding and any(_answers(v) for v in _flat(args)):
+                return self.overridden(*args, **kwargs)
+            if kwargs or self.autocast is not None or Operator.overriding or Operator.elsewhere is not None:
                 return self.general(*args, **kwargs)
             try:
                 return fn(*args)
@@ -343,8 +397,16 @@ class Composite(Operator):
     def general(self, *args: Any, **kwargs: Any) -> Any:
         if native is not None and not self._composed:
             self._tell_native()
+        if Operator.overriding:
+            result = Operator.ask(self, args, kwargs)
+            if result is not Operator.nothing:
+                return result
         if kwargs:
             self.respell(kwargs)
+        if Operator.elsewhere is not None:
+            result = Operator.elsewhere(self.name, self, args, kwargs)
+            if result is not NotImplemented:
+                return result
         out = kwargs.pop("out", None) if self.out else None
         if out is not None:
             return Composite.run_out(self, args, kwargs, out)
@@ -355,6 +417,8 @@ class Composite(Operator):
         except (AttributeError, TypeError) as error:
             self.blame(error)
             raise
+        except NeedsExamples as error:
+            return Composite.one_by_one(self, args, kwargs, error)
 
     _composed = False
 
@@ -366,6 +430,7 @@ class Form(Operator):
     run: ClassVar[Callable[[Form, tuple[Any, ...], dict[str, Any]], Any]]
     write: ClassVar[Callable[[Op, tuple[Any, ...]], Any]]
     compile: ClassVar[Callable[[Form], Callable[..., Any]]]
+    ask_form: ClassVar[Callable[[Form, tuple[Any, ...]], Any]]
     configured = False
 
     def __init__(self, of: Operator, kind: str) -> None:
@@ -388,7 +453,17 @@ class Form(Operator):
         return Form.compile(self)
 
     def general(self, *args: Any, **kwargs: Any) -> Any:
+        if Operator.overriding:
+            result = Operator.ask(self, args, kwargs) if self.kind == "in place" else Form.ask_form(self, args)
+            if result is not Operator.nothing:
+                return result
         return Form.run(self, args, kwargs)
+
+    def general_values(self, values: tuple[Any, ...]) -> Any:
+        """The general way of the form in place, with arguments in the operator's order."""
+        assert isinstance(self.of, Op)
+        args, kwargs = self.of.as_given(values)
+        return self.general(*args, **kwargs)
 
     def apply_general(self, args: tuple[Any, ...]) -> Any:
         assert isinstance(self.of, Op)

@@ -175,12 +175,12 @@ def fitting(op: str, value: Number, dtype: dt.dtype) -> Any:
         value = value.real
     low, high = _limits(dtype)
     if dtype.category == dt.FLOAT:
-        if math.isfinite(value) and not low <= value <= high:
+        if (isinstance(value, int) or math.isfinite(value)) and not low <= value <= high:
             _overflow(op, value, dtype)
         return value
     if not low <= value <= high:  # NaN neither
         _overflow(op, value, dtype)
-    return int(value)
+    return value.__index__() if isinstance(value, int) else int(value)
 
 
 @functools.cache

@@ -52,6 +52,7 @@ def _infer_max(x: Spec, size: Shape, *geometry: Any) -> tuple[Spec, Spec]:
 
 structured(
     "_max_pool(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, int[] dilation)",
+    batch="fold",
     infer=_infer_max,
     grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.kernel), _windows(c))},
     n_out=2,
@@ -60,6 +61,7 @@ structured(
 
 structured(
     "_max_pool_values(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, int[] dilation)",
+    batch="fold",
     infer=lambda x, *geometry: _infer_max(x, *geometry)[0],
     grad={
         "input": lambda c, g: put_back(
@@ -75,6 +77,7 @@ structured(
 
 structured(
     "_max_pool_transpose(Tensor input, Tensor index, int[] size, int[] windows)",
+    batch="fold",
     infer=lambda x, index, size, windows: like_input(x, (*x.shape[: -len(size)], *size)),
     grad={"input": lambda c, g: _taken(g, c.index, len(c.size)), "index": None},
     doc="Values added to zeros where `index` says, counted within the last dimensions. `windows`: see `put_back`.",
@@ -82,6 +85,7 @@ structured(
 
 structured(
     "_avg_pool(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, bool include_pad, int? divisor)",
+    batch="fold",
     infer=lambda x, size, *geometry: like_input(x, (*x.shape[: -len(size)], *size)),
     grad={
         "input": lambda c, g: F._avg_pool_transpose(
@@ -94,6 +98,7 @@ structured(
 structured(
     "_avg_pool_transpose(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, "
     "bool include_pad, int? divisor)",
+    batch="fold",
     infer=lambda x, size, *geometry: like_input(x, (*x.shape[: -len(size)], *size)),
     grad={
         "input": lambda c, g: F._avg_pool(

@@ -15,7 +15,8 @@ from ..core import dtype as dt
 from ..core import rng
 from ..core.device import resolve
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
-from ..core.layout import Layout, Spec, broadcast_shapes, contiguous_strides
+from ..core.layout import Layout, Spec, broadcast_shapes, contiguous_strides, remembered
+from ..core.mode import mode
 from .options import check_options, finish, tensor_options
 from .registry import OPS, F, Op, composite, structured
 from .schema import is_tensor
@@ -106,6 +107,9 @@ structured(
 
 def _reserve(op: str, generator: Generator | None, device: Device, n: int) -> tuple[int, int]:
     """Take `n` counters of the given generator, or of the device's own."""
+    if mode.levels:  # under vmap each example may draw for itself
+        mode.drawn = n
+        n *= mode.draws
     if generator is None:
         return rng.default_generator(device).reserve(n)
     if not isinstance(generator, rng.Generator):
@@ -116,22 +120,17 @@ def _reserve(op: str, generator: Generator | None, device: Device, n: int) -> tu
     return generator.reserve(n)
 
 
-_counters: dict[Any, int] = {}  # what draws found, by distribution, shape and type
-
-
+@remembered(1024)
 def _counters_of(op: str, shape: tuple[int, ...], dtype: dtype) -> int:
-    n = _counters.get((op, shape, dtype))
-    if n is None:
-        if len(_counters) > 1024:
-            _counters.clear()
-        n = _counters[op, shape, dtype] = counters(op, math.prod(shape), dtype.np)
-    return n
+    return counters(op, math.prod(shape), dtype.np)
 
 
-def draw(op: str, x: Tensor, generator: Generator | None, *parameters: Operand | None) -> Tensor:
-    """Overwrite x with samples of the distribution `op`."""
+def draw(op: str, x: Tensor, generator: Generator | None, *parameters: Operand | None, fresh: bool = True) -> Tensor:
+    """Overwrite x with samples of the distribution `op`; `fresh`: nobody else has seen it."""
     spec = x._spec
     key, counter = _reserve(op, generator, spec.device, _counters_of(op, spec.shape, spec.dtype))
+    if fresh and mode.levels:  # the result may have to hold more than x, under vmap a draw for each example
+        return OPS[f"_{op}"](x, key, counter, *parameters)
     return Op.write(OPS[f"_{op}"], (x, key, counter, *parameters))
 
 
@@ -157,7 +156,7 @@ def target(op: str, shape: tuple[int, ...], out: Any, dtype: dtype | None, devic
 def integer(op: str, name: str, value: Operand) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{op}: {name} must be an int, got {type(value).__name__}.")
-    return int(value.__index__())
+    return value.__index__()
 
 
 @composite

@@ -29,7 +29,7 @@ def uniform_(
     >>> votive.zeros(2).uniform_(1, 2)
     tensor([1.3990, 1.8805])
     """
-    return draw("uniform", input, generator, _start("uniform_", low, named), to)
+    return draw("uniform", input, generator, _start("uniform_", low, named), to, fresh=False)
 
 
 @composite(namespaces=())
@@ -39,7 +39,7 @@ def normal_(input: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Ge
     >>> votive.zeros(2).normal_(3, 0)
     tensor([3., 3.])
     """
-    return draw("normal", input, generator, mean, std)
+    return draw("normal", input, generator, mean, std, fresh=False)
 
 
 @composite(namespaces=())
@@ -49,7 +49,7 @@ def log_normal_(input: Tensor, mean: float = 1.0, std: float = 2.0, *, generator
     >>> bool((votive.zeros(9).log_normal_() > 0).all())
     True
     """
-    return draw("log_normal", input, generator, mean, std)
+    return draw("log_normal", input, generator, mean, std, fresh=False)
 
 
 @composite(namespaces=())
@@ -59,7 +59,7 @@ def exponential_(input: Tensor, lambd: float = 1.0, *, generator: Generator | No
     >>> bool((votive.zeros(9).exponential_() > 0).all())
     True
     """
-    return draw("exponential", input, generator, lambd)
+    return draw("exponential", input, generator, lambd, fresh=False)
 
 
 @composite(namespaces=())
@@ -69,7 +69,7 @@ def cauchy_(input: Tensor, median: float = 0.0, sigma: float = 1.0, *, generator
     >>> votive.zeros(3).cauchy_().shape
     votive.Size([3])
     """
-    return draw("cauchy", input, generator, median, sigma)
+    return draw("cauchy", input, generator, median, sigma, fresh=False)
 
 
 @composite(namespaces=())
@@ -79,7 +79,7 @@ def geometric_(input: Tensor, p: float, *, generator: Generator | None = None) -
     >>> bool((votive.zeros(9).geometric_(0.5) >= 1).all())
     True
     """
-    return draw("geometric", input, generator, p)
+    return draw("geometric", input, generator, p, fresh=False)
 
 
 @composite(namespaces=())
@@ -89,7 +89,7 @@ def bernoulli_(input: Tensor, p: Operand = 0.5, *, generator: Generator | None =
     >>> votive.zeros(2).bernoulli_(votive.tensor([0.0, 1.0]))
     tensor([0., 1.])
     """
-    return draw("bernoulli", input, generator, p)
+    return draw("bernoulli", input, generator, p, fresh=False)
 
 
 @composite(namespaces=())
@@ -110,4 +110,4 @@ def random_(
     elif len(args) == 1:
         low, to = (low, args[0]) if to is None else (args[0], to)
     high = None if to is None else integer("random_", "to", to)
-    return draw("random", input, generator, integer("random_", "from", low), high)
+    return draw("random", input, generator, integer("random_", "from", low), high, fresh=False)

@@ -53,12 +53,14 @@ def range_length(start: int, end: float, step: float, dtype: dt.dtype) -> int:
             fail(RuntimeError, "arange", f"complex numbers have no order, got {value}.")
     if step == 0:
         fail(RuntimeError, "arange", "step must not be 0.")
-    if not (math.isfinite(start) and math.isfinite(end)):
+    whole = isinstance(start, int) and isinstance(end, int) and isinstance(step, int)
+    if not whole and not (math.isfinite(start) and math.isfinite(end)):
         fail(RuntimeError, "arange", f"the range from {start} to {end} is not finite.")
     if (end - start) * (1 if step > 0 else -1) < 0:
         fail(RuntimeError, "arange", f"step {step} leads away from the end: {start} to {end}.")
-    if dtype is dt.int64:
-        start, end, step = int(start), int(end), int(step)
+    if dtype is dt.int64 or whole:
+        # An integer stays what it is: it may be more than an int, see compiler/symbols.py.
+        start, end, step = (v if isinstance(v, int) else int(v) for v in (start, end, step))
         if step == 0:
             raise ValueError("arange: step must not be 0 once it is an integer.")
         return max(0, -((start - end) // step))

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 structured(
     "_flip(Tensor input, int[] dims)",
+    multilinear=("input",),
+    batch="dims",
     canon=lambda x, dims: (x, wrap_dims("flip", dims, x.ndim or 1, empty_is_all=False)),
     infer=lambda x, dims: x.dense_like(),
     grad={"input": lambda c, g: F._flip(g, c.dims)},
@@ -97,6 +99,8 @@ def _canon_roll(x: Spec, shifts: tuple[int, ...], dims: tuple[int, ...]) -> tupl
 
 structured(
     "roll(Tensor input, int[] shifts, int[] dims=())",
+    multilinear=("input",),
+    batch="dims",
     canon=_canon_roll,
     infer=lambda x, shifts, dims: x.like(strides=agreed_strides(x.shape, [x]) if dims else contiguous_strides(x.shape)),
     grad={"input": lambda c, g: g.roll(tuple(-s for s in c.shifts), c.dims)},
@@ -128,6 +132,7 @@ def _infer_pad(x: Spec, pad: tuple[int, ...], value: float) -> Spec:
 
 structured(
     "constant_pad_nd(Tensor input, int[] pad, Scalar value=0)",
+    batch="same",
     infer=_infer_pad,
     grad={"input": lambda c, g: F.constant_pad_nd(g, tuple(-p for p in c.pad))},
     method=False,

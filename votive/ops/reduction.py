@@ -55,6 +55,8 @@ def _infer_total(x: Spec, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) 
 
 structured(
     "sum(Tensor input, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)",
+    multilinear=("input",),
+    batch="dims",
     canon=_canon_total("sum"),
     infer=_infer_total,
     grad={"input": lambda c, g: unreduce(g, c.shape("input"), c.dim, c.keepdim)},
@@ -68,6 +70,7 @@ structured(
 
 structured(
     "nansum(Tensor input, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)",
+    batch="dims",
     canon=_canon_total("nansum"),
     infer=_infer_total,
     grad={"input": lambda c, g: F.where(F.isnan(c.input), 0, unreduce(g, c.shape("input"), c.dim, c.keepdim))},
@@ -94,6 +97,8 @@ def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
 
 structured(
     "mean(Tensor input, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)",
+    multilinear=("input",),
+    batch="dims",
     canon=_canon_mean,
     infer=_infer_total,
     grad={
@@ -153,6 +158,7 @@ def _grad_prod(c: Context, g: Tensor) -> Tensor:
 
 structured(
     "prod(Tensor input, int? dim=None, bool keepdim=False, *, dtype? dtype=None)",
+    batch="dims",
     canon=_canon_prod,
     infer=_infer_prod,
     grad={"input": _grad_prod},
@@ -177,6 +183,7 @@ def _infer_logsumexp(x: Spec, dim: tuple[int, ...], keepdim: bool) -> Spec:
 
 structured(
     "logsumexp(Tensor input, int[] dim, bool keepdim=False)",
+    batch="dims",
     canon=_canon_logsumexp,
     infer=_infer_logsumexp,
     grad={
@@ -210,6 +217,7 @@ def _infer_truth(x: Spec, dim: tuple[int, ...], keepdim: bool) -> Spec:
 
 structured(
     "all(Tensor input, int[]? dim=None, bool keepdim=False)",
+    batch="dims",
     canon=_canon_truth("all"),
     infer=_infer_truth,
     differentiable=False,
@@ -222,6 +230,7 @@ structured(
 
 structured(
     "any(Tensor input, int[]? dim=None, bool keepdim=False)",
+    batch="dims",
     canon=_canon_truth("any"),
     infer=_infer_truth,
     differentiable=False,
@@ -234,6 +243,7 @@ structured(
 
 structured(
     "count_nonzero(Tensor input, int[]? dim=None)",
+    batch="dims",
     canon=lambda x, dim: (x, wrap_dims("count_nonzero", dim, x.ndim)),
     infer=lambda x, dim: x.like(reduced_shape(x.shape, dim, False), dtype=dt.int64),
     differentiable=False,
@@ -269,7 +279,7 @@ def sum_to_size(input: Tensor, *size: Any) -> Tensor:
     tensor([[4, 6]])
     """
     one = len(size) == 1 and not hasattr(size[0], "__index__")
-    shape = tuple(int(n) for n in (size[0] if one else size))
+    shape = tuple(n.__index__() for n in (size[0] if one else size))
     have = input._spec.shape
     tail = have[len(have) - len(shape) :]
     if len(shape) > len(have) or any(n not in (1, m) for n, m in zip(shape, tail, strict=True)):

@@ -1,4 +1,4 @@
-"""A region: several elementwise calls as one, with as many results as anybody looks at. The compiler makes them."""
+"""Regions: several elementwise calls as one, with as many results as anybody looks at. The compiler makes them."""
 
 from __future__ import annotations
 
@@ -42,6 +42,33 @@ class Region:
         return f"<region {self.name}: {', '.join(self.covers)}>"
 
 
+@dataclass(frozen=True, eq=False)
+class RowRegion:
+    """A region whose rows are reduced on the way: sums, means and extremes along the last dimension.
+
+    Reductions are (name, kind, expression) in an order in which each reads only those before it, by name. Results are
+    expressions of operands and reductions; `rows` says which are one number for each row.
+    """
+
+    name: str
+    params: tuple[str, ...]
+    roles: tuple[tuple[dtype, dtype, dtype | None], ...]
+    reductions: tuple[tuple[str, str, Expr], ...]
+    bodies: tuple[Expr, ...]
+    rows: tuple[bool, ...]
+    outs: tuple[Spec, ...]  # of rows with or without a last dimension of one
+    shape: tuple[int, ...]
+    covers: tuple[str, ...] = ()
+
+    @property
+    def compute(self) -> dtype:
+        """The type that is computed in."""
+        return self.roles[0][1]
+
+    def __repr__(self) -> str:
+        return f"<rows {self.name}: {', '.join(self.covers)}>"
+
+
 def _infer(inputs: Any, region: Region) -> tuple[Spec, ...]:
     return region.outs
 
@@ -52,4 +79,12 @@ structured(
     differentiable=False,
     n_out=2,
     doc="Several elementwise calls as one kernel, see `ops.region.Region`.",
+)
+
+structured(
+    "_row_region(Tensor like, Tensor[] inputs, object region)",
+    infer=lambda like, inputs, region: region.outs,
+    differentiable=False,
+    n_out=2,
+    doc="Elementwise calls and reductions of rows as one kernel, see `ops.region.RowRegion`; `like` has its shape.",
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 from operator import itemgetter
 from typing import Any
 
+from ..core import spelled
+
 # Every kind of result by its operator's name; the public namespace `return_types` shows them.
 TYPES: dict[str, type[Results]] = {}
 
@@ -24,7 +26,7 @@ class Results(tuple[Any, ...]):
 
     def __repr__(self) -> str:
         items = ",\n".join(f"{n}={v!r}" for n, v in zip(self._fields, self, strict=True))
-        return f"votive.return_types.{type(self).__name__}(\n{items})"
+        return f"{spelled.package}.return_types.{type(self).__name__}(\n{items})"
 
     def __reduce__(self) -> Any:
         # By name, because the classes are made while operators are declared, not written out.

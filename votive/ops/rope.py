@@ -104,7 +104,7 @@ def rope(input: Tensor, cos: Tensor, sin: Tensor, *, interleaved: bool = False, 
     >>> votive.nn.functional.rope(votive.tensor([[1.0, 2.0]]), *quarter)
     tensor([[-2.,  1.]])
     """
-    start = int(offset)
+    start = offset.__index__()
     if cos.ndim > 1 < input.ndim and not 0 <= start <= cos.shape[-2] - input.shape[-2]:
         fail(
             IndexError,

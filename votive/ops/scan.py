@@ -43,6 +43,8 @@ def _cumsum_back(g: Tensor, dim: int) -> Tensor:
 
 structured(
     "cumsum(Tensor input, int dim, *, dtype? dtype=None)",
+    multilinear=("input",),
+    batch="dims",
     canon=_canon_total("cumsum"),
     infer=_infer_total,
     grad={"input": lambda c, g: _cumsum_back(g, c.dim)},
@@ -57,6 +59,7 @@ structured(
 
 structured(
     "_shift(Tensor input, int dim, int by, number fill)",
+    batch="dims",
     infer=lambda x, dim, by, fill: x.like(x.shape),
     grad={"input": lambda c, g: F._shift(g, c.dim, -c.by, 0)},
     doc="The elements moved `by` places (1 or -1) along a dimension, the free place filled.",
@@ -72,6 +75,7 @@ def _grad_recurrence(c: Context, g: Tensor) -> tuple[Any, Any]:
 
 structured(
     "_recurrence(Tensor gain, Tensor input, int dim, bool reverse)",
+    batch="dims",
     infer=lambda gain, x, dim, reverse: x.like(x.shape),
     grad=_grad_recurrence,
     doc="""`y[k] = gain[k] * y[k - 1] + input[k]` along a dimension; from the end, `y[k + 1]`.
@@ -91,6 +95,7 @@ def _grad_cumprod(c: Context, g: Tensor) -> Tensor:
 
 structured(
     "cumprod(Tensor input, int dim, *, dtype? dtype=None)",
+    batch="dims",
     canon=_canon_total("cumprod"),
     infer=_infer_total,
     grad={"input": _grad_cumprod},
@@ -118,6 +123,7 @@ def _grad_logcumsumexp(c: Context, g: Tensor) -> Tensor:
 
 structured(
     "logcumsumexp(Tensor input, int dim)",
+    batch="dims",
     canon=_canon_logcumsumexp,
     infer=lambda x, dim: x.dense_like(),
     grad={"input": _grad_logcumsumexp},
@@ -140,6 +146,7 @@ def _canon_extreme(op: str) -> Callable[..., Any]:
 for _name in ("cummax", "cummin"):
     structured(
         f"_{_name}(Tensor input, int dim)",
+        batch="dims",
         canon=_canon_extreme(_name),
         infer=lambda x, dim: (x.dense_like(), x.dense_like(dt.int64)),
         n_out=2,

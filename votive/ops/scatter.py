@@ -62,6 +62,7 @@ def _read_back(g: Tensor, dim: int, index: Tensor, shape: Shape) -> Tensor:
 
 structured(
     "_scatter(Tensor input, int dim, Tensor index, Operand src)",
+    batch="dims",
     skips_elements=True,
     canon=_canon("scatter"),
     infer=lambda x, dim, index, src: _check("scatter", x, dim, index, src),
@@ -74,6 +75,7 @@ structured(
 
 structured(
     "scatter_add(Tensor input, int dim, Tensor index, Tensor src)",
+    batch="dims",
     canon=_canon("scatter_add"),
     infer=lambda x, dim, index, src: _check("scatter_add", x, dim, index, src),
     grad={"input": lambda c, g: g, "src": lambda c, g: _read_back(g, c.dim, c.index, c.shape("src"))},
@@ -200,6 +202,7 @@ def _grad_extremum(c: Context, g: Tensor) -> tuple[Any, None, Any]:
 
 structured(
     "_scatter_prod(Tensor input, int dim, Tensor index, Tensor src, bool include_self)",
+    batch="dims",
     canon=_canon("scatter_reduce"),
     infer=lambda x, dim, index, src, own: _check("scatter_reduce", x, dim, index, src),
     grad=_grad_prod,
@@ -208,6 +211,7 @@ structured(
 
 structured(
     "_scatter_extremum(Tensor input, int dim, Tensor index, Tensor src, str reduce, bool include_self)",
+    batch="dims",
     canon=_canon("scatter_reduce"),
     infer=lambda x, dim, index, src, reduce, own: _check("scatter_reduce", x, dim, index, src),
     grad=_grad_extremum,

@@ -40,6 +40,7 @@ def _hole(g: Tensor, shape: tuple[int, ...]) -> Tensor:
 
 structured(
     "select_scatter(Tensor input, Tensor src, int dim, int index)",
+    batch="dims",
     canon=_canon("select"),
     infer=lambda x, src, dim, index: x.dense_like(),
     grad={
@@ -56,6 +57,7 @@ structured(
 
 structured(
     "slice_scatter(Tensor input, Tensor src, int dim=0, int? start=None, int? end=None, int step=1)",
+    batch="dims",
     canon=_canon("_slice"),
     infer=lambda x, src, dim, start, end, step: x.dense_like(),
     grad={
@@ -71,6 +73,7 @@ structured(
 
 structured(
     "diagonal_scatter(Tensor input, Tensor src, int offset=0, int dim1=0, int dim2=1)",
+    batch="dims",
     canon=_canon("diagonal"),
     infer=lambda x, src, offset, dim1, dim2: x.dense_like(),
     grad={

@@ -90,7 +90,8 @@ def _filling(op: str, input: Tensor, mask: Tensor, value: Operand) -> Any:
         return value
     if value.ndim:
         fail(ShapeError, op, f"value must be a number or a 0-d tensor, got shape {tuple(value.shape)}.")
-    refuse_overflow(op, value.item(), input.dtype)
+    if not value.is_meta:
+        refuse_overflow(op, value.item(), input.dtype)
     return F._to_dtype(value, input.dtype)
 
 

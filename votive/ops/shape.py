@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, fail
-from ..core.layout import Spec, infer_size, view_strides, wrap_dim, wrap_dims
+from ..core.layout import Spec, infer_size, remembered, view_strides, wrap_dim, wrap_dims
 from ..core.memory_format import contiguous_format
 from .registry import F, composite, view
 from .sizes import also_named, gathered, ints
@@ -67,6 +66,7 @@ def _infer_view_dtype(x: Spec, dtype: dt.dtype) -> tuple[Spec, int]:
 
 view(
     "_view_dtype(Tensor input, dtype dtype)",
+    batch="same",
     infer=_infer_view_dtype,
     differentiable=False,
     doc="The same bytes read as another type.",
@@ -94,7 +94,7 @@ def view_(input: Tensor, *size: Any, dtype: dtype | None = None) -> Tensor:
     return F._view_dtype(input, dtype)
 
 
-@functools.lru_cache(4096)
+@remembered(4096)
 def _reshaped(op: str, x: Spec, shape: tuple[int, ...]) -> tuple[tuple[int, ...], bool]:
     """The shape with -1 replaced, and whether a view can show it."""
     size = infer_size(op, shape, x.numel)
@@ -145,6 +145,7 @@ def _infer_transpose(x: Spec, dim0: int, dim1: int) -> tuple[Spec, int]:
 
 view(
     "transpose(Tensor input, int dim0, int dim1)",
+    batch="dims",
     canon=lambda x, dim0, dim1: (
         x,
         wrap_dim("transpose", dim0, x.ndim, x.shape),

@@ -20,7 +20,7 @@ def int_of(op: str, name: str, value: Any) -> int:
         return value
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise TypeError(f"{op}: {name} must be integers, got {type(value).__name__}.")
-    return int(value.__index__())
+    return value.__index__()
 
 
 def ints(op: str, name: str, given: Any) -> tuple[int, ...]:
@@ -48,7 +48,7 @@ def gathered(op: str, name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
 def new_shape(op: str, given: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape of a tensor to be made."""
     shape = gathered(op, "size", given)
-    if min(shape, default=0) < 0:
+    if any(n < 0 for n in shape):
         raise RuntimeError(f"{op}: sizes must not be negative, got {shape}.")
     return shape
 

@@ -29,6 +29,7 @@ def _canon(op: str) -> Callable[..., Any]:
 
 structured(
     "_softmax(Tensor input, int dim)",
+    batch="dims",
     canon=_canon("softmax"),
     infer=lambda x, dim: x.dense_like(),
     grad={"input": lambda c, g: F._softmax_backward(g, c.out, c.dim)},
@@ -38,6 +39,7 @@ structured(
 
 structured(
     "_log_softmax(Tensor input, int dim)",
+    batch="dims",
     canon=_canon("log_softmax"),
     infer=lambda x, dim: x.dense_like(),
     grad={"input": lambda c, g: F._log_softmax_backward(g, c.out, c.dim)},
@@ -56,6 +58,7 @@ def _again(c: Context, h: Tensor) -> tuple[Tensor, ...]:
 
 structured(
     "_softmax_backward(Tensor grad, Tensor output, int dim)",
+    batch="dims",
     infer=lambda g, y, dim: y.dense_like(),
     grad=_again,
     doc="`y (g - sum(g y))`: the gradient through softmax, from its result y.",
@@ -70,6 +73,7 @@ def _log_again(c: Context, h: Tensor) -> tuple[Tensor, ...]:
 
 structured(
     "_log_softmax_backward(Tensor grad, Tensor output, int dim)",
+    batch="dims",
     infer=lambda g, y, dim: y.dense_like(),
     grad=_log_again,
     doc="`g - e^y sum(g)`: the gradient through log_softmax, from its result y.",

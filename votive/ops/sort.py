@@ -32,6 +32,7 @@ def _infer_sort(x: Spec, dim: int, descending: bool) -> tuple[Spec, Spec]:
 
 structured(
     "_sort(Tensor input, int dim, bool descending)",
+    batch="dims",
     canon=lambda x, dim, descending: (x, wrap_dim("sort", dim, x.ndim, x.shape), descending),
     infer=_infer_sort,
     grad={"input": lambda c, g, _: _put_back(g, c.shape("input"), c.dim, c.out1)},
@@ -88,6 +89,7 @@ def _canon_topk(x: Spec, k: int, dim: int, *rest: bool) -> tuple[Any, ...]:
 
 structured(
     "_topk(Tensor input, int k, int dim, bool largest, bool sorted)",
+    batch="dims",
     skips_elements=True,
     canon=_canon_topk,
     infer=_infer_topk,
@@ -129,6 +131,7 @@ def _grad_kthvalue(c: Context, g: Tensor, _: Any) -> Tensor:
 
 structured(
     "_kthvalue(Tensor input, int k, int dim, bool keepdim)",
+    batch="dims",
     canon=lambda x, k, dim, keepdim: (x, k, wrap_dim("kthvalue", dim, x.ndim, x.shape), keepdim),
     infer=_infer_kthvalue,
     grad={"input": _grad_kthvalue},

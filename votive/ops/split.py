@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import DimError, fail
-from ..core.layout import Spec, wrap_dim
+from ..core.layout import Spec, remembered, wrap_dim
 from .registry import F, composite, structured
 from .sizes import int_of, ints
 
@@ -42,6 +41,7 @@ def _stacked(x: Spec, dim: int, parts: Sequence[Tensor]) -> Tensor:
 
 structured(
     "_split(Tensor input, int[] sizes, int dim)",
+    batch="dims",
     infer=lambda x, sizes, dim: tuple(_sized(x, dim, s) for s in sizes),
     grad={"input": lambda c, *g: F.cat(g, c.dim)},
     n_out=2,
@@ -50,7 +50,8 @@ structured(
 
 structured(
     "_unbind(Tensor input, int dim)",
-    infer=lambda x, dim: (x.like(x.shape[:dim] + x.shape[dim + 1 :]),) * x.shape[dim],
+    batch="dims",
+    infer=lambda x, dim: (x.like(x.shape[:dim] + x.shape[dim + 1 :]),) * int(x.shape[dim]),
     grad={"input": lambda c, *g: _stacked(c.spec("input"), c.dim, g)},
     n_out=2,
     doc="Copies of the slices along a dimension; `unbind` gives views with this gradient.",
@@ -83,10 +84,10 @@ def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) ->
     return _between(input, dim, ends)
 
 
-@functools.lru_cache(4096)
+@remembered(4096)
 def _cuts(size: int, step: int) -> tuple[Any, ...]:
     """The sizes of even pieces, and where they begin and end."""
-    count = max(1, -(-size // step)) if step else 1
+    count = int(max(1, -(-size // step))) if step else 1
     cuts = tuple(itertools.pairwise([*[i * step for i in range(count)], size]))
     return tuple([b - a for a, b in cuts]), cuts
 
@@ -178,7 +179,7 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Any, ...]:
     if input.ndim == 0:
         fail(DimError, "unbind", "a 0-d tensor has no dimension to remove.")
     dim = wrap_dim("unbind", dim, input.ndim, input._spec.shape)
-    return F._views(input, "_unbind", (dim,), dim, input._spec.shape[dim])
+    return F._views(input, "_unbind", (dim,), dim, int(input._spec.shape[dim]))
 
 
 def _given(op: str, *spellings: Any) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import warnings
 from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
-from ..core.layout import Spec, reduced_shape, wrap_dim, wrap_dims
+from ..core.layout import Spec, reduced_shape, remembered, wrap_dim, wrap_dims
 from .extremum import infer_pick, no_identity, place, spread
 from .reduction import count, keep_dims, refuse
 from .registry import F, composite, structured
@@ -36,6 +35,7 @@ def _grad_var(x: Tensor, g: Tensor, dim: tuple[int, ...], correction: float, kee
 
 structured(
     "_var(Tensor input, int[] dim, float correction, bool keepdim)",
+    batch="dims",
     infer=_infer_var,
     grad={"input": lambda c, g: _grad_var(c.input, g, c.dim, c.correction, c.keepdim)},
     doc="The mean squared distance from the mean, divided by count - correction.",
@@ -43,6 +43,7 @@ structured(
 
 structured(
     "_std(Tensor input, int[] dim, float correction, bool keepdim)",
+    batch="dims",
     infer=_infer_var,
     # The root has no derivative at 0; like torch, take 0 there.
     grad={
@@ -54,7 +55,7 @@ structured(
 )
 
 
-@functools.lru_cache(4096, typed=True)
+@remembered(4096, typed=True)
 def _spread_args(
     op: str, shape: tuple[int, ...], dtype: dt.dtype, dim: Ints | None, unbiased: bool | None, correction: float | None
 ) -> tuple[tuple[int, ...], float, bool]:
@@ -175,6 +176,7 @@ def _canon_pick(x: Spec, op: str, dim: int, keepdim: bool) -> tuple[Any, ...]:
 
 structured(
     "_sample(Tensor input, str kind, int dim, bool keepdim)",
+    batch="dims",
     canon=_canon_pick,
     infer=lambda x, kind, dim, keepdim: infer_pick(x, dim, keepdim),
     n_out=2,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import DimError, ShapeError, fail
-from ..core.layout import Layout, Spec, extent, has_overlap, wrap_dim
+from ..core.layout import Layout, Spec, extent, has_overlap, slice_bounds, wrap_dim
 from .registry import OPS, F, composite, structured, view
 from .schema import is_tensor
 from .sizes import int_of, ints
@@ -55,6 +55,7 @@ def _infer_select(x: Spec, dim: int, index: int) -> tuple[Spec, int]:
 
 view(
     "select(Tensor input, int dim, int index)",
+    batch="dims",
     canon=_canon_select,
     infer=_infer_select,
     grad={"input": lambda c, g: from_window(g, c.shape("input"), "select", c.dim, c.index)},
@@ -72,7 +73,7 @@ def _canon_slice(x: Spec, dim: int, start: int | None, end: int | None, step: in
     if step <= 0:
         fail(RuntimeError, "slice", f"step must be positive, got {step}; use flip() to reverse.")
     dim = wrap_dim("slice", dim, x.ndim, x.shape)
-    start, end, _ = slice(start, end).indices(x.shape[dim])
+    start, end = slice_bounds(start, end, x.shape[dim])
     return x, dim, start, max(start, end), step
 
 
@@ -85,6 +86,7 @@ def _infer_slice(x: Spec, dim: int, start: int, end: int, step: int) -> tuple[Sp
 
 view(
     "_slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1)",
+    batch="dims",
     canon=_canon_slice,
     infer=_infer_slice,
     grad={"input": lambda c, g: from_window(g, c.shape("input"), "_slice", c.dim, c.start, c.end, c.step)},
@@ -147,6 +149,7 @@ def _infer_unfold(x: Spec, dim: int, size: int, step: int) -> tuple[Spec, int]:
 
 view(
     "unfold(Tensor input, int dimension, int size, int step)",
+    batch="dims",
     canon=_canon_unfold,
     infer=_infer_unfold,
     grad={"input": lambda c, g: from_window(g, c.shape("input"), "unfold", c.dimension, c.size, c.step)},

@@ -56,14 +56,20 @@ class CpuBackend:
         """Compile kernels for several regions at once, where there is a compiler."""
         if _native.available and "native" not in switched_off:
             native: Any = _native
-            native.region.prepare(regions)
+            native.row_region.prepare(regions)
+
+    @staticmethod
+    def compiles_rows() -> bool:
+        """Whether regions may reduce rows: their loops are compiled."""
+        native: Any = _native
+        return _native.available and "native" not in switched_off and native.jit.compiler() is not None
 
     @staticmethod
     def region_source(region: Any, specs: tuple[Spec, ...]) -> str | None:
         """The text of the kernel for a region; None where it has none of its own."""
         native: Any = _native
         used = _native.available and "native" not in switched_off
-        return native.region.source(region) if used else None
+        return native.row_region.source(region) if used else None
 
     def empty(self, spec: Spec) -> tuple[Storage, Any]:
         nbytes = spec.nbytes

@@ -84,10 +84,11 @@ class CudaBackend:
         with rt.on(out.spec.device.index or 0):
             self._copy.copy_view(out, data)
 
-    def receive(self, array: Any, spec: Spec, non_blocking: bool = False) -> Any:
-        """Values of the host as new memory here."""
+    def receive(self, array: Any, spec: Spec, non_blocking: bool = False) -> tuple[Any, Any, Spec]:
+        """(storage, data, spec) of new memory here with values of the host."""
         with rt.on(spec.device.index or 0):
-            return self._transfer.from_host(array, spec, non_blocking)
+            view = self._transfer.from_host(array, spec, non_blocking)
+        return view.storage, view, view.spec
 
     def pinned(self, shape: Any, strides: Any, dtype: Any) -> tuple[Any, Any, Spec]:
         """(storage, array, spec) of page-locked memory of the host; strides in bytes."""
@@ -186,3 +187,13 @@ class CudaBackend:
             with rt.on(storage.device):
                 rt.runtime.driver.between(made.ptr, storage.ptr, storage.nbytes, rt.here.stream)
         return made
+
+
+def __getattr__(name: str) -> Any:
+    # torch's public names live in a file of their own, which no kernel needs.
+    from importlib import import_module
+
+    public = import_module(f"{__name__}.public")
+    if name in public.PUBLIC:
+        return getattr(public, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

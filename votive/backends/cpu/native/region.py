@@ -156,9 +156,12 @@ def _known(region: Any) -> bool:
         return False
     if any(o.shape != region.outs[0].shape or o.strides != region.outs[0].strides for o in region.outs):
         return False
+    return _known_ops(region.bodies)
+
+
+def _known_ops(bodies: Iterable[Expr]) -> bool:
     return all(
-        e.op in FLOAT or e.op == "var" or (e.op == "const" and not isinstance(e.value, complex))
-        for e in _order(region.bodies)
+        e.op in FLOAT or e.op == "var" or (e.op == "const" and not isinstance(e.value, complex)) for e in _order(bodies)
     )
 
 
@@ -227,18 +230,6 @@ def _loop(read: list[str], statements: list[str], results: list[str], plain: boo
     lines += [f"      {s}" for s in (*read, *statements)]
     lines += [f"      o{k}[i] = {r};" for k, r in enumerate(results)]
     return [*lines, "    }"]
-
-
-def prepare(regions: list[Any]) -> None:
-    """Compile the loops of several regions at once."""
-    found = [t for t in map(text_of, regions) if t is not None]
-    jit.functions(dict(found), _PRELUDE)
-
-
-def source(region: Any) -> str | None:
-    """The C++ text of a region, for readers."""
-    found = text_of(region)
-    return None if found is None or jit.compiler() is None else found[1]
 
 
 @native("_region", "region", optional=True)

@@ -32,8 +32,7 @@ def to_device(x: Array, device: device, non_blocking: bool) -> Any:
     here = Spec(Layout(x.shape, tuple(s // d.itemsize for s in x.strides)), d, device)
     if device.type == "cpu":
         return x.copy(order="K")
-    view = BACKENDS[device.type].receive(x, here.dense_like(), non_blocking)
-    return view.storage, view, view.spec
+    return BACKENDS[device.type].receive(x, here.dense_like(), non_blocking)
 
 
 @kernel("_transfer_", widen=False)

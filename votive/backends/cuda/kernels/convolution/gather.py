@@ -65,7 +65,7 @@ def _tile(dtype: dt.dtype, rows: int, columns: int, terms: int) -> dict[str, Any
     double = dtype is dt.float64
     bm, bn, bk = (16, 16, 16) if double else (BM, BN, BK if half else 16)
     return {
-        "PRECISION": "tf32" if half or precision.matmul.allow_tf32 else "ieee",
+        "PRECISION": "tf32" if half or precision.convolutions.allow_tf32 else "ieee",
         "DOT": not double,
         "WIDE": wide(dtype),
         "BM": max(16, min(bm, next_power_of_two(rows))),

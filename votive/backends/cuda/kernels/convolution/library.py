@@ -43,7 +43,11 @@ def by_library(p: Convolve, out: Spec) -> Callable[..., None] | None:
     """`run(out, x, weight, bias)`, or None."""
     x, w = p.x, p.weight
     geometry = cudnn.Geometry(p.stride, p.padding, p.dilation, p.groups)
-    if not cudnn.library.load() or not _small(x.shape, w.shape, out.shape, *[(v,) for v in p.stride + p.dilation]):
+    if (
+        not precision.convolutions.library
+        or not cudnn.library.load()
+        or not _small(x.shape, w.shape, out.shape, *[(v,) for v in p.stride + p.dilation])
+    ):
         return None
     last = out.strides[1] == 1 and out.ndim > 3
     near, near_weight = _arranged(x.spec, last), _arranged(w.spec, last)
@@ -58,7 +62,7 @@ def by_library(p: Convolve, out: Spec) -> Callable[..., None] | None:
         outside,
         geometry,
         channels_last=last,
-        tf32=precision.matmul.allow_tf32,
+        tf32=precision.convolutions.allow_tf32,
     )
     add = BiasAdder(out) if p.bias else None
 
@@ -76,7 +80,11 @@ def by_library(p: Convolve, out: Spec) -> Callable[..., None] | None:
 def weight_by_library(p: Weigh, out: Spec) -> Callable[..., None] | None:
     """`run(out, x, grad)`, or None."""
     x, y = p.x, p.grad
-    if not cudnn.library.load() or not _small(x.shape, y.shape, out.shape, *[(v,) for v in p.stride + p.dilation]):
+    if (
+        not precision.convolutions.library
+        or not cudnn.library.load()
+        or not _small(x.shape, y.shape, out.shape, *[(v,) for v in p.stride + p.dilation])
+    ):
         return None
     last = x.ndim > 3 and (x.strides[1] == 1 or y.strides[1] == 1) and x.shape[1] > 1 and y.shape[1] > 1
     near, near_grad = _arranged(x.spec, last), _arranged(y.spec, last)
@@ -89,7 +97,7 @@ def weight_by_library(p: Weigh, out: Spec) -> Callable[..., None] | None:
         (y.shape, _strides(y.shape, last)),
         cudnn.Geometry(p.stride, p.padding, p.dilation, p.groups),
         channels_last=last,
-        tf32=precision.matmul.allow_tf32,
+        tf32=precision.convolutions.allow_tf32,
     )
     direct = made_in.strides == out.strides
 

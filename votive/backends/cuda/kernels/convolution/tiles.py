@@ -46,7 +46,7 @@ class Tile:
 
 def multiplying(dtype: dt.dtype) -> str:
     """How tensor cores multiply: float32 in one TF32 part, or in three that keep its precision."""
-    return "tf32" if dtype in dt.HALF or precision.matmul.allow_tf32 else "tf32x3"
+    return "tf32" if dtype in dt.HALF or precision.convolutions.allow_tf32 else "tf32x3"
 
 
 @cache

@@ -67,7 +67,7 @@ def tiling(s: Sizes, back: bool) -> Tiling:
 
 def _precision(dtype: dt.dtype) -> str:
     if dtype is dt.float32:
-        return "tf32" if precision.matmul.allow_tf32 else "tf32x3"
+        return "tf32" if precision.convolutions.allow_tf32 else "tf32x3"
     return "ieee"
 
 

@@ -110,6 +110,7 @@ bool install_record(PyObject* node, PyObject* saved, PyObject* edge, PyObject* s
 PyObject* cut_function();
 void intern_names();
 extern bool unusual;
+extern PyTypeObject* wrapped;  // base class of tensors that compute in their own way, see operator.h
 
 // PyEval_RestoreThread. While the interpreter ends, Python stops a thread that comes back by unwinding its stack, and
 // destructors on the way would give references back without the lock: such a thread sleeps instead until the process

@@ -21,6 +21,19 @@ Field tensor_data, tensor_spec, tensor_rg;
 
 bool is_tensor(PyObject* o) { return Py_TYPE(o) == tensor_type || PyType_IsSubtype(Py_TYPE(o), tensor_type); }
 
+bool looks_after_itself(PyObject* v, bool nested) {
+  PyTypeObject* type = Py_TYPE(v);
+  if (type == tensor_type) return false;
+  if (is_list(v)) {
+    for (Py_ssize_t i = 0; nested && i < PySequence_Fast_GET_SIZE(v); ++i)
+      if (looks_after_itself(PySequence_Fast_GET_ITEM(v, i), false)) return true;
+    return false;
+  }
+  if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) return false;
+  if (PyType_IsSubtype(type, tensor_type)) return tensor_spec.get(v) == nullptr;
+  return _PyType_Lookup(type, name::__torch_function__) != nullptr;
+}
+
 PyObject* wrap(PyObject* storage, PyObject* data, PyObject* spec) {
   PyObject* t = tensor_type->tp_alloc(tensor_type, 0);
   if (t == nullptr) return nullptr;

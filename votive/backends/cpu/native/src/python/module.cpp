@@ -50,6 +50,7 @@ VT_MODULE(VT_MODULE_NAME, m) {
   });
   m.def("install_recall", [](nb::handle dtype, nb::handle stack) { vt::install_recall(dtype.ptr(), stack.ptr()); });
   m.def("set_unusual", [](bool on) { vt::unusual = on; });
+  m.def("set_wrapped", [](nb::handle cls) { vt::wrapped = reinterpret_cast<PyTypeObject*>(cls.inc_ref().ptr()); });
   m.attr("cut") = nb::steal(vt::cut_function());
   m.def("install_windows", [](nb::handle mode, nb::handle table, nb::handle make) {
     vt::install_windows(mode.ptr(), table.ptr(), make.ptr());

@@ -8,7 +8,7 @@
   X(_inference) X(_edge) X(version) X(readonly) X(shape) X(strides)                                             \
   /* of plans, operators and the dispatcher's state */                                                          \
   X(outs) X(window) X(offset) X(op) X(differentiable) X(general) X(_general) X(add) X(apply_general) X(blame)   \
-  X(graph) X(record) X(failed) X(grad)                                                                          \
+  X(graph) X(record) X(failed) X(grad) X(overridden) X(__torch_function__)                                                                        \
   /* of nodes, what they keep, and the thread's modes */                                                        \
   X(recipes) X(slots) X(carries) X(kept) X(numbers) X(is_out) X(noted) X(special) X(module_path) X(grad_specs)  \
   /* operators that a view may have come from */                                                                \

@@ -7,6 +7,7 @@
 namespace vt {
 
 bool unusual = false;
+PyTypeObject* wrapped = nullptr;
 
 namespace name {
 #define X(n) PyObject* n;
@@ -23,14 +24,14 @@ void intern_names() {
 namespace {
 
 // The general way, a method of the Python class: general(*args, **kwargs).
-PyObject* general(PyObject* me, PyObject* const* args, Py_ssize_t n, PyObject* names) {
+PyObject* general(PyObject* me, PyObject* const* args, Py_ssize_t n, PyObject* names, PyObject* how = name::general) {
   const Py_ssize_t all = n + (names == nullptr ? 0 : PyTuple_GET_SIZE(names));
   PyObject* few[MAX_ARGS + 1];
   std::vector<PyObject*> many(all > MAX_ARGS ? size_t(all) + 1 : 0);
   PyObject** stack = many.empty() ? few : many.data();
   stack[0] = me;
   for (Py_ssize_t i = 0; i < all; ++i) stack[i + 1] = args[i];
-  return PyObject_VectorcallMethod(name::general, stack, size_t(n + 1), names);
+  return PyObject_VectorcallMethod(how, stack, size_t(n + 1), names);
 }
 
 // Arguments in schema order, defaults filled in; false: Python binds them, or says what is wrong.
@@ -105,6 +106,17 @@ PyObject* blamed(PyObject* me) {
   return nullptr;
 }
 
+// Whether an argument, or one in a list of them, is a tensor whose class computes in its own way (dispatch/wrapped.py).
+bool any_wrapped(PyObject* const* args, Py_ssize_t n, bool nested = true) {
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    if (PyType_IsSubtype(Py_TYPE(args[i]), wrapped)) return true;
+    if (nested && (PyList_CheckExact(args[i]) || PyTuple_CheckExact(args[i])) &&
+        any_wrapped(PySequence_Fast_ITEMS(args[i]), PySequence_Fast_GET_SIZE(args[i]), false))
+      return true;
+  }
+  return false;
+}
+
 PyObject* call_composite(PyObject* me, const Operator& op, PyObject* const* args, Py_ssize_t n, PyObject* names) {
   Ref key;
   if (op.memory) {
@@ -112,6 +124,8 @@ PyObject* call_composite(PyObject* me, const Operator& op, PyObject* const* args
     const int done = recall(op, args, n, names, &out, key);
     if (done != 0) return out;
   }
+  for (Py_ssize_t k = 0, all = n + (names == nullptr ? 0 : PyTuple_GET_SIZE(names)); k < all; ++k)
+    if (looks_after_itself(args[k])) return general(me, args, n, names, name::overridden);
   PyObject* out = PyObject_Vectorcall(op.fn.get(), args, size_t(n), names);
   if (out == nullptr) return blamed(me);
   if (key && !remember(op, key.get(), args[0], out)) Py_CLEAR(out);
@@ -121,9 +135,16 @@ PyObject* call_composite(PyObject* me, const Operator& op, PyObject* const* args
 PyObject* operator_call(PyObject* me, PyObject* const* args, size_t nargsf, PyObject* names) {
   const Operator& op = unbox<Operator>(me);
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf);
-  if (unusual || op.kind == Operator::unset) return general(me, args, n, names);
-  if (op.kind == Operator::composite)
-    return takes_itself(op, names) ? call_composite(me, op, args, n, names) : general(me, args, n, names);
+  if (unusual || op.kind == Operator::unset) {
+    for (Py_ssize_t k = 0, all = n + (names == nullptr ? 0 : PyTuple_GET_SIZE(names)); k < all; ++k)
+      if (looks_after_itself(args[k])) return general(me, args, n, names, name::overridden);
+    return general(me, args, n, names);
+  }
+  if (op.kind == Operator::composite) {
+    const bool plain = takes_itself(op, names) &&
+                       (wrapped == nullptr || !any_wrapped(args, n + (names == nullptr ? 0 : PyTuple_GET_SIZE(names))));
+    return plain ? call_composite(me, op, args, n, names) : general(me, args, n, names);
+  }
   PyObject *bound[MAX_ARGS], *out = nullptr, *swapped[2];
   PyObject* const* given = args;
   if (op.reflected && n == 2) {

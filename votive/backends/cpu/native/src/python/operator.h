@@ -37,6 +37,13 @@ struct Operator {
 
 // Whether calls must take the general way: somebody observes, or inference mode or autocast is on.
 extern bool unusual;
+// Base class of tensors whose class computes in its own way (sparse, masked, nested); null until there is one. Such
+// tensors lead to no plan by themselves, because no plan has their specs; only functions of composites must not see them.
+extern PyTypeObject* wrapped;
+
+// Whether an argument, or one in a list, may answer calls itself: a tensor whose spec is not in its slot (which leads to no
+// plan, so only composites have to ask), or any other object with `__torch_function__`.
+bool looks_after_itself(PyObject* v, bool nested = true);
 
 // The one place that every call passes. `args` in schema order and complete.
 PyObject* apply(PyObject* me, PyObject* const* args);
