@@ -264,9 +264,12 @@ class Sink:
 
 def make(seed: int) -> tuple[str, Callable[[], Any], Inputs, Writer]:
     """(text, a maker of new functions of that text, the inputs, how it was written)."""
-    writer = Writer(seed)
-    text = HEAD + "\n" + writer.program()
-    file = f"<program {seed}>"
+    return made_of(Writer(seed), HEAD, f"<program {seed}>")
+
+
+def made_of(writer: Writer, head: str, file: str) -> tuple[str, Callable[[], Any], Inputs, Writer]:
+    """What `make` gives, of a program that begins with `head`."""
+    text = head + "\n" + writer.program()
     linecache.cache[file] = len(text), None, text.splitlines(True), file
 
     def fresh() -> Any:

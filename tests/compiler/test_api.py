@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import gc
 import pickle
 import threading
@@ -134,6 +135,21 @@ def test_a_disabled_function_runs_as_it_is_in_compiled_programs() -> None:
     inner = votive.compile(lambda x: x * 2)
     votive.compiler.disable(lambda x: inner(x))(votive.ones(1))
     assert entries(inner) == []
+    votive.compiler.disable(lambda x: inner(x), recursive=False)(votive.ones(1))
+    assert len(entries(inner)) == 1
+
+
+def test_the_reason_for_disabling_is_told() -> None:
+    @votive.compiler.disable(reason="it asks for a number")
+    def plain(x: Any) -> Any:
+        return x * float(x.sum())
+
+    @votive.compile(fullgraph=True)
+    def fn(x: Any) -> Any:
+        return plain(x.sin())
+
+    with pytest.raises(RuntimeError, match=r"keeps as it is \(it asks for a number\)"):
+        fn(votive.ones(2))
 
 
 def test_is_compiling_is_true_while_a_program_is_traced() -> None:
@@ -262,3 +278,19 @@ def test_lambdas_partials_and_callable_objects() -> None:
     compiled(votive.ones(1))
     scale.k = 7.0
     assert compiled(votive.ones(1)).item() == 7
+
+
+def test_cached_functions_and_methods_of_text_and_sets_are_followed() -> None:
+    @functools.lru_cache(maxsize=8)
+    def plan(pattern: str) -> tuple[int, ...]:
+        left, right = ({c for c in part if str.isalpha(c)} for part in str.split(pattern, "->"))
+        return tuple(sorted(len(c) for c in set.difference(left, right)))
+
+    @votive.compile(fullgraph=True)
+    def fn(x: Any) -> Any:
+        return x.sum(plan("ab->b"))
+
+    x = votive.arange(4.0).reshape(2, 2)
+    for _ in range(3):
+        assert fn(x).tolist() == x.sum(1).tolist()
+    assert len(entries(fn)) == 1

@@ -132,11 +132,6 @@ def test_halves_that_are_not_known_to_be_equal_are_left_alone() -> None:
         np.testing.assert_allclose(compiled(*args).numpy(), turn(*args).numpy(), rtol=1e-6, atol=1e-6)
 
 
-def test_dynamic_shapes_are_refused() -> None:
-    with pytest.raises(NotImplementedError, match="dynamic=True"):
-        vt.compile(_norm, dynamic=True)
-
-
 @pytest.mark.parametrize("dtype", [vt.bfloat16, vt.float16])
 def test_rounding_on_purpose_is_kept(dtype: Any) -> None:
     def rounded(x: Any) -> Any:

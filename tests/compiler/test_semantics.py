@@ -383,3 +383,26 @@ def test_seed_zero_draws_as_any_other() -> None:
     got = compiled(votive.ones(64))
     votive.manual_seed(7)
     assert got.tolist() == F.dropout(votive.ones(64), 0.5).tolist()
+
+
+def test_where_a_tensor_begins_in_memory_is_asked_anew() -> None:
+    def begun(x: Any) -> Any:
+        return x * x.storage_offset()
+
+    base, compiled = votive.arange(20) * 1.0, votive.compile(begun)
+    for start in (4, 8, 0):
+        x = base[start : start + 4]
+        assert compiled(x).tolist() == begun(x).tolist()
+
+
+def test_a_long_sum_is_compiled() -> None:
+    def added(x: Any) -> Any:
+        out = x
+        for i in range(1500):
+            out = out + x[i % 4]
+        return out
+
+    x = votive.ones(4)
+    compiled = votive.compile(added)
+    for _ in range(2):
+        assert compiled(x).tolist() == added(x).tolist()

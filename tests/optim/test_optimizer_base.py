@@ -232,6 +232,21 @@ def test_hooks_run_once_where_a_step_calls_that_of_its_parent() -> None:
     assert seen == [1, 1]
 
 
+def test_a_wrapper_that_never_called_init_steps_what_it_wraps() -> None:
+    class Wrapper(votive.optim.Optimizer):
+        def __init__(self, inner: votive.optim.Optimizer) -> None:
+            self.inner = inner
+
+        def step(self, closure: Any = None) -> Any:
+            return self.inner.step(closure)
+
+    p = leaf(1)
+    before = p.item()
+    p.grad = votive.ones(1)
+    Wrapper(SGD([p], lr=1.0)).step()
+    assert p.item() == before - 1
+
+
 def test_hooks_around_checkpoints_run_in_order() -> None:
     opt = Adam([leaf(1)])
     seen: list[str] = []

@@ -30,11 +30,18 @@ def own_step(model, batch):
     return loss, {"size": (model.out.weight**2).mean().detach()}
 
 
+def printing_step(model, batch):
+    x, y = batch
+    loss = nn.functional.cross_entropy(model(x), y)
+    return loss, {"size": float((model.out.weight**2).mean())}
+
+
 def trainer(steps: int, **options: Any) -> Trainer:
     votive.manual_seed(0)
     data = TensorDataset(votive.randn(22, 1, 8), votive.arange(22) % 3)
     model = Net()
-    optimizer = votive.optim.AdamW(model.parameters(), lr=1e-2)
+    made = {"adamw": lambda p: votive.optim.AdamW(p, lr=1e-2), "sgd": lambda p: votive.optim.SGD(p, 1e-2, 0.9)}
+    optimizer = made[options.pop("optimizer", "adamw")](model.parameters())
     if "step" not in options:
         options["loss_fn"] = nn.CrossEntropyLoss()
     loader = DataLoader(data, 4, shuffle=True)
@@ -46,8 +53,15 @@ def trainer(steps: int, **options: Any) -> Trainer:
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"step": own_step}, {"accumulate": 2, "clip_grad_norm": 0.5}, {"amp": votive.bfloat16}],
-    ids=["loss_fn", "step", "accumulate", "amp"],
+    [
+        {},
+        {"step": own_step},
+        {"clip_grad_norm": 0.5},
+        {"accumulate": 2, "clip_grad_norm": 0.5},
+        {"amp": votive.bfloat16},
+        {"step": printing_step},
+    ],
+    ids=["loss_fn", "step", "clip", "accumulate", "amp", "pieces"],
 )
 def test_losses_and_weights_are_those_without_compiling(options) -> None:
     plain = trainer(20, compile=False, **options)
@@ -68,17 +82,19 @@ def test_losses_and_weights_are_those_without_compiling(options) -> None:
 def test_it_really_runs_a_graph() -> None:
     made = trainer(12, compile=True)
     made.fit()
-    found = votive.compiler.explain(made._objective._program)
-    assert not found.eager
-    assert sum(v.runs for v in found.versions) >= 12
+    versions = votive.compiler.explain(made._step.program).versions
+    assert len(versions) == 2  # the last batch is smaller
+    assert sum(v.runs for v in versions) == 12
+    assert all("_adam_step" in v.forward for v in versions)
 
 
-def test_a_compiled_run_that_is_resumed_is_the_same_bit_by_bit(tmp_path) -> None:
-    whole = trainer(12, compile=True).fit()
+@pytest.mark.parametrize("options", [{}, {"optimizer": "sgd", "clip_grad_norm": 0.5}, {"accumulate": 2}], ids=str)
+def test_a_compiled_run_that_is_resumed_is_the_same_bit_by_bit(tmp_path, options) -> None:
+    whole = trainer(12, compile=True, **options).fit()
     votive.compiler.reset()
-    trainer(5, compile=True, folder=tmp_path, checkpoint_every=5).fit()
+    trainer(5, compile=True, folder=tmp_path, checkpoint_every=5, **options).fit()
     votive.compiler.reset()
-    resumed = trainer(12, compile=True, folder=tmp_path).fit()
+    resumed = trainer(12, compile=True, folder=tmp_path, **options).fit()
     assert resumed["loss"] == whole["loss"]
     assert [e["loss"] for e in resumed.evals][-1] == [e["loss"] for e in whole.evals][-1]
 
@@ -87,6 +103,7 @@ def test_by_default_the_cpu_runs_as_it_is() -> None:
     made = trainer(2)
     made.fit()
     assert not isinstance(made._objective._program, votive.compiler.api.Compiled)
+    assert not hasattr(made._step, "program")
 
 
 @pytest.mark.parametrize("kind", ["qwen3", "gpt2"])

@@ -3,5 +3,15 @@
 from . import replay as _replay  # noqa: F401  # enters itself
 from .api import compile, disable, is_compiling, reset
 from .explain import explain
+from .marks import mark_dynamic, mark_static, maybe_mark_dynamic
 
-__all__ = ["compile", "disable", "explain", "is_compiling", "reset"]
+__all__ = [
+    "compile",
+    "disable",
+    "explain",
+    "is_compiling",
+    "mark_dynamic",
+    "mark_static",
+    "maybe_mark_dynamic",
+    "reset",
+]

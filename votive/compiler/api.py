@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import functools
 import inspect
 import threading
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 from types import FunctionType, MethodType
@@ -17,17 +16,15 @@ from typing import Any
 
 from ..backends.base import listeners
 from ..core.mode import mode
-from ..dispatch import attach, detach, state
+from ..dispatch import state
+from . import dynamic
 from .again import Kept
-from .backward import Joint, trace_backward
 from .entry import Entry
+from .finish import finish
 from .guards import Guards, Place, modes
-from .look import looking, with_events
-from .rerun import repeatable, rerun
-from .results import recipes_of
-from .rules import apply_rules
-from .structure import Template, Unknown, containers, flatten, labels
-from .trace import Tracer, Untraceable, place_of, running
+from .look import looking
+from .structure import Unknown, containers, flatten, labels
+from .trace import Tracer, Untraceable, running
 from .units import Units, split
 from .watch import CALLS, Break, Stop, Watch
 
@@ -66,8 +63,12 @@ class Compiled:
         self.recompilations: list[str] = []
         self.eager = ""  # why it is not one graph
         self.refused: dict[Any, str] = {}  # why it is run as it is while somebody looks inside
+        self.seen: dict[Any, list[tuple[Any, ...]]] = {}  # sizes of arguments that versions were made for
+        self.static: set[Any] = set()  # forms of arguments for which only single sizes can be compiled
+        self.specialised: list[str] = []  # why
         self._lock = threading.RLock()
-        import_module(f"{__name__.split('.')[0]}.nn.compiled")  # says how modules are gone through
+        for part in ("nn.compiled", "optim.compiled"):  # say how modules and optimizers are gone through
+            import_module(f"{__name__.split('.')[0]}.{part}")
         functools.update_wrapper(self, fn, updated=())
         _compiled.add(self)
 
@@ -118,7 +119,12 @@ class Compiled:
             if len(versions) >= LIMIT:
                 return self._too_often(versions, flat, args, kwargs)
             if versions:
-                self.recompilations.append(versions[0].guards.why(flat))
+                self.recompilations.append(_latest(versions).guards.why(flat))
+            entry = self._for_any_size(structure, now, flat, args, kwargs)
+            tensors = None if entry is None else entry.check(flat)
+            if entry is not None and tensors is not None:
+                versions.append(entry)  # those for one size come first: they can be replayed as they are
+                return entry.run(tensors)
             result, entry = trace(self.fn, args, kwargs, flat, self.options, self.breaks)
             if entry is None and state.lookers:
                 self.refused[structure, now] = self.breaks[-1].why
@@ -128,9 +134,29 @@ class Compiled:
                 versions.insert(0, entry)
             return result
 
+    def _for_any_size(self, structure: Any, now: Any, flat: tuple[Any, ...], args: Any, kwargs: Any) -> Entry | None:
+        """A version for sizes that change, where that is wanted and possible."""
+        seen = self.seen.setdefault((structure, now), [])
+        mine = dynamic.signature(flat)
+        if self.options.dynamic is False or state.lookers or (structure, now) in self.static:
+            return None
+        wanted = dynamic.everything(flat) if self.options.dynamic else dynamic.changed(seen, mine)
+        insisted = dynamic.marked(flat, wanted)
+        seen.append(mine)
+        if not wanted:
+            return None
+        entry, why = dynamic.compiled(self.fn, args, kwargs, flat, self.options, wanted, finish, _parameters(self.fn))
+        if insisted:
+            dynamic.check_marks(entry, why, insisted, flat)
+        if entry is None:
+            self.specialised.append(why)
+            if not self.options.dynamic:
+                self.static.add((structure, now))
+        return entry
+
     def _too_often(self, versions: list[Entry], flat: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
         """Run as it is what has been compiled often enough."""
-        why = f"compiled {LIMIT} times, last because {versions[0].guards.why(flat)}"
+        why = f"compiled {LIMIT} times, last because {_latest(versions).guards.why(flat)}"
         if not self.piece and not self.warned:
             self.warned = True
             warnings.warn(f"compile: {self._name()} was {why}; what is new runs as it is from now on.", stacklevel=4)
@@ -148,6 +174,9 @@ class Compiled:
         self.recompilations.clear()
         self.eager = ""
         self.refused.clear()
+        self.seen.clear()
+        self.static.clear()
+        self.specialised.clear()
         self.parts.clear()
         self.split = None
         self.units = Units(self._part)
@@ -157,12 +186,17 @@ class Compiled:
         return f"<compiled {self._name()}>"
 
 
+def _latest(versions: list[Entry]) -> Entry:
+    return max(versions, key=lambda e: e.number)
+
+
 def trace(
     fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], flat: tuple[Any, ...], options: Options, breaks: list[Any]
 ) -> tuple[Any, Entry | None]:
     """Run a program once while it is written down: (its result, the compiled version or None)."""
     tracer, guards = Tracer(), Guards()
     watch = Watch(tracer, guards, options.fullgraph)
+    watch.replays = options.mode != "max-autotune-no-cudagraphs"
     names = _parameters(fn)
     for i, (leaf, label) in enumerate(zip(flat, labels(names, args, kwargs), strict=True)):
         watch.reached(leaf, Place("argument", i, label))
@@ -175,100 +209,21 @@ def trace(
     with tracer:
         try:
             result = watch.call(0, fn, *args, **kwargs)
+            entry = None if tracer.broken else _finished(watch, result, options)
         except Stop as e:
             raise RuntimeError(str(e)) from None
-        entry = None
-        if not tracer.broken:
-            try:
-                entry = _finish(watch, result, options)
-            except (Untraceable, Unknown) as e:
-                tracer.give_up(str(e))
     breaks.extend(watch.breaks)
     if kept is not None and entry is not None:
         result = kept.run(entry, flat, result)
     return result, entry
 
 
-def _finish(watch: Watch, result: Any, options: Options) -> Entry | None:
-    tracer, guards = watch.tracer, watch.guards
-    if modes() != guards.modes:
-        raise Untraceable("it changes a mode that stays changed")
-    tracer.check_draws()
-    whole = Template(result, watch.is_outer)
-    found = whole.tensors
-    results = len(found)  # the rest is what others look at
-    build = with_events(whole.released(), watch.events, found, watch.is_outer)
-    graph = tracer.graph
-    recipes, outs = recipes_of(tracer, found)
-    graph.outputs = [tracer.value_of(t) for t in outs]
-    ins = [guards.tensors[v][1] for v in graph.inputs]
-    for t, place in watch.tensors.values():
-        if id(t) not in tracer.named and place_of(t):
-            guards.form(place, t)  # Python may have asked for its shape
-    written = graph.written()
-    if any(t._writes != n for t, n in watch.seen):
-        raise Untraceable("it writes into a value that somebody looks at")
-    for v, t in zip(graph.inputs, ins, strict=True):
-        if v.root in written and t._rg:
-            raise Untraceable("it writes into a tensor that requires a gradient")
-    results = 1 + max([r.index for r in recipes[:results] if not r.given], default=-1)
-    wants = mode.grad and any(t._rg for t in outs[:results])
-    looked = tuple(i for i in range(results, len(outs)) if mode.grad and outs[i]._rg and watch.keeps_graph)
-    if looked and (not wants or any(v in written for v in graph.inputs)):
-        raise Untraceable("somebody looks at values together with autograd's graph, which is not that of its result")
-    report: list[str] = []
-    again = repeatable(graph, ins)
-    if again is not None:
-        graph.kept = {graph.outputs[i] for i in looked}
-        before = set(graph.nodes)
-        counts = apply_rules(graph, wants)
-        if any(graph.kept.intersection(n.outs) and len(n.outs) > 1 for n in graph.nodes if n not in before):
-            raise Untraceable("somebody looks at a value inside of what a rule has joined")
-        report += [f"{name}: {n} times" for name, n in counts.items()]
-        if counts:
-            detach(tracer)
-            tracer.alive.clear()
-            tracer.known.clear()
-            tracer.named.clear()
-            try:
-                tracer, outs = rerun(graph, again)
-            finally:
-                attach(watch.tracer)
-            graph = tracer.graph
-            graph.outputs = [tracer.value_of(t) for t in outs]
-    joint = None
-    if wants:
-        with _observing(tracer, watch.tracer):
-            joint = _differentiated(tracer, outs[:results], ins, [outs[i] for i in looked])
-        if tracer.broken:
-            watch.tracer.give_up(tracer.broken)
-            return None
-    entry = Entry(graph, guards, joint, recipes, build, options, report, looked if joint is not None else ())
-    entry.captures = [a for e in watch.events for a in e.addresses()]
-    return entry
-
-
-def _differentiated(tracer: Tracer, outs: list[Any], ins: list[Any], looked: list[Any]) -> Joint | None:
+def _finished(watch: Watch, result: Any, options: Options) -> Entry | None:
     try:
-        return trace_backward(tracer, outs, ins, looked)
-    except (Untraceable, MemoryError):
-        raise
-    except Exception as e:  # backward of the program itself will say so to whoever calls it
-        raise Untraceable(f"its gradient cannot be computed: {e}") from e
-
-
-@contextlib.contextmanager
-def _observing(tracer: Tracer, usual: Tracer) -> Iterator[None]:
-    """Let a tracer observe in place of the one that does."""
-    if tracer is usual:
-        yield
-        return
-    detach(usual)
-    try:
-        with tracer:
-            yield
-    finally:
-        attach(usual)
+        return finish(watch, result, options)
+    except (Untraceable, Unknown) as e:
+        watch.tracer.give_up(str(e))
+        return None
 
 
 def _parameters(fn: Any) -> list[str]:
@@ -307,8 +262,6 @@ def compile(
         raise RuntimeError(f"compile: there is no backend {backend!r}; leave it out.")
     if options:
         raise RuntimeError(f"compile: unknown options {sorted(options)}.")
-    if dynamic:
-        raise NotImplementedError("compile: dynamic=True is not supported; each shape is compiled by itself.")
     chosen = Options(fullgraph, dynamic, mode or "default")
 
     def wrap(fn: Any) -> Any:
@@ -336,23 +289,22 @@ def is_compiling() -> bool:
     return running.tracer is not None
 
 
-def disable(fn: Any = None, recursive: bool = True) -> Any:
-    """A function that is always run as it is, with all that it calls, also inside of compiled programs."""
-    if not recursive:
-        raise NotImplementedError(
-            "compiler.disable: recursive=False is not supported; what it calls runs as it is, too."
-        )
+def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+    """A function that is always run as it is, with all that it calls, also inside of compiled programs.
+
+    With `recursive=False`, compiled functions that it calls run compiled. `explain` says the `reason`.
+    """
 
     def wrap(fn: Any) -> Any:
         @functools.wraps(fn)
         def run(*args: Any, **kwargs: Any) -> Any:
-            _switch.off += 1
+            _switch.off += recursive
             try:
                 return fn(*args, **kwargs)
             finally:
-                _switch.off -= 1
+                _switch.off -= recursive
 
-        run._votive_disabled = True  # type: ignore[attr-defined]
+        run._votive_disabled = reason or True  # type: ignore[attr-defined]
         return run
 
     return wrap if fn is None else wrap(fn)

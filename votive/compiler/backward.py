@@ -108,16 +108,41 @@ def _gradients(outs: list[Any], given: list[Any], ins: list[Any], looked: Sequen
     return [task.captures[k] for k in keys]
 
 
-def saved_values(nodes: list[Node], joint: Joint) -> list[Value]:
+def saved_values(nodes: list[Node], joint: Joint | None) -> list[Value]:
     """What the backward nodes read that they do not make."""
     back = [n for n in nodes if n.backward]
-    made = {v for n in back for v in n.outs} | set(joint.tangents)
+    made = {v for n in back for v in n.outs} | set(joint.tangents if joint else ())
     found: dict[Value, None] = {}
     for n in back:
         for v in (*n.reads(), *n.writes):
             if v not in made and v.kind != "constant":
                 found[v] = None
-    for g in joint.grads:
+    for g in joint.grads if joint else ():
         if g is not None and g not in made and g.kind != "constant":
             found[g] = None
     return list(found)
+
+
+def needed_by(back: list[Node], joint: Joint, saved: list[Value]) -> list[frozenset[int]]:
+    """Of each incoming gradient: the kept values, by number, that are read on the way from it."""
+    nothing: frozenset[int] = frozenset()
+    found: list[set[int]] = [set() for _ in joint.tangents]
+    come: dict[Value, frozenset[int]] = {v: frozenset([i]) for i, v in enumerate(joint.tangents)}
+    made_of: dict[Value, frozenset[int]] = {}
+    for i, v in enumerate(saved):
+        made_of[v.root] = made_of.get(v.root, nothing) | {i}
+    for node in back:
+        reads = [v.root for v in (*node.reads(), *node.writes)]
+        come_by = nothing.union(*[come.get(v, nothing) for v in reads])
+        kept = nothing.union(*[made_of.get(v, nothing) for v in reads if v not in come])
+        for k in come_by:
+            found[k] |= kept
+        for v in (*node.outs, *node.writes):
+            if come_by:
+                come[v.root] = come.get(v.root, nothing) | come_by
+            else:
+                made_of[v.root] = made_of.get(v.root, nothing) | kept
+    for g, sources in zip(joint.grads, joint.sources, strict=True):
+        for k in sources if g is not None else ():
+            found[k] |= made_of.get(g.root, nothing) if g is not None and g.root not in come else nothing
+    return [frozenset(f) for f in found]

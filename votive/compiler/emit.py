@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dispatch import write_over
 from ..ops.operator import Op
+from ..ops.region import Region, RowRegion
 from .graph import Draw, Graph, Node, Value
+from .places import Live
+from .sizes import SizedRegion, sized
+from .symbols import text_of
 from .trace import draw_arguments
 
 
@@ -34,8 +40,9 @@ def emit(
     A value is dropped after its last use, so its memory can serve again. `taken`: further inputs, which come first as
     one list that is emptied.
     """
-    scope: dict[str, Any] = {}
+    scope: dict[str, Any] = {"math": math}
     known: dict[Any, str] = {}
+    sizes = [] if graph.sizes is None else graph.sizes.names
 
     def name(obj: Any, hint: str) -> str:
         key = id(obj)
@@ -54,7 +61,7 @@ def emit(
     written = graph.written()
     draws = {id(d): f"draw{i}" for i, d in enumerate(given)}
     first = [] if taken is None else ["kept"]
-    lines = [f"def run({', '.join([*first, *map(repr, inputs), *draws.values()])}):"]
+    lines = [f"def run({', '.join([*first, *map(repr, inputs), *draws.values(), *sizes])}):"]
     if taken is not None:
         if taken:
             lines.append(f"    {', '.join(map(repr, taken))}, = kept")
@@ -64,10 +71,13 @@ def emit(
         if v in used:
             fresh = v in kept or v in written or any(o.root is v for o in outputs)
             lines.append(f"    {v!r} = {name(tensor, 'constant')}{'.clone()' if fresh else ''}")
+    lines += [f"    {n} = {v.place.code(lambda o: _bound(o, name))}" for v, n in _numbers(nodes, known).items()]
     for i, node in enumerate(nodes):
         if node.draw is not None and id(node.draw) not in draws:
             draws[id(node.draw)] = k = f"draw{len(draws)}"
-            lines.append(f"    {k} = {name(node.draw.generator, 'generator')}.reserve({node.draw.count})")
+            lines.append(f"    {k} = {name(node.draw.generator, 'generator')}.reserve({text_of(node.draw.count)})")
+        if graph.sizes is not None and any(sized(a) for a in node.args):
+            node = dataclasses.replace(node, args=tuple([_sized(a, graph.sizes, name) for a in node.args]))
         lines.append(f"    {_call(node, name, draws)}" + (f"  # {node.path}" if node.path else ""))
         gone = [v for v in dict.fromkeys((*node.reads(), *node.outs)) if last[v] == i and v not in kept]
         gone = [v for v in gone if v.node is not None or v in inputs]
@@ -96,6 +106,30 @@ def _call(node: Node, name: Callable[[Any, str], str], draws: dict[int, str]) ->
     results = ", ".join(map(repr, node.outs)) + ("" if node.single else ",")
     head = f"{results} = " if node.outs else ""
     return f"{head}{name(op, op.name)}.apply(({args}))"
+
+
+def _numbers(nodes: Sequence[Node], known: dict[Any, str]) -> dict[Live, str]:
+    """The numbers that are read where they stand, and how they are called."""
+    found = {
+        a: f"number{i}" for i, a in enumerate(dict.fromkeys(a for n in nodes for a in n.args if a.__class__ is Live))
+    }
+    known.update({id(a): text for a, text in found.items()})
+    return found
+
+
+def _bound(obj: Any, name: Callable[[Any, str], str]) -> str:
+    return repr(obj) if obj.__class__ in (int, str) else name(obj, "held")
+
+
+def _sized(a: Any, sizes: Any, name: Callable[[Any, str], str]) -> Any:
+    """An argument as text, where it depends on sizes."""
+    if a.__class__ is tuple or a.__class__ is list:
+        return tuple([_sized(x, sizes, name) for x in a])
+    if not sized(a):
+        return a
+    if isinstance(a, (Region, RowRegion)):
+        return _Text(f"{name(SizedRegion(a, sizes), 'region')}({', '.join(sizes.names)})")
+    return _Text(text_of(a))
 
 
 class _Text(str):

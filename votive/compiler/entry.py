@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +11,18 @@ from ..autograd.function import Function
 from ..core.layout import Spec
 from ..core.mode import mode
 from ..ops.registry import OPS
-from .backward import Joint, saved_values
+from .backward import Joint, needed_by, saved_values
 from .emit import Emitted, draws_of, emit
+from .gradients import spend
 from .graph import Graph, Node, Value
 from .guards import Guards
 from .looked import LookedRun, Plain
 from .memory import overwritten
 from .passes import improve
+from .sizes import Found
+from .symbols import is_symbolic
+
+_numbers = itertools.count()
 
 
 @dataclass(frozen=True)
@@ -28,10 +34,13 @@ class Recipe:
     views: tuple[Node, ...] = ()
     detached: bool = False
 
-    def make(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Any:
+    def make(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], sizes: Any = None) -> Any:
         t = (inputs if self.given else outputs)[self.index]
         for node in self.views:
-            t = node.op.apply((t, *node.args[1:]))
+            args = node.args[1:]
+            if sizes is not None and is_symbolic(args):
+                args = sizes.function(args)(*inputs[len(inputs) - len(sizes.names) :])
+            t = node.op.apply((t, *args))
         return t.detach() if self.detached else t
 
 
@@ -48,14 +57,24 @@ class Entry:
         options: Any,
         report: list[str],
         looked: tuple[int, ...] = (),
+        spent: tuple[int, ...] = (),
     ) -> None:
+        self.spent = spent  # outputs whose gradients were computed inside
         self.looked = looked  # outputs that others hold together with autograd's graph
         self.plain = Plain(graph, looked) if looked else None
         self.graph, self.guards, self.joint, self.build = graph, guards, joint, build
         self.runs = 0
+        self.cleared: list[int] = []  # inputs whose gradients are set before they are read
+        self.number = next(_numbers)
+        self.effects: list[str] = []  # what a run leaves behind beside its result
         self.captures: list[str] = []  # addresses of calls that others look at
         self.report = report
+        self.sizes = sizes = graph.sizes
+        if sizes is not None:
+            sizes.symbols.asking = "prove"
         improve(graph, joint, report)
+        if sizes is not None:
+            sizes.close()
         inputs = graph.inputs
         written = graph.written()
         self.check = guards.compile(inputs, any(v.root in written for v in inputs))
@@ -70,7 +89,7 @@ class Entry:
         else:
             self._with_gradients(graph.nodes, joint)
         # What runs once more for gradients must know its draws, and a replay does not tell them.
-        device = "" if looked and draws_of(graph.nodes) else _device(graph)
+        device = "" if sizes is not None or (looked and draws_of(graph.nodes)) else _device(graph)
         self.replay = REPLAYS[device](self, options) if device in REPLAYS else None
 
     def _with_gradients(self, nodes: list[Node], joint: Joint) -> None:
@@ -88,20 +107,28 @@ class Entry:
         self.backward = emit(back, joint.tangents, grads, graph, given=self.draws, taken=self.saved)
         self.tangent_specs = [t.spec for t in joint.tangents]
         self.differentiable = joint.outputs
+        self.needs = needed_by(back, joint, self.saved)
 
     def run(self, tensors: tuple[Any, ...]) -> Any:
         """The program's result for inputs that the guards have let through."""
         self.runs += 1
+        for i in self.cleared:
+            tensors[i]._grad = None
         if self.backward is None:
             grad, mode.grad = mode.grad, False
             try:
                 found = self.compute(tensors)[0]
             finally:
                 mode.grad = grad
+            for i in self.spent:
+                spend(found[i])
         else:
             found = self._recorded(tensors)
         if self.recipes is not None:
-            found = tuple([r.make(tensors, found) for r in self.recipes])
+            found = tuple([r.make(tensors, found, self.sizes) for r in self.recipes])
+        if self.sizes is not None:
+            found = Found(found)
+            found.of, found.sizes = self.sizes, tensors[len(self.graph.inputs) :]
         return self.build(found)
 
     def _recorded(self, tensors: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -159,13 +186,15 @@ class _Run(Function):
         tensors = given[: len(entry.graph.inputs)]
         if ready is None:
             ctx.run = None
-            found, ctx.token = entry.compute(tensors)
+            found, ctx.token = entry.compute(given)
         else:
             ctx.run, found, ctx.token = ready
         n = len(entry.inside)
         outs = found[:n]
         ctx.entry = entry
+        ctx.kept, ctx.done = None, set()
         ctx.count = len(given)
+        ctx.sizes = () if entry.sizes is None else given[len(entry.graph.inputs) :]
         if ctx.token is None:
             end = n + len(entry.saved)
             ctx.draws = found[end:]
@@ -185,22 +214,23 @@ class _Run(Function):
                 "compile: gradients of gradients (create_graph=True) are not computed through a compiled function; "
                 "call the function itself, or compile one that computes the gradient."
             )
-        given = [_fitted(grads[i], s) for i, s in zip(entry.differentiable, entry.tangent_specs, strict=True)]
+        specs = entry.tangent_specs
+        if entry.sizes is not None:
+            specs = [entry.sizes.spec(s, ctx.sizes) for s in specs]
+        given = [_fitted(grads[i], s) for i, s in zip(entry.differentiable, specs, strict=True)]
         assert entry.backward is not None
         assert entry.joint is not None
-        kept = list(ctx.saved_tensors)
+        missing = {k for k, i in enumerate(entry.differentiable) if grads[i] is None}
         if ctx.token is not None:
             assert entry.replay is not None
+            ctx.saved_tensors  # noqa: B018 - says if they were changed
             found = iter(entry.replay.backward(ctx.token, given))
         else:
-            if mode.freeing:
-                ctx._saved = None  # nobody else may hold what the graph lets go of on its way
-            else:
-                for i in entry.fragile:  # a pass after this one reads them, too
-                    kept[i] = kept[i].clone()
-            found = iter(entry.backward.run(kept, *given, *ctx.draws))
+            kept, last = _unpacked(ctx, missing)
+            for i in () if last else entry.fragile:  # a pass after this one reads them, too
+                kept[i] = kept[i].clone()
+            found = iter(entry.backward.run(kept, *given, *ctx.draws, *ctx.sizes))
         out: list[Any] = [None] * (2 + ctx.count)
-        missing = {k for k, i in enumerate(entry.differentiable) if grads[i] is None}
         made = [None if g is None else next(found) for g in entry.joint.grads]
         made = [None if s and s <= missing else g for g, s in zip(made, entry.joint.sources, strict=True)]
         for i, g in zip(entry.wanted, made, strict=False):
@@ -208,6 +238,29 @@ class _Run(Function):
         if ctx.run is not None:
             out[2 + len(entry.graph.inputs) :] = ctx.run.computed(made[len(entry.wanted) :])
         return tuple(out)
+
+
+def _unpacked(ctx: Any, missing: set[int]) -> tuple[list[Any], bool]:
+    """(what a run has kept, whether this pass is the last to read it).
+
+    A pass that comes from some of the results only uses up what these need, and asks for nothing else: the gradients
+    of several results may be computed one after the other, as eagerly.
+    """
+    entry = ctx.entry
+    came = [k for k in range(len(entry.differentiable)) if k not in missing]
+    needed = frozenset().union(*[entry.needs[k] for k in came])
+    saved = ctx.kept if ctx._saved is None else ctx._saved
+    if saved is None or any(k in ctx.done for k in came if entry.needs[k]):
+        ctx._saved = None
+        ctx.saved_tensors  # noqa: B018 - says why not
+    kept = [ctx._unpack(s) if i in needed or s.hooks else s.tensor for i, s in enumerate(saved)]
+    if mode.freeing:
+        ctx.done.update(came)
+    last = mode.freeing and all(k in ctx.done for k, n in enumerate(entry.needs) if n)
+    ctx.kept = None if last else saved
+    if last:
+        ctx._saved = None  # nobody else may hold what the graph lets go of on its way
+    return kept, last
 
 
 def _fitted(g: Any, spec: Spec) -> Any:

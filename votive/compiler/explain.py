@@ -10,8 +10,10 @@ from typing import Any
 
 from ..backends.base import BACKENDS
 from .api import Compiled, compile
+from .backward import saved_values
 from .entry import Entry
 from .graph import Node, Value
+from .symbols import plain
 
 _FEW = 12  # lines of a long text that `repr` shows
 
@@ -52,6 +54,10 @@ class Version:
     peak_bytes: int  # the most that values of the graph take at one time, an estimate
     cuda_graph: str
     notes: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()  # what a run leaves behind beside its result: gradients, states, steps of schedules
+    symbols: tuple[str, ...] = ()  # sizes that may change, and where they are found
+    conditions: tuple[str, ...] = ()  # what the program asked of them
+    specialised: tuple[str, ...] = ()  # sizes that are fixed, and why
 
     def text(self, whole: bool = True) -> str:
         """Everything about it; shortened unless `whole`."""
@@ -60,11 +66,15 @@ class Version:
         if self.captures:
             lines.append(f"  looked at: {_listed(self.captures, None if whole else 6)}")
         for title, rows in (
+            ("sizes that may change", self.symbols),
+            ("while", self.conditions),
+            ("specialised", self.specialised),
             ("inputs", self.inputs),
             ("rewrites", [f"{name}: {n}" for name, n in self.rules.items()]),
             ("kernels", [str(k) for k in self.kernels]),
             ("forward", self.forward.splitlines()),
             ("backward", self.backward.splitlines()),
+            ("afterwards", self.effects),
         ):
             if rows:
                 lines += [f"  {title}:", *(f"    {r}" for r in _shortened(rows, whole))]
@@ -85,6 +95,7 @@ class Explanation:
     eager: str  # why it runs as it is; empty where it does not
     breaks: tuple[Any, ...] = ()  # where traces ended, and why
     refused: tuple[str, ...] = ()  # why it runs as it is while somebody looks inside
+    specialised: tuple[str, ...] = ()  # why single sizes were compiled where others came, too
     pieces: tuple[Explanation, ...] = ()  # of what is not one graph: its compiled parts
 
     def _parts(self) -> tuple[Version | Explanation, ...]:
@@ -115,6 +126,7 @@ class Explanation:
         lines += [f"break at {b.file}:{b.line}: {b.why}" for b in self.breaks if b.file]
         if self.recompilations:
             lines += ["compiled again because:", *(f"  {r}" for r in self.recompilations)]
+        lines += [f"not compiled for any size: {why}" for why in self.specialised]
         for i, v in enumerate(self.versions):
             lines += [f"version {i}", v.text(whole)]
         for i, piece in enumerate(self.pieces):
@@ -178,6 +190,7 @@ def _explanation(compiled: Compiled, seen: set[int]) -> Explanation:
         compiled.eager,
         tuple(compiled.breaks),
         _refused(compiled),
+        tuple(dict.fromkeys(compiled.specialised)),
         tuple(p for p in pieces if p.versions or p.pieces),
     )
 
@@ -198,14 +211,16 @@ def _compiled_of(fn: Any) -> Compiled | None:
 
 def _version(entry: Entry, names: dict[int, str]) -> Version:
     graph = entry.graph
-    front = [n for n in graph.nodes if not n.backward]
-    back = [n for n in graph.nodes if n.backward]
+    inside = entry.joint is None  # gradients that are computed, if any, are part of the one graph
+    front = [n for n in graph.nodes if inside or not n.backward]
+    back = [n for n in graph.nodes if n.backward and not inside]
     own = [v for v in entry.saved if v.node is not None]
+    kept = [v for v in saved_values(graph.nodes, None) if v.node is not None] if inside else own
     lines = graph.text().splitlines()
     head = len(graph.inputs) + len(graph.constants)
     shown = lines[head : head + len(graph.nodes)]
-    forward = [line for node, line in zip(graph.nodes, shown, strict=True) if not node.backward]
-    backward = [line for node, line in zip(graph.nodes, shown, strict=True) if node.backward]
+    forward = [line for node, line in zip(graph.nodes, shown, strict=True) if inside or not node.backward]
+    backward = [line for node, line in zip(graph.nodes, shown, strict=True) if node.backward and not inside]
     forward.append("return " + ", ".join(map(repr, graph.outputs)))
     if back and entry.joint is not None:
         backward.append("return " + ", ".join(repr(g) for g in entry.joint.grads if g is not None))
@@ -216,14 +231,29 @@ def _version(entry: Entry, names: dict[int, str]) -> Version:
         backward="\n".join(backward),
         code=(entry.forward.text, "" if entry.backward is None else entry.backward.text),
         rules=_rules(entry.report),
-        kernels=tuple(_kernel(n) for n in graph.nodes if n.op.name == "_region"),
+        kernels=tuple(_kernel(n) for n in graph.nodes if n.op.name in ("_region", "_row_region")),
         captures=tuple(getattr(entry, "captures", ())),
         runs=entry.runs,
-        kept_bytes=sum(v.spec.nbytes for v in {v.root for v in own}),
+        kept_bytes=sum(plain(v.spec.nbytes) for v in {v.root for v in kept}),
         peak_bytes=max(_peak(front, [*graph.outputs, *own], ()), _peak(back, [], own)),
-        cuda_graph=_replayed(entry.replay),
+        cuda_graph=_replayed(entry.replay, entry.sizes),
         notes=tuple(entry.report),
+        effects=tuple(entry.effects),
+        **_told(entry.sizes),
     )
+
+
+def _told(sizes: Any) -> dict[str, Any]:
+    """What is said of sizes that may change."""
+    if sizes is None:
+        return {}
+    known = sizes.symbols
+    fixed = {f"{line.split(' is ')[0]} == {line.split(' is ')[1].split(':')[0]}" for line in known.fixed}
+    return {
+        "symbols": tuple([f"{s.name} = {s.label}, was {s.hint}" for s in known.symbols]),
+        "conditions": tuple([c + (f"  # {at}" if at else "") for c, at in known.conditions.items() if c not in fixed]),
+        "specialised": tuple(known.fixed),
+    }
 
 
 def _input(v: Value, entry: Entry, names: dict[int, str]) -> str:
@@ -245,8 +275,8 @@ def _rules(report: Sequence[str]) -> dict[str, int]:
 
 
 def _kernel(node: Node) -> Kernel:
-    region = node.args[1]
-    specs = tuple(v.spec for v in node.args[0])
+    region = node.args[-1]
+    specs = tuple(v.spec for v in node.args[-2])
     device = region.outs[0].device.type
     text = getattr(BACKENDS[device], "region_source", None)
     return Kernel(
@@ -255,7 +285,7 @@ def _kernel(node: Node) -> Kernel:
         region.covers,
         node.addresses,
         node.backward,
-        sum(s.nbytes for s in (*specs, *region.outs)),
+        sum(plain(s.nbytes) for s in (*specs, *region.outs)),
         None if text is None else text(region, specs),
     )
 
@@ -268,21 +298,23 @@ def _peak(nodes: Sequence[Node], kept: Iterable[Value], before: Iterable[Value])
             last[v.root] = i
     held = {v.root for v in kept}
     live = {v.root for v in before}
-    now = most = sum(v.spec.nbytes for v in live)
+    now = most = sum(plain(v.spec.nbytes) for v in live)
     for i, node in enumerate(nodes):
         for v in node.outs:
             if v.root not in live and v.root.node is not None:
                 live.add(v.root)
-                now += v.root.spec.nbytes
+                now += plain(v.root.spec.nbytes)
         most = max(most, now)
         for v in {v.root for v in (*node.reads(), *node.outs)} & live:
             if last[v] == i and v not in held:
                 live.remove(v)
-                now -= v.spec.nbytes
+                now -= plain(v.spec.nbytes)
     return most
 
 
-def _replayed(replay: Any) -> str:
+def _replayed(replay: Any, sizes: Any) -> str:
+    if sizes is not None:
+        return "none, sizes may change"
     if replay is None:
         return "none, it does not run on one GPU"
     if replay.off:

@@ -11,7 +11,9 @@ from ..dispatch import PointwisePlan
 from ..formula import Expr, const, substitute, var
 from ..ops.region import Region
 from ..ops.registry import OPS
+from . import rows
 from .graph import Graph, Node, Value, addresses_of
+from .symbols import is_symbolic
 
 _MOST = 48  # calls in one region: longer ones need more registers than there are
 _FLOATS = (dt.float32, dt.bfloat16, dt.float16)
@@ -28,6 +30,7 @@ class _Open:
     nodes: list[Node] = field(default_factory=list)
     made: set[Value] = field(default_factory=set)
     read: set[Value] = field(default_factory=set)
+    reduced: bool = False  # whether rows are reduced in it
 
     @property
     def kind(self) -> tuple[Any, ...]:
@@ -38,6 +41,7 @@ class _Open:
         self.nodes += other.nodes
         self.made |= other.made
         self.read |= other.read
+        self.reduced |= other.reduced
 
 
 def _is_cast(node: Node) -> bool:
@@ -62,7 +66,7 @@ def _rounds(node: Node) -> bool:
 
 def _compute(node: Node) -> dt.dtype | None:
     """The type that a call computes in, where it can be part of a region."""
-    if node.form != "call" or len(node.outs) != 1 or node.draw is not None:
+    if node.form != "call" or len(node.outs) != 1 or node.draw is not None or is_symbolic(node.args):
         return None
     out = node.outs[0].spec
     if _is_cast(node):
@@ -93,9 +97,10 @@ def fuse(graph: Graph, wanted: set[Value], report: list[str]) -> int:
     wanted = wanted | set(graph.outputs)
     place: dict[Node, Node | None] = {}
     order = {n: i for i, n in enumerate(graph.nodes)}
-    for k, region in enumerate(regions):
+    for region in regions:
         if len(region.nodes) < 2:
             continue
+        k, graph.regions = graph.regions, graph.regions + 1
         region.nodes.sort(key=order.__getitem__)
         members = set(region.nodes)
         seen = [
@@ -109,15 +114,15 @@ def fuse(graph: Graph, wanted: set[Value], report: list[str]) -> int:
         for n in region.nodes:
             place[n] = None
         place[region.nodes[-1]] = made
-        report.append(f"{made.args[1]!r}: {len(region.nodes)} calls, {len(seen)} results")
+        report.append(f"{made.args[-1]!r}: {len(region.nodes)} calls, {len(seen)} results")
     graph.nodes = [m for n in graph.nodes if (m := place.get(n, n)) is not None]
-    _prepare([m.args[1] for m in place.values() if m is not None])
+    _prepare([m.args[-1] for m in place.values() if m is not None])
     return len(place)
 
 
-def _prepare(regions: list[Region]) -> None:
+def _prepare(regions: list[Any]) -> None:
     """Let each device make kernels for its regions together, which is faster than one by one."""
-    by_device: dict[str, list[Region]] = {}
+    by_device: dict[str, list[Any]] = {}
     for region in regions:
         by_device.setdefault(region.outs[0].device.type, []).append(region)
     for device, found in by_device.items():
@@ -133,13 +138,15 @@ def _group(graph: Graph, written: set[Value]) -> list[_Open]:
     for node in graph.nodes:
         reads = set(node.reads())
         compute = _compute(node)
-        if any(v.root in written for v in (*reads, *node.outs)) or _rounds(node):
+        touched = not any(v.root in written for v in (*reads, *node.outs)) and not _rounds(node)
+        if not touched:
             compute = None
         home = None
         if compute is not None:
+            home = _home_of_row(node, compute, reads, open_)
             spec = node.outs[0].spec
             kind = spec.shape, compute, spec.device, node.backward
-            near = [r for r in open_ if r.kind == kind and (r.made & reads or r.read & reads)]
+            near = [r for r in open_ if r.kind == kind and (r.made & reads or r.read & reads)] if home is None else []
             for r in reversed(near):
                 if home is None and len(r.nodes) < _MOST:
                     home = r
@@ -151,6 +158,8 @@ def _group(graph: Graph, written: set[Value]) -> list[_Open]:
                 home = _Open(spec.shape, compute, spec.device, node.backward)
                 open_.append(home)
                 found.append(home)
+        elif touched and (compute := rows.reduces(node)) is not None:
+            home = _home_of_reduction(node, compute, open_, found)
         for r in [r for r in open_ if r is not home and r.made & reads]:
             open_.remove(r)
         if home is not None:
@@ -160,12 +169,43 @@ def _group(graph: Graph, written: set[Value]) -> list[_Open]:
     return found
 
 
+def _home_of_row(node: Node, compute: dt.dtype, reads: set[Value], open_: list[_Open]) -> _Open | None:
+    """The region whose rows were reduced to what a call goes on with, one number for each row."""
+    spec = node.outs[0].spec
+    for r in reversed(open_):
+        kind = rows.row_shape(r.shape), r.compute, r.device, r.backward
+        if r.reduced and kind == (spec.shape, compute, spec.device, node.backward) and r.made & reads:
+            return r if len(r.nodes) < _MOST else None
+    return None
+
+
+def _home_of_reduction(node: Node, compute: dt.dtype, open_: list[_Open], found: list[_Open]) -> _Open | None:
+    """The region that a reduction of rows is part of, or begins."""
+    x = node.args[0]
+    kind = x.spec.shape, compute, x.spec.device, node.backward
+    near = [r for r in open_ if r.kind == kind and len(r.nodes) < _MOST and (x in r.made or x in r.read)]
+    home = near[-1] if near else _Open(*kind)
+    if not rows.has_like(x, home.read, home.made, home.shape):
+        return None
+    if not near:
+        open_.append(home)
+        found.append(home)
+    home.reduced = True
+    return home
+
+
 def _build(name: str, region: _Open, seen: list[Value]) -> Node:
     """The call of a region."""
     inside: dict[Value, Expr] = {}
     operands: dict[Value, str] = {}
     roles: list[Any] = []
+    reduced = rows.Rows(region.shape)
     for node in region.nodes:
+        if rows.reduces(node) is not None:
+            x = node.args[0]
+            body = _operand(x, (x.spec.dtype, region.compute, None), inside, operands, roles)
+            inside[node.outs[0]] = reduced.reduce(node, body)
+            continue
         if _is_cast(node):
             x = node.args[0]
             inside[node.outs[0]] = _operand(x, (x.spec.dtype, region.compute, None), inside, operands, roles)
@@ -179,6 +219,8 @@ def _build(name: str, region: _Open, seen: list[Value]) -> Node:
             else:
                 table[var(param)] = const(v)
         inside[node.outs[0]] = substitute(node.plan.formula.body, table)
+    if reduced.reductions:
+        return reduced.node(name, region.nodes, operands, roles, inside, seen)
     bodies = tuple(inside[v] for v in seen)
     covers = tuple(n.op.name for n in region.nodes)
     made = Region(name, tuple(operands.values()), tuple(roles), bodies, tuple(v.spec for v in seen), covers)

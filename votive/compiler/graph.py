@@ -21,6 +21,7 @@ class Value:
     base: Value | None = None  # of a view: the value whose memory it shows
     kind: str = "result"  # "input", "held" (weights and whatever else Python reached), "constant", "tangent"
     label: str = ""  # how a reader of `explain` knows it
+    leaf: bool = False  # of what comes from outside: whether it requires a gradient
 
     @property
     def root(self) -> Value:
@@ -108,7 +109,11 @@ class Graph:
         default_factory=set
     )  # outputs whose gradients are asked for: calls before and after stay apart
     renamed: dict[Value, Value] = field(default_factory=dict)  # values that passes found to be others
+    moved: dict[Value, Value] = field(default_factory=dict)  # the same, of all passes over a part, see `segments.py`
+    later: set[Value] = field(default_factory=set)  # what parts behind this one read
+    regions: int = 0  # how many were made
     count: int = 0
+    sizes: Any = None  # those that may change, see `sizes.py`
 
     def value(self, spec: Spec, **known: Any) -> Value:
         """A new value."""

@@ -10,6 +10,7 @@ from typing import Any
 from ..core import determinism
 from ..core import device as devices
 from ..core import dtype as dt
+from ..core.layout import Spec
 from ..core.mode import mode
 from .graph import Value
 
@@ -105,6 +106,7 @@ class Guards:
         self.functions: dict[int, FunctionType] = {}
         self.pairs: list[tuple[Place, Place]] = []
         self.different: list[tuple[Place, Place]] = []
+        self.sizes: Any = None  # of arguments, that may change; see `sizes.py`
 
     def _add(self, what: str, place: Place, value: Any) -> None:
         self.checks.setdefault((what, place.id), (what, place, value))
@@ -197,16 +199,20 @@ class Guards:
             kind = name(cls)
             lines.append(f"  {t} = {place.code(name)}")
             lines.append(
-                f"  if {t}.__class__ is not {kind} or {t}._spec is not {name(v.spec)} "
-                f"or {t}._rg is not {rg}: return None"
+                f"  if {t}.__class__ is not {kind} or {_other_spec(t, v.spec, name)}{t}._rg is not {rg}: return None"
             )
         lines += [f"  if {a.code(name)} is not {b.code(name)}: return None" for a, b in self.pairs]
         lines += [f"  if {a.code(name)} is {b.code(name)}: return None" for a, b in self.different]
         if by_memory and len(names) > 1:
             scope["distinct"] = _distinct
             lines.append(f"  if not distinct(({', '.join(names)},), {name(self._sharing(inputs))}): return None")
+        if self.sizes is not None:
+            scope["sizes_of"] = self.sizes.of
+            leaves = [x.place.code(name) + ("._spec" if isinstance(x.form, Spec) else "") for x in self.sizes.leaves]
+            lines += [f"  sizes = sizes_of({', '.join(leaves)})", "  if sizes is None: return None"]
         lines += [" except (KeyError, AttributeError, IndexError, ValueError, TypeError):", "  return None"]
-        lines.append(f" return ({''.join(n + ', ' for n in names)})")
+        more = "*sizes, " if self.sizes is not None else ""
+        lines.append(f" return ({''.join(n + ', ' for n in names)}{more})")
         exec("\n".join(lines), scope)
         self.tensors = {}  # or the first arguments would live as long as the program
         check: Callable[[tuple[Any, ...]], tuple[Any, ...] | None] = scope["check"]
@@ -234,11 +240,11 @@ class Guards:
         for v, (place, kind, rg) in self.wanted.items():
             try:
                 now = place.get(flat)
-            except (KeyError, AttributeError, IndexError, ValueError):
+            except (KeyError, AttributeError, IndexError, ValueError, TypeError):
                 return f"{place} is gone"
             if now.__class__ is not kind:
                 return f"{place} was a {kind.__name__}, is a {type(now).__name__}"
-            if now._spec is not v.spec:
+            if now._spec is not v.spec and not symbolic(v.spec):
                 return f"{place} was {v.spec}, is {now._spec}"
             if now._rg is not rg:
                 return f"requires_grad of {place} was {rg}, is {now._rg}"
@@ -248,7 +254,17 @@ class Guards:
         for a, b in self.different:
             if a.get(flat) is b.get(flat):
                 return f"{a} and {b} were different tensors"
-        return "tensors share memory in another way"
+        told = "" if self.sizes is None else self.sizes.why(flat)
+        return told or "tensors share memory in another way"
+
+
+def symbolic(spec: Spec) -> bool:
+    """Whether a spec has sizes that may change; these are looked at together."""
+    return any(n.__class__ is not int for n in (*spec.shape, *spec.strides))
+
+
+def _other_spec(t: str, spec: Spec, name: Callable[[Any], str]) -> str:
+    return "" if symbolic(spec) else f"{t}._spec is not {name(spec)} or "
 
 
 def _pattern(tensors: Any) -> tuple[int, ...]:
@@ -265,7 +281,7 @@ def _check(what: str, place: Place, value: Any, name: Callable[[Any], str]) -> l
     here = place.code(name) if what in ("same", "equal", "kind", "form") else name(place.where)
     if what == "form":
         kind, spec, rg = value
-        test = f"x.__class__ is not {name(kind)} or x._spec is not {name(spec)} or x._rg is not {rg}"
+        test = f"x.__class__ is not {name(kind)} or {_other_spec('x', spec, name)}x._rg is not {rg}"
         return [f"x = {here}", f"if {test}: return None"]
     if what == "kind":
         return [f"if {here}.__class__ is not {name(value)}: return None"]
@@ -323,7 +339,7 @@ def _told(what: str, place: Place, value: Any, flat: tuple[Any, ...]) -> str:
         return f"function {place.where.__qualname__} was changed"
     try:
         now = place.get(flat)
-    except (KeyError, AttributeError, IndexError, ValueError):
+    except (KeyError, AttributeError, IndexError, ValueError, TypeError):
         return f"{place} is gone"
     if what == "form":
         return f"{place} was {value[1]}, is {getattr(now, '_spec', type(now).__name__)}"

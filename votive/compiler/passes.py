@@ -12,13 +12,23 @@ from .fusion import fuse
 from .graph import Graph, Node, Value
 from .memory import reuse
 from .recompute import recompute
+from .segments import each_part
+from .symbols import is_symbolic, key_of
 
 
 def improve(graph: Graph, joint: Joint | None, report: list[str]) -> None:
+    """Run every pass over each part of a graph."""
+    each_part(graph, lambda later: _improve(graph, joint, report))
+    for node in graph.nodes:
+        node.plan = None  # plans hold on to kernels that may never run again
+
+
+def _improve(graph: Graph, joint: Joint | None, report: list[str]) -> None:
     """Run every pass in order; each says in `report` what it did."""
 
     def wanted() -> set[Value]:
-        return {*graph.outputs, *(g for g in (joint.grads if joint else ()) if g is not None)}
+        grads = (g for g in (joint.grads if joint else ()) if g is not None)
+        return {*graph.outputs, *grads, *graph.later}
 
     passes: list[tuple[str, Callable[[], int]]] = [
         ("dead code", lambda: remove_dead(graph, wanted())),
@@ -26,6 +36,7 @@ def improve(graph: Graph, joint: Joint | None, report: list[str]) -> None:
         ("windows side by side", lambda: join_windows(graph, wanted())),
         ("common subexpressions", lambda: share(graph, wanted())),
         ("computed again in backward", lambda: recompute(graph, joint, report)),
+        ("computed in backward only", lambda: remove_dead(graph, wanted())),
         ("elementwise calls in regions", lambda: fuse(graph, wanted(), report)),
         ("dead code after that", lambda: remove_dead(graph, wanted())),
         ("written over what was read last", lambda: reuse(graph, wanted())),
@@ -36,11 +47,12 @@ def improve(graph: Graph, joint: Joint | None, report: list[str]) -> None:
         graph.outputs = [graph.resolve(v) for v in graph.outputs]
         if joint is not None:
             joint.grads = [None if g is None else graph.resolve(g) for g in joint.grads]
+        graph.later = {graph.resolve(v) for v in graph.later}
+        graph.moved = {v: graph.resolve(new) for v, new in graph.moved.items()}
+        graph.moved |= {v: graph.resolve(v) for v in graph.renamed if v not in graph.moved}
         graph.renamed.clear()  # the next pass may find a value to be another one that is not its latest
         if changed:
             report.append(f"{name}: {changed} of {before} calls")
-    for node in graph.nodes:
-        node.plan = None  # plans hold on to kernels that may never run again
 
 
 def remove_dead(graph: Graph, wanted: set[Value]) -> int:
@@ -131,14 +143,13 @@ def _is_sum(node: Node) -> bool:
 def _summands(node: Node, users: dict[Value, list[Node]], wanted: set[Value]) -> list[Node]:
     """The calls whose results are added up, where nobody else looks at these; empty if one is not known."""
     found: list[Node] = []
-    for a in node.args[:2]:
-        if a.__class__ is not Value or a.node is None or a in wanted or users.get(a) != [node]:
+    stack = [(a, node) for a in reversed(node.args[:2])]  # sums may be longer than Python calls itself
+    while stack:
+        a, user = stack.pop()
+        if a.__class__ is not Value or a.node is None or a in wanted or users.get(a) != [user]:
             return []
         if _is_sum(a.node):
-            inner = _summands(a.node, users, wanted)
-            if not inner:
-                return []
-            found += inner
+            stack.extend((b, a.node) for b in reversed(a.node.args[:2]))
         else:
             found.append(a.node)
     return found
@@ -208,4 +219,6 @@ def _key(a: Any) -> Any:
         return tuple([_key(x) for x in a])
     if a.__class__ is Value:
         return a
+    if is_symbolic(a):
+        return key_of(a)
     return a.__class__, repr(a) if a.__class__ is float else id(a) if a.__class__.__hash__ is None else a

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ..core.mode import mode
 from ..dispatch import state
 from ..ops.operator import Operator
+from .effects import Effects
 from .guards import Guards, Place
 from .trace import Tracer, place_of
 
@@ -24,7 +25,7 @@ PACKAGE = __name__.split(".")[0]
 # Parts of the package whose functions are programs over operators, like a user's; the rest depends on arguments only.
 _PROGRAMS = (
     "nn.layers", "nn.modules", "nn.attention", "nn.containers", "nn.fused_linear", "nn.residual", "models",
-    "vision.models", "train.programs",
+    "vision.models", "train.programs", "generation.compiled",
 )  # fmt: skip
 PURE_BUILTINS = {
     abs, all, any, bool, callable, chr, complex, dict, divmod, enumerate, filter, float, format, frozenset, getattr,
@@ -36,6 +37,7 @@ _VALUES = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), ra
 REFUSED = {
     "backward", "register_hook", "retain_grad", "requires_grad_", "detach_", "set_", "resize_", "share_memory_",
     "register_post_accumulate_grad_hook", "untyped_storage", "storage", "data_ptr", "numpy", "__dlpack__",
+    "storage_offset",
 }  # fmt: skip
 
 
@@ -81,6 +83,8 @@ class Reads:
         self.seen: list[tuple[Any, int]] = []  # the tensors there, and how often these were written before
         self.keeps_graph = False  # whether they hold what they see together with autograd's graph
         self.line = 0
+        self.effects = Effects(self)
+        self.replays = True  # whether graphs are replayed by devices that can
         tracer.where = self.where
         tracer.unknown = self.unknown  # type: ignore[method-assign]
         tracer.on_break = self.on_break
@@ -144,6 +148,8 @@ class Reads:
             self.tensors[id(tensor)] = tensor, place
         elif known[1] != place:
             self.guards.alike(known[1], place)
+            if known[1].kind == "below" and place.kind != "below" and id(tensor) not in self.tracer.named:
+                self.tensors[id(tensor)] = tensor, place  # readers know it by its module
 
     def unknown(self, tensor: Any) -> Any:
         """The value of a tensor that the graph does not know: read outside, or nobody knows from where."""
@@ -196,6 +202,9 @@ class Reads:
             if isinstance(obj, state.tensor):
                 return self._of_tensor(obj, name)
             return getattr(obj, name)
+        if id(obj) in self.effects.late:
+            self.stop(f"it reads a {type(obj).__name__} that it has changed")
+            return getattr(obj, name)
         if obj is state or obj is mode:  # versions are told apart by modes, and who observes sees no graph
             value = getattr(obj, name)
             return tuple([o for o in value if o is not self.tracer]) if name == "observers" else value
@@ -235,6 +244,10 @@ class Reads:
                 return
 
     def _of_tensor(self, x: Any, name: str) -> Any:
+        if name == "grad" and x._edge is None and self.effects.slot(x):
+            return x.grad
+        if name == "backward":
+            return x.backward
         if name == "grad" or name == "data":
             self.stop(f"it uses .{name} of a tensor")
         elif name in REFUSED:
@@ -244,6 +257,9 @@ class Reads:
     def item(self, obj: Any, key: Any) -> Any:
         value = obj[key]
         if self.tracer.broken or isinstance(obj, state.tensor) or not self.is_outer(obj):
+            return value
+        if id(obj) in self.effects.late:
+            self.stop(f"it reads a {type(obj).__name__} that it has changed")
             return value
         if obj.__class__ in (list, tuple) and isinstance(key, slice):
             return self.whole(obj)[key]
@@ -260,7 +276,9 @@ class Reads:
         """All that a container outside holds is used."""
         if self.tracer.broken or not self.is_outer(obj) or isinstance(obj, state.tensor):
             return obj
-        if isinstance(obj, dict):
+        if id(obj) in self.effects.late:
+            self.stop(f"it reads a {type(obj).__name__} that it has changed")
+        elif isinstance(obj, dict):
             self.guards.keys(obj)
             for k, v in obj.items():
                 self.reached(v, Place("item", obj, k, obj))
@@ -325,6 +343,8 @@ class Reads:
     def changed(self, obj: Any, name: str | None = None) -> Any:
         """An object one of whose attributes or elements is about to be set."""
         if isinstance(obj, state.tensor):
+            if name == "grad" and obj._edge is None and self.effects.slot(obj, read=False):
+                return obj
             if name is not None:
                 self.stop(f"it sets .{name} of a tensor")
         elif self.was_there(obj):
@@ -337,6 +357,8 @@ class Reads:
             self.stop(f"it changes a {type(obj).__name__} that was there before")
 
     def augmented_in(self, obj: Any, name: str) -> Any:
+        if isinstance(obj, state.tensor) and name == "grad" and obj._edge is None and self.effects.slot(obj):
+            return obj
         if self.is_outer(obj) or isinstance(obj, state.tensor):
             self.stop(f"it changes attribute {name!r} of a {type(obj).__name__} that was there before")
         return obj

@@ -12,6 +12,7 @@ from typing import Any
 
 from .backward import Joint, saved_values
 from .graph import Graph, Node, Value
+from .symbols import plain
 
 _MANY = float("inf")
 
@@ -87,8 +88,6 @@ class _Flow:
 
 def recompute(graph: Graph, joint: Joint | None, report: list[str]) -> int:
     """Let backward compute cheap values again where that keeps fewer bytes; says how many calls are made twice."""
-    if joint is None:
-        return 0
     needed = [v for v in saved_values(graph.nodes, joint) if v.node is not None and not v.node.backward]
     if not needed:
         return 0
@@ -112,8 +111,8 @@ def recompute(graph: Graph, joint: Joint | None, report: list[str]) -> int:
         twin.outs = tuple(outs)
         made.append(twin)
     _insert(graph, joint, made, copies)
-    before = sum(v.spec.nbytes for v in needed)
-    after = sum(v.spec.nbytes for v in kept if v.node is not None)
+    before = sum(plain(v.spec.nbytes) for v in needed)
+    after = sum(plain(v.spec.nbytes) for v in kept if v.node is not None)
     report.append(f"kept for backward: {after} bytes, {before} without computing again")
     return len(made)
 
@@ -121,13 +120,13 @@ def recompute(graph: Graph, joint: Joint | None, report: list[str]) -> int:
 def _cut(graph: Graph, needed: set[Value], cheap: set[Value]) -> set[Value]:
     flow = _Flow()
     source, sink = "source", "sink"
-    visible = {v.root for v in graph.outputs}
+    visible = {v.root for v in (*graph.outputs, *graph.later)}
     values = {*graph.inputs, *(v for n in graph.nodes if not n.backward for v in n.outs)}
     for v in values:
         free = v.node is None
         # Others may write over what they see; only what eager keeps, too, may be kept then.
         seen = (v.kind == "input" or v.root in visible) and v not in needed
-        flow.add((v, 0), (v, 1), _MANY if seen else 0.0 if free else float(max(v.spec.nbytes, 1)))
+        flow.add((v, 0), (v, 1), _MANY if seen else 0.0 if free else float(max(plain(v.spec.nbytes), 1)))
         if free or v not in cheap:
             flow.add(source, (v, 0), _MANY)
         else:
@@ -156,7 +155,7 @@ def _between(graph: Graph, needed: list[Value], kept: set[Value]) -> list[Node]:
     return [n for n in graph.nodes if n in wanted]
 
 
-def _insert(graph: Graph, joint: Joint, made: list[Node], copies: dict[Value, Value]) -> None:
+def _insert(graph: Graph, joint: Joint | None, made: list[Node], copies: dict[Value, Value]) -> None:
     """Put each call just before the first that reads it, so that what it gives lives shortly."""
     twin_of = {v: n for n in made for v in n.outs}
     done: set[Node] = set()
@@ -185,8 +184,9 @@ def _insert(graph: Graph, joint: Joint, made: list[Node], copies: dict[Value, Va
                 if v in twin_of and twin_of[v] not in done:
                     place(twin_of[v])
         nodes.append(node)
-    joint.grads = [None if g is None else copies.get(g, g) for g in joint.grads]
-    for g in joint.grads:
+    if joint is not None:
+        joint.grads = [None if g is None else copies.get(g, g) for g in joint.grads]
+    for g in joint.grads if joint is not None else ():
         if g in twin_of and twin_of[g] not in done:
             place(twin_of[g])
     graph.nodes = nodes

@@ -12,6 +12,7 @@ from typing import Any
 from ..core.mode import mode
 from ..ops.registry import OPS
 from .entry import REPLAYS, Entry
+from .places import Live
 
 _AFTER = 2  # runs before recording: plans are made, kernels compiled and algorithms chosen
 _CHANGES = 3  # recordings before giving up: addresses that never stay
@@ -52,6 +53,8 @@ class Replay:
         for d in draws:
             if d.generator is not rng.default_generator(d.generator.device):
                 return False
+        if any(a.__class__ is Live for n in entry.graph.nodes for a in n.args):
+            return False  # a number that is read before each run would stay what it was
         return all(n.form != "out" for n in entry.graph.nodes) and not entry.graph.constants
 
     def forward(self, tensors: tuple[Any, ...]) -> tuple[tuple[Any, ...], Any] | None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..core.mode import mode
+from .gradients import expand, is_gradients
 from .graph import Graph, Node, Value
+from .segments import is_step
 from .trace import Tracer, draw_arguments, place_of
 
 
 def repeatable(graph: Graph, inputs: list[Any]) -> list[Any] | None:
     """Inputs to run a graph with once more: copies of those that it writes; None where that would change something."""
-    written = graph.written()
+    written = {v.root for node in graph.nodes if not is_step(node) for v in node.writes}  # others are not run
     found = []
     for v, t in zip(graph.inputs, inputs, strict=True):
         if v.root not in written:
@@ -40,19 +42,35 @@ def rerun(graph: Graph, inputs: list[Any]) -> tuple[Tracer, list[Any]]:
     new.inputs = list(graph.inputs)
     tracer.draws = list({id(n.draw): n.draw for n in graph.nodes if n.draw is not None}.values())
     values: dict[Value, Any] = dict(held)
+    used: set[Value] = set()
     autocast, mode.autocast = mode.autocast, {}
-    path = mode.module_path
+    path, grad = mode.module_path, mode.grad
+    mode.grad = grad or any(is_gradients(n) for n in graph.nodes)  # of each call it is known whether it was on
     try:
         with tracer:
             for node in graph.nodes:
                 mode.module_path = node.path
                 tracer.where = lambda node=node: node.line
-                run_node(node, values)
-                if node.paths and new.nodes:
-                    new.nodes[-1].paths = node.paths
+                if is_gradients(node):
+                    expand(tracer, node, values, used)
+                elif is_step(node):
+                    new.nodes.append(_renamed(tracer, node, values))
+                else:
+                    run_node(node, values)
+                    if node.paths and new.nodes:
+                        new.nodes[-1].paths = node.paths
     finally:
-        mode.autocast, mode.module_path = autocast, path
+        mode.autocast, mode.module_path, mode.grad = autocast, path, grad
     return tracer, [values[v] for v in graph.outputs]
+
+
+def _renamed(tracer: Tracer, node: Node, values: dict[Value, Any]) -> Node:
+    """A call that changes what others hold, for the graph of this run. It is not made: nothing must change twice."""
+    args = tuple([tracer._arg(_filled(a, values)) for a in node.args])
+    made = Node(node.op, args, form=node.form, path=node.path, line=node.line, draw=node.draw, grad=node.grad)
+    made.into = None if node.into is None else tracer.value_of(values[node.into])
+    made.paths = node.paths
+    return made
 
 
 def run_node(node: Node, values: dict[Value, Any], draws: dict[int, Any] | None = None) -> None:

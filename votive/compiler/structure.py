@@ -10,6 +10,7 @@ from typing import Any
 from ..core import device as devices
 from ..core import dtype as dt
 from ..dispatch import state
+from .symbols import is_symbolic
 
 
 def flatten(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
@@ -83,6 +84,7 @@ class Template:
     def __init__(self, result: Any, is_outer: Callable[[Any], bool], tensors: list[Any] | None = None) -> None:
         self.tensors: list[Any] = [] if tensors is None else tensors
         self.known: dict[int, Maker | None] = {}
+        self.leaves: list[Any] = []  # whatever else is in it
         self.is_outer = is_outer
         self.maker = self._part(result)
 
@@ -97,7 +99,11 @@ class Template:
     def _part(self, value: Any) -> Maker:
         if isinstance(value, state.tensor):
             return self._tensor(value)
+        if is_symbolic(value) and value.__class__ is not tuple and value.__class__ is not list:
+            self.leaves.append(value)
+            return self.sized(value)
         if isinstance(value, _PLAIN) or self.is_outer(value):
+            self.leaves.append(value)
             return lambda tensors, made: value
         key = id(value)
         if key in self.known:
@@ -115,6 +121,18 @@ class Template:
 
         self.known[key] = once
         return once
+
+    @staticmethod
+    def sized(value: Any) -> Maker:
+        """A number that comes from sizes, and how to compute it from those of a run."""
+        known: list[Callable[..., Any]] = []
+
+        def make(tensors: Any, made: dict[int, Any]) -> Any:
+            if not known:
+                known.append(tensors.of.function(value))
+            return known[0](*tensors.sizes)
+
+        return make
 
     def _tensor(self, value: Any) -> Maker:
         for i, t in enumerate(self.tensors):

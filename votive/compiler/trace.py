@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import Any
 
@@ -11,6 +12,7 @@ from ..core.mode import mode
 from ..dispatch import Call, Observer, attach, detach, state
 from ..ops.operator import Op
 from .graph import Draw, Graph, Node, Value
+from .symbols import key_of
 
 
 class Untraceable(Exception):
@@ -43,7 +45,8 @@ running = Running()
 def place_of(t: Any) -> Any:
     """The window on memory that a tensor is."""
     try:
-        return t._storage.root, t._offset, t._spec
+        offset = t._offset
+        return t._storage.root, offset if offset.__class__ is int else key_of(offset), t._spec
     except ValueError as e:  # a parameter that has no shape yet
         raise Untraceable("it uses a tensor without a shape") from e
 
@@ -55,6 +58,7 @@ class Tracer(Observer):
     """
 
     follows_copies = True
+    opens_fused = False
 
     def __init__(self) -> None:
         self.graph = Graph()
@@ -74,6 +78,7 @@ class Tracer(Observer):
         self.pending: dict[int, tuple[tuple[Value, ...], bool, bool]] = {}  # of calls that run: what `_followed` says
         self.unobserved = 0  # how deep in what others do not see it goes on writing: in edits
         self.on_break: Any = lambda: None
+        self.computing: Any = contextlib.nullcontext  # around what must be computed although only sizes are traced
 
     # --- values ----------------------------------------------------------------------------------
 
@@ -85,6 +90,7 @@ class Tracer(Observer):
             found = self.graph.value(tensor._spec, kind=kind, label=label, base=self.owners.get(root))
             self.owners.setdefault(root, found)
             self.named[id(tensor)] = found
+            found.leaf = bool(tensor._rg)
             if tensor._rg:
                 self.differentiable.add(found)
             self.known.setdefault(place_of(tensor), found)
@@ -100,7 +106,8 @@ class Tracer(Observer):
         # A copy: the program may write over its own, and whoever gets it may, too.
         mode.unobserved += 1
         try:
-            self.graph.constants[value] = tensor.detach().clone()
+            with self.computing():
+                self.graph.constants[value] = tensor.detach().clone()
         finally:
             mode.unobserved -= 1
         return value

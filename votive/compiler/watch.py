@@ -33,6 +33,7 @@ _PURE_MODULES = {
 }
 _READERS = {
     "get", "items", "keys", "values", "index", "count", "copy", "__getitem__", "__len__", "__contains__", "__iter__",
+    "difference", "symmetric_difference", "union", "intersection", "issubset", "issuperset", "isdisjoint",
 }  # fmt: skip
 _CHANGERS = {
     "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "setdefault", "add", "discard",
@@ -54,12 +55,19 @@ _DOING = (
     "autograd.checkpoint",
 )
 CALLS: dict[Callable[..., Any], Callable[..., Any]] = {}  # `type(x).__call__` -> how such objects are traced
+# Functions and methods that leave something behind, as `(watch, fn, args, kwargs)`; see `effects.py`.
+FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
+# The same for all methods of some classes; NotImplemented where a method is like any other.
+METHODS: dict[type, Callable[..., Any]] = {}
 _NUMBERS = (int, float, bool, complex, str, bytes, type(None))
 ANSWERS: dict[Callable[..., Any], Any] = {}  # functions of the package whose answer is known while a program is traced
 # What gives the elements of containers, or calls a function on them.
 _LOOPING = (list, tuple, enumerate, zip, reversed, sorted, iter, sum, min, max, any, all, set, map, filter)
 _CALLING = (map, filter, sorted, min, max)
 _CHANGING = ("setitem", "delitem", "iadd", "imul", "ior", "iconcat", "__setitem__", "__delitem__")
+
+
+_CACHED = type(functools.lru_cache(len))
 
 
 class Watch(Reads):
@@ -80,16 +88,26 @@ class Watch(Reads):
             return handler(self, fn, args, kwargs)
         if isinstance(fn, Operator):
             return self._trust(fn, args, kwargs)
+        if kind is types.FunctionType or kind is types.MethodType:
+            found = self._effective(fn, args, kwargs)
+            if found is not NotImplemented:
+                return found
         if kind is functools.partial:
             return self.call(line, fn.func, *fn.args, *args, **{**fn.keywords, **kwargs})
         if kind is types.MethodType:
             if isinstance(fn.__func__, Operator) or trusted(fn.__func__):
+                if isinstance(fn.__self__, (dict, list, set)) and self.was_there(fn.__self__):
+                    self.stop(f"it changes a {type(fn.__self__).__name__} that was there before")
                 return self._trust(fn, args, kwargs)
             if isinstance(fn.__func__, types.FunctionType):
                 return self.enter(fn.__func__, (fn.__self__, *args), kwargs)
             return self.call(line, fn.__func__, fn.__self__, *args, **kwargs)
-        if getattr(fn, "_votive_disabled", False):
-            self.stop(f"it calls {_name(fn)}, which compile.disable keeps as it is")
+        if kind is _CACHED:
+            # What is remembered was computed by the function itself, from the same arguments.
+            return self.call(line, fn.__wrapped__, *args, **kwargs)
+        if disabled := getattr(fn, "_votive_disabled", False):
+            why = f" ({disabled})" if isinstance(disabled, str) else ""
+            self.stop(f"it calls {_name(fn)}, which compile.disable keeps as it is{why}")
             return fn(*args, **kwargs)
         if kind is types.FunctionType and fn in ANSWERS:
             return ANSWERS[fn]
@@ -115,6 +133,18 @@ class Watch(Reads):
             return fn(*args, **kwargs)
         self.stop(f"it calls {_name(fn)}, which may do anything")
         return fn(*args, **kwargs)
+
+    def _effective(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Call what leaves something behind, where somebody knows what; else NotImplemented."""
+        inner = getattr(fn, "__func__", fn)
+        handler = FUNCTIONS.get(inner)
+        if handler is not None:
+            return handler(self, inner, args if inner is fn else (fn.__self__, *args), kwargs)
+        if inner is not fn:
+            for kind in type(fn.__self__).__mro__ if METHODS else ():
+                if kind in METHODS:
+                    return METHODS[kind](self, fn, args, kwargs)
+        return NotImplemented
 
     def _guarded(self, value: Any) -> Any:
         """A program that a function of Python itself will call, such that it is watched there, too."""
@@ -200,6 +230,10 @@ class Watch(Reads):
                     return False
                 return name in _READERS or name in _CHANGERS or isinstance(on, tuple)
             return False
+        if isinstance(fn, types.MethodDescriptorType):  # str.isalpha(x), set.union(a, b)
+            if fn.__objclass__ in (str, bytes) or (fn.__objclass__ in (set, frozenset) and name in _READERS):
+                self._contents(args, kwargs)
+                return True
         if hashable(fn) and fn in PURE_BUILTINS:
             return self._built_in(fn, args, kwargs)
         module = getattr(fn, "__module__", None) or ""
@@ -213,7 +247,10 @@ class Watch(Reads):
     def _built_in(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether what a function of Python itself reads can be guarded."""
         if fn in (getattr, hasattr):
-            if self.is_outer(args[0]):
+            if isinstance(args[0], state.tensor):
+                if args[1] in ("grad", "_grad", "data"):
+                    self._of_tensor(*args[:2])
+            elif self.is_outer(args[0]):
                 self._asked(*args[:2])
         elif fn is next:
             return not self.was_there(args[0])

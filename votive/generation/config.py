@@ -16,6 +16,7 @@ DEFAULTS: dict[str, Any] = {
     "num_beams": 1,
     "use_cache": True,
     "cache_implementation": "auto",
+    "compile": False,
     "temperature": 1.0,
     "top_k": 50,
     "top_p": 1.0,
@@ -105,6 +106,7 @@ class GenerationConfig:
     # What is kept between tokens.
     use_cache: bool | None = None
     cache_implementation: str | None = None
+    compile: bool | None = None
     prefill_chunk_size: int | None = None
     # Drafts of a second model.
     num_assistant_tokens: int | None = None
@@ -273,6 +275,7 @@ _RULES: dict[str, tuple[str, Any]] = {
     "decoder_start_token_id": _count(0),
     "use_cache": _TRUTH,
     "cache_implementation": (f"one of {', '.join(CACHES)}", lambda v: v in CACHES),
+    "compile": _TRUTH,
     "prefill_chunk_size": _count(1),
     "num_assistant_tokens": _count(1),
     "num_assistant_tokens_schedule": ("'constant' or 'heuristic'", lambda v: v in ("constant", "heuristic")),

@@ -16,6 +16,7 @@ from votive import nn
 from votive.core import dtype as dt
 
 from ..tensor import Tensor
+from .compiled import CompiledStepper, check
 from .config import NEW_TOKENS, SAMPLING, UNSUPPORTED, GenerationConfig, check_names
 from .drawing import Stream, seed_from, streams
 from .graphs import GraphStepper, graphable, pays, recordable
@@ -162,12 +163,20 @@ def prepare(
     kind = config.cache_implementation or "auto"
     if kind == "auto":
         alone = not seq2seq and config.beams == 1 and pays(ids.shape[0], length, length - ids.shape[1])
-        kind = "static" if alone and recordable(model, wanted) else "dynamic"
+        if config.compile and alone and device is not None and device.type == "cuda":
+            kind = "static"  # memory that stays is what a device can replay
+        else:
+            kind = "static" if alone and not config.compile and recordable(model, wanted) else "dynamic"
     cache = _cache(model, past_key_values, config, kind, length, ids)
+    if seq2seq and config.compile:
+        raise ValueError("generate: compile=True compiles the steps of decoders; leave it out for an encoder with one.")
     if seq2seq:
         stepper: Any = source.stepper(copies, cache, wanted)
     else:
-        made_by = GraphStepper if graphable(model, cache, wanted) else DecoderStepper
+        made_by: Any = GraphStepper if graphable(model, cache, wanted) else DecoderStepper
+        if config.compile:
+            check(model, cache, wanted)
+            made_by = CompiledStepper
         stepper = made_by(
             model, cache=cache, mask=mask, max_length=length, chunk=config.prefill_chunk_size, wanted=wanted
         )

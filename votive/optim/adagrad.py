@@ -67,6 +67,17 @@ class Adagrad(GroupOptimizer):
         start = complex(value, value) if p.is_complex() else value
         return {"step": count(group, p), "sum": F.full_like(p.detach(), start)}
 
+    def _update_sparse(self, group: dict[str, Any], p: Tensor, grad: Any, state: State) -> None:
+        if group["weight_decay"]:
+            raise RuntimeError("Adagrad: weight_decay option is not compatible with sparse gradients")
+        state["step"] += 1
+        rate = float(group["lr"]) / (1 + (float(state["step"]) - 1) * group["lr_decay"])
+        g = grad.coalesce()
+        values = -g.values() if group["maximize"] else g.values()
+        state["sum"].add_(g * g)
+        root = state["sum"].sparse_mask(g).values().sqrt() + group["eps"]
+        p.add_(g._with(values / root), alpha=-rate)
+
     def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         F._adagrad_step(
             params,

@@ -69,13 +69,36 @@ class GroupOptimizer(Optimizer):
                 for params in _runs(group):
                     states = [self._state_of(p, group) for p in params]
                     grads = [p._grad for p in params]
-                    if not self._scaled(params, grads):
+                    if any(g.is_sparse for g in grads):
+                        params, grads, states = self._without_sparse(group, params, grads, states)
+                    if not params or not self._scaled(params, grads):
                         continue
                     self._update(group, params, grads, states)
                     if getattr(self, "grad_scale", None) is not None:
                         for g in grads:
                             g._storage.version += 1
         return loss
+
+    def _without_sparse(
+        self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]
+    ) -> tuple[list[Tensor], list[Tensor], list[State]]:
+        """Step the parameters whose gradients are sparse, one at a time, and give back the others."""
+        left: list[tuple[Tensor, Tensor, State]] = []
+        if getattr(self, "found_inf", None) is not None:
+            raise RuntimeError(f"{type(self).__name__}: fused=True does not take sparse gradients.")
+        for p, g, s in zip(params, grads, states, strict=True):
+            if g.is_sparse:
+                self._update_sparse(group, p, g, s)
+            else:
+                left.append((p, g, s))
+        return [p for p, _, _ in left], [g for _, g, _ in left], [s for _, _, s in left]
+
+    def _update_sparse(self, group: dict[str, Any], p: Tensor, grad: Tensor, state: State) -> None:
+        """The step of one parameter with a sparse gradient, where there is one."""
+        raise RuntimeError(
+            f"{type(self).__name__} does not support sparse gradients, please consider SparseAdam, SGD or Adagrad "
+            "instead"
+        )
 
     def _state_of(self, p: Tensor, group: dict[str, Any]) -> State:
         state: State = self.state[p]

@@ -66,6 +66,20 @@ class SGD(GroupOptimizer):
         # Without momentum nothing is kept, not even an empty entry.
         return self.state[p] if group["momentum"] != 0 else {}
 
+    def _update_sparse(self, group: dict[str, Any], p: Tensor, grad: Tensor, state: State) -> None:
+        """Only the rows of the gradient are written; a momentum is as sparse as the gradients were."""
+        if group["weight_decay"]:
+            raise RuntimeError("SGD: weight_decay option is not compatible with sparse gradients")
+        g: Any = -grad if group["maximize"] else grad
+        if group["momentum"]:
+            buffer = state.get("momentum_buffer")
+            if buffer is None:
+                buffer = state["momentum_buffer"] = g.detach().clone()
+            else:
+                buffer.mul_(group["momentum"]).add_(g, alpha=1 - group["dampening"])
+            g = g.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
+        p.add_(g, alpha=-float(group["lr"]))
+
     def _update(self, group: dict[str, Any], params: list[Tensor], grads: list[Tensor], states: list[State]) -> None:
         # A loaded state may hold None where momentum was never used.
         fresh = tuple(s.get("momentum_buffer") is None for s in states)

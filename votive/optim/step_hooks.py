@@ -49,7 +49,8 @@ def with_step_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(step)
     def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._stepping:
+        # A wrapper around another optimizer need not have called `__init__`; it has no hooks of its own then.
+        if self._stepping or "_hooks" not in self.__dict__:
             return step(self, *args, **kwargs)
         # Schedulers warn when they are stepped before the optimizer was.
         self._opt_called = True

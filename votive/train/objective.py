@@ -39,9 +39,9 @@ class Objective:
             raise ValueError("Trainer: give either loss_fn or step=.")
         if metrics and step is not None:
             raise ValueError("Trainer: with step=, evaluate with eval_step= instead of metrics=.")
-        self.loss_fn = loss_fn
-        self.step = _compiled(step) if compiled and step is not None else step
-        self._program = _compiled(loss_and_output) if compiled else loss_and_output
+        self.loss_fn, self.plain_step = loss_fn, step
+        self.step = run_as_graph(step) if compiled and step is not None else step
+        self._program = run_as_graph(loss_and_output) if compiled else loss_and_output
         self.eval_step = eval_step
         self.metrics = dict(metrics or {})
         self.autocast = autocast
@@ -67,18 +67,22 @@ class Objective:
             found = {name: fn(output, target) for name, fn in self.metrics.items()}
             return {"loss": loss, **found}
 
-    def _forward(self, model: nn.Module, batch: Any) -> tuple[Any, Any, Any]:
-        assert self.loss_fn is not None
-        if not isinstance(batch, (list, tuple)) or len(batch) < 2:
+    def check(self, batch: Any) -> None:
+        """Refuse a batch that is not what `loss_fn` needs."""
+        if self.loss_fn is not None and (not isinstance(batch, (list, tuple)) or len(batch) < 2):
             raise TypeError(
                 "Trainer: loss_fn needs batches of (input, ..., target), got "
                 f"{type(batch).__name__}; use step= for others."
             )
+
+    def _forward(self, model: nn.Module, batch: Any) -> tuple[Any, Any, Any]:
+        self.check(batch)
+        assert self.loss_fn is not None
         loss, output = self._program(model, self.loss_fn, *batch)
         return loss, output, batch[-1]
 
 
-def _compiled(fn: Callable[..., Any]) -> Callable[..., Any]:
+def run_as_graph(fn: Callable[..., Any]) -> Callable[..., Any]:
     """A function run as a graph, from the first call on: training that is resumed rounds as if it had gone on."""
     from ..compiler.api import Compiled, Options
 

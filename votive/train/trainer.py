@@ -18,16 +18,16 @@ from votive import nn
 
 from ..core.device import device as Device
 from ..data.randomness import get_random_state, seed_everything, set_random_state
-from ..nn.utils import clip_grad_norm_
 from ..serialization import load
 from .callbacks import Callback, OnStep
 from .checkpoints import Checkpoints
 from .evaluation import evaluate
-from .feed import Feed, moved, size_of
+from .feed import Feed, size_of
 from .history import History
 from .interruption import Deferred
 from .objective import Objective, autocast_for
 from .progress import Display, Pace, Report, display
+from .steps import PlainStep, WholeStep
 
 _VERSION = 1
 
@@ -42,7 +42,7 @@ class Trainer:
     With a `folder`, `fit` writes checkpoints and, called again in a new process, goes on from the
     last one as if nothing had happened: the losses are those of an uninterrupted run, bit by bit.
 
-    With `compile`, forward and loss run as graphs of fused kernels (`votive.compile`); None means on GPUs.
+    With `compile`, steps run as graphs of fused kernels (`votive.compile`); None means on GPUs.
 
     >>> votive.manual_seed(0) and None
     >>> model = votive.nn.Linear(1, 1)
@@ -145,6 +145,9 @@ class Trainer:
         autocast = autocast_for(amp, self.device.type)
         compiled = self.device.type == "cuda" if compile is None else compile
         self._objective = Objective(loss_fn, step, eval_step, metrics, autocast, compiled)
+        # On GPUs the graphs of forward and backward are replayed by the device, one by one.
+        whole = compiled and scaler is None and self.device.type == "cpu"
+        self._step = WholeStep(self, amp) if whole else PlainStep(self)
         # ReduceLROnPlateau and its kind step on a metric, after evaluations.
         asks = inspect.signature(scheduler.step).parameters if scheduler is not None else {}
         self._scheduler_wants_metric = "metrics" in asks
@@ -221,39 +224,16 @@ class Trainer:
     def _train(self, batches: list[Any]) -> None:
         """One step of the optimizer on the mean loss of some batches."""
         self.model.train()
-        self.optimizer.zero_grad()
-        total: Any = None
-        means: dict[str, Any] = {}
-        for batch in batches:
-            batch = moved(batch, self.device)
-            loss, values = self._objective.loss(self.model, batch)
-            loss = loss / len(batches) if len(batches) > 1 else loss
-            (loss if self.scaler is None else self.scaler.scale(loss)).backward()
-            total = loss.detach() if total is None else total + loss.detach()
-            for name, value in values.items():
-                means[name] = means.get(name, 0) + value / len(batches)
-            self._pace.count(size_of(batch, self.unit))
         lr = float(self.optimizer.param_groups[0]["lr"])
-        norm = self._clip()
-        if self.scaler is None:
-            self.optimizer.step()
-        else:
-            self.scaler.step(self.optimizer)
-            self.scaler.update()
+        total, means, norm = self._step(batches)
+        for batch in batches:
+            self._pace.count(size_of(batch, self.unit))
         if self.schedule == "step":
             self._advance_scheduler()
         self.step += 1
         # Losses stay where they are until they are shown or saved: reading one waits for it.
         row = {"step": self.step, "epoch": self.epoch, "loss": total, "lr": lr, "grad_norm": norm}
         self._pending.append({**row, **means})
-
-    def _clip(self) -> Any:
-        if self.clip_grad_norm is None:
-            return None
-        if self.scaler is not None:
-            self.scaler.unscale_(self.optimizer)
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"]]
-        return clip_grad_norm_(parameters, self.clip_grad_norm)
 
     def _advance_scheduler(self) -> None:
         if self.scheduler is not None and not self._scheduler_wants_metric:

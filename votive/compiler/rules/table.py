@@ -15,6 +15,7 @@ from ...backends.base import OWN, has_own
 from ...dispatch import kernel_for
 from ...ops.registry import OPS
 from ..graph import Graph, Node, Value, addresses_of
+from ..unsized import plain_specs
 
 
 class Match:
@@ -72,7 +73,7 @@ class Match:
 
     def served(self, op: str, *args: Any) -> bool:
         """Whether a kernel made for the device takes such a call."""
-        row = kernel_for(OPS[op], tuple([_spec(a) for a in args]))
+        row = kernel_for(OPS[op], plain_specs(tuple([_spec(a) for a in args])))
         return row is not None and row.label in OWN
 
     def specs(self, op: str, *args: Any) -> tuple[Any, ...]:
