@@ -26,6 +26,7 @@ _FIXED: dict[str, list[Ask]] = {
     "attention": [("attention.heads", {})],
     "layers": [("layers.statistics", {})],
     "profile": [("profile.run", {"repeat": 1, "ops": True})],
+    "compiled": [("compiled.run", {})],
     "topk": [("session.top", {"k": 12})],
     "timeline": [],
     "tree": [],

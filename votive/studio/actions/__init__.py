@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 GROUPS = (
     "rebuild",
     "attention",
+    "compiled",
     "console",
     "debug",
     "edits",
@@ -35,6 +36,7 @@ GROUPS = (
 # What a page is told while these are done.
 _DOING = {
     "attention": "reading attention weights",
+    "compiled": "compiling the model",
     "debug": "running the model in the debugger",
     "edits": "running the model under the edits",
     "speech": "reading the sound",

@@ -12,6 +12,7 @@ import { notice, positionOf, select, take, watch } from "./state.js";
 import { tabs } from "./tabs.js";
 import { firstVisit, tour } from "./tour.js";
 import * as attention from "./views/attention.js";
+import * as compiled from "./views/compiled.js";
 import * as consoleView from "./views/console.js";
 import * as edits from "./views/edits.js";
 import * as explain from "./views/explain.js";
@@ -45,7 +46,7 @@ model.actions = {};
 // --- views ---------------------------------------------------------------------------------------
 
 for (const [id, view] of Object.entries({
-  prompt, timeline, sampler, topk, tree, stack, value, lens, layers, profile, attention, edits, explain, console: consoleView, vision, speech,
+  prompt, timeline, sampler, topk, tree, stack, value, lens, layers, profile, compiled, attention, edits, explain, console: consoleView, vision, speech,
 })) mount(view, model, $(`view-${id}`));
 
 const centre = tabs($("centre-tabs"));

@@ -68,6 +68,10 @@
  *   std: number}[]}} Layers  layers.statistics; part is "residual", "attention" or "mlp".
  * @typedef {{rows: {address: string, class: string, seconds: number, bytes: number,
  *   calls: number}[], seconds: number}} Profile  profile.run
+ * @typedef {{name: string, tokens: number, python: string, eager: string, rules: {name: string,
+ *   count: number}[], kernels: {name: string, device: string, calls: string[], addresses: string[],
+ *   bytes: number, source: ?string}[], operators: {name: string, count: number}[], graphs: {name: string, calls: number, text: string,
+ *   inputs: string[], peak: number, runs: number, sizes: string[]}[]}} Compiled  compiled.run
  * @typedef {{name: string, parts: {title: string, text: string, code?: string}[],
  *   names?: string[]}} Explain  explain.op
  * @typedef {{lines: string[]}} Console  console.log; event `console` {line: string}
