@@ -6,6 +6,7 @@ Knows no device's internals: what memory looks like is the backend's business.
 from __future__ import annotations
 
 import copy as _copy
+import functools
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,10 +23,10 @@ from .core.layout import Layout, Size, Spec
 from .core.mode import mode
 from .core.storage import AliasStorage
 from .ops.registry import F
-from .surface.values import Values
+from .surface.layouts import Layouts
 
 
-class Tensor(Values):
+class Tensor(Layouts):
     """A multi-dimensional array that can record its own history.
 
     >>> votive.Tensor([1, 2])
@@ -54,6 +55,36 @@ class Tensor(Values):
         out = object.__new__(cls)
         out._take_fields(made)
         return out
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        dispatch.prepare_class(cls)
+
+    @classmethod
+    def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """What a subclass makes of a call: the function's result, with tensors in it of this class."""
+        if not all(issubclass(cls, t) for t in types):
+            return NotImplemented
+        result = dispatch.disabled(func, types, args, kwargs)
+        return result if cls is Tensor or func in _facts() else _convert(result, cls)
+
+    def as_subclass(self, cls: type) -> Any:
+        """The same memory and history as a tensor of another class.
+
+        >>> class Named(votive.Tensor): ...
+        >>> type(votive.ones(2).as_subclass(Named) + 1).__name__
+        'Named'
+        """
+        if not (isinstance(cls, type) and issubclass(cls, Tensor)):
+            raise RuntimeError(f"cls must be a subclass of Tensor, got {received(cls)}.")
+        # A leaf's gradient goes on to the one that was given.
+        return _as(F._view(self, self._spec.shape) if self._rg and self._edge is None else self, cls)
+
+    @staticmethod
+    def _make_subclass(cls: type, data: Tensor, require_grad: bool = False) -> Any:
+        """The memory of a tensor as a leaf of another class: what `__new__` of a subclass gives."""
+        out = _as(data.detach(), cls)
+        return out.requires_grad_() if require_grad else out
 
     # --- autograd -----------------------------------------------------------------------------
 
@@ -260,35 +291,57 @@ class Tensor(Values):
         if self.grad_fn is not None:
             raise RuntimeError("only leaf tensors can be pickled; detach() it first.")
         extra = {k: v for k, v in self.__dict__.items() if not k.startswith("_")}
-        array = np.ascontiguousarray(BACKENDS[self.device.type].to_numpy(self._data))
+        raw = None if self.is_meta else np.ascontiguousarray(BACKENDS[self.device.type].to_numpy(self._data)).tobytes()
         return (
             _rebuild,
-            (
-                type(self),
-                array.tobytes(),
-                tuple(self.shape),
-                self._spec.strides,
-                self.dtype,
-                str(self.device),
-                self._rg,
-                extra,
-            ),
+            (type(self), raw, tuple(self.shape), self._spec.strides, self.dtype, str(self.device), self._rg, extra),
         )
 
 
+def _as(tensor: Any, cls: type) -> Any:
+    """A tensor of another class with the same memory and history."""
+    out: Any = object.__new__(cls)
+    out._storage = tensor._storage  # both must have the same one
+    out._take_fields(tensor)
+    out._views = None
+    if tensor._base is not None:
+        tensor._base._remember_view(out)
+    return out
+
+
+def _convert(result: Any, cls: type) -> Any:
+    """A result with the tensors in it made instances of a subclass."""
+    if isinstance(result, Tensor):
+        return result if isinstance(result, cls) else _as(result, cls)
+    if isinstance(result, (tuple, list)) and not isinstance(result, Size):
+        parts = [_convert(r, cls) for r in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    return result
+
+
+@functools.cache
+def _facts() -> frozenset[Any]:
+    """Functions whose result is no tensor of the subclass: what autograd hands out."""
+    of = Tensor.__dict__
+    return frozenset([of["grad"].__get__, of["grad"].__set__, of["grad_fn"].__get__, of["requires_grad"].__set__])
+
+
 def _rebuild(
-    cls: type, raw: bytes, shape: Any, strides: Any, dtype: dt.dtype, dev: str, rg: bool, extra: Any
+    cls: type, raw: bytes | None, shape: Any, strides: Any, dtype: dt.dtype, dev: str, rg: bool, extra: Any
 ) -> Tensor:
-    """Unpickle: values are stored row-major, the layout is restored when it is dense."""
-    array = np.frombuffer(raw, dtype.np).reshape(shape).copy()
-    storage, data, spec, _ = BACKENDS["cpu"].wrap(array)
-    plain = dispatch.make(storage, data, spec)
-    dense = Spec(Layout(shape, strides), dtype, plain.device).dense_like()
-    if not dense.contiguous:
-        laid = F.empty_strided(shape, dense.strides, dtype=dtype)
-        plain = F.copy_(laid, plain)
-    if dev != "cpu":
-        plain = F.to(plain, device(dev))
+    """Unpickle: values, if any, are stored row-major, the layout is restored when it is dense."""
+    dense = Spec(Layout(shape, strides), dtype, device(dev)).dense_like()
+    if raw is None:
+        plain = F.empty_strided(shape, dense.strides, dtype=dtype, device=dev)
+    else:
+        array = np.frombuffer(raw, dtype.np).reshape(shape).copy()
+        storage, data, spec, _ = BACKENDS["cpu"].wrap(array)
+        plain = dispatch.make(storage, data, spec)
+        if not dense.contiguous:
+            laid = F.empty_strided(shape, dense.strides, dtype=dtype)
+            plain = F.copy_(laid, plain)
+        if dev != "cpu":
+            plain = F.to(plain, device(dev))
     out: Tensor = object.__new__(cls)
     out._take_fields(plain)
     out.__dict__.update(extra)

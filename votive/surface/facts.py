@@ -149,6 +149,8 @@ class Facts(Fields):
         return self._spec.device.type == "meta"
 
     is_sparse = False
+    is_sparse_csr = False
+    is_nested = False
     is_quantized = False
 
     @property

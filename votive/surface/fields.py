@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ..backends.cpu.native.loader import module as native
 from ..core.layout import Spec
 from ..core.storage import Storage
+from ..ops.registry import F
 
 if TYPE_CHECKING:
     from .._operators import TensorMethods
@@ -37,6 +38,8 @@ class Fields(TensorMethods):
     _offset: int = 0
     _rg: bool  # requires_grad
     _edge: Any = None
+    _differentiated: bool = False  # whether it carries a tangent
+    _level: int = 0  # of tensors that stand for others, as in `vmap`: which transformation made them
     _grad: Any = None
     _base: Any = None
     _chain: tuple[Any, ...] = ()
@@ -54,3 +57,11 @@ class Fields(TensorMethods):
         """Become the same as another tensor: its memory, its history and what users hung onto it."""
         self._data, self._spec, self._rg = other._data, other._spec, other._rg
         self.__dict__.update(other.__dict__)
+
+    def _blank(self, shape: Any) -> Any:
+        """Zeros of another shape that whatever is computed from this tensor can be written into."""
+        return F.zeros(shape, dtype=self._spec.dtype, device=self._spec.device)
+
+    def _take(self, other: Any) -> None:
+        """Become another tensor of the same kind: only those that stand for others do."""
+        raise NotImplementedError

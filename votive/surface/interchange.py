@@ -232,6 +232,8 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
     >>> votive.as_tensor([1, 2])
     tensor([1, 2])
     """
+    if hasattr(data, "__tensor__"):
+        data = data.__tensor__()  # an array of votive.np: the tensor it holds, with its history
     if hasattr(data, "_spec"):
         return data.to(device=device, dtype=dtype)
     if hasattr(data, "__cuda_array_interface__"):
@@ -302,6 +304,8 @@ def asarray(
 
 def _shared_view(obj: Any, dtype: dt.dtype | None) -> Any:
     """A tensor over the memory of `obj`, or None where there is none to share."""
+    if hasattr(obj, "__tensor__"):
+        return obj.__tensor__()
     if hasattr(obj, "_spec"):
         return obj
     if isinstance(obj, np.ndarray):

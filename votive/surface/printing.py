@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core import spelled
+
 __all__ = ["PrintOptions", "format_tensor", "get_printoptions", "printoptions", "set_printoptions", "tensor_suffixes"]
 
 
@@ -86,17 +88,21 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 
 def format_tensor(
-    array: NDArray[Any], *, prefix: str = "tensor(", suffixes: Sequence[str] = (), options: PrintOptions | None = None
+    array: NDArray[Any] | None,
+    *,
+    prefix: str = "tensor(",
+    suffixes: Sequence[str] = (),
+    options: PrintOptions | None = None,
 ) -> str:
-    """The full text of a tensor: prefix, values, suffixes, closing bracket.
+    """The full text of a tensor: prefix, values (dots where there are none), suffixes, closing bracket.
 
     >>> format_tensor(np.array([[1.0, 2.5]]), suffixes=["dtype=votive.float64"])
     'tensor([[1.0000, 2.5000]], dtype=votive.float64)'
     """
     options = options or _current
     indent = len(prefix)
-    body = prefix + _values_text(array, indent, options)
-    return _append_suffixes(body, suffixes, indent, options.linewidth) + ")"
+    body = prefix + ("..." if array is None else values_text(array, indent, options))
+    return append_suffixes(body, suffixes, indent, options.linewidth) + ")"
 
 
 def tensor_suffixes(
@@ -120,10 +126,11 @@ def tensor_suffixes(
     if device != "cpu":
         suffixes.append(f"device='{device}'")
     # One empty dimension is what `[]` reads as; with no edge items nothing shows the shape.
-    if (empty and len(shape) != 1) or (not empty and options.edgeitems == 0):
+    no_values = device == "meta"
+    if no_values or (empty and len(shape) != 1) or (not empty and options.edgeitems == 0):
         suffixes.append(f"size={tuple(shape)}")
-    if dtype not in _unmarked_dtypes(default_dtype, empty):
-        suffixes.append(f"dtype=votive.{dtype}")
+    if dtype not in _unmarked_dtypes(default_dtype, empty or no_values):
+        suffixes.append(f"dtype={spelled.package}.{dtype}")
     if grad_fn is not None:
         suffixes.append(f"grad_fn=<{grad_fn}>")
     elif requires_grad:
@@ -139,15 +146,25 @@ def _unmarked_dtypes(default_dtype: str, empty: bool) -> set[str]:
     return {default_dtype, default_complex, "int64", "bool"}
 
 
-def _append_suffixes(body: str, suffixes: Sequence[str], indent: int, linewidth: int) -> str:
+def current_options() -> PrintOptions:
+    """The options that hold now."""
+    return _current
+
+
+def append_suffixes(
+    body: str, suffixes: Sequence[str], indent: int, linewidth: int | None = None, *, break_first: bool = False
+) -> str:
+    """The text with its suffixes, on new lines where one is full; `break_first` begins with a new line."""
+    linewidth = _current.linewidth if linewidth is None else linewidth
     # torch reserves two columns beyond the last line of the values; keeping its count (and
     # its shorter name, below) makes lines break where torch breaks them.
     column = len(body) - (body.rfind("\n") + 1) + 2
     for suffix in suffixes:
         width = len(suffix)
-        if suffix.startswith("dtype=votive."):
+        if suffix.startswith(("dtype=votive.", "layout=votive.")):
             width -= len("votive") - len("torch")
-        if column + width + 2 > linewidth:
+        if break_first or column + width + 2 > linewidth:
+            break_first = False
             body += ",\n" + " " * indent + suffix
             column = indent + width
         else:
@@ -156,7 +173,8 @@ def _append_suffixes(body: str, suffixes: Sequence[str], indent: int, linewidth:
     return body
 
 
-def _values_text(array: NDArray[Any], indent: int, options: PrintOptions) -> str:
+def values_text(array: NDArray[Any], indent: int, options: PrintOptions) -> str:
+    """The bracketed values."""
     if array.size == 0:
         return "[]"
     cut = [False] * array.ndim

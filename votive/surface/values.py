@@ -68,6 +68,19 @@ class Values(Facts):
         a = np.asarray(array)
         return from_numpy(a.astype(np.uint8) if a.dtype == bool else a)
 
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The array-API standard's functions for tensors."""
+        from importlib import import_module
+
+        import_module("votive.np")
+        return import_module("votive.np.array_api").namespace(api_version)
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """The tensor on another device, by the name that the array-API standard gives to `to`."""
+        if stream is not None:
+            raise ValueError("to_device: streams are chosen by votive.cuda.stream(); leave `stream` out.")
+        return F.to(self, device)
+
     def __dlpack__(
         self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None
     ) -> Any:
@@ -114,8 +127,16 @@ class Values(Facts):
             requires_grad=self._rg,
             grad_fn=node.name() if node is not None else None,
         )
-        array = BACKENDS[self.device.type].to_numpy(self._data)
-        return printing.format_tensor(array, suffixes=suffixes)
+        array = None if self.is_meta else BACKENDS[self.device.type].to_numpy(self._data)
+        text = printing.format_tensor(array, suffixes=suffixes)
+        if "_own_spec" not in self.__dict__:
+            return text
+        # A class that answers calls itself is shown by its name, and what is below its first line moves with it.
+        name = type(self).__name__
+        first, *rest = text.removeprefix("tensor").split("\n")
+        shift = len(name) - len("tensor")
+        moved = [" " * shift + line if shift >= 0 else line.removeprefix(" " * -shift) for line in rest]
+        return "\n".join([name + first, *moved])
 
     def __format__(self, spec: str) -> str:
         if self.ndim == 0:

@@ -32,7 +32,7 @@ def views(input: Tensor, joint: str, given: Any, dim: int, bounds: Any) -> tuple
     `bounds` are pairs (start, end) along a dimension, or the number of its slices. With a node
     each, backward would fill a tensor like `input` once per view.
     """
-    tracked = mode.grad and input._rg
+    tracked = mode.grad and input._rg and not input._level
     plan = dispatch.find(OPS[joint], (input, *given))[0] if tracked else None
     if native is not None:
         made = native.cut(input, dim, bounds, plan)
@@ -104,6 +104,9 @@ def _become(name: str, x: Tensor, op: str, *args: Any) -> Any:
             name,
             "a leaf Variable that requires grad is being used in an in-place operation; use no_grad() or a copy.",
         )
+    if x._level:  # stands for other tensors, which are then looked at in another way
+        x._take(Op.apply(OPS[op], (x, *args)))
+        return x
     before = x._spec, x._offset
     made = Op.apply(OPS[op], (x, *args))
     x._spec, x._data, x._offset = made._spec, made._data, made._offset
