@@ -1,0 +1,1 @@
+"""Tests of `votive.np` against NumPy itself."""
