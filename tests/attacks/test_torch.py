@@ -221,7 +221,11 @@ PARTS: dict[str, tuple[Any, str]] = {
         tensor(source=storage(kind=Global("torch", "QInt8Storage"))),
         "quantized tensors (torch.QInt8Storage)",
     ),
-    "sparse tensors": (bad("torch._utils._rebuild_sparse_tensor"), "sparse tensors"),
+    "a sparse tensor of another layout": (call("torch._utils._rebuild_sparse_tensor", "torch.sparse_x", ()), "layout"),
+    "a sparse tensor without parts": (
+        call("torch._utils._rebuild_sparse_tensor", "torch.sparse_coo", (1, 2, (3,))),
+        "parts",
+    ),
     "types that votive lacks": (Global("torch", "complex32"), "torch.complex32"),
 }
 

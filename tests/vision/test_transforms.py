@@ -230,7 +230,8 @@ def test_the_transforms_have_torchvisions_second_name_too() -> None:
     from votive.vision.transforms import v2
 
     assert v2.Resize is T.Resize
-    assert v2.functional is F
+    assert v2.functional.resize is F.resize
+    assert set(F.__all__) <= set(dir(v2.functional))
     assert set(T.__all__) <= set(dir(v2))
 
 

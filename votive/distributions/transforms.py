@@ -1,5 +1,6 @@
 """`votive.distributions.transforms`: every map of random variables, by its public name."""
 
+from .joined_transforms import CatTransform, CorrCholeskyTransform, StackTransform
 from .scalar_transforms import (
     AbsTransform,
     AffineTransform,
@@ -21,7 +22,9 @@ from .vector_transforms import (
 __all__ = [
     "AbsTransform",
     "AffineTransform",
+    "CatTransform",
     "ComposeTransform",
+    "CorrCholeskyTransform",
     "CumulativeDistributionTransform",
     "ExpTransform",
     "IndependentTransform",
@@ -32,6 +35,7 @@ __all__ = [
     "SigmoidTransform",
     "SoftmaxTransform",
     "SoftplusTransform",
+    "StackTransform",
     "StickBreakingTransform",
     "TanhTransform",
     "Transform",

@@ -148,7 +148,7 @@ def summary(address: str, value: object, heavy: bool = False) -> list[Any]:
             return [address, type(value).__name__, "", *[None] * 5]
         first = found
     if heavy and not isinstance(first, Statistics):
-        dtype = str(first.dtype).removeprefix("votive.")
+        dtype = first.dtype.name
         return [address, " x ".join(map(str, first.shape)), dtype, *[None] * 5]
     stats = first if isinstance(first, Statistics) else statistics(first, 0)
     bad = stats.nan + stats.inf

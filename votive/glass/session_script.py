@@ -130,7 +130,7 @@ class _Body:
         if value.numel() <= _LITERAL and value.dtype in (votive.float32, votive.float64):
             finite = bool(value.isfinite().all())
             if finite:
-                return f"votive.tensor({value.tolist()!r}, dtype={value.dtype})"
+                return f"votive.tensor({value.tolist()!r}, dtype=votive.{value.dtype.name})"
         self.needs_bytes = True
         data = base64.b64encode(raw(value)).decode()
         return f"tensor({data!r}, {value.dtype}, {tuple(value.shape)})"

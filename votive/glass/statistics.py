@@ -47,7 +47,7 @@ def statistics(tensor: Tensor, bins: int = BINS) -> Statistics:
     (2.0, 1, 3.0)
     """
     x = tensor.detach()
-    shape, dtype = tuple(x.shape), str(x.dtype).removeprefix("votive.")
+    shape, dtype = tuple(x.shape), x.dtype.name
     if x.is_complex():
         x = x.abs()
     # Half precision would overflow in sums of squares, integers in means.

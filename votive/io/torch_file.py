@@ -33,7 +33,7 @@ __all__ = ["UnsafeFileError", "load"]
 # Shared containers can make a small file look like endlessly many tensors.
 _MAX_NAMES = 1_000_000
 _MAX_TEXT = 256_000_000
-_NESTED = (dict, list, tuple, Part, parts.TensorRef, parts.StorageRef)
+_NESTED = (dict, list, tuple, Part, parts.TensorRef, parts.SparseRef, parts.StorageRef)
 
 
 class _Builder:
@@ -88,6 +88,15 @@ class _Builder:
             return Parameter(t, requires_grad=ref.requires_grad)
         return t.requires_grad_() if ref.requires_grad else t
 
+    def sparse(self, ref: parts.SparseRef) -> Tensor:
+        from ..sparse.persistence import restore
+
+        try:
+            made: Tensor = restore(ref.layout, ref.shape, [self.tensor(p) for p in ref.parts], ref.coalesced)
+        except RuntimeError as e:
+            raise FileFormatError(f"sparse tensor: {e}") from None
+        return made
+
     def build(self, value: object) -> Any:
         """The object with all references replaced. It is not deep: the machine has checked."""
         if not isinstance(value, _NESTED):
@@ -99,6 +108,8 @@ class _Builder:
     def _build(self, value: Any) -> Any:
         if isinstance(value, parts.TensorRef):
             return self.tensor(value)
+        if isinstance(value, parts.SparseRef):
+            return self.sparse(value)
         if isinstance(value, parts.StorageRef):
             dtype = value.dtype or dt.uint8
             return self.base(value, dtype)[value.skip : value.skip + value.numel]

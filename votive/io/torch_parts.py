@@ -67,6 +67,16 @@ class TensorRef:
         return math.prod(self.shape) * self.dtype.itemsize
 
 
+@dataclass(frozen=True, eq=False)
+class SparseRef:
+    """A sparse tensor before it is read: its layout, the tensors it is made of, its size."""
+
+    layout: str
+    parts: tuple[TensorRef, ...]
+    shape: tuple[int, ...]
+    coalesced: bool = False
+
+
 class JitObject(Part):
     """A scripted module's values: what its attributes were."""
 
@@ -188,6 +198,18 @@ def _window(
         )
     conj, neg = (isinstance(meta, dict) and bool(meta.get(flag)) for flag in ("conj", "neg"))
     return TensorRef(storage, dtype, offset, tuple(size), tuple(stride), bool(grad), conj=conj, neg=neg)
+
+
+def _sparse(layout: object, data: object) -> SparseRef:
+    name = layout.removeprefix("torch.") if isinstance(layout, str) else ""
+    count = {"sparse_coo": 2, "sparse_csr": 3, "sparse_csc": 3, "sparse_bsr": 3, "sparse_bsc": 3}.get(name, 0)
+    if not count or not isinstance(data, tuple) or len(data) not in (count + 1, count + 2):
+        raise FileFormatError(f"sparse tensor: layout {layout!r} with other parts than it has.")
+    parts, size = data[:count], data[count]
+    if not all(isinstance(p, TensorRef) for p in parts) or not isinstance(size, tuple):
+        raise FileFormatError("sparse tensor: its parts must be tensors, and its size a list of numbers.")
+    _check_sizes("sparse tensor", tuple(size), 1)
+    return SparseRef(name, parts, tuple(size), count == 2 and len(data) == 4 and data[3] is True)
 
 
 def _parameter(data: object, requires_grad: object = True, *rest: object) -> TensorRef:
@@ -325,7 +347,7 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "torch.serialization._get_layout": _same,
     "torch.torch_version.TorchVersion": _version,
     "torch._utils._rebuild_qtensor": _refuser("torch._utils._rebuild_qtensor", "quantized tensors"),
-    "torch._utils._rebuild_sparse_tensor": _refuser("torch._utils._rebuild_sparse_tensor", "sparse tensors"),
+    "torch._utils._rebuild_sparse_tensor": _sparse,
     "torch._utils._rebuild_nested_tensor": _refuser("torch._utils._rebuild_nested_tensor", "nested tensors"),
     "numpy.dtype": ArrayType,
     "numpy.ndarray": _refuser("numpy.ndarray", "an array made by hand"),

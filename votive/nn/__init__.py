@@ -1,5 +1,7 @@
 """Neural networks: modules, containers, layers; `functional` holds the operators they use."""
 
+from typing import Any as _Any
+
 from . import attention as attention
 from . import functional as functional
 from . import init as init
@@ -188,3 +190,14 @@ from .parameter import UninitializedBuffer as UninitializedBuffer
 from .parameter import UninitializedParameter as UninitializedParameter
 from .parameter_containers import ParameterDict as ParameterDict
 from .parameter_containers import ParameterList as ParameterList
+
+
+def __getattr__(name: str) -> _Any:
+    # What few programs use is found when first asked for.
+    from importlib import import_module
+
+    if name in ("common_types", "grad", "parallel"):
+        return import_module(f"{__name__}.{name}")
+    if name == "DataParallel":
+        return import_module(f"{__name__}.parallel").DataParallel
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

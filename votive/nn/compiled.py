@@ -9,10 +9,12 @@ from ..compiler.api import WRAPPERS, Compiled, Options, compile
 from ..compiler.units import SPLITS, Units
 from ..compiler.watch import ANSWERS, CALLS, Watch
 from ..core.mode import Ever, mode
+from . import traced_methods  # noqa: F401 - says how methods are gone through
 from .address import Path, locate, note
 from .fast_path import HOOKS, can_bypass
 from .global_hooks import GLOBAL
 from .hooks import Call
+from .layers.rope import in_graph
 from .module import Module
 from .traced_hooks import HookedCall, can_trace_hooks, guard_hooks
 
@@ -130,6 +132,7 @@ class CompiledModule(Module):
 __all__ = ["CompiledModule", "compile", "traced_call"]
 
 CALLS[Module.__call__] = traced_call
+ANSWERS[in_graph] = True
 ANSWERS[can_bypass] = False  # modules are called as they are; rules of the compiler join what can be joined
 CALLS[CompiledModule.__call__] = lambda watch, m, args, kwargs: traced_call(watch, m._orig_mod, args, kwargs)
 SPLITS[Module.__call__] = split_call

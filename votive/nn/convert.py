@@ -58,6 +58,11 @@ class Convertible:
             )
 
         def convert(t: Tensor) -> Tensor:
+            if t.is_meta and device is not None and device.type != "meta":
+                raise NotImplementedError(
+                    "Cannot copy out of meta tensor; no data! Please use Module.to_empty() instead of Module.to() when "
+                    "moving a module from meta to a different device."
+                )
             cast = dtype if t.is_floating_point() or t.is_complex() else None
             where = t.device if device is None else device
             options: dict[str, Any] = {"non_blocking": non_blocking}
@@ -124,7 +129,7 @@ class Convertible:
         return self._apply(lambda t: t.to(where))
 
     def to_empty(self, *, device: DeviceLike, recurse: bool = True) -> Self:
-        """Move to a device without copying values.
+        """Move to a device without copying values: how a module that was made on "meta" gets memory.
 
         >>> votive.nn.ParameterList([votive.ones(2)]).to_empty(device="cpu")[0].device
         device(type='cpu')

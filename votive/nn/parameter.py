@@ -11,6 +11,7 @@ from ..core import dtype as dt
 from ..core.device import DeviceLike
 from ..core.errors import received
 from ..core.memory_format import preserve_format
+from ..dispatch import disabled
 from ..ops.registry import F
 from ..tensor import Tensor
 
@@ -46,6 +47,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     Parameter containing:
     tensor([1., 1.], requires_grad=True)
     """
+
+    __torch_function__ = disabled  # operators give plain tensors
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Self:
         if data is None:
@@ -88,6 +91,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     ['mean']
     """
 
+    __torch_function__ = disabled
     persistent: bool
 
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Any:
@@ -114,6 +118,7 @@ class UninitializedTensorMixin(_Tensor):
     """
 
     cls_to_become: ClassVar[type]
+    __torch_function__ = disabled
 
     def _refuse(self) -> NoReturn:
         raise ValueError(

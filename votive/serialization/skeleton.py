@@ -42,6 +42,8 @@ class _Encoder:
             return value
         if kind is float:
             return value if math.isfinite(value) else {"float": str(value)}
+        if isinstance(value, Tensor) and value.layout.name.startswith("sparse"):
+            return self._sparse(value, path)
         if isinstance(value, (Tensor, np.ndarray, np.generic)):
             return self.tensor(value, path)
         if kind is complex:
@@ -58,6 +60,15 @@ class _Encoder:
             f"save: {path or 'the object'} is a {kind.__module__}.{kind.__qualname__}, and loading "
             "one would run code; save its state_dict(), or numbers, text, lists, dicts and tensors."
         )
+
+    def _sparse(self, value: Tensor, path: str) -> Any:
+        from ..sparse.persistence import describe
+
+        known, parts = describe(value)
+        names = ("values", "indices", "compressed")[: len(parts)][::-1]
+        dot = f"{path}." if path else ""
+        known["parts"] = [self.tensor(p, dot + n) for n, p in zip(names, parts, strict=True)]
+        return {"sparse": known}
 
     def _container(self, value: Any, kind: type, path: str) -> Any:
         if id(value) in self.around:
@@ -102,6 +113,12 @@ def _decode(json: object, tensor: Callable[[Any], Any]) -> Any:
         return _BUILD_MAPPING[kind](pairs)
     if kind in ("tensor", "numpy"):
         return tensor(json)
+    if kind == "sparse":
+        from ..sparse.persistence import restore
+
+        parts = [_decode(p, tensor) for p in content["parts"]]
+        how = (content["layout"], content["shape"], parts, content.get("coalesced"), content.get("grad"))
+        return restore(*how)
     if kind in _BUILD_TEXT and isinstance(content, str):
         return _BUILD_TEXT[kind](content)
     if kind == "complex":

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 from . import checkpoint
 
-__all__ = ["checkpoint", "data"]
+# Imported when first asked for: loaders need sockets and processes, others are tools that few programs use.
+_MODULES = frozenset(("data", "dlpack", "flop_counter", "model_zoo", "tensorboard"))
+__all__ = ["checkpoint", *sorted(_MODULES)]
 
 
 def __getattr__(name: str) -> Any:
-    # Loaders need sockets and processes, which a program that only computes should not wait for.
-    if name == "data":
-        import importlib
-
-        return importlib.import_module(f"{__name__}.data")
+    if name in _MODULES:
+        return import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

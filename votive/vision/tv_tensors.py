@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from ..core import dtype as dt
 from ..core.device import DeviceLike
+from ..dispatch import disabled
 from ..surface.interchange import as_tensor
 from ..tensor import Tensor
 
@@ -24,6 +25,8 @@ class TVTensor(Tensor):
     >>> issubclass(votive.vision.tv_tensors.Image, votive.vision.tv_tensors.TVTensor)
     True
     """
+
+    __torch_function__ = disabled  # operators give plain tensors
 
     def __new__(
         cls, data: Any, *, dtype: dt.dtype | None = None, device: DeviceLike = None, requires_grad: bool | None = None

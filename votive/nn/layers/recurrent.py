@@ -173,7 +173,7 @@ class RNNBase(Module):
             self.bidirectional,
             self.bias,
             self.dropout if self.training else 0.0,
-            bool(dispatching.observers),
+            any(o.opens_fused for o in dispatching.observers),
         )
 
     def _check_rank(self, input: Tensor, hx: State | None) -> bool:

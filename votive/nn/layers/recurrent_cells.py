@@ -80,7 +80,7 @@ class RNNCellBase(Module):
         weights = [self.weight_ih, self.weight_hh]
         if self.bias:
             weights += [self.bias_ih, self.bias_hh]
-        after = run_cell(mode, x, state, weights, bool(dispatching.observers))
+        after = run_cell(mode, x, state, weights, any(o.opens_fused for o in dispatching.observers))
         return after if batched else tuple(s.squeeze(0) for s in after)
 
     def _check(self, x: Tensor, state: State) -> None:

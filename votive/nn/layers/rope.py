@@ -32,6 +32,11 @@ class Angles(NamedTuple):
     offset: int
 
 
+def in_graph() -> bool:
+    """Whether a program is being traced; what is called then says so, see nn/compiled.py."""
+    return False
+
+
 class RotaryEmbedding(Module):
     """Rotates pairs of features of (..., positions, features) by an angle per position.
 
@@ -200,6 +205,8 @@ class RotaryEmbedding(Module):
         if not isinstance(position_ids, votive.Tensor) or position_ids.dtype not in _INTEGERS:
             got = getattr(position_ids, "dtype", type(position_ids).__name__)
             raise TypeError(f"RotaryEmbedding: position_ids must be a tensor of integers, got {got}.")
+        if in_graph() and not self.depends_on_length:
+            return self._before_first(position_ids)  # of any positions: a graph cannot ask which rows it needs
         # While a graph is recorded nothing can be read; it was run before, with these positions.
         if position_ids.numel() and not (position_ids.is_cuda and votive.cuda.is_current_stream_capturing()):
             least, most = votive.stack([position_ids.min(), position_ids.max()]).tolist()
@@ -210,7 +217,7 @@ class RotaryEmbedding(Module):
         return Angles(self.cos[position_ids], self.sin[position_ids], 0)
 
     def _before_first(self, position_ids: Tensor) -> Angles:
-        """Angles of positions of which some lie before the first, which no table has."""
+        """Angles of positions wherever they lie, also before the first, which no table has."""
         angles = position_ids.unsqueeze(-1).to(self.cos.dtype) * self.inv_freq
         scale = self.attention_scaling
         return Angles(angles.cos() * scale, angles.sin() * scale, 0)

@@ -1,5 +1,8 @@
 """The paths under which torch keeps its modules, for programs that import from there."""
 
+from importlib import import_module as _import_module
+from typing import Any as _Any
+
 from . import container as container
 from . import lazy as lazy
 from . import module as module
@@ -17,3 +20,17 @@ __all__ = [
     "lazy",
     "module",
 ]
+_PATHS = (
+    "activation", "adaptive", "batchnorm", "channelshuffle", "conv", "distance", "dropout", "flatten", "fold",
+    "instancenorm", "linear", "loss", "normalization", "padding", "pixelshuffle", "pooling", "rnn", "sparse",
+    "transformer", "upsampling", "utils",
+)  # fmt: skip
+
+
+def __getattr__(name: str) -> _Any:
+    if name in _PATHS:
+        return _import_module(f"{__name__}.{name}")
+    found = getattr(_import_module("votive.nn"), name, None)
+    if isinstance(found, type) and issubclass(found, Module):
+        return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

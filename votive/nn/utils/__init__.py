@@ -1,4 +1,6 @@
-"""Around modules: clipping, reparametrisation, packed sequences, fusing. The names are torch's."""
+"""Around modules: clipping, reparametrisation, packed sequences, fusing, pruning. The names are torch's."""
+
+from typing import Any as _Any
 
 from . import parametrizations as parametrizations
 from . import parametrize as parametrize
@@ -27,6 +29,7 @@ __all__ = [
     "parameters_to_vector",
     "parametrizations",
     "parametrize",
+    "prune",
     "remove_spectral_norm",
     "remove_weight_norm",
     "rnn",
@@ -36,3 +39,11 @@ __all__ = [
     "vector_to_parameters",
     "weight_norm",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "prune":  # few programs prune
+        from importlib import import_module
+
+        return import_module(f"{__name__}.prune")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,4 +1,0 @@
-"""The transforms under the name that torchvision gives them: `transforms.v2`."""
-
-from . import *  # noqa: F403
-from . import functional  # noqa: F401
