@@ -15,6 +15,7 @@ from .core.determinism import (
 from .core.device import device, get_default_device, set_default_device
 from .core.dtype import (
     bfloat16,
+    complex32,
     complex64,
     complex128,
     dtype,
@@ -42,9 +43,15 @@ from .core.memory_format import (
     channels_last,
     channels_last_3d,
     contiguous_format,
+    jagged,
     layout,
     memory_format,
     preserve_format,
+    sparse_bsc,
+    sparse_bsr,
+    sparse_coo,
+    sparse_csc,
+    sparse_csr,
     strided,
 )
 from .core.promotion import can_cast, promote_types
@@ -94,6 +101,7 @@ short = int16
 int = int32
 long = int64
 cfloat = complex64
+chalf = complex32
 cdouble = complex128
 e = 2.718281828459045
 pi = 3.141592653589793
@@ -106,25 +114,46 @@ _operators.install(Tensor)
 
 # Parts that a program which only computes does not need, imported when first asked for.
 _LAZY_MODULES = (
+    "accelerator",
     "amp",
     "audio",
     "compiler",
     "data",
     "distributions",
+    "func",
+    "fx",
+    "futures",
     "generation",
     "glass",
+    "hub",
     "io",
+    "jit",
+    "library",
+    "masked",
     "models",
+    "mps",
+    "mtia",
+    "multiprocessing",
+    "nested",
     "nn",
+    "np",
+    "onnx",
     "optim",
+    "overrides",
+    "profiler",
+    "sparse",
     "speech",
     "studio",
+    "testing",
     "text",
+    "torch",
     "train",
     "vision",
+    "xpu",
 )
 _LAZY_NAMES = {
     "compile": "nn.compiled",
+    "vmap": "func",
     "debug": "glass",
     "steps": "glass",
     "save": "serialization",
@@ -137,6 +166,19 @@ _LAZY_NAMES = {
     "set_autocast_cache_enabled": "amp.autocast_mode",
     "set_autocast_dtype": "amp.autocast_mode",
     "set_autocast_enabled": "amp.autocast_mode",
+    "sparse_coo_tensor": "sparse",
+    "sparse_csr_tensor": "sparse",
+    "sparse_csc_tensor": "sparse",
+    "sparse_bsr_tensor": "sparse",
+    "sparse_bsc_tensor": "sparse",
+    "sparse_compressed_tensor": "sparse",
+    "smm": "sparse",
+    "sspaddmm": "sparse",
+    "hspmm": "sparse",
+    "hsmm": "sparse",
+    "dsmm": "sparse",
+    "spmm": "sparse",
+    "saddmm": "sparse",
 }
 
 

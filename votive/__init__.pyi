@@ -10,6 +10,7 @@ from .core.device import device as device
 from .core.device import get_default_device as get_default_device
 from .core.device import set_default_device as set_default_device
 from .core.dtype import bfloat16 as bfloat16
+from .core.dtype import complex32 as complex32
 from .core.dtype import complex64 as complex64
 from .core.dtype import complex128 as complex128
 from .core.dtype import dtype as dtype
@@ -35,9 +36,15 @@ from .core.layout import Size as Size
 from .core.memory_format import channels_last as channels_last
 from .core.memory_format import channels_last_3d as channels_last_3d
 from .core.memory_format import contiguous_format as contiguous_format
+from .core.memory_format import jagged as jagged
 from .core.memory_format import layout as layout
 from .core.memory_format import memory_format as memory_format
 from .core.memory_format import preserve_format as preserve_format
+from .core.memory_format import sparse_bsc as sparse_bsc
+from .core.memory_format import sparse_bsr as sparse_bsr
+from .core.memory_format import sparse_coo as sparse_coo
+from .core.memory_format import sparse_csc as sparse_csc
+from .core.memory_format import sparse_csr as sparse_csr
 from .core.memory_format import strided as strided
 from .core.promotion import can_cast as can_cast
 from .core.promotion import promote_types as promote_types
@@ -94,29 +101,51 @@ short = int16
 int = int32
 long = int64
 cfloat = complex64
+chalf = complex32
 cdouble = complex128
 e = 2.718281828459045
 pi = 3.141592653589793
 inf: Any
 nan: Any
 newaxis = None
+from . import accelerator as accelerator
 from . import amp as amp
 from . import audio as audio
 from . import compiler as compiler
 from . import data as data
 from . import distributions as distributions
+from . import func as func
+from . import fx as fx
+from . import futures as futures
 from . import generation as generation
 from . import glass as glass
+from . import hub as hub
 from . import io as io
+from . import jit as jit
+from . import library as library
+from . import masked as masked
 from . import models as models
+from . import mps as mps
+from . import mtia as mtia
+from . import multiprocessing as multiprocessing
+from . import nested as nested
 from . import nn as nn
+from . import np as np
+from . import onnx as onnx
 from . import optim as optim
+from . import overrides as overrides
+from . import profiler as profiler
+from . import sparse as sparse
 from . import speech as speech
 from . import studio as studio
+from . import testing as testing
 from . import text as text
+from . import torch as torch
 from . import train as train
 from . import vision as vision
+from . import xpu as xpu
 from .nn.compiled import compile as compile
+from .func import vmap as vmap
 from .glass import debug as debug
 from .glass import steps as steps
 from .serialization import save as save
@@ -129,6 +158,19 @@ from .amp.autocast_mode import is_autocast_enabled as is_autocast_enabled
 from .amp.autocast_mode import set_autocast_cache_enabled as set_autocast_cache_enabled
 from .amp.autocast_mode import set_autocast_dtype as set_autocast_dtype
 from .amp.autocast_mode import set_autocast_enabled as set_autocast_enabled
+from .sparse import sparse_coo_tensor as sparse_coo_tensor
+from .sparse import sparse_csr_tensor as sparse_csr_tensor
+from .sparse import sparse_csc_tensor as sparse_csc_tensor
+from .sparse import sparse_bsr_tensor as sparse_bsr_tensor
+from .sparse import sparse_bsc_tensor as sparse_bsc_tensor
+from .sparse import sparse_compressed_tensor as sparse_compressed_tensor
+from .sparse import smm as smm
+from .sparse import sspaddmm as sspaddmm
+from .sparse import hspmm as hspmm
+from .sparse import hsmm as hsmm
+from .sparse import dsmm as dsmm
+from .sparse import spmm as spmm
+from .sparse import saddmm as saddmm
 from .tensor import Tensor as Tensor
 from ._operators import hardshrink as hardshrink
 from ._operators import matmul as matmul

@@ -1,4 +1,4 @@
-"""`votive.cpu`: the memory of the CPU device."""
+"""`votive.cpu`: the memory of the CPU device, and the questions that programs ask of any device."""
 
 from __future__ import annotations
 
@@ -70,6 +70,136 @@ def set_cache_limit(nbytes: int | None) -> None:
     >>> votive.cpu.set_cache_limit(None)
     """
     cpu_allocator.limit = nbytes
+
+
+def is_available() -> bool:
+    """Whether there is a CPU.
+
+    >>> votive.cpu.is_available()
+    True
+    """
+    return True
+
+
+def is_initialized() -> bool:
+    """Whether it was started.
+
+    >>> votive.cpu.is_initialized()
+    True
+    """
+    return True
+
+
+def device_count() -> int:
+    """How many CPU devices there are; cores belong to one.
+
+    >>> votive.cpu.device_count()
+    1
+    """
+    return 1
+
+
+def current_device() -> str:
+    """The name of the device in use.
+
+    >>> votive.cpu.current_device()
+    'cpu'
+    """
+    return "cpu"
+
+
+def set_device(device: Any) -> None:
+    """There is one device, so nothing changes.
+
+    >>> votive.cpu.set_device("cpu")
+    """
+
+
+def synchronize(device: Any = None) -> None:
+    """Calls on the CPU have done their work when they return, so there is nothing to wait for.
+
+    >>> votive.cpu.synchronize()
+    """
+
+
+class Stream:
+    """The order of calls on the CPU, of which there is one.
+
+    >>> votive.cpu.Stream().synchronize()
+    """
+
+    def __init__(self, priority: int = -1) -> None:
+        self.priority = priority
+
+    def synchronize(self) -> None:
+        """There is nothing to wait for."""
+
+    def wait_stream(self, stream: Any) -> None:
+        """There is nothing to wait for."""
+
+    def record_event(self) -> None:
+        """There is nothing to record."""
+
+    def wait_event(self, event: Any) -> None:
+        """There is nothing to wait for."""
+
+
+class Event:
+    """A point in the order of calls on the CPU; it is always reached.
+
+    >>> votive.cpu.Event().query()
+    True
+    """
+
+    def query(self) -> bool:
+        return True
+
+    def record(self, stream: Any = None) -> None:
+        """There is nothing to record."""
+
+    def synchronize(self) -> None:
+        """There is nothing to wait for."""
+
+    def wait(self, stream: Any = None) -> None:
+        """There is nothing to wait for."""
+
+
+class StreamContext:
+    """A block whose calls go to a stream.
+
+    >>> with votive.cpu.StreamContext(votive.cpu.Stream()):
+    ...     pass
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *exc: object) -> None:
+        return None
+
+
+def stream(stream: Any) -> StreamContext:
+    """A block whose calls go to a stream.
+
+    >>> with votive.cpu.stream(votive.cpu.current_stream()):
+    ...     pass
+    """
+    return StreamContext(stream)
+
+
+def current_stream(device: Any = None) -> Stream:
+    """The stream of the CPU.
+
+    >>> isinstance(votive.cpu.current_stream(), votive.cpu.Stream)
+    True
+    """
+    return _stream
+
+
+_stream = Stream()
 
 
 def __getattr__(name: str) -> Any:

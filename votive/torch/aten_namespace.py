@@ -1,0 +1,53 @@
+"""`torch.ops.aten`: votive's operators under torch's names, whatever overload is asked for."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import votive
+
+# Where ATen's name is not that of the function.
+_RENAMED = {"_to_copy": "clone", "_softmax": "softmax", "_log_softmax": "log_softmax", "_unsafe_view": "reshape"}
+
+
+class Packet:
+    """One operator of ATen. An overload (`.default`, `.Tensor`, `.dim_IntList`) is the same function here."""
+
+    def __init__(self, name: str, fn: Any) -> None:
+        self.__name__, self._fn = name, fn
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._fn(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Packet(f"{self.__name__}.{name}", self._fn)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Packet) and other.__name__ == self.__name__
+
+    def __hash__(self) -> int:
+        return hash(self.__name__)
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
+
+@cache
+def packet(name: str) -> Packet | None:
+    """The operator of a name: of votive, of `nn.functional`, or a method that changes a tensor in place."""
+    from . import overlays
+
+    wanted = _RENAMED.get(name, name)
+    if wanted == "clone" and name == "_to_copy":
+        return Packet(name, lambda x, **options: x.to(copy=True, **{k: v for k, v in options.items() if v is not None}))
+    for place in (votive, votive.nn.functional, votive.linalg, votive.special, overlays, votive.Tensor):
+        found = getattr(place, wanted, None)
+        if callable(found) and not isinstance(found, type):
+            return Packet(name, found)
+    return None

@@ -1,0 +1,8 @@
+"""`torch._dynamo.eval_frame`: the class of modules that `torch.compile` gives."""
+
+from __future__ import annotations
+
+from ....nn.compiled import CompiledModule as OptimizedModule
+from . import disable
+
+__all__ = ["OptimizedModule", "disable"]

@@ -1,0 +1,7 @@
+"""`torch.autograd.variable`."""
+
+from __future__ import annotations
+
+from ...variable import Variable, VariableMeta
+
+__all__ = ["Variable", "VariableMeta"]
