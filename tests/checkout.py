@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PARTS = """
 votive scripts pyproject.toml docs/operators.md
 tests/__init__.py tests/conftest.py tests/docstrings.py tests/test_layers.py tests/test_examples.py
-tests/ops tests/cuda tests/native
+tests/ops tests/cuda tests/native tests/alias/inventory.txt
 """
 
 

