@@ -10,7 +10,7 @@ import pytest
 from tests import docstrings
 
 MODULES = [
-    "io.gguf.bits",
+    "backends.common.blocks.bits",
     "io.gguf.file",
     "io.gguf.quants",
     "io.gguf.split",

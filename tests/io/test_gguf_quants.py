@@ -10,8 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import votive
+from votive.backends.common.blocks.bits import (
+    pack,
+    pack_k_scales,
+    pack_q3_scales,
+    unpack,
+    unpack_k_scales,
+    unpack_q3_scales,
+)
 from votive.io.gguf import QUANTIZABLE, READABLE, TYPES, dequantize, quantize
-from votive.io.gguf.bits import pack, pack_k_scales, pack_q3_scales, unpack, unpack_k_scales, unpack_q3_scales
 
 DATA = Path(__file__).parent / "data"
 BLOCKS = [name for name in READABLE if not TYPES[name].plain]
@@ -172,7 +179,7 @@ def test_results_do_not_depend_on_the_pieces_they_are_made_in(monkeypatch: pytes
     x = weights(3, 2048)
     whole = {name: quantize(x, name) for name in QUANTIZABLE}
     monkeypatch.setattr("votive.io.gguf.quants._ENCODE", 512)
-    monkeypatch.setattr("votive.io.gguf.quants._DECODE", 256)
+    monkeypatch.setattr("votive.backends.common.blocks.decode._PIECE", 256)
     for name, raw in whole.items():
         np.testing.assert_array_equal(quantize(x, name), raw)
         parts = np.concatenate([dequantize(row, name) for row in raw])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import DTypeLike
 
 BOOL, INT, FLOAT, COMPLEX = 0, 1, 2, 3
+Dtype = TypeVar("Dtype", bound="dtype")
 
 
 class dtype:
@@ -118,9 +119,15 @@ ALIASES = {
 }
 
 _REAL = {complex32: float16, complex64: float32, complex128: float64}
-_BY_NAME = {d.name: d for d in (*ALL, complex32)} | ALIASES | {"chalf": complex32}
+_BY_NAME: dict[str, dtype] = {d.name: d for d in (*ALL, complex32)} | ALIASES | {"chalf": complex32}
 _BY_NP = {d.np: d for d in ALL}
 _BY_PY = {bool: bool_, int: int64, float: None, complex: None}
+
+
+def register(d: Dtype) -> Dtype:
+    """Make a type known by its name; gives it back."""
+    _BY_NAME[d.name] = d
+    return d
 
 
 def by_name(name: str) -> dtype:

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from .bits import Array, pack
-from .decode import FP4_VALUES
+from ...backends.common.blocks.bits import Array, pack
+from ...backends.common.blocks.decode import FP4_VALUES
 from .types import TYPES
 
 

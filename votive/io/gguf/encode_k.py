@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from .bits import Array, pack, pack_k_scales, pack_q3_scales
+from ...backends.common.blocks.bits import Array, pack, pack_k_scales, pack_q3_scales
 from .encode import _records, inverse
 
 # How far a try departs from the range that just covers the group, in steps of the grid. A smaller

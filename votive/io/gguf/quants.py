@@ -7,16 +7,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from ...backends.common import blocks
+from ...backends.common.blocks.bits import Array
 from ...config import get_num_threads
 from ...core import dtype as dt
-from .bits import Array
-from .decode import DECODE
 from .encode import ENCODE
 from .encode_k import ENCODE_K
 from .types import READABLE, TensorType, tensor_type
 
-# Elements at a time. Decoding wants its few temporaries in the cache; fitting has many per block.
-_DECODE = 1 << 18
+# Elements at a time: fitting has many temporaries per block.
 _ENCODE = 1 << 17
 QUANTIZABLE = [*ENCODE, *ENCODE_K]
 
@@ -48,16 +47,9 @@ def decode_into(out: Array, raw: Array, t: TensorType, *, big: bool = False) -> 
     if t.plain:
         out[:] = (swap_bytes(raw, t) if big else raw).view(t.record)
         return
-    blocks = raw.view(t.record.newbyteorder(">") if big else t.record)
-    decode = DECODE.get(t.name)
-    if decode is None:
+    if t.format is None:
         raise ValueError(f"gguf: {t.name} blocks cannot be read; votive reads {_list(READABLE)}.")
-    step = _DECODE // t.block
-    # Damaged scales may be infinite or no number; so are the results then, as in ggml.
-    with np.errstate(over="ignore", invalid="ignore"):
-        for i in range(0, len(blocks), step):
-            part = decode(blocks[i : i + step]).reshape(-1)
-            out[i * t.block : i * t.block + len(part)] = part
+    blocks.decode_into(out, raw, t.format, big=big)
 
 
 def quantize(data: Array, type: str | TensorType) -> Array:

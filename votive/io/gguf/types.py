@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core import blocks
 from ...core import dtype as dt
 
 MAGIC = b"GGUF"
@@ -18,9 +19,6 @@ VERSIONS = (2, 3)
 ALIGNMENT = 32
 MAX_DIMS = 4
 MAX_NAME = 64
-
-_HALF = "<f2"
-_BYTES = "u1"
 
 
 @dataclass(frozen=True)
@@ -35,6 +33,7 @@ class TensorType:
     block: int
     record: Any
     dtype: dt.dtype | None = None
+    format: blocks.block_dtype | None = None  # what the tensor is when its blocks are kept
 
     @property
     def plain(self) -> bool:
@@ -50,10 +49,9 @@ def _plain(name: str, code: int, dtype: dt.dtype) -> TensorType:
     return TensorType(name, code, 1, np.dtype(dtype.np), dtype)
 
 
-def _blocks(name: str, code: int, block: int, **fields: str | tuple[str, int]) -> TensorType:
-    """Blocks whose fields follow one another without padding."""
-    spec = [(k, *v) if isinstance(v, tuple) else (k, v) for k, v in fields.items()]
-    return TensorType(name, code, block, np.dtype(spec), dt.float32)
+def _blocks(name: str, code: int) -> TensorType:
+    format = blocks.by_name(name)
+    return TensorType(name, code, format.block_size, format.np, dt.float32, format)
 
 
 def _unreadable(name: str, code: int, block: int, size: int) -> TensorType:
@@ -69,25 +67,21 @@ _ALL = [
     _plain("I64", 27, dt.int64),
     _plain("F64", 28, dt.float64),
     _plain("BF16", 30, dt.bfloat16),
-    # x = d (q - 8), and with a minimum x = d q + m; the fifth bits of Q5 lie in qh.
-    _blocks("Q4_0", 2, 32, d=_HALF, qs=(_BYTES, 16)),
-    _blocks("Q4_1", 3, 32, d=_HALF, m=_HALF, qs=(_BYTES, 16)),
-    _blocks("Q5_0", 6, 32, d=_HALF, qh=(_BYTES, 4), qs=(_BYTES, 16)),
-    _blocks("Q5_1", 7, 32, d=_HALF, m=_HALF, qh=(_BYTES, 4), qs=(_BYTES, 16)),
-    _blocks("Q8_0", 8, 32, d=_HALF, qs=("i1", 32)),
-    # Super-blocks: x = d s q - dmin m with a small integer s (and m) for each 16 or 32 elements.
-    _blocks("Q2_K", 10, 256, scales=(_BYTES, 16), qs=(_BYTES, 64), d=_HALF, dmin=_HALF),
-    _blocks("Q3_K", 11, 256, qh=(_BYTES, 32), qs=(_BYTES, 64), scales=(_BYTES, 12), d=_HALF),
-    _blocks("Q4_K", 12, 256, d=_HALF, dmin=_HALF, scales=(_BYTES, 12), qs=(_BYTES, 128)),
-    _blocks("Q5_K", 13, 256, d=_HALF, dmin=_HALF, scales=(_BYTES, 12), qh=(_BYTES, 32), qs=(_BYTES, 128)),
-    _blocks("Q6_K", 14, 256, qs=(_BYTES, 128), qh=(_BYTES, 64), scales=("i1", 16), d=_HALF),
-    # Four bits that index a table of values.
-    _blocks("IQ4_NL", 20, 32, d=_HALF, qs=(_BYTES, 16)),
-    _blocks("IQ4_XS", 23, 256, d=_HALF, high="<u2", low=(_BYTES, 4), qs=(_BYTES, 128)),
-    _blocks("MXFP4", 39, 32, e=_BYTES, qs=(_BYTES, 16)),
-    # Ternary numbers: five to a byte, and two bits each.
-    _blocks("TQ1_0", 34, 256, qs=(_BYTES, 48), qh=(_BYTES, 4), d=_HALF),
-    _blocks("TQ2_0", 35, 256, qs=(_BYTES, 64), d=_HALF),
+    _blocks("Q4_0", 2),
+    _blocks("Q4_1", 3),
+    _blocks("Q5_0", 6),
+    _blocks("Q5_1", 7),
+    _blocks("Q8_0", 8),
+    _blocks("Q2_K", 10),
+    _blocks("Q3_K", 11),
+    _blocks("Q4_K", 12),
+    _blocks("Q5_K", 13),
+    _blocks("Q6_K", 14),
+    _blocks("IQ4_NL", 20),
+    _blocks("IQ4_XS", 23),
+    _blocks("MXFP4", 39),
+    _blocks("TQ1_0", 34),
+    _blocks("TQ2_0", 35),
     _unreadable("Q8_1", 9, 32, 40),
     _unreadable("Q8_K", 15, 256, 292),
     _unreadable("IQ2_XXS", 16, 256, 66),

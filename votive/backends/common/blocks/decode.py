@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ....core import blocks
 from .bits import Array, unpack, unpack_k_scales, unpack_q3_scales
 
 # The values that four bits stand for: ggml's non-linear table (kvalues_iq4nl), and the numbers of
@@ -142,19 +143,34 @@ def tq2_0(b: Array) -> Array:
 
 
 DECODE: dict[str, Callable[[Any], Array]] = {
-    "Q4_0": q4_0,
-    "Q4_1": q4_1,
-    "Q5_0": q5_0,
-    "Q5_1": q5_1,
-    "Q8_0": q8_0,
-    "Q2_K": q2_k,
-    "Q3_K": q3_k,
-    "Q4_K": q4_k,
-    "Q5_K": q5_k,
-    "Q6_K": q6_k,
-    "IQ4_NL": iq4_nl,
-    "IQ4_XS": iq4_xs,
-    "MXFP4": mxfp4,
-    "TQ1_0": tq1_0,
-    "TQ2_0": tq2_0,
+    "q4_0": q4_0,
+    "q4_1": q4_1,
+    "q5_0": q5_0,
+    "q5_1": q5_1,
+    "q8_0": q8_0,
+    "q2_k": q2_k,
+    "q3_k": q3_k,
+    "q4_k": q4_k,
+    "q5_k": q5_k,
+    "q6_k": q6_k,
+    "iq4_nl": iq4_nl,
+    "iq4_xs": iq4_xs,
+    "mxfp4": mxfp4,
+    "tq1_0": tq1_0,
+    "tq2_0": tq2_0,
 }
+
+# Elements at a time: decoding wants its few temporaries in the cache.
+_PIECE = 1 << 18
+
+
+def decode_into(out: Array, raw: Array, format: blocks.block_dtype, *, big: bool = False) -> None:
+    """Decode flat bytes into a flat array of any float type; `big` for big-endian blocks."""
+    records = raw.view(format.np.newbyteorder(">") if big else format.np)
+    decode = DECODE[format.name]
+    step = max(1, _PIECE // format.block_size)
+    # Damaged scales may be infinite or no number; so are the results then, as in ggml.
+    with np.errstate(over="ignore", invalid="ignore"):
+        for i in range(0, len(records), step):
+            part = decode(records[i : i + step]).reshape(-1)
+            out[i * format.block_size : i * format.block_size + len(part)] = part

@@ -15,7 +15,7 @@ def unpack(packed: Array, bits: int, run: int) -> Array:
     ggml stores planes: the lowest fields of `run` bytes are `run` neighbours, the next higher
     fields of the same bytes are the next ones, and so on; then come the next `run` bytes.
 
-    >>> from votive.io.gguf.bits import unpack
+    >>> from votive.backends.common.blocks.bits import unpack
     >>> unpack(np.array([[0x21, 0x43]], np.uint8), 4, 2)
     array([[1, 3, 2, 4]], dtype=uint8)
     """
@@ -30,7 +30,7 @@ def unpack(packed: Array, bits: int, run: int) -> Array:
 def pack(values: Array, bits: int, run: int) -> Array:
     """The inverse of `unpack`; higher bits of the values are cut off.
 
-    >>> from votive.io.gguf.bits import pack
+    >>> from votive.backends.common.blocks.bits import pack
     >>> pack(np.array([[1, 3, 2, 4]], np.uint8), 4, 2)
     array([[33, 67]], dtype=uint8)
     """
