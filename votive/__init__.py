@@ -7,6 +7,7 @@ import sys as _sys
 from . import ops as _ops  # declares every operator
 from .backends import cpu as _cpu  # registers the CPU
 from .backends.cpu import reference as _reference
+from .core.blocks import FORMATS as _FORMATS
 from .core.determinism import (
     are_deterministic_algorithms_enabled,
     is_deterministic_algorithms_warn_only_enabled,
@@ -189,8 +190,10 @@ def __getattr__(name: str) -> object:
         return import_module(f"{__name__}.{name}")
     if name in _LAZY_NAMES:
         return getattr(import_module(f"{__name__}.{_LAZY_NAMES[name]}"), name)
+    if name in _FORMATS:
+        return _FORMATS[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY_MODULES, *_LAZY_NAMES})
+    return sorted({*globals(), *_LAZY_MODULES, *_LAZY_NAMES, *_FORMATS})

@@ -387,9 +387,9 @@ class Spec:
         key = (layout, dtype, device)
         found = cls._table.get(key)
         if found is None:
-            if dtype is complex32:
+            if dtype is complex32 or dtype.category < 0:
                 raise UnsupportedError(
-                    f"{caller.name()}: tensors of complex32 are made from others, by .chalf() or .to(votive.complex32)."
+                    f"{caller.name()}: tensors of {dtype.name} are made from others, by .to(votive.{dtype.name})."
                 )
             found = object.__new__(cls)
             found.layout, found.dtype, found.device = key

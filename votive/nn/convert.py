@@ -17,6 +17,13 @@ from ..ops.registry import F
 from ..tensor import Tensor
 
 
+def _computing(t: Tensor, dtype: dt.dtype | None) -> Tensor:
+    """Weights in blocks keep their blocks; only the numbers that come out of them change."""
+    if dtype is None or t.dtype.category >= dt.BOOL:
+        return t
+    return t.computing_in(dtype)  # type: ignore[attr-defined,no-any-return]
+
+
 class Convertible:
     """The part of Module that converts its state."""
 
@@ -68,12 +75,12 @@ class Convertible:
             options: dict[str, Any] = {"non_blocking": non_blocking}
             if memory_format is not None and t.dim() in (4, 5):
                 options["memory_format"] = memory_format
-            return t.to(where, t.dtype if cast is None else cast, **options)
+            return _computing(t.to(where, t.dtype if cast is None else cast, **options), dtype)
 
         return self._apply(convert)
 
     def _cast_floating(self, dtype: dt.dtype) -> Self:
-        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else _computing(t, dtype))
 
     def float(self) -> Self:
         """Cast floating point parameters and buffers to float32.

@@ -189,7 +189,7 @@ def _asked(args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
 
 
 def _to_shortcut(input: Tensor, dtype: dtype | None = None) -> Resolved:
-    if not isinstance(dtype, dt.dtype) or dtype is dt.complex32:
+    if not isinstance(dtype, dt.dtype) or dtype is dt.complex32 or dtype.category < 0:
         return None
     if input._spec.dtype is dtype:
         return None, (input,)
@@ -222,6 +222,8 @@ def to(
     if want is dt.complex32:
         wide = F._copy_as(moved, dt.complex64, format_strides("to", spec, memory_format))
         return import_module("votive.surface.complex_half").halved(wide)  # above this layer, and needed by few
+    if want.category < 0:  # a block format
+        return import_module("votive.surface.block_tensor").encoded(moved, want)
     keeps_order = memory_format in (None, preserve_format) or memory_format is suggested(spec)
     if moved._spec.dtype is want and keeps_order and not (asked.get("copy") and moved is input):
         return moved

@@ -1,5 +1,5 @@
-"""Products with weights that stay in blocks of few bits, rows of such tables, and blocks as numbers. Knows shapes, dtypes
-and gradients only.
+"""Products with weights that stay in blocks of few bits, rows of such tables, and blocks as numbers. Knows shapes,
+dtypes and gradients only.
 
 The blocks come as bytes, (..., bytes of a row), with their format beside them; what users see of it is
 `surface/block_tensor.py`. Gradients go to the other factor: codes have none.

@@ -1,0 +1,287 @@
+"""How calls compute with tensors in blocks: what moves whole rows is done to their bytes, products and tables go to the
+operators that read blocks, casts lead out. Knows no kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..core import dtype as dt
+from ..core.blocks import block_dtype
+from ..core.device import DeviceLike, resolve
+from ..core.dtype import dtype as Dtype
+from ..core.errors import UnsupportedError
+from ..ops.registry import F
+from ..tensor import Tensor
+from .block_tensor import BlockTensor, encoded, from_blocks, like
+from .wrapped import Rule
+
+
+def _rows(x: BlockTensor, call: Callable[[Tensor], Any], what: str) -> Any:
+    """Something that moves whole rows, done to the bytes."""
+    if x._flipped:
+        raise UnsupportedError(f"{what}: the columns of {x._format.name} blocks cannot be taken apart; {x._advice}")
+    made = call(x._bytes)
+    if isinstance(made, (tuple, list)):
+        return type(made)(like(x, m) for m in made)
+    return like(x, made)
+
+
+def _whole(x: BlockTensor, dim: int, what: str) -> int:
+    """A dimension that is not the one along which blocks lie."""
+    at = dim + x.ndim if dim < 0 else dim
+    if not 0 <= at < x.ndim:
+        raise IndexError(f"{what}: dim={dim} is out of range for shape {tuple(x.shape)}.")
+    if at == x.ndim - 1:
+        raise UnsupportedError(
+            f"{what}: {x._format.name} blocks lie along dimension {at}, which cannot be taken apart; {x._advice}"
+        )
+    return at
+
+
+def _getitem(x: BlockTensor, index: Any) -> Any:
+    parts = index if isinstance(index, tuple) else (index,)
+    full = [p for p in parts if p is not Ellipsis]
+    taken = sum(p.ndim if isinstance(p, Tensor) and p.dtype is dt.bool_ else 0 if p is None else 1 for p in full)
+    if taken >= x.ndim:
+        last = full[-1]
+        if not (isinstance(last, slice) and last == slice(None)):
+            raise UnsupportedError(f"indexing: single elements of {x._format.name} blocks cannot be taken; {x._advice}")
+    elif parts and parts[-1] is None:
+        raise UnsupportedError(f"indexing: {x._format.name} blocks lie along the last dimension; {x._advice}")
+    return _rows(x, lambda b: b[index], "indexing")
+
+
+def _linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
+    if not isinstance(weight, BlockTensor):
+        raise UnsupportedError(f"linear: the input is in {input._format.name} blocks; {input._advice}")
+    if weight._flipped:
+        out: Tensor = F._block_matmul(input, weight._bytes, weight._format)
+        return out if bias is None else out + bias
+    if bias is not None and bias.dtype is not input.dtype:
+        bias = bias.to(input.dtype)
+    return F._block_linear(input, weight._bytes, bias, weight._format, BlockTensor._exact)
+
+
+def _matmul(input: Any, other: Any) -> Tensor:
+    if isinstance(input, BlockTensor):
+        if isinstance(other, BlockTensor):
+            raise UnsupportedError(f"matmul: both factors are in blocks; {input._advice}")
+        if other.ndim == 1:
+            return _linear(other, input)
+        return _linear(other.transpose(-1, -2), input).transpose(-1, -2)
+    if other._flipped:
+        return _linear(input, from_blocks(other._bytes, other._format))
+    return F._block_matmul(input, other._bytes, other._format)
+
+
+def _addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    return F.add(input * beta, _matmul(mat1, mat2), alpha=alpha)
+
+
+def _linear_activated(input: Any, weight: Any, bias: Any, activation: str) -> Tensor:
+    y = _linear(input, weight, bias)
+    return F.gelu(y, approximate="tanh") if activation == "gelu_tanh" else getattr(F, activation)(y)
+
+
+def _embedding(
+    input: Any,
+    weight: Any,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    if max_norm is not None:
+        raise UnsupportedError(f"embedding: max_norm writes into the table, which is in {weight._format.name} blocks.")
+    return F._block_embedding(input, weight._bytes, weight._format, weight._wide)
+
+
+def _transpose(input: BlockTensor, dim0: int, dim1: int) -> BlockTensor:
+    dims = {dim0 % input.ndim, dim1 % input.ndim}
+    if len(dims) == 1:
+        return input
+    if dims != {input.ndim - 1, input.ndim - 2}:
+        raise UnsupportedError(f"transpose: {input._format.name} blocks lie along the last dimension; {input._advice}")
+    return like(input, input._bytes, flipped=not input._flipped)
+
+
+def _t(input: BlockTensor) -> BlockTensor:
+    return input if input.ndim < 2 else _transpose(input, 0, 1)
+
+
+def _permute(input: BlockTensor, *dims: Any) -> BlockTensor:
+    order = [d % input.ndim for d in (dims[0] if len(dims) == 1 and isinstance(dims[0], Sequence) else dims)]
+    same = list(range(input.ndim))
+    if order == same:
+        return input
+    if order == [*same[:-2], same[-1], same[-2]]:
+        return _transpose(input, -1, -2)
+    raise UnsupportedError(f"permute: {input._format.name} blocks lie along the last dimension; {input._advice}")
+
+
+def _to(
+    input: Any,
+    *args: Any,
+    dtype: Any = None,
+    device: DeviceLike = None,
+    non_blocking: bool = False,
+    copy: bool = False,
+    memory_format: Any = None,
+) -> Any:
+    """Moves keep the blocks; another dtype leaves them."""
+    for a in args:
+        if isinstance(a, Dtype):
+            dtype = a
+        elif isinstance(a, Tensor):
+            dtype, device = a.dtype, a.device
+        elif isinstance(a, bool):
+            non_blocking = a
+        elif a is not None:
+            device = a
+    if not isinstance(input, BlockTensor):  # a tensor beside one in blocks: `x.to(weight)`
+        return F.to(input, dtype=dtype, device=device, copy=copy)
+    place = input.device if device is None else resolve(device)
+    moved = input
+    if place is not input.device or copy:
+        data = F.to(input._bytes, place, non_blocking=non_blocking, copy=copy)
+        moved = like(input, data)
+    if dtype is None or dtype is input._format:
+        return moved
+    return encoded(moved, dtype) if isinstance(dtype, block_dtype) else moved.dequantize(dtype)
+
+
+def _clone(input: BlockTensor, memory_format: Any = None) -> BlockTensor:
+    return like(input, input._bytes.clone())
+
+
+def _copy(input: Any, src: Any, non_blocking: bool = False) -> Any:
+    """`copy_`: blocks of the same format are copied, numbers are encoded."""
+    if not isinstance(input, BlockTensor):
+        return input.copy_(src.dequantize(input.dtype if input.dtype.is_floating_point else dt.float32))
+    if tuple(input.shape) != tuple(src.shape):
+        raise RuntimeError(f"copy_: shapes must be the same, got {tuple(input.shape)} and {tuple(src.shape)}.")
+    source = encoded(src, input._format)
+    if source._flipped != input._flipped:
+        raise UnsupportedError(f"copy_: {input._format.name} blocks lie along the other dimension; {input._advice}")
+    input._bytes.copy_(source._bytes)
+    return input
+
+
+def _equal(input: Any, other: Any) -> bool:
+    same = isinstance(input, BlockTensor) and isinstance(other, BlockTensor) and input._format is other._format
+    return bool(same and input._flipped == other._flipped and input._bytes.equal(other._bytes))
+
+
+def _cat(tensors: Sequence[Any], dim: int = 0) -> Any:
+    first = tensors[0]
+    if not all(isinstance(t, BlockTensor) and t._format is first._format and not t._flipped for t in tensors):
+        names = ", ".join(str(t.dtype) for t in tensors)
+        raise UnsupportedError(f"cat: blocks are joined with blocks of the same format, got {names}.")
+    at = _whole(first, dim, "cat")
+    return like(first, F.cat([t._bytes for t in tensors], at))
+
+
+def _split(input: BlockTensor, split_size: Any, dim: int = 0) -> Any:
+    return _rows(input, lambda b: F.split(b, split_size, _whole(input, dim, "split")), "split")
+
+
+def _chunk(input: BlockTensor, chunks: int, dim: int = 0) -> Any:
+    return _rows(input, lambda b: F.chunk(b, chunks, _whole(input, dim, "chunk")), "chunk")
+
+
+def _unbind(input: BlockTensor, dim: int = 0) -> Any:
+    return _rows(input, lambda b: F.unbind(b, _whole(input, dim, "unbind")), "unbind")
+
+
+def _select(input: BlockTensor, dim: int, index: int) -> Any:
+    return _rows(input, lambda b: F.select(b, _whole(input, dim, "select"), index), "select")
+
+
+def _narrow(input: BlockTensor, dim: int, start: int, length: int) -> Any:
+    return _rows(input, lambda b: F.narrow(b, _whole(input, dim, "narrow"), start, length), "narrow")
+
+
+def _index_select(input: BlockTensor, dim: int, index: Any) -> Any:
+    return _rows(input, lambda b: F.index_select(b, _whole(input, dim, "index_select"), index), "index_select")
+
+
+def _unsqueeze(input: BlockTensor, dim: int) -> Any:
+    at = dim + input.ndim + 1 if dim < 0 else dim
+    if at >= input.ndim:
+        raise UnsupportedError(f"unsqueeze: {input._format.name} blocks lie along the last dimension; {input._advice}")
+    return _rows(input, lambda b: F.unsqueeze(b, at), "unsqueeze")
+
+
+def _contiguous(input: BlockTensor, memory_format: Any = None) -> Any:
+    if input._flipped:
+        raise UnsupportedError(f"contiguous: {input._format.name} blocks cannot be transposed; {input._advice}")
+    return input if input._bytes.is_contiguous() else like(input, input._bytes.contiguous())
+
+
+def _view(input: BlockTensor, *shape: Any) -> Any:
+    """Other leading dimensions over the same rows."""
+    sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
+    wanted = list(sizes)
+    if wanted.count(-1) == 1:
+        known = 1
+        for n in wanted:
+            known *= n if n != -1 else 1
+        wanted[wanted.index(-1)] = input.numel() // max(known, 1)
+    if not wanted or wanted[-1] != input.shape[-1] or input._flipped:
+        raise UnsupportedError(
+            f"view: rows of {input._format.name} blocks stay whole: the last size must be {input.shape[-1]}, got "
+            f"{tuple(sizes)}; {input._advice}"
+        )
+    return _rows(input, lambda b: F.reshape(b, (*wanted[:-1], b.shape[-1])), "view")
+
+
+def _float_rule(dtype: Dtype) -> Rule:
+    return lambda input, memory_format=None: input.dequantize(dtype)
+
+
+BlockTensor._rules.update(
+    {
+        "__getitem__": _getitem,
+        "_getitem": _getitem,
+        "linear": _linear,
+        "matmul": _matmul,
+        "mm": _matmul,
+        "mv": _matmul,
+        "__matmul__": _matmul,
+        "addmm": _addmm,
+        "_linear_activated": _linear_activated,
+        "nn.functional.embedding": _embedding,
+        "transpose": _transpose,
+        "t": _t,
+        "permute": _permute,
+        "to": _to,
+        "_to_device": _to,
+        "clone": _clone,
+        "copy_": _copy,
+        "equal": _equal,
+        "cat": _cat,
+        "split": _split,
+        "chunk": _chunk,
+        "unbind": _unbind,
+        "select": _select,
+        "narrow": _narrow,
+        "index_select": _index_select,
+        "unsqueeze": _unsqueeze,
+        "contiguous": _contiguous,
+        "view": _view,
+        "reshape": _view,
+        "float": _float_rule(dt.float32),
+        "double": _float_rule(dt.float64),
+        "half": _float_rule(dt.float16),
+        "bfloat16": _float_rule(dt.bfloat16),
+        "is_floating_point": lambda input: False,
+        "is_complex": lambda input: False,
+        "is_signed": lambda input: True,
+        "is_tensor": lambda obj: True,
+        "numel": lambda input: input._spec.numel,
+        "element_size": lambda input: input._format.itemsize,
+    }
+)
