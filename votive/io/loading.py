@@ -40,6 +40,7 @@ def load_into(
     dtype: dt.dtype | str | None = None,
     device: DeviceLike = None,
     assign: bool = True,
+    blocks: bool = False,
 ) -> LoadReport:
     """Load a module's parameters and buffers, or change nothing and say all that does not fit.
 
@@ -47,6 +48,7 @@ def load_into(
     With `assign` they replace the module's tensors, and where no conversion is needed their memory
     is the file itself, read when touched; without, values are copied into the module's tensors. A
     parameter that the module has under several names is loaded once, from whichever is there.
+    With `blocks`, matrices that a file stores in blocks of few bits stay so and compute as they are, in `dtype`.
     With `strict=False` what fits is loaded and the rest reported.
 
     >>> m = votive.nn.Linear(2, 1, bias=False)
@@ -63,11 +65,13 @@ def load_into(
             source = open_weights(source)
     wanted: Any = dtype if dtype is None or dtype == "auto" else as_dtype(dtype)
     if _customised(module):
-        return _load_by_state_dict(module, source, strict, wanted, device, assign)
+        return _load_by_state_dict(module, source, strict, wanted, device, assign, blocks)
     report, pairs = _match(_places(module), source)
     if strict and not report.ok:
         raise LoadError(type(module).__name__, report)
-    values = [(place, _fetch(source, info, place, wanted, device, assign)) for place, info in pairs]
+    if blocks and not assign:
+        raise ValueError("load_into: blocks=True replaces tensors, so it needs assign=True.")
+    values = [(place, _fetch(source, info, place, wanted, device, assign, blocks)) for place, info in pairs]
     for place, value in values:
         (_assign if assign else _copy)(place, value)
     return report
@@ -115,12 +119,17 @@ def _fetch(
     dtype: dt.dtype | str | None,
     device: DeviceLike,
     assign: bool,
+    blocks: bool,
 ) -> Tensor:
     """The value for one place, of the type and on the device it shall have."""
     have = place.value
     target = have.dtype if assign else info.dtype
     if info.dtype.is_floating_point and have.dtype.is_floating_point and dtype is not None:
         target = info.dtype if dtype == "auto" else dtype
+    kept = source.blocks(info.name) if blocks and have.ndim >= 2 else None
+    if kept is not None and tuple(kept.shape) == tuple(have.shape):
+        numbers = target if target in (dt.float64, dt.float32, *dt.HALF) else dt.float32
+        return kept.to(have.device if device is None else device).computing_in(numbers)
     t = source.tensor(info.name, dtype=target, device=have.device if device is None else device)
     if not is_lazy(have) and tuple(t.shape) != tuple(have.shape):
         t = t.reshape(have.shape)
@@ -155,7 +164,13 @@ def _customised(module: Module) -> bool:
 
 
 def _load_by_state_dict(
-    module: Module, source: WeightSource, strict: bool, dtype: dt.dtype | str | None, device: DeviceLike, assign: bool
+    module: Module,
+    source: WeightSource,
+    strict: bool,
+    dtype: dt.dtype | str | None,
+    device: DeviceLike,
+    assign: bool,
+    blocks: bool,
 ) -> LoadReport:
     """The way of `load_state_dict`, which lets every module look at what it is given."""
     places = _places(module)
@@ -164,7 +179,7 @@ def _load_by_state_dict(
         raise LoadError(type(module).__name__, report)
     state: dict[str, Any] = OrderedDict()
     for place, info in pairs:
-        state.update(dict.fromkeys(place.names, _fetch(source, info, place, dtype, device, assign)))
+        state.update(dict.fromkeys(place.names, _fetch(source, info, place, dtype, device, assign, blocks)))
     state.update((name, source.tensor(name)) for name in report.unused)
     loading = Loading(source.metadata.get("_metadata"), assign)
     try:

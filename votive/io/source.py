@@ -18,6 +18,7 @@ import numpy as np
 from ..core import dtype as dt
 from ..core.device import DeviceLike
 from ..core.similar import did_you_mean
+from ..surface.block_tensor import BlockTensor
 from ..surface.interchange import _own, as_tensor
 from ..tensor import Tensor
 from .mapped import Index, select
@@ -109,6 +110,14 @@ class WeightSource:
         dtype = info.dtype if dtype is None else as_dtype(dtype)
         t = self._read(name) if dtype is info.dtype else self._read_as(name, dtype)
         return t if device is None else t.to(device)
+
+    def blocks(self, name: str) -> BlockTensor | None:
+        """One tensor as the blocks of few bits that it is stored in; None for one that is stored otherwise.
+
+        >>> votive.io.MemorySource({"w": votive.ones(2)}).blocks("w") is None
+        True
+        """
+        return None
 
     def slice(self, name: str, index: Index) -> Tensor:
         """A copy of `tensor[index]`, reading only what the index needs, if the format can.
@@ -219,6 +228,10 @@ class NestedSource(TableSource[E]):
         source, inner = self._inner(name)
         return source._read_part(inner, index)
 
+    def blocks(self, name: str) -> BlockTensor | None:
+        source, inner = self._inner(name)
+        return source.blocks(inner)
+
 
 class _Renamed(NestedSource[str]):
     """Another source seen through a table of names."""
@@ -256,6 +269,10 @@ class MemorySource(TableSource[Values]):
 
     def _have(self, name: str) -> Tensor:
         return as_tensor(self._entry(name)).detach()
+
+    def blocks(self, name: str) -> BlockTensor | None:
+        have = self._have(name)
+        return have if isinstance(have, BlockTensor) else None
 
     def info(self, name: str) -> TensorInfo:
         t = self._have(name)

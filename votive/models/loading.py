@@ -35,11 +35,13 @@ class FromPretrained:
         strict: bool = True,
         revision: str | None = None,
         local_files_only: bool = False,
+        dequantize: bool = False,
         **options: Any,
     ) -> Any:
         """A model from a folder, a file, the name of a bundled model or a repository id.
 
-        `dtype=None` keeps that of the file; quantized weights become float32. With
+        `dtype=None` keeps that of the file. Weights in blocks of few bits stay as they are in the file and compute
+        so, with numbers of `dtype` (float32) around them; with `dequantize=True` they become numbers. With
         `strict=False`, weights that are missing keep their start values and a warning tells which;
         with `ignore_mismatched_sizes=True`, those of another shape as well. Other options are
         those of transformers that have a meaning here, and fields of the configuration.
@@ -48,6 +50,7 @@ class FromPretrained:
         base is found.
         """
         options |= {"dtype": dtype, "device": device, "strict": strict}
+        options["dequantize"] = dequantize
         options |= {"revision": revision, "local_files_only": local_files_only}
         return cls._load(name, config, options)
 
@@ -82,6 +85,7 @@ class FromPretrained:
             config=config,
             strict=given.strict,
             ignore_mismatched_sizes=given.ignore_mismatched_sizes,
+            dequantize=given.dequantize,
         )
         return (model, _loading_info(model)) if given.output_loading_info else model
 
@@ -104,11 +108,12 @@ def fill(
     device: votive.device | str | None,
     strict: bool,
     ignore_mismatched_sizes: bool,
+    dequantize: bool,
 ) -> LoadReport:
     """Fill the parameters of a model from weights that bear their names."""
     from ..io import load_into
 
-    report = load_into(model, source, strict=False, dtype=dtype, device=device)
+    report = load_into(model, source, strict=False, dtype=dtype, device=device, blocks=not dequantize)
     if (report.mismatched and not ignore_mismatched_sizes) or (strict and report.missing):
         hint = (
             "\nWith ignore_mismatched_sizes=True those of another shape keep their start values."

@@ -192,6 +192,7 @@ class PreTrainedModel(FromPretrained, nn.Module):
         config: Config | None = None,
         strict: bool = True,
         ignore_mismatched_sizes: bool = False,
+        dequantize: bool = False,
     ) -> Self:
         """A model from what `Checkpoint.find` found."""
         packed = found.config.get("quantization_config")
@@ -213,7 +214,12 @@ class PreTrainedModel(FromPretrained, nn.Module):
         ):
             model = cls(config)
         model.load_weights(
-            source, dtype=dtype, device=device, strict=strict, ignore_mismatched_sizes=ignore_mismatched_sizes
+            source,
+            dtype=dtype,
+            device=device,
+            strict=strict,
+            ignore_mismatched_sizes=ignore_mismatched_sizes,
+            dequantize=dequantize,
         )
         model.name_or_path = str(found.name)
         model.generation_config = found.generation_config
@@ -227,6 +233,7 @@ class PreTrainedModel(FromPretrained, nn.Module):
         device: votive.device | str | None = None,
         strict: bool = True,
         ignore_mismatched_sizes: bool = False,
+        dequantize: bool = False,
     ) -> LoadReport:
         """Fill the parameters from a weight source; gives the report of what did not fit."""
         prefix = f"{self.base_model_prefix}."
@@ -266,7 +273,7 @@ class PreTrainedModel(FromPretrained, nn.Module):
             # Of two names for one parameter, files may have either.
             return None if shared[new] in there else shared[new]
 
-        return fill(self, source.renamed(rule), dtype, device, strict, ignore_mismatched_sizes)
+        return fill(self, source.renamed(rule), dtype, device, strict, ignore_mismatched_sizes, dequantize)
 
     def adapted(self, source: WeightSource) -> WeightSource:
         """A source in the form the parameters have; families override where files differ."""

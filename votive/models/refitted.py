@@ -5,7 +5,7 @@ Where `renamed` only names, this one also reorders, transposes, shifts, takes ap
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from ..io import TensorInfo, WeightSource
 from ..io.mapped import Index
 from ..io.rotary import halves, neighbours
 from ..io.source import TableSource
+from ..surface.block_tensor import BlockTensor, like
 from ..tensor import Tensor
 
 
@@ -61,6 +62,14 @@ _FIXES = {
     "transposed": _transposed,
     "row": _row,
     "flat": _flat,
+}
+# The same for rows of blocks; a transposed matrix is read by the other dimension.
+_BLOCK_FIXES: dict[str, Callable[[BlockTensor, int], BlockTensor]] = {
+    "": lambda t, _: t,
+    "halves": lambda t, heads: like(t, halves(t.blocks, heads)),
+    "neighbours": lambda t, heads: like(t, neighbours(t.blocks, heads)),
+    "transposed": lambda t, _: like(t, t.blocks, flipped=True),
+    "taken": lambda t, number: like(t, t.blocks[number]),
 }
 # Those that make many tensors of one or one of many.
 TAKEN, STACKED = "taken", "stacked"
@@ -110,6 +119,16 @@ class Refitted(TableSource[Part]):
 
     def _read(self, name: str) -> Any:
         return self._made(name, None)
+
+    def blocks(self, name: str) -> BlockTensor | None:
+        """What moves whole rows leaves blocks as they are."""
+        if name in self.added:
+            return None
+        part = self._entry(name)
+        found = self.source.blocks(part.names[0]) if len(part.names) == 1 else None
+        if found is None or part.fix not in _BLOCK_FIXES:
+            return None
+        return _BLOCK_FIXES[part.fix](found, part.number)
 
     def _read_as(self, name: str, dtype: Any) -> Any:
         # A sum is rounded once, at the end; the other changes only move numbers.

@@ -11,6 +11,7 @@ from typing import Any
 
 from ..io import WeightSource
 from ..io.source import TableSource
+from ..surface.block_tensor import BlockTensor, like
 
 _NAME = re.compile(r"(.*\.experts)\.(gate_up_proj|gate_proj|up_proj|down_proj)(?:\.weight)?")
 
@@ -56,6 +57,14 @@ class Unstacked(TableSource[tuple[str, int | None, slice | None]]):
             self._open = (old, self.source._read(old))
         one = self._open[1][expert]
         return one if rows is None else one[rows]
+
+    def blocks(self, name: str) -> BlockTensor | None:
+        old, expert, rows = self._entry(name)
+        found = self.source.blocks(old)
+        if found is None or expert is None:
+            return found
+        one = found.blocks[expert]
+        return like(found, one if rows is None else one[rows])
 
     def close(self) -> None:
         self.source.close()

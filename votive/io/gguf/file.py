@@ -14,6 +14,7 @@ import numpy as np
 
 from ...core import dtype as dt
 from ...serialization.container import FileFormatError
+from ...surface.block_tensor import BlockTensor, from_blocks
 from ...surface.interchange import _own
 from ...tensor import Tensor
 from ..mapped import Array, Index, MappedFile, select
@@ -120,6 +121,14 @@ class GGUFFile(TableSource[Entry]):
                 f"cannot decode; it reads {', '.join(READABLE)}."
             )
         return e, e.type.dtype
+
+    def blocks(self, name: str) -> BlockTensor | None:
+        """A quantized tensor as it is stored: its memory is the file itself."""
+        e = self._entry(name)
+        if e.type.format is None or self.header.big or not e.shape:
+            return None
+        rows = (*e.shape[:-1], e.type.nbytes(e.shape[-1]))
+        return from_blocks(self.mapped.tensor(e.begin, dt.uint8, rows), e.type.format)
 
     def _read(self, name: str) -> Tensor:
         e, dtype = self._readable(name)
