@@ -17,8 +17,10 @@ from ..core import dtype as dt
 from ..core.device import DeviceLike
 from ..serialization.atomic import replacing
 from ..serialization.container import Entry, FileFormatError, read_header, widen, write
+from ..surface.block_tensor import BlockTensor, from_blocks
 from ..surface.interchange import _own, _share
 from ..tensor import Tensor
+from .block_entries import as_bytes, stored
 from .loading import load_into
 from .mapped import Index, MappedFile, select
 from .report import LoadError
@@ -55,20 +57,38 @@ class SafetensorsFile(TableSource[Entry]):
                 raise FileFormatError(f"load: {Path(path).name}: {why}") from None
         self.metadata: dict[str, str] = self.header.metadata
         self.entries = self.header.entries
+        self._stored = stored(self.metadata, self.entries)
 
     def info(self, name: str) -> TensorInfo:
         e = self._entry(name)
+        if name in self._stored:
+            s = self._stored[name]
+            return TensorInfo(name, dt.float32, s.shape, s.format.name, e.end - e.begin, self.file.path)
         return TensorInfo(name, e.dtype, e.shape, e.stored, e.end - e.begin, self.file.path)
+
+    def blocks(self, name: str) -> BlockTensor | None:
+        e = self._entry(name)
+        if name not in self._stored:
+            return None
+        s = self._stored[name]
+        data = self.file.tensor(self.header.start + e.begin, dt.uint8, e.shape)
+        return from_blocks(data, s.format, flipped=s.flipped)
 
     def _read(self, name: str) -> Tensor:
         e = self._entry(name)
+        kept = self.blocks(name)
+        if kept is not None:
+            return kept.dequantize()
         if e.foreign:
             return _own(self._widened(name), "cpu")
         return self.file.tensor(self.header.start + e.begin, e.dtype, e.shape)
 
     def _read_as(self, name: str, dtype: dt.dtype) -> Tensor:
         e = self._entry(name)
-        if e.foreign or e.end == e.begin:
+        kept = self.blocks(name)
+        if kept is not None and dtype in (dt.float64, *dt.HALF):
+            return kept.dequantize(dtype)
+        if kept is not None or e.foreign or e.end == e.begin:
             return self._read(name).to(dtype)
         # Through the shared view, so that the original leaves memory when it has been converted.
         begin = self.header.start + e.begin
@@ -81,6 +101,8 @@ class SafetensorsFile(TableSource[Entry]):
 
     def _read_part(self, name: str, index: Index) -> Tensor:
         e = self._entry(name)
+        if name in self._stored:
+            return self._read(name)[index].clone()
         if e.foreign:
             return _own(np.array(select(self._widened(name), index)), "cpu")
         return self.file.part(self.header.start + e.begin, e.dtype, e.shape, index)
@@ -141,6 +163,9 @@ class safe_open:
 
     def get_tensor(self, name: str) -> Any:
         """One tensor."""
+        kept = None if self._np else self._file.blocks(name)
+        if kept is not None:
+            return self._out(kept.clone() if self._copy else kept)
         if self._copy:
             return self._out(self._file.slice(name, ...))
         return self._out(self._file.tensor(name))
@@ -216,6 +241,8 @@ def load(data: bytes) -> dict[str, Tensor]:
         array = np.empty(e.shape, e.dtype.np)
         array.reshape(-1).view(np.uint8)[:] = raw
         out[name] = _own(array if np.little_endian else array.byteswap(), "cpu")
+    for name, s in stored(header.metadata, header.entries).items():
+        out[name] = from_blocks(out[name], s.format, flipped=s.flipped)
     return out
 
 
@@ -251,6 +278,7 @@ def save(tensors: Mapping[str, Values], metadata: Mapping[str, str] | None = Non
 def _prepared(
     op: str, tensors: Mapping[str, Values], metadata: Mapping[str, str] | None
 ) -> tuple[dict[str, np.ndarray], dict[str, str]]:
+    tensors, told = as_bytes(tensors)
     arrays = {name: checked(op, name, value) for name, value in tensors.items()}
     groups = [g for g in shared(tensors) if len(g) > 1]
     if groups:
@@ -258,7 +286,7 @@ def _prepared(
             f"{op}: some tensors share memory and would be loaded apart: {groups}. Save one of "
             "each group, clone() the others, or use votive.save, which keeps sharing."
         )
-    return arrays, text_only(op, metadata)
+    return arrays, text_only(op, metadata) | told
 
 
 def save_sharded(
@@ -302,13 +330,14 @@ def save_model(
     >>> load_model(votive.nn.Linear(2, 1), path)
     (set(), [])
     """
-    tensors, dropped = without_twins("save_model", model.state_dict())
+    plain, told = as_bytes(model.state_dict())
+    tensors, dropped = without_twins("save_model", plain)
     if not force_contiguous:
         strided = [name for name, t in tensors.items() if isinstance(t, Tensor) and not t.is_contiguous()]
         if strided:
             raise ValueError(f"save_model: {strided} are not contiguous; use force_contiguous.")
     names = {name: kept for kept, others in dropped.items() for name in others}
-    save_file(tensors, filename, {**(metadata or {}), **names})
+    save_file(tensors, filename, {**(metadata or {}), **names, **told})
 
 
 def load_model(
@@ -323,7 +352,7 @@ def load_model(
     >>> load_model(votive.nn.Linear(2, 1), path, strict=False)
     ({'bias'}, [])
     """
-    report = load_into(model, SafetensorsFile(filename), strict=strict, device=device)
+    report = load_into(model, SafetensorsFile(filename), strict=strict, device=device, blocks=True)
     if report.mismatched:
         raise LoadError(type(model).__name__, report)
     return set(report.missing), report.unused

@@ -15,6 +15,7 @@ import numpy as np
 from ..serialization.atomic import replacing, settle
 from ..serialization.container import write
 from ..tensor import Tensor
+from .block_entries import as_bytes, only
 from .source import Values
 from .writing import checked, text_only, without_twins
 
@@ -32,6 +33,7 @@ def write_shards(
 ) -> Path:
     """What `votive.io.safetensors.save_sharded` does."""
     limit = parse_size(max_shard_size)
+    tensors, told = as_bytes(tensors)
     text = text_only("save_sharded", metadata)
     tensors, dropped = without_twins("save_sharded", tensors)
     for kept, names in dropped.items():
@@ -39,7 +41,7 @@ def write_shards(
     sizes = {n: _nbytes("save_sharded", n, t) for n, t in tensors.items()}
 
     def write_some(f: IO[bytes], names: list[str]) -> None:
-        write(f, {n: checked("save_sharded", n, tensors[n]) for n in names}, text)
+        write(f, {n: checked("save_sharded", n, tensors[n]) for n in names}, text | only(told, names))
 
     return write_parts(folder, sizes, limit, text, write_some)
 

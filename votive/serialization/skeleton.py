@@ -18,6 +18,7 @@ import numpy as np
 from ..core import dtype as dt
 from ..core.device import device
 from ..core.layout import Size
+from ..surface.block_tensor import BlockTensor, from_blocks
 from ..tensor import Tensor
 from .container import FileFormatError
 
@@ -44,13 +45,16 @@ class _Encoder:
             return value if math.isfinite(value) else {"float": str(value)}
         if isinstance(value, Tensor) and value.layout.name.startswith("sparse"):
             return self._sparse(value, path)
+        if isinstance(value, BlockTensor):
+            known = {"format": value._format.name, "flipped": value._flipped, "numbers": value.compute_dtype.name}
+            return {"blocks": {**known, "bytes": self.tensor(value.blocks, path)}}
         if isinstance(value, (Tensor, np.ndarray, np.generic)):
             return self.tensor(value, path)
         if kind is complex:
             return {"complex": [self(value.real, path), self(value.imag, path)]}
         if kind in (bytes, bytearray):
             return {kind.__name__: base64.b64encode(value).decode()}
-        if kind is dt.dtype:
+        if isinstance(value, dt.dtype):
             return {"dtype": value.name}
         if kind is device:
             return {"device": str(value)}
@@ -119,6 +123,12 @@ def _decode(json: object, tensor: Callable[[Any], Any]) -> Any:
         parts = [_decode(p, tensor) for p in content["parts"]]
         how = (content["layout"], content["shape"], parts, content.get("coalesced"), content.get("grad"))
         return restore(*how)
+    if kind == "blocks":
+        numbers = dt.by_name(content["numbers"])
+        if type(content["flipped"]) is not bool or not numbers.is_floating_point:
+            raise FileFormatError("load: the description of a tensor in blocks is wrong.")
+        data = _decode(content["bytes"], tensor)
+        return from_blocks(data, content["format"], flipped=content["flipped"], compute_dtype=numbers)
     if kind in _BUILD_TEXT and isinstance(content, str):
         return _BUILD_TEXT[kind](content)
     if kind == "complex":
