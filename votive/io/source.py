@@ -117,6 +117,7 @@ class WeightSource:
         >>> votive.io.MemorySource({"w": votive.ones(2)}).blocks("w") is None
         True
         """
+        self.info(name)  # an unknown name is an error
         return None
 
     def slice(self, name: str, index: Index) -> Tensor:

@@ -5,8 +5,9 @@ operators that read blocks, casts lead out. Knows no kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from ..backends import quantized
 from ..core import dtype as dt
 from ..core.blocks import block_dtype
 from ..core.device import DeviceLike, resolve
@@ -15,7 +16,19 @@ from ..core.errors import UnsupportedError
 from ..ops.registry import F
 from ..tensor import Tensor
 from .block_tensor import BlockTensor, encoded, from_blocks, like
-from .wrapped import Rule
+
+_switches: dict[str, str] = quantized._values  # type: ignore[attr-defined]
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+
+
+def _rule(*names: str) -> Callable[[Fn], Fn]:
+    """What calls of these names do, when a tensor in blocks is among their arguments."""
+
+    def register(fn: Fn) -> Fn:
+        BlockTensor._rules.update(dict.fromkeys(names, fn))
+        return fn
+
+    return register
 
 
 def _rows(x: BlockTensor, call: Callable[[Tensor], Any], what: str) -> Any:
@@ -40,6 +53,7 @@ def _whole(x: BlockTensor, dim: int, what: str) -> int:
     return at
 
 
+@_rule("__getitem__", "_getitem")
 def _getitem(x: BlockTensor, index: Any) -> Any:
     parts = index if isinstance(index, tuple) else (index,)
     full = [p for p in parts if p is not Ellipsis]
@@ -53,6 +67,7 @@ def _getitem(x: BlockTensor, index: Any) -> Any:
     return _rows(x, lambda b: b[index], "indexing")
 
 
+@_rule("linear")
 def _linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
     if not isinstance(weight, BlockTensor):
         raise UnsupportedError(f"linear: the input is in {input._format.name} blocks; {input._advice}")
@@ -61,9 +76,10 @@ def _linear(input: Any, weight: Any, bias: Any = None) -> Tensor:
         return out if bias is None else out + bias
     if bias is not None and bias.dtype is not input.dtype:
         bias = bias.to(input.dtype)
-    return F._block_linear(input, weight._bytes, bias, weight._format, BlockTensor._exact)
+    return F._block_linear(input, weight._bytes, bias, weight._format, _switches["activations"] == "exact")
 
 
+@_rule("matmul", "mm", "mv", "__matmul__")
 def _matmul(input: Any, other: Any) -> Tensor:
     if isinstance(input, BlockTensor):
         if isinstance(other, BlockTensor):
@@ -76,15 +92,18 @@ def _matmul(input: Any, other: Any) -> Tensor:
     return F._block_matmul(input, other._bytes, other._format)
 
 
+@_rule("addmm")
 def _addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     return F.add(input * beta, _matmul(mat1, mat2), alpha=alpha)
 
 
+@_rule("_linear_activated")
 def _linear_activated(input: Any, weight: Any, bias: Any, activation: str) -> Tensor:
     y = _linear(input, weight, bias)
     return F.gelu(y, approximate="tanh") if activation == "gelu_tanh" else getattr(F, activation)(y)
 
 
+@_rule("nn.functional.embedding")
 def _embedding(
     input: Any,
     weight: Any,
@@ -99,6 +118,7 @@ def _embedding(
     return F._block_embedding(input, weight._bytes, weight._format, weight._wide)
 
 
+@_rule("transpose")
 def _transpose(input: BlockTensor, dim0: int, dim1: int) -> BlockTensor:
     dims = {dim0 % input.ndim, dim1 % input.ndim}
     if len(dims) == 1:
@@ -108,10 +128,12 @@ def _transpose(input: BlockTensor, dim0: int, dim1: int) -> BlockTensor:
     return like(input, input._bytes, flipped=not input._flipped)
 
 
+@_rule("t")
 def _t(input: BlockTensor) -> BlockTensor:
     return input if input.ndim < 2 else _transpose(input, 0, 1)
 
 
+@_rule("permute")
 def _permute(input: BlockTensor, *dims: Any) -> BlockTensor:
     order = [d % input.ndim for d in (dims[0] if len(dims) == 1 and isinstance(dims[0], Sequence) else dims)]
     same = list(range(input.ndim))
@@ -122,6 +144,7 @@ def _permute(input: BlockTensor, *dims: Any) -> BlockTensor:
     raise UnsupportedError(f"permute: {input._format.name} blocks lie along the last dimension; {input._advice}")
 
 
+@_rule("to", "_to_device")
 def _to(
     input: Any,
     *args: Any,
@@ -153,10 +176,12 @@ def _to(
     return encoded(moved, dtype) if isinstance(dtype, block_dtype) else moved.dequantize(dtype)
 
 
+@_rule("clone")
 def _clone(input: BlockTensor, memory_format: Any = None) -> BlockTensor:
     return like(input, input._bytes.clone())
 
 
+@_rule("copy_")
 def _copy(input: Any, src: Any, non_blocking: bool = False) -> Any:
     """`copy_`: blocks of the same format are copied, numbers are encoded."""
     if not isinstance(input, BlockTensor):
@@ -170,11 +195,13 @@ def _copy(input: Any, src: Any, non_blocking: bool = False) -> Any:
     return input
 
 
+@_rule("equal")
 def _equal(input: Any, other: Any) -> bool:
     same = isinstance(input, BlockTensor) and isinstance(other, BlockTensor) and input._format is other._format
     return bool(same and input._flipped == other._flipped and input._bytes.equal(other._bytes))
 
 
+@_rule("cat")
 def _cat(tensors: Sequence[Any], dim: int = 0) -> Any:
     first = tensors[0]
     if not all(isinstance(t, BlockTensor) and t._format is first._format and not t._flipped for t in tensors):
@@ -184,30 +211,37 @@ def _cat(tensors: Sequence[Any], dim: int = 0) -> Any:
     return like(first, F.cat([t._bytes for t in tensors], at))
 
 
+@_rule("split")
 def _split(input: BlockTensor, split_size: Any, dim: int = 0) -> Any:
     return _rows(input, lambda b: F.split(b, split_size, _whole(input, dim, "split")), "split")
 
 
+@_rule("chunk")
 def _chunk(input: BlockTensor, chunks: int, dim: int = 0) -> Any:
     return _rows(input, lambda b: F.chunk(b, chunks, _whole(input, dim, "chunk")), "chunk")
 
 
+@_rule("unbind")
 def _unbind(input: BlockTensor, dim: int = 0) -> Any:
     return _rows(input, lambda b: F.unbind(b, _whole(input, dim, "unbind")), "unbind")
 
 
+@_rule("select")
 def _select(input: BlockTensor, dim: int, index: int) -> Any:
     return _rows(input, lambda b: F.select(b, _whole(input, dim, "select"), index), "select")
 
 
+@_rule("narrow")
 def _narrow(input: BlockTensor, dim: int, start: int, length: int) -> Any:
     return _rows(input, lambda b: F.narrow(b, _whole(input, dim, "narrow"), start, length), "narrow")
 
 
+@_rule("index_select")
 def _index_select(input: BlockTensor, dim: int, index: Any) -> Any:
     return _rows(input, lambda b: F.index_select(b, _whole(input, dim, "index_select"), index), "index_select")
 
 
+@_rule("unsqueeze")
 def _unsqueeze(input: BlockTensor, dim: int) -> Any:
     at = dim + input.ndim + 1 if dim < 0 else dim
     if at >= input.ndim:
@@ -215,12 +249,14 @@ def _unsqueeze(input: BlockTensor, dim: int) -> Any:
     return _rows(input, lambda b: F.unsqueeze(b, at), "unsqueeze")
 
 
+@_rule("contiguous")
 def _contiguous(input: BlockTensor, memory_format: Any = None) -> Any:
     if input._flipped:
         raise UnsupportedError(f"contiguous: {input._format.name} blocks cannot be transposed; {input._advice}")
     return input if input._bytes.is_contiguous() else like(input, input._bytes.contiguous())
 
 
+@_rule("view", "reshape")
 def _view(input: BlockTensor, *shape: Any) -> Any:
     """Other leading dimensions over the same rows."""
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
@@ -238,50 +274,26 @@ def _view(input: BlockTensor, *shape: Any) -> Any:
     return _rows(input, lambda b: F.reshape(b, (*wanted[:-1], b.shape[-1])), "view")
 
 
-def _float_rule(dtype: Dtype) -> Rule:
-    return lambda input, memory_format=None: input.dequantize(dtype)
+@_rule("is_floating_point", "is_complex")
+def _no(input: BlockTensor) -> bool:
+    return False
 
 
-BlockTensor._rules.update(
-    {
-        "__getitem__": _getitem,
-        "_getitem": _getitem,
-        "linear": _linear,
-        "matmul": _matmul,
-        "mm": _matmul,
-        "mv": _matmul,
-        "__matmul__": _matmul,
-        "addmm": _addmm,
-        "_linear_activated": _linear_activated,
-        "nn.functional.embedding": _embedding,
-        "transpose": _transpose,
-        "t": _t,
-        "permute": _permute,
-        "to": _to,
-        "_to_device": _to,
-        "clone": _clone,
-        "copy_": _copy,
-        "equal": _equal,
-        "cat": _cat,
-        "split": _split,
-        "chunk": _chunk,
-        "unbind": _unbind,
-        "select": _select,
-        "narrow": _narrow,
-        "index_select": _index_select,
-        "unsqueeze": _unsqueeze,
-        "contiguous": _contiguous,
-        "view": _view,
-        "reshape": _view,
-        "float": _float_rule(dt.float32),
-        "double": _float_rule(dt.float64),
-        "half": _float_rule(dt.float16),
-        "bfloat16": _float_rule(dt.bfloat16),
-        "is_floating_point": lambda input: False,
-        "is_complex": lambda input: False,
-        "is_signed": lambda input: True,
-        "is_tensor": lambda obj: True,
-        "numel": lambda input: input._spec.numel,
-        "element_size": lambda input: input._format.itemsize,
-    }
-)
+@_rule("is_signed", "is_tensor")
+def _yes(input: Any) -> bool:
+    return True
+
+
+@_rule("numel")
+def _numel(input: BlockTensor) -> int:
+    return input._spec.numel
+
+
+@_rule("element_size")
+def _element_size(input: BlockTensor) -> float:
+    return input._format.itemsize
+
+
+for _number in (dt.float64, dt.float32, *dt.HALF):
+    _named = next((alias for alias, d in dt.ALIASES.items() if d is _number), _number.name)
+    _rule(_named)(lambda input, memory_format=None, number=_number: input.dequantize(number))

@@ -21,8 +21,6 @@ from .wrapped import Rule, Wrapped
 class BlockTensor(Wrapped):
     """A tensor whose dtype is a block format; `blocks` are its bytes."""
 
-    # Whether products keep the input as it is instead of rounding it to 8 bits per block.
-    _exact: ClassVar[bool] = False
     _advice = "use .dequantize()."
     _kind = "block"
     _precedence = 1

@@ -1,0 +1,1 @@
+"""Weights in blocks of few bits, and what is done with them."""
