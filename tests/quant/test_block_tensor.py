@@ -239,6 +239,55 @@ def test_a_file_that_tells_of_blocks_it_does_not_have_is_refused(told: str, tmp_
         load_file(tmp_path / "w.safetensors")
 
 
+def test_compiled_programs_read_blocks_and_see_every_change(w: BlockTensor) -> None:
+    layer = votive.nn.Linear(256, 6)
+    layer.weight = votive.nn.Parameter(w.clone(), requires_grad=False)
+    program = votive.compile(lambda x: votive.nn.functional.silu(layer(x)) * 2)
+    x = votive.randn(3, 256, generator=votive.Generator().manual_seed(3))
+
+    def same() -> None:
+        assert program(x).equal(votive.nn.functional.silu(layer(x)) * 2)
+
+    same()
+    text = str(votive.compiler.explain(program))
+    assert "_block_linear" in text
+    assert "format=votive.q4_k" in text
+    layer.weight.blocks[3:] = 0
+    same()
+    layer.weight = votive.nn.Parameter(blocks("q8_0"), requires_grad=False)
+    same()
+    votive.backends.quantized.activations = "exact"
+    try:
+        same()
+    finally:
+        votive.backends.quantized.activations = "int8"
+    layer.weight = votive.nn.Parameter(w.dequantize())
+    same()
+    layer.weight = votive.nn.Parameter(w, requires_grad=False)
+    x.requires_grad_()
+    program(x).sum().backward()
+    got, x.grad = x.grad, None
+    (votive.nn.functional.silu(layer(x)) * 2).sum().backward()
+    close(got, x.grad)
+
+
+def test_generating_with_compiled_steps_gives_the_same_text() -> None:
+    config = votive.models.LlamaConfig(
+        vocab_size=64, hidden_size=64, intermediate_size=64, num_hidden_layers=1, num_attention_heads=2
+    )
+    votive.manual_seed(1)
+    model = votive.models.LlamaForCausalLM(config).eval()
+    for layer in model.modules():
+        if isinstance(layer, votive.nn.Linear):
+            data = votive.from_numpy(quantize(layer.weight.detach().numpy(), "q8_0"))
+            layer.weight = votive.nn.Parameter(from_blocks(data, "q8_0"), requires_grad=False)
+    ids = votive.tensor([[3, 1, 4]])
+    plain, compiled = (
+        model.generate(ids, max_new_tokens=6, do_sample=False, eos_token_id=None, compile=c) for c in (False, True)
+    )
+    assert plain.equal(compiled)
+
+
 def test_a_gguf_model_computes_as_the_same_model_with_numbers(tmp_path: Path, exact: None) -> None:
     from votive.models.gguf_names import to_gguf
 

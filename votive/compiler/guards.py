@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
 
+from ..backends import quantized
 from ..core import determinism
 from ..core import device as devices
 from ..core import dtype as dt
@@ -89,10 +90,14 @@ def modes() -> tuple[Any, ...]:
         dt.get_default_dtype(),
         devices.get_default_device(),
         determinism.are_deterministic_algorithms_enabled(),
+        _quantized["activations"],
     )
 
 
-_MODE_NAMES = ("grad mode", "inference mode", "autocast", "the default dtype", "the default device", "determinism")
+_MODE_NAMES = ("grad mode", "inference mode", "autocast", "the default dtype", "the default device", "determinism") + (
+    "backends.quantized.activations",
+)
+_quantized: dict[str, str] = quantized._values  # type: ignore[attr-defined]
 
 
 class Guards:

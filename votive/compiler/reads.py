@@ -17,8 +17,10 @@ from typing import Any, NamedTuple
 from ..core.mode import mode
 from ..dispatch import state
 from ..ops.operator import Operator
+from ..surface.wrapped import Wrapped
 from .effects import Effects
 from .guards import Guards, Place
+from .places import Below
 from .trace import Tracer, place_of
 
 PACKAGE = __name__.split(".")[0]
@@ -143,6 +145,11 @@ class Reads:
     def _hold(self, tensor: Any, place: Place) -> None:
         if self.tracer.broken:
             return
+        if isinstance(tensor, Wrapped):
+            # Its spec is its own: another tensor, or another format, is another program.
+            self.guards.form(place, tensor)
+            for name in tensor._traced:
+                self._hold(getattr(tensor, name), Below(place, "attr", name))
         known = self.tensors.get(id(tensor))
         if known is None:
             self.tensors[id(tensor)] = tensor, place

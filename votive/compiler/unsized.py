@@ -17,6 +17,7 @@ from ..dispatch import Plan, PointwisePlan, StructuredPlan, ViewPlan, make, stat
 from ..dispatch.arguments import configure, normalise
 from ..dispatch.build import _canonical, _flat_specs, _spec_of, prepare
 from ..ops.operator import Op
+from ..surface.wrapped import Wrapped
 from .symbols import Symbols, is_symbolic, key_of, plain
 
 
@@ -137,8 +138,19 @@ class Unsized:
             return t
         found = self.twins.get(id(t))
         if found is None:
-            found = self.twins[id(t)] = t, unsized(spec or t._spec, t)
+            made = self._rewrapped(t) if isinstance(t, Wrapped) else unsized(spec or t._spec, t)
+            found = self.twins[id(t)] = t, made
         return found[1]
+
+    def _rewrapped(self, t: Wrapped) -> Any:
+        """One that is made of other tensors: of those that stand for them."""
+        if not t._traced:
+            raise Abandoned(f"it uses a {t._kind} tensor")
+        out = object.__new__(type(t))
+        out._take_fields(t)
+        for name in t._traced:
+            setattr(out, name, self.twin(getattr(t, name)))
+        return out
 
     def real(self, twin: Any) -> Any:
         """The tensor that one stands for."""

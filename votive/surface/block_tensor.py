@@ -24,6 +24,7 @@ class BlockTensor(Wrapped):
     _advice = "use .dequantize()."
     _kind = "block"
     _precedence = 1
+    _traced = ("_bytes",)
     _rules: ClassVar[dict[str, Rule]] = {}
     _bytes: Tensor  # (..., bytes of a row)
     _format: block_dtype

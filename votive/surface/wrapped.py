@@ -39,6 +39,9 @@ class Wrapped(Tensor):
     _kind: ClassVar[str] = "wrapped"
     _advice: ClassVar[str] = "use .to_dense()."
     _precedence: ClassVar[int] = 0
+    # Attributes that hold the tensors it is made of, where rules read nothing else that may change: a compiled
+    # program knows it by them.
+    _traced: ClassVar[tuple[str, ...]] = ()
     # By the name of what is called: a function of the arguments.
     _rules: ClassVar[dict[str, Rule]] = {}
     # Functions written with others, which may run as they are written.
