@@ -309,6 +309,10 @@ def test_a_gguf_model_computes_as_the_same_model_with_numbers(tmp_path: Path, ex
     assert kept.generate(ids, max_new_tokens=5, do_sample=False).equal(
         plain.generate(ids, max_new_tokens=5, do_sample=False)
     )
+    metadata, tensors = to_gguf(kept.config, kept.state_dict())
+    votive.io.gguf.write(tmp_path / "again.gguf", tensors, metadata)
+    first, second = votive.io.gguf.GGUFFile(path), votive.io.gguf.GGUFFile(tmp_path / "again.gguf")
+    assert all((first.raw(name) == second.raw(name)).all() for name in first.names())
     kept.save_pretrained(tmp_path / "folder")
     again = votive.models.AutoModelForCausalLM.from_pretrained(tmp_path / "folder")
     assert again.lm_head.weight.equal(kept.lm_head.weight)

@@ -277,17 +277,22 @@ class MemorySource(TableSource[Values]):
 
     def info(self, name: str) -> TensorInfo:
         t = self._have(name)
+        if isinstance(t, BlockTensor):
+            return TensorInfo(name, t.compute_dtype, tuple(t.shape), t.dtype.name, t.nbytes)
         nbytes = t.numel() * t.dtype.itemsize
         return TensorInfo(name, t.dtype, tuple(t.shape), t.dtype.name, nbytes)
 
     def _read(self, name: str) -> Tensor:
-        return self._have(name).clone()  # or two modules would be trained as one
+        have = self._have(name)
+        # A clone, or two modules would be trained as one.
+        return have.dequantize() if isinstance(have, BlockTensor) else have.clone()
 
     def _read_as(self, name: str, dtype: dt.dtype) -> Tensor:
         return self._have(name).to(dtype)
 
     def _read_part(self, name: str, index: Index) -> Tensor:
-        return self._have(name)[index].clone()
+        have = self._have(name)
+        return (have.dequantize() if isinstance(have, BlockTensor) else have)[index].clone()
 
 
 def as_dtype(dtype: object) -> dt.dtype:

@@ -98,6 +98,7 @@ _ALL = [
 TYPES = {t.name: t for t in _ALL}
 BY_CODE = {t.code: t for t in _ALL}
 BY_DTYPE = {t.dtype: t for t in _ALL if t.plain and t.dtype is not None}
+BY_FORMAT = {t.format: t for t in _ALL if t.format is not None}
 READABLE = [t.name for t in _ALL if t.dtype is not None]
 
 

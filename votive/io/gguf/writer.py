@@ -17,13 +17,14 @@ import numpy as np
 from ...backends.base import BACKENDS
 from ...core import dtype as dt
 from ...serialization.atomic import replacing
+from ...surface.block_tensor import BlockTensor
 from ...tensor import Tensor
 from ..mapped import Array
 from ..source import WeightSource
 from .file import GGUFFile
 from .quants import quantize, swap_bytes
 from .split import GGUFParts
-from .types import ALIGNMENT, BY_DTYPE, MAGIC, MAX_DIMS, MAX_NAME, TensorType, tensor_type
+from .types import ALIGNMENT, BY_DTYPE, BY_FORMAT, MAGIC, MAX_DIMS, MAX_NAME, TensorType, tensor_type
 from .values import Order, Value, encoded, text, typed
 
 Types = str | Callable[[str, tuple[int, ...], dt.dtype], str | None] | None
@@ -120,15 +121,21 @@ def _pad(f: IO[bytes], written: int, alignment: int) -> None:
 def _plan(name: str, tensors: Mapping[str, Tensor | np.ndarray] | WeightSource, types: Types) -> _Plan:
     if not isinstance(name, str) or not 0 < len(name.encode()) <= MAX_NAME:
         raise ValueError(f"gguf.write: the name of a tensor has 1 to {MAX_NAME} bytes of text, got {name!r}.")
+    kept: BlockTensor | None = None
     if isinstance(tensors, WeightSource):
         info = tensors.info(name)
+        kept = None if isinstance(tensors, (GGUFFile, GGUFParts)) else tensors.blocks(name)
         shape, dtype = tuple(info.shape), info.dtype
         read: Callable[[], Array] = lambda: _array(tensors.tensor(name))
     else:
         value = tensors[name]
-        array = _array(value) if isinstance(value, Tensor) else np.asarray(value)
-        shape, dtype = array.shape, _dtype(name, array)
-        read = lambda: array
+        if isinstance(value, BlockTensor):
+            kept, numbers = value, value.dequantize
+            shape, dtype, read = tuple(value.shape), value.compute_dtype, lambda: _array(numbers(dt.float32))
+        else:
+            array = _array(value) if isinstance(value, Tensor) else np.asarray(value)
+            shape, dtype = array.shape, _dtype(name, array)
+            read = lambda: array
     if len(shape) > MAX_DIMS:
         raise ValueError(f"gguf.write: {name!r} has shape {shape}; the format allows {MAX_DIMS} dimensions.")
     asked = types(name, shape, dtype) if callable(types) else types
@@ -136,6 +143,10 @@ def _plan(name: str, tensors: Mapping[str, Tensor | np.ndarray] | WeightSource, 
         stored = tensors.stored_type(name)
         if asked is None or tensor_type(asked) is stored:
             return _Plan(name, shape, stored, lambda: tensors.stored_bytes(name))
+    if kept is not None and not kept._flipped and kept.dtype in BY_FORMAT:
+        stored = BY_FORMAT[kept.dtype]
+        if asked is None or tensor_type(asked) is stored:
+            return _Plan(name, shape, stored, lambda: _array(kept.blocks))
     chosen = _choose(name, shape, dtype, asked, strict=callable(types))
     return _Plan(name, shape, chosen, lambda: _bytes(name, read(), chosen))
 
