@@ -26,7 +26,7 @@ def noise(format: block_dtype, rows: int, blocks: int, seed: int = 0) -> Any:
     records = raw.view(format.np)
     for field in ("d", "m", "dmin"):
         if field in (format.np.names or ()):
-            records[field] = (0.01 * rng.standard_normal(records.shape)).astype(np.float16)
+            records[field] = (0.001 * rng.standard_normal(records.shape)).astype(np.float16)
     if "e" in (format.np.names or ()):
         records["e"] = rng.integers(112, 122, records.shape)
     return raw
