@@ -1,325 +1,200 @@
-// Products with weights in blocks, rows of such tables, and blocks as numbers.
-//
-// Unless it is to be exact, a product rounds its input to 8 bits per 32 neighbours and multiplies codes: rows of the
-// weight are unpacked once and meet all rows of the input. An exact one decodes some rows to floats and multiplies those.
+// Weights in blocks of few bits: their numbers, rows of tables, and products that decode them on the way.
 #include "quantized.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include "indices.h"
 #include "vt/cast.h"
 #include "vt/gemm.h"
+#include "vt/gemm_core.h"
 
 namespace vt {
 namespace {
-using namespace quantized;
 
-constexpr int CHUNK = 256;  // codes at a time; rows end in chunks that are filled up with zeros
-constexpr int64_t TILE = 1 << 18;  // floats that are decoded at a time
+using blocks::Format;
+using blocks::Rounded;
 
-const uint8_t* row_of(const View& w, int64_t n) { return reinterpret_cast<const uint8_t*>(w.data) + n * w.strides[0]; }
+constexpr int64_t FEW_ROWS = 8;     // up to here the weight's bytes are the cost: products are of integers
+constexpr int64_t PIECE = 1 << 16;  // decoded numbers that stay in the second cache
 
-// The rows of an input as 8-bit codes, with what belongs to each 32 of them.
-struct Rounded {
-  Rounded(const float* x, int64_t rows, int64_t width)
-      : chunks((width + CHUNK - 1) / CHUNK),
-        codes_(rows * chunks * CHUNK), scale_(rows * chunks * 16), sum_(rows * chunks * 16) {
-    codes = codes_, scale = scale_, sum = sum_;
-    parallel_for(rows * chunks, grain_for(CHUNK), [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) {
-        const int64_t r = i / chunks, at = (i % chunks) * CHUNK;
-        round(x + r * width + at, std::min<int64_t>(CHUNK, width - at), codes + i * CHUNK, scale + i * 16, sum + i * 16);
-      }
-    });
+// Rows of blocks; copied where their bytes do not lie side by side.
+struct Table {
+  Table(const View& v, const Format& f)
+      : dense(v, Dtype::u8, !(v.ndim == 2 && v.shape[1] > 0 && v.strides[1] == 1) && !v.contiguous()) {
+    row_blocks = v.size(-1) / f.bytes;
+    rows = v.size(-1) ? v.numel() / v.size(-1) : 0;
+    const bool in_place = dense.data == v.data;
+    step = in_place && v.ndim == 2 ? v.strides[0] : v.size(-1);
   }
-
-  // One chunk: codes, and for each 16 of them their scale and the sum of what they stand for.
-  static void round(const float* x, int64_t n, int8_t* q, float* d, float* s) {
-    for (int64_t g = 0; g < CHUNK / 32; ++g) {
-      const int64_t begin = g * 32, have = std::clamp<int64_t>(n - begin, 0, 32);
-      float v[32], most = 0, odd = 0;
-      for (int l = 0; l < 32; ++l) v[l] = l < have ? x[begin + l] : 0;
-      for (int l = 0; l < 32; ++l) {
-        most = std::max(most, std::fabs(v[l]));
-        odd += v[l] * 0;  // NaN where something is not finite
+  const uint8_t* row(int64_t r) const { return reinterpret_cast<const uint8_t*>(dense.data) + r * step; }
+  struct Source : Scratch<char> {
+    Source(const View& v, Dtype, bool copied) : Scratch<char>(copied ? v.numel() : 0), data(copied ? get() : v.data) {
+      if (!copied) return;
+      CopyDim dims[COPY_DIMS];
+      int64_t step = 1;
+      for (int d = v.ndim - 1; d >= 0; --d) {
+        dims[d] = {v.shape[d], step, v.strides[d]};
+        step *= v.shape[d];
       }
-      // So small that its inverse overflows: no product that is seen depends on it.
-      const float inverse = most > 0x1p-120f ? 127 / most : 0;
-      int total[2] = {0, 0};
-      for (int l = 0; l < 32; ++l) {
-        // Adding and subtracting 1.5 * 2^23 rounds to the nearest, ties to even.
-        const float rounded = odd == 0 ? (v[l] * inverse + 12582912.0f) - 12582912.0f : 0;
-        q[begin + l] = int8_t(int(rounded));
-      }
-      for (int l = 0; l < 32; ++l) total[l / 16] += q[begin + l];
-      const float scale = odd == 0 ? (inverse == 0 ? 0 : most / 127) : std::nanf("");
-      d[2 * g] = d[2 * g + 1] = scale;
-      for (int k = 0; k < 2; ++k) s[2 * g + k] = scale * float(total[k]);
+      copy_block(data, Dtype::u8, v.data, v.dtype, dims, v.ndim);
     }
-  }
-
-  int64_t chunks;
-  int8_t* codes;
-  float *scale, *sum;
-
- private:
-  Scratch<int8_t> codes_;
-  Scratch<float> scale_, sum_;
+    char* data;
+  } dense;
+  int64_t rows, row_blocks, step;
 };
 
-// A row of the weight, unpacked: codes, a scale for each 16 of them, and what is added for each 16.
-struct Unpacked {
-  explicit Unpacked(int64_t chunks) : codes_(chunks * CHUNK), a_(chunks * 16), b_(chunks * 16) {
-    codes = codes_, a = a_, b = b_;
-  }
-  uint8_t* codes;
-  float *a, *b;
-
- private:
-  Scratch<uint8_t> codes_;
-  Scratch<float> a_, b_;
-};
-
-template <class F> void unpack(const uint8_t* p, int64_t blocks, int64_t chunks, const Unpacked& to) {
-  constexpr int SUBS = F::size / F::sub, PER = F::sub / 16;
-  for (int64_t i = 0; i < blocks; ++i, p += F::bytes) {
-    float a[SUBS], m[SUBS];
-    F::codes(p, to.codes + i * F::size);
-    F::scales(p, a, m);
-    float *ta = to.a + i * (F::size / 16), *tb = to.b + i * (F::size / 16);
-    for (int s = 0; s < SUBS * PER; ++s) {
-      ta[s] = a[s / PER];
-      if constexpr (F::min) tb[s] = m[s / PER] - float(F::zero) * a[s / PER];
-      else tb[s] = -float(F::zero) * a[s / PER];
-    }
-  }
-  const int64_t end = blocks * F::size, whole = chunks * CHUNK;
-  std::fill(to.codes + end, to.codes + whole, uint8_t(0));
-  std::fill(to.a + end / 16, to.a + whole / 16, 0.0f);
-  std::fill(to.b + end / 16, to.b + whole / 16, 0.0f);
-}
-
-// Sum over a row of a * d * (codes of w . codes of x) + b * sum.
-float dot(const Unpacked& w, const int8_t* q, const float* d, const float* s, int64_t chunks) {
-  float total[16] = {};
-  for (int64_t c = 0; c < chunks; ++c) {
-    for (int k = 0; k < 16; ++k) {
-      const uint8_t* u = w.codes + c * CHUNK + k * 16;
-      const int8_t* v = q + c * CHUNK + k * 16;
-      int sum = 0;
-      for (int l = 0; l < 16; ++l) sum += int(u[l]) * int(v[l]);
-      total[k] += w.a[c * 16 + k] * d[c * 16 + k] * float(sum) + w.b[c * 16 + k] * s[c * 16 + k];
-    }
-  }
-  float out = 0;
-  for (float t : total) out += t;
-  return out;
-}
-
-#if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512VL__)
-#pragma GCC push_options
-#pragma GCC target("avx512vnni")
-// The same with VNNI: one instruction for four products of bytes, and 16 sums at a time.
-template <int ROWS>
-void dot_vnni(const Unpacked& w, const int8_t* q, const float* d, const float* s, int64_t chunks, float* out) {
-  const int64_t codes = chunks * CHUNK, groups = chunks * 16;
-  const __m512i first = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-  __m512 total[ROWS];
-  for (int r = 0; r < ROWS; ++r) total[r] = _mm512_setzero_ps();
-  for (int64_t c = 0; c < chunks; ++c) {
-    const __m512 a = _mm512_loadu_ps(w.a + c * 16), b = _mm512_loadu_ps(w.b + c * 16);
-    __m512i u[4];
-    for (int j = 0; j < 4; ++j) u[j] = _mm512_loadu_si512(w.codes + c * CHUNK + j * 64);
-    for (int r = 0; r < ROWS; ++r) {
-      const __m512 scale = _mm512_mul_ps(a, _mm512_loadu_ps(d + r * groups + c * 16));
-      total[r] = _mm512_fmadd_ps(b, _mm512_loadu_ps(s + r * groups + c * 16), total[r]);
-      for (int j = 0; j < 4; ++j) {
-        const __m512i v = _mm512_loadu_si512(q + r * codes + c * CHUNK + j * 64);
-        const __m512i sums = _mm512_dpbusd_epi32(_mm512_setzero_si512(), u[j], v);
-        const __m512 here = _mm512_permutexvar_ps(_mm512_add_epi32(first, _mm512_set1_epi32(4 * j)), scale);
-        total[r] = _mm512_fmadd_ps(_mm512_cvtepi32_ps(sums), here, total[r]);
-      }
-    }
-  }
-  for (int r = 0; r < ROWS; ++r) {
-    float lanes[16];
-    _mm512_storeu_ps(lanes, total[r]);
-    out[r] = 0;
-    for (float lane : lanes) out[r] += lane;
+// n blocks to elements of a type.
+void decode(const Format& f, const uint8_t* from, int64_t n, char* to, Dtype dtype) {
+  if (dtype == Dtype::f32) return f.decode(from, n, reinterpret_cast<float*>(to));
+  const int64_t most = std::max<int64_t>(1, 4096 / f.size), item = itemsize(dtype);
+  const CastFn narrow = cast_fn(Dtype::f32, dtype);
+  Scratch<float> wide(most * f.size);
+  for (int64_t i = 0; i < n; i += most) {
+    const int64_t count = std::min(most, n - i);
+    f.decode(from + i * f.bytes, count, wide);
+    narrow(to + i * f.size * item, item, reinterpret_cast<const char*>(wide.get()), 4, count * f.size);
   }
 }
 
-void dots_vnni(const Unpacked& w, const Rounded& x, int64_t rows, float* out) {
-  const int64_t codes = x.chunks * CHUNK, groups = x.chunks * 16;
-  int64_t r = 0;
-  for (; r + 4 <= rows; r += 4)
-    dot_vnni<4>(w, x.codes + r * codes, x.scale + r * groups, x.sum + r * groups, x.chunks, out + r);
-  for (; r < rows; ++r)
-    dot_vnni<1>(w, x.codes + r * codes, x.scale + r * groups, x.sum + r * groups, x.chunks, out + r);
-}
-#pragma GCC pop_options
-
-bool has_vnni() {
-  static const bool has = __builtin_cpu_supports("avx512vnni");
-  return has;
-}
-#else
-bool has_vnni() { return false; }
-void dots_vnni(const Unpacked&, const Rounded&, int64_t, float*) {}
-#endif
-
-void dots(const Unpacked& w, const Rounded& x, int64_t rows, float* out) {
-  if (has_vnni()) return dots_vnni(w, x, rows, out);
-  const int64_t codes = x.chunks * CHUNK, groups = x.chunks * 16;
-  for (int64_t r = 0; r < rows; ++r)
-    out[r] = dot(w, x.codes + r * codes, x.scale + r * groups, x.sum + r * groups, x.chunks);
-}
-
-// Columns [n0, n1) of a result with as many rows as `from` has: from[r][n] or, transposed, from[n][r], plus a bias.
-void finish(const View& out, int64_t rows, int64_t n0, int64_t n1, const float* from, int64_t row, int64_t col,
-            const float* bias) {
-  const int64_t N = out.size(-1);
-  const CastFn narrow = cast_fn(Dtype::f32, out.dtype);
-  const int64_t item = itemsize(out.dtype);
-  Scratch<float> line(n1 - n0);
-  for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t n = n0; n < n1; ++n) line[n - n0] = from[r * row + (n - n0) * col] + (bias ? bias[n] : 0);
-    narrow(out.data + (r * N + n0) * item, item, reinterpret_cast<const char*>(line.get()), 4, n1 - n0);
-  }
-}
-
-template <class F>
-void rounded_product(const View& w, const float* x, int64_t rows, int64_t width, const float* bias, const View& out) {
-  const int64_t N = w.shape[0], blocks = width / F::size;
-  const Rounded input(x, rows, width);
-  constexpr int64_t SOME = 16;  // results that are written together
-  const int64_t pieces = (N + SOME - 1) / SOME;
-  parallel_for(pieces, grain_for(SOME * width * (rows + 1) / 16), [&](int64_t b, int64_t e) {
-    const Unpacked row(input.chunks);
-    Scratch<float> made(SOME * rows);
-    for (int64_t p = b; p < e; ++p) {
-      const int64_t n0 = p * SOME, n1 = std::min(N, n0 + SOME);
-      for (int64_t n = n0; n < n1; ++n) {
-        unpack<F>(row_of(w, n), blocks, input.chunks, row);
-        dots(row, input, rows, made + (n - n0) * rows);
-      }
-      finish(out, rows, n0, n1, made, 1, rows, bias);
+// Rows of a table, by numbers or all of them, to a dense result.
+void decode_rows(const Format& f, const Table& w, const int64_t* which, int64_t count, const View& out) {
+  const int64_t width = w.row_blocks * f.size, item = itemsize(out.dtype);
+  const int64_t parts = std::max<int64_t>(1, width / PIECE);  // long rows are shared out too
+  parallel_for(count * parts, grain_for(width / parts), [&](int64_t b, int64_t e) {
+    for (int64_t i = b; i < e; ++i) {
+      const int64_t r = i / parts, part = i % parts;
+      const int64_t first = w.row_blocks * part / parts, last = w.row_blocks * (part + 1) / parts;
+      decode(f, w.row(which ? which[r] : r) + first * f.bytes, last - first,
+             out.data + (r * width + first * f.size) * item, out.dtype);
     }
   });
 }
 
-template <class F>
-void exact_product(const View& w, const float* x, int64_t rows, int64_t width, const float* bias, const View& out) {
-  const int64_t N = w.shape[0], blocks = width / F::size;
-  const int64_t some = std::clamp<int64_t>(TILE / std::max<int64_t>(width, 1), 1, std::max<int64_t>(1, (N + 1) / 2));
-  const int64_t pieces = (N + some - 1) / some;
-  parallel_for(pieces, 1, [&](int64_t b, int64_t e) {
-    Scratch<float> tile(some * width), made(some * rows);
-    for (int64_t p = b; p < e; ++p) {
-      const int64_t n0 = p * some, n1 = std::min(N, n0 + some);
-      for (int64_t n = n0; n < n1; ++n) decode<F>(row_of(w, n), blocks, tile + (n - n0) * width);
-      gemm(rows, n1 - n0, width, {x, width, 1}, {tile.get(), 1, width}, {made.get(), n1 - n0, 1});
-      finish(out, rows, n0, n1, made, n1 - n0, 1, bias);
+// out, data; format
+VT_KERNEL(block_decode) {
+  const View& out = c.view(0);
+  if (out.numel() == 0) return;
+  const Format& f = blocks::format(c.i(0));
+  const Table w(c.view(1), f);
+  decode_rows(f, w, nullptr, w.rows, out);
+}
+
+// out, data, indices; format
+VT_KERNEL(block_embedding) {
+  const View &out = c.view(0), &data = c.view(1);
+  const Format& f = blocks::format(c.i(0));
+  Indices index(c.view(2));
+  index.check<IndexError>("embedding", 0, data.shape[0]);
+  if (out.numel() == 0) return;
+  const Table w(data, f);
+  decode_rows(f, w, index.data, index.n, out);
+}
+
+// The sums of a few rows: the input is rounded once, and each row of the weight is read once.
+void few(const Format& f, blocks::Dots dots, const Table& w, const float* x, int64_t M, const View& bias, const View& out) {
+  const int64_t N = w.rows;
+  const Rounded rounded(x, M, w.row_blocks * f.size);
+  const Dtype dtype = out.dtype;
+  const int64_t item = itemsize(dtype);
+  const CastFn narrow = cast_fn(Dtype::f32, dtype), widen = cast_fn(dtype, Dtype::f32);
+  constexpr int64_t GROUP = 16;
+  parallel_for((N + GROUP - 1) / GROUP, grain_for(GROUP * M * w.row_blocks * f.size / 24), [&](int64_t b, int64_t e) {
+    float y[FEW_ROWS][GROUP], extra[GROUP];
+    for (int64_t j = b * GROUP; j < std::min(N, e * GROUP); j += GROUP) {
+      const int64_t n = std::min(GROUP, N - j);
+      for (int64_t k = 0; k < n; ++k)
+        for (int64_t m = 0; m < M; m += blocks::MOST_ROWS) {
+          const int64_t count = std::min<int64_t>(blocks::MOST_ROWS, M - m);
+          float sums[blocks::MOST_ROWS];
+          dots(w.row(j + k), w.row_blocks, rounded, m, count, sums);
+          for (int64_t r = 0; r < count; ++r) y[m + r][k] = sums[r];
+        }
+      if (bias) widen(reinterpret_cast<char*>(extra), 4, bias.data + j * bias.strides[0], bias.strides[0], n);
+      for (int64_t m = 0; m < M; ++m) {
+        if (bias)
+          for (int64_t k = 0; k < n; ++k) y[m][k] += extra[k];
+        narrow(out.data + (m * N + j) * item, item, reinterpret_cast<const char*>(y[m]), 4, n);
+      }
     }
   });
 }
 
-// input, blocks, bias or None, out; format, exact
+// Many rows: some rows of the weight at a time become numbers of type `as`, which the usual product takes.
+void many(const Format& f, const Table& w, const char* x, Dtype as, int64_t M, const View& bias, const View& out) {
+  const int64_t N = w.rows, K = w.row_blocks * f.size, size = itemsize(as), item = itemsize(out.dtype);
+  const int64_t most = std::clamp<int64_t>((512 << 10) / (K * size) / 32 * 32, 32, 192);
+  const int64_t even = (N + num_threads() - 1) / num_threads();
+  const int64_t tile = std::min(most, (even + 31) / 32 * 32);
+  parallel_for((N + tile - 1) / tile, 1, [&](int64_t b, int64_t e) {
+    Scratch<char> wide(tile * K * size);
+    for (int64_t t = b; t < e; ++t) {
+      const int64_t j = t * tile, n = std::min(tile, N - j);
+      for (int64_t k = 0; k < n; ++k) decode(f, w.row(j + k), w.row_blocks, wide + k * K * size, as);
+      Result C{};
+      C.data = out.data + j * item;
+      C.row = N * item;
+      C.col = item;
+      if (bias) {
+        C.x = bias.data + j * bias.strides[0];
+        C.x_col = bias.strides[0];
+        C.beta = 1;
+      }
+      product(as, out.dtype, M, n, K, {x, K * size, size}, {wide, size, K * size}, C);
+    }
+  });
+}
+
+// x, data, bias or None, out; format, exact
 VT_KERNEL(block_linear) {
-  const View &x = c.view(0), &w = c.view(1), &out = c.view(3);
-  const int64_t width = x.size(-1), rows = width ? x.numel() / width : out.numel() / std::max<int64_t>(1, w.shape[0]);
+  const View &x = c.view(0), &bias = c.view(2), &out = c.view(3);
   if (out.numel() == 0) return;
-  const Dense dense(x, Dtype::f32, false);
-  const bool biased = bool(c.view(2));
-  int64_t one = 1, step = 4;
-  View empty;
-  empty.ndim = 1, empty.shape = &one, empty.strides = &step, empty.dtype = Dtype::f32, empty.data = dense.data;
-  const Dense bias(biased ? c.view(2) : empty, Dtype::f32, false);
-  const float* plus = biased ? reinterpret_cast<const float*>(bias.data) : nullptr;
-  const float* from = reinterpret_cast<const float*>(dense.data);
-  for_format(c.i(0), [&](auto f) {
-    using F = decltype(f);
-    if (c.i(1)) exact_product<F>(w, from, rows, width, plus, out);
-    else rounded_product<F>(w, from, rows, width, plus, out);
-  });
-}
-
-// input, blocks, out; format: input @ weight
-VT_KERNEL(block_matmul) {
-  const View &x = c.view(0), &w = c.view(1), &out = c.view(2);
-  const int64_t N = w.shape[0], width = out.size(-1);
-  if (out.numel() == 0) return;
-  const int64_t rows = out.numel() / width, item = itemsize(out.dtype);
-  if (N == 0) {
-    zero_bytes(out.data, out.numel() * item);
+  const Format& f = blocks::format(c.i(0));
+  const bool exact = c.i(1) != 0;
+  const Table w(c.view(1), f);
+  const int64_t N = out.size(-1), M = out.numel() / N;
+  if (x.numel() == 0) {  // sums of nothing
+    const int64_t item = itemsize(out.dtype);
+    for (int64_t i = 0; i < M * N; ++i)
+      if (bias) std::memcpy(out.data + i * item, bias.data + i % N * bias.strides[0], size_t(item));
+      else std::memset(out.data + i * item, 0, size_t(item));
     return;
   }
+  if (!exact && M <= FEW_ROWS) {
+    const Dense rows(x, Dtype::f32, false);
+    const blocks::Dots fast = blocks::vnni_dots(c.i(0));
+    return few(f, fast ? fast : f.dots, w, reinterpret_cast<const float*>(rows.data), M, bias, out);
+  }
+  const Dtype as = x.dtype == Dtype::bf16 && !exact ? Dtype::bf16 : Dtype::f32;
+  const Dense rows(x, as, false);
+  many(f, w, rows.data, as, M, bias, out);
+}
+
+// x, data, out; format: x @ weight
+VT_KERNEL(block_matmul) {
+  const View &x = c.view(0), &out = c.view(2);
+  if (out.numel() == 0) return;
+  const Format& f = blocks::format(c.i(0));
+  const Table w(c.view(1), f);
+  const int64_t K = out.size(-1), M = out.numel() / K, N = w.rows, item = itemsize(out.dtype);
   const Dense dense(x, Dtype::f32, false);
-  const float* from = reinterpret_cast<const float*>(dense.data);
+  const float* rows = reinterpret_cast<const float*>(dense.data);
+  constexpr int64_t WIDE = 256, HIGH = 256;  // columns of the result, and rows of the weight, at a time
   const CastFn narrow = cast_fn(Dtype::f32, out.dtype);
-  for_format(c.i(0), [&](auto f) {
-    using F = decltype(f);
-    // Columns that are computed together: whole blocks.
-    constexpr int64_t SOME = F::size * (512 / F::size);
-    const int64_t pieces = (width + SOME - 1) / SOME, deep = TILE / SOME;
-    parallel_for(pieces, 1, [&](int64_t b, int64_t e) {
-      Scratch<float> tile(deep * SOME), made(rows * SOME);
-      for (int64_t p = b; p < e; ++p) {
-        const int64_t k0 = p * SOME, columns = std::min(width - k0, SOME);
-        for (int64_t n0 = 0; n0 < N; n0 += deep) {
-          const int64_t n1 = std::min(N, n0 + deep);
-          for (int64_t n = n0; n < n1; ++n)
-            decode<F>(row_of(w, n) + k0 / F::size * F::bytes, columns / F::size, tile + (n - n0) * columns);
-          gemm(rows, columns, n1 - n0, {from + n0, N, 1}, {tile.get(), columns, 1}, {made.get(), columns, 1}, n0 > 0);
-        }
-        for (int64_t r = 0; r < rows; ++r)
-          narrow(out.data + (r * width + k0) * item, item, reinterpret_cast<const char*>(made + r * columns), 4,
-                 columns);
+  parallel_for((K + WIDE - 1) / WIDE, 1, [&](int64_t b, int64_t e) {
+    Scratch<float> wide(HIGH * WIDE), sums(M * WIDE);
+    for (int64_t t = b; t < e; ++t) {
+      const int64_t k = t * WIDE, n = std::min(WIDE, K - k);
+      if (N == 0) std::fill(sums.get(), sums + M * WIDE, 0.0f);
+      for (int64_t i = 0; i < N; i += HIGH) {
+        const int64_t h = std::min(HIGH, N - i);
+        for (int64_t r = 0; r < h; ++r) f.decode(w.row(i + r) + k / f.size * f.bytes, n / f.size, wide + r * WIDE);
+        gemm(M, n, h, Matrix<const float>{rows + i, N, 1}, Matrix<const float>{wide, WIDE, 1},
+             Matrix<float>{sums, WIDE, 1}, i > 0);
       }
-    });
+      for (int64_t m = 0; m < M; ++m)
+        narrow(out.data + (m * K + k) * item, item, reinterpret_cast<const char*>(sums + m * WIDE), 4, n);
+    }
   });
-}
-
-// Rows `at(i)` of blocks as numbers, one after the other.
-template <class At> void decode_rows(const View& w, int64_t count, int64_t width, char* to, Dtype dtype, int64_t code, At at) {
-  const CastFn narrow = cast_fn(Dtype::f32, dtype);
-  const int64_t item = itemsize(dtype);
-  for_format(code, [&](auto f) {
-    using F = decltype(f);
-    parallel_for(count, grain_for(width), [&](int64_t b, int64_t e) {
-      Scratch<float> line(dtype == Dtype::f32 ? 1 : width);
-      for (int64_t i = b; i < e; ++i) {
-        char* d = to + i * width * item;
-        if (dtype == Dtype::f32) {
-          decode<F>(at(i), width / F::size, reinterpret_cast<float*>(d));
-        } else {
-          decode<F>(at(i), width / F::size, line);
-          narrow(d, item, reinterpret_cast<const char*>(line.get()), 4, width);
-        }
-      }
-    });
-  });
-}
-
-// blocks, out; format: rows lie anywhere
-VT_KERNEL(block_decode) {
-  const View &w = c.view(0), &out = c.view(1);
-  if (out.numel() == 0) return;
-  const int64_t width = out.size(-1);
-  const Dense dense(w, Dtype::u8, false);
-  const uint8_t* data = reinterpret_cast<const uint8_t*>(dense.data);
-  const int64_t bytes = w.size(-1);
-  decode_rows(w, out.numel() / width, width, out.data, out.dtype, c.i(0), [&](int64_t i) { return data + i * bytes; });
-}
-
-// indices, blocks, out; format
-VT_KERNEL(block_embedding) {
-  const View &w = c.view(1), &out = c.view(2);
-  Indices index(c.view(0));
-  index.check<IndexError>("embedding", 0, w.shape[0]);
-  if (out.numel() == 0) return;
-  decode_rows(w, index.n, out.size(-1), out.data, out.dtype, c.i(0), [&](int64_t i) { return row_of(w, index[i]); });
 }
 
 }  // namespace
