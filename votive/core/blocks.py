@@ -92,3 +92,19 @@ mxfp4 = declare("mxfp4", 32, e=_BYTES, qs=(_BYTES, 16))
 # Ternary numbers: five to a byte, and two bits each.
 tq1_0 = declare("tq1_0", 256, qs=(_BYTES, 48), qh=(_BYTES, 4), d=_HALF)
 tq2_0 = declare("tq2_0", 256, qs=(_BYTES, 64), d=_HALF)
+# What activations are rounded to before they meet weights in blocks: s = d·Σq, and sums of 16 codes each.
+q8_1 = declare("q8_1", 32, d=_HALF, s=_HALF, qs=("i1", 32))
+q8_k = declare("q8_k", 256, d="<f4", qs=("i1", 256), sums=("<i2", 16))
+# Vectors of 8 (4 in iq3) magnitudes that are points of a codebook, with signs and small scales beside them.
+iq2_xxs = declare("iq2_xxs", 256, d=_HALF, qs=("<u2", 32))
+iq2_xs = declare("iq2_xs", 256, d=_HALF, qs=("<u2", 32), scales=(_BYTES, 8))
+iq2_s = declare("iq2_s", 256, d=_HALF, qs=(_BYTES, 32), signs=(_BYTES, 32), qh=(_BYTES, 8), scales=(_BYTES, 8))
+iq3_xxs = declare("iq3_xxs", 256, d=_HALF, qs=(_BYTES, 64), signs=("<u4", 8))
+iq3_s = declare("iq3_s", 256, d=_HALF, qs=(_BYTES, 64), qh=(_BYTES, 8), signs=(_BYTES, 32), scales=(_BYTES, 4))
+# Vectors of 8 from a codebook of ternary points, all moved by an eighth up or down.
+iq1_s = declare("iq1_s", 256, d=_HALF, qs=(_BYTES, 32), qh=("<u2", 8))
+iq1_m = declare("iq1_m", 256, qs=(_BYTES, 32), qh=(_BYTES, 16), scales=("<u2", 4))
+# FP4 numbers with a scale of FP8 (E4M3 without a sign) for each 16; signs alone; two bits, x = d (q - 1).
+nvfp4 = declare("nvfp4", 64, d=(_BYTES, 4), qs=(_BYTES, 32))
+q1_0 = declare("q1_0", 128, d=_HALF, qs=(_BYTES, 16))
+q2_0 = declare("q2_0", 64, d=_HALF, qs=(_BYTES, 16))

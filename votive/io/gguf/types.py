@@ -54,10 +54,6 @@ def _blocks(name: str, code: int) -> TensorType:
     return TensorType(name, code, format.block_size, format.np, dt.float32, format)
 
 
-def _unreadable(name: str, code: int, block: int, size: int) -> TensorType:
-    return TensorType(name, code, block, np.dtype((np.void, size)), None)
-
-
 _ALL = [
     _plain("F32", 0, dt.float32),
     _plain("F16", 1, dt.float16),
@@ -82,17 +78,18 @@ _ALL = [
     _blocks("MXFP4", 39),
     _blocks("TQ1_0", 34),
     _blocks("TQ2_0", 35),
-    _unreadable("Q8_1", 9, 32, 40),
-    _unreadable("Q8_K", 15, 256, 292),
-    _unreadable("IQ2_XXS", 16, 256, 66),
-    _unreadable("IQ2_XS", 17, 256, 74),
-    _unreadable("IQ3_XXS", 18, 256, 98),
-    _unreadable("IQ1_S", 19, 256, 50),
-    _unreadable("IQ3_S", 21, 256, 110),
-    _unreadable("IQ2_S", 22, 256, 82),
-    _unreadable("IQ1_M", 29, 256, 56),
-    _unreadable("NVFP4", 40, 64, 36),
-    _unreadable("Q1_0", 41, 128, 18),
+    _blocks("Q8_1", 9),
+    _blocks("Q8_K", 15),
+    _blocks("IQ2_XXS", 16),
+    _blocks("IQ2_XS", 17),
+    _blocks("IQ3_XXS", 18),
+    _blocks("IQ1_S", 19),
+    _blocks("IQ3_S", 21),
+    _blocks("IQ2_S", 22),
+    _blocks("IQ1_M", 29),
+    _blocks("NVFP4", 40),
+    _blocks("Q1_0", 41),
+    _blocks("Q2_0", 42),
 ]
 
 TYPES = {t.name: t for t in _ALL}

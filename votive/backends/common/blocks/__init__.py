@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from . import groups as groups  # enters its formats into the table
 from .decode import DECODE, decode_into
 
 __all__ = ["DECODE", "decode_into"]

@@ -13,6 +13,7 @@ import numpy as np
 
 from ....core import blocks
 from .bits import Array, unpack, unpack_k_scales, unpack_q3_scales
+from .decode_iq import DECODE_IQ
 
 # The values that four bits stand for: ggml's non-linear table (kvalues_iq4nl), and the numbers of
 # FP4 E2M1 (OCP Microscaling Formats 1.0, table 5), doubled to be integers.
@@ -142,6 +143,38 @@ def tq2_0(b: Array) -> Array:
     return _wide(b["d"]) * q.astype(np.float32)
 
 
+def q8_k(b: Array) -> Array:
+    """x = d q, d of single precision."""
+    return _wide(b["d"]) * b["qs"].astype(np.float32)
+
+
+def fp8_scales(codes: Array) -> Array:
+    """What the bytes of NVFP4's scales stand for (E4M3 without a sign), halved because the FP4 table is doubled."""
+    exponent = ((codes >> 3) & 15).astype(np.int32)
+    fraction = (codes & 7).astype(np.float32)
+    small = fraction * np.float32(2.0**-10)
+    normal = np.ldexp(1 + fraction / np.float32(8), exponent - 8)
+    scale = np.where(exponent == 0, small, normal).astype(np.float32)
+    return np.where(codes == 127, np.float32(0), scale)
+
+
+def nvfp4(b: Array) -> Array:
+    """x = s values[q], s of eight bits for each 16."""
+    return _scaled(FP4_VALUES[unpack(b["qs"], 4, 8)], fp8_scales(b["d"]))
+
+
+def q1_0(b: Array) -> Array:
+    """x = d or -d."""
+    d = _wide(b["d"])
+    return np.where(np.unpackbits(b["qs"], axis=1, bitorder="little") != 0, d, -d)
+
+
+def q2_0(b: Array) -> Array:
+    """x = d (q - 1), q of two bits, four neighbours to a byte."""
+    q = unpack(b["qs"], 2, 1).view(np.int8) - np.int8(1)
+    return _wide(b["d"]) * q.astype(np.float32)
+
+
 DECODE: dict[str, Callable[[Any], Array]] = {
     "q4_0": q4_0,
     "q4_1": q4_1,
@@ -158,6 +191,12 @@ DECODE: dict[str, Callable[[Any], Array]] = {
     "mxfp4": mxfp4,
     "tq1_0": tq1_0,
     "tq2_0": tq2_0,
+    "q8_1": q8_0,
+    "q8_k": q8_k,
+    "nvfp4": nvfp4,
+    "q1_0": q1_0,
+    "q2_0": q2_0,
+    **DECODE_IQ,
 }
 
 # Elements at a time: decoding wants its few temporaries in the cache.
