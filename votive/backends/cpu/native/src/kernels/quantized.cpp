@@ -98,7 +98,11 @@ void few(const Format& f, blocks::Dots dots, const Table& w, const float* x, int
   const int64_t item = itemsize(dtype);
   const CastFn narrow = cast_fn(Dtype::f32, dtype), widen = cast_fn(dtype, Dtype::f32);
   constexpr int64_t GROUP = 16;
-  parallel_for((N + GROUP - 1) / GROUP, grain_for(GROUP * M * w.row_blocks * f.size / 24), [&](int64_t b, int64_t e) {
+  const uint8_t* end = w.row(N - 1) + w.row_blocks * f.bytes;
+  // Small tables are halved evenly, large ones cut into pieces that threads take as they can.
+  const int64_t groups = (N + GROUP - 1) / GROUP, least = grain_for(GROUP * M * w.row_blocks * f.size / 8);
+  const int64_t even = (groups + num_threads() - 1) / num_threads(), grain = groups < 8 * least ? even : least;
+  parallel_for(groups, groups <= least ? groups : grain, [&](int64_t b, int64_t e) {
     float y[FEW_ROWS][GROUP], extra[GROUP];
     for (int64_t j = b * GROUP; j < std::min(N, e * GROUP); j += GROUP) {
       const int64_t n = std::min(GROUP, N - j);
@@ -106,7 +110,7 @@ void few(const Format& f, blocks::Dots dots, const Table& w, const float* x, int
         for (int64_t m = 0; m < M; m += blocks::MOST_ROWS) {
           const int64_t count = std::min<int64_t>(blocks::MOST_ROWS, M - m);
           float sums[blocks::MOST_ROWS];
-          dots(w.row(j + k), w.row_blocks, rounded, m, count, sums);
+          dots(w.row(j + k), w.row_blocks, end - w.row(j + k), rounded, m, count, sums);
           for (int64_t r = 0; r < count; ++r) y[m + r][k] = sums[r];
         }
       if (bias) widen(reinterpret_cast<char*>(extra), 4, bias.data + j * bias.strides[0], bias.strides[0], n);

@@ -24,8 +24,9 @@ class Rounded {
   Scratch<float> numbers_;
 };
 
-// y[r] = a row of blocks times row `row` + r of x, for `count` <= MOST_ROWS rows.
-using Dots = void (*)(const uint8_t* w, int64_t blocks, const Rounded& x, int64_t row, int64_t count, float* y);
+// y[r] = a row of blocks times row `row` + r of x, for `count` <= MOST_ROWS rows. `room` bytes from w on may be read.
+using Dots = void (*)(const uint8_t* w, int64_t blocks, int64_t room, const Rounded& x, int64_t row, int64_t count,
+                      float* y);
 
 struct Format {
   int64_t size, bytes;                                       // of a block

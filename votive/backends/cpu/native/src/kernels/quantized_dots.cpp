@@ -34,7 +34,7 @@ inline void halves(const int8_t* q, const int8_t* x, int32_t* to) {
 }
 
 template <class F>
-void dots(const uint8_t* w, int64_t blocks, const Rounded& x, int64_t row, int64_t count, float* y) {
+void dots(const uint8_t* w, int64_t blocks, int64_t, const Rounded& x, int64_t row, int64_t count, float* y) {
   constexpr int EACH = WHOLE / F::SIZE, SUBS = WHOLE / F::SUB, IN_BLOCK = F::SIZE / F::SUB;
   alignas(64) int8_t q[WHOLE];
   float a[SUBS], m[SUBS];

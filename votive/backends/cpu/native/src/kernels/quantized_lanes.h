@@ -153,10 +153,12 @@ template <> struct Codes<Q3_K> {
 struct SixBits {
   __m512 a, m;
   VT_LANES explicit SixBits(Bytes p) {
-    uint8_t s[16];
-    six_bits(p + 4, s);
+    // In registers: what is stored in pieces cannot be loaded as a whole before the stores are done.
+    const uint32_t low = word_at<uint32_t>(p + 4), middle = word_at<uint32_t>(p + 8), high = word_at<uint32_t>(p + 12);
+    constexpr uint32_t SIX = 0x3f3f3f3f, FOUR = 0x0f0f0f0f, TOP = 0x30303030;
+    const __m128i v = _mm_setr_epi32(int(low & SIX), int((high & FOUR) | ((low >> 2) & TOP)), int(middle & SIX),
+                                     int(((high >> 4) & FOUR) | ((middle >> 2) & TOP)));
     const __m512 by = _mm512_mask_mov_ps(_mm512_set1_ps(half_at(p)), 0xff00, _mm512_set1_ps(half_at(p + 2)));
-    const __m128i v = _mm_loadu_si128(reinterpret_cast<const __m128i*>(s));
     const __m512 both = floats(_mm512_maskz_cvtepu8_epi32(0xffff, v)) * by;
     a = lower(both);
     m = upper(both);
@@ -219,9 +221,8 @@ template <> struct Codes<MXFP4> {
   Bytes b;
   __m512 a, m;
   VT_LANES explicit Codes(Bytes p) : b(p) {
-    alignas(64) float s[16] = {};
-    for (int k = 0; k < 8; ++k) s[k] = MXFP4::scale(p[17 * k]);
-    a = _mm512_load_ps(s);
+    const auto at = [&](int k) { return MXFP4::scale(p[17 * k]); };
+    a = _mm512_zextps256_ps512(_mm256_setr_ps(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7)));
     m = a * 12.0f;
   }
   VT_LANES __m512i get(int j) const {

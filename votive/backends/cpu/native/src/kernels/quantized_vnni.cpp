@@ -22,10 +22,18 @@ namespace {
 
 constexpr int64_t AHEAD = 2048;  // bytes that are on their way from memory
 
-// 256 elements of one row of blocks with R rows of x.
+// 256 elements of one row of blocks with R rows of x; of the last ones only those of `have` blocks count.
 template <class F, int R>
-VT_LANES void whole(Bytes w, const Rounded& x, int64_t row, int64_t i, __m512 (&sum)[R], __m512 (&less)[R]) {
-  const Codes<F> codes(w);
+VT_LANES void whole(Bytes w, const Rounded& x, int64_t row, int64_t i, __m512 (&sum)[R], __m512 (&less)[R],
+                    int have = WHOLE / F::SIZE) {
+  Codes<F> codes(w);
+  int groups = 4;
+  if (F::SIZE < WHOLE && have < WHOLE / F::SIZE) {  // there, a block has one scale
+    const __mmask16 there = __mmask16((1 << have) - 1);
+    codes.a = _mm512_maskz_mov_ps(there, codes.a);
+    codes.m = _mm512_maskz_mov_ps(there, codes.m);
+    groups = (have + 1) / 2;
+  }
   const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   // The scale of each lane, which holds four elements.
   const __m512i first = _mm512_maskz_srli_epi32(0xffff, lane, F::SUB == 32 ? 3 : 2);
@@ -43,6 +51,7 @@ VT_LANES void whole(Bytes w, const Rounded& x, int64_t row, int64_t i, __m512 (&
   }
 #pragma GCC unroll 4
   for (int j = 0; j < 4; ++j) {
+    if (F::SIZE < WHOLE && j >= groups) break;
     const __m512i u = codes.get(j);
     const __m512i at = _mm512_add_epi32(first, _mm512_set1_epi32(j * 64 / F::SUB));
 #pragma GCC unroll 4
@@ -53,7 +62,7 @@ VT_LANES void whole(Bytes w, const Rounded& x, int64_t row, int64_t i, __m512 (&
   }
 }
 
-template <class F, int R> void dots_of(Bytes w, int64_t blocks, const Rounded& x, int64_t row, float* y) {
+template <class F, int R> void dots_of(Bytes w, int64_t blocks, int64_t room, const Rounded& x, int64_t row, float* y) {
   constexpr int EACH = WHOLE / F::SIZE;
   __m512 sum[R], less[R];
   for (int r = 0; r < R; ++r) sum[r] = less[r] = _mm512_setzero_ps();
@@ -64,17 +73,23 @@ template <class F, int R> void dots_of(Bytes w, int64_t blocks, const Rounded& x
   }
   if constexpr (EACH > 1)
     if (i * EACH < blocks) {
-      uint8_t rest[EACH * F::BYTES] = {};
-      std::memcpy(rest, w, size_t((blocks - i * EACH) * F::BYTES));
-      whole<F, R>(rest, x, row, i, sum, less);
+      const int have = int(blocks - i * EACH);
+      uint8_t rest[EACH * F::BYTES];
+      if (i * EACH * F::BYTES + EACH * F::BYTES > room) {  // what follows is not ours
+        std::memset(rest, 0, sizeof rest);
+        std::memcpy(rest, w, size_t(have * F::BYTES));
+        w = rest;
+      }
+      whole<F, R>(w, x, row, i, sum, less, have);
     }
   for (int r = 0; r < R; ++r) y[r] = _mm512_reduce_add_ps(sum[r] - less[r]);
 }
 
-template <class F> void dots(Bytes w, int64_t blocks, const Rounded& x, int64_t row, int64_t count, float* y) {
-  if (count == 4) return dots_of<F, 4>(w, blocks, x, row, y);
-  for (; count >= 2; count -= 2, row += 2, y += 2) dots_of<F, 2>(w, blocks, x, row, y);
-  if (count) dots_of<F, 1>(w, blocks, x, row, y);
+template <class F>
+void dots(Bytes w, int64_t blocks, int64_t room, const Rounded& x, int64_t row, int64_t count, float* y) {
+  if (count == 4) return dots_of<F, 4>(w, blocks, room, x, row, y);
+  for (; count >= 2; count -= 2, row += 2, y += 2) dots_of<F, 2>(w, blocks, room, x, row, y);
+  if (count) dots_of<F, 1>(w, blocks, room, x, row, y);
 }
 
 }  // namespace
