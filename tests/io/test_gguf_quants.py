@@ -106,6 +106,29 @@ def test_fitted_types_keep_the_error_small(name: str) -> None:
     assert error(name, weights()) < LIMITS[name]
 
 
+@pytest.mark.parametrize("name", FITTED)
+def test_importance_lowers_the_error_that_it_weighs(name: str) -> None:
+    x, w = weights(16), np.random.default_rng(2).lognormal(sigma=2, size=1024).astype(np.float32)
+
+    def weighted(raw: np.ndarray) -> float:
+        return float((w * (dequantize(raw, name) - x) ** 2).sum())
+
+    assert weighted(quantize(x, name, importance=w)) < 0.9 * weighted(quantize(x, name))
+    none = quantize(x, name, importance=np.zeros(1024, np.float32))
+    np.testing.assert_array_equal(none, quantize(x, name))
+
+
+def test_importance_that_cannot_be_used_is_refused() -> None:
+    x = np.ones((2, 256), np.float32)
+    with pytest.raises(ValueError, match=r"each of the 256 columns, got shape \(2,\)"):
+        quantize(x, "Q4_K", importance=np.ones(2))
+    with pytest.raises(ValueError, match="negative numbers, nan or inf"):
+        quantize(x, "Q4_K", importance=-np.ones(256))
+    for name in ("Q4_0", "F16"):
+        with pytest.raises(ValueError, match=f"{name} .* importance has no effect"):
+            quantize(x, name, importance=np.ones(256))
+
+
 def test_more_bits_are_better_and_fitting_beats_rounding() -> None:
     x = weights()
     e = {name: error(name, x) for name in [*FITTED, "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"]}
@@ -178,7 +201,7 @@ def test_decoding_to_half_types_rounds_the_float32_result() -> None:
 def test_results_do_not_depend_on_the_pieces_they_are_made_in(monkeypatch: pytest.MonkeyPatch) -> None:
     x = weights(3, 2048)
     whole = {name: quantize(x, name) for name in QUANTIZABLE}
-    monkeypatch.setattr("votive.io.gguf.quants._ENCODE", 512)
+    monkeypatch.setattr("votive.backends.common.blocks.encode._ENCODE", 512)
     monkeypatch.setattr("votive.backends.common.blocks.decode._PIECE", 256)
     for name, raw in whole.items():
         np.testing.assert_array_equal(quantize(x, name), raw)
@@ -187,7 +210,7 @@ def test_results_do_not_depend_on_the_pieces_they_are_made_in(monkeypatch: pytes
 
 
 def test_results_do_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("votive.io.gguf.quants._ENCODE", 512)
+    monkeypatch.setattr("votive.backends.common.blocks.encode._ENCODE", 512)
     x = weights(8, 2048)
     before = votive.get_num_threads()
     made = {}

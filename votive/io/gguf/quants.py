@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-
 import numpy as np
 
 from ...backends.common import blocks
 from ...backends.common.blocks.bits import Array
-from ...config import get_num_threads
+from ...backends.common.blocks.encode import ENCODABLE, encode
 from ...core import dtype as dt
-from .encode import ENCODE
-from .encode_k import ENCODE_K
 from .types import READABLE, TensorType, tensor_type
 
-# Elements at a time: fitting has many temporaries per block.
-_ENCODE = 1 << 17
-QUANTIZABLE = [*ENCODE, *ENCODE_K]
+QUANTIZABLE = [name.upper() for name in ENCODABLE]
 
 
 def dequantize(data: Array, type: str | TensorType, *, dtype: dt.dtype = dt.float32) -> Array:
@@ -52,11 +45,12 @@ def decode_into(out: Array, raw: Array, t: TensorType, *, big: bool = False) -> 
     blocks.decode_into(out, raw, t.format, big=big)
 
 
-def quantize(data: Array, type: str | TensorType) -> Array:
+def quantize(data: Array, type: str | TensorType, *, importance: Array | None = None) -> Array:
     """Bytes of blocks for rows of numbers: (..., elements) gives (..., bytes).
 
     Simple types are rounded exactly as ggml's reference does; the K types are fitted (smallest
-    weighted square error found by a search over scales).
+    weighted square error found by a search over scales). `importance` weighs the errors of the
+    columns for them, as llama.cpp's importance matrices do.
 
     >>> from votive.io.gguf import quantize
     >>> quantize(np.ones((2, 64), np.float32), "Q4_0").shape
@@ -64,34 +58,11 @@ def quantize(data: Array, type: str | TensorType) -> Array:
     """
     t = tensor_type(type)
     x = np.asarray(data)
-    if t.plain:
-        return np.ascontiguousarray(x, dtype=t.record).view(np.uint8)
-    encode = ENCODE.get(t.name) or ENCODE_K.get(t.name)
-    if encode is None:
-        raise ValueError(f"quantize: votive writes no {t.name}; it writes {_list(QUANTIZABLE)}.")
-    if x.ndim == 0 or x.shape[-1] % t.block:
-        raise ValueError(f"quantize: rows must be a multiple of {t.block} long for {t.name}, got shape {x.shape}.")
-    flat = x.reshape(-1, t.block)
-    out = np.empty(len(flat), t.record)
-    step = _ENCODE // t.block
-
-    def piece(i: int) -> None:
-        out[i : i + step] = _encoded(np.asarray(flat[i : i + step], np.float32), t, encode)
-
-    _each(piece, range(0, len(flat), step))
-    return out.view(np.uint8).reshape(*x.shape[:-1], -1)
-
-
-def _each(piece: Callable[[int], None], starts: range) -> None:
-    """Call `piece` for all starts, on several threads: NumPy lets go of the interpreter."""
-    threads = min(get_num_threads(), len(starts))
-    if threads < 2:
-        for i in starts:
-            piece(i)
-        return
-    with ThreadPoolExecutor(threads) as pool:
-        for _ in pool.map(piece, starts):  # raises what a piece raised
-            pass
+    if t.format is not None:
+        return encode(x, t.format, importance=importance)
+    if importance is not None:
+        raise ValueError(f"quantize: {t.name} holds every number by itself, so importance has no effect.")
+    return np.ascontiguousarray(x, dtype=t.record).view(np.uint8)
 
 
 def swap_bytes(raw: Array, t: TensorType) -> Array:
@@ -102,20 +73,6 @@ def swap_bytes(raw: Array, t: TensorType) -> Array:
     if t.plain:
         return flat.view(f"u{t.record.itemsize}").byteswap().view(np.uint8)
     return flat.view(t.record.newbyteorder(">")).astype(t.record).view(np.uint8)
-
-
-def _encoded(x: Array, t: TensorType, encode: Callable[[Array], Array]) -> Array:
-    if not np.isfinite(x).all():
-        raise ValueError(f"quantize: the data holds nan or inf, for which {t.name} has no code.")
-    with np.errstate(over="ignore", under="ignore"):
-        records = encode(x)
-    for field in ("d", "m", "dmin"):
-        if field in (t.record.names or ()) and not np.isfinite(records[field]).all():
-            raise ValueError(
-                f"quantize: numbers up to {np.abs(x).max():.3g} are too large for the half-"
-                f"precision scales of {t.name}; keep the tensor as F32."
-            )
-    return records
 
 
 def _list(names: list[str]) -> str:

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.common.blocks.bits import Array, pack
-from ...backends.common.blocks.decode import FP4_VALUES
-from .types import TYPES
+from ....core import blocks
+from .bits import Array, pack
+from .decode import FP4_VALUES
 
 
-def _records(name: str, **fields: Array) -> Array:
+def records(name: str, **fields: Array) -> Array:
     first = next(iter(fields.values()))
-    out = np.empty(len(first), TYPES[name].record)
+    out = np.empty(len(first), blocks.by_name(name).np)
     for field, values in fields.items():
         out[field] = values
     return out
@@ -65,31 +65,31 @@ def _top_bits(q: Array) -> Array:
 def q4_0(x: Array) -> Array:
     """Sixteen levels around zero."""
     d, q = _symmetric(x, 8)
-    return _records("Q4_0", d=d[:, 0], qs=pack(q, 4, 16))
+    return records("q4_0", d=d[:, 0], qs=pack(q, 4, 16))
 
 
 def q4_1(x: Array) -> Array:
     """Sixteen levels from minimum to maximum."""
     d, m, q = _affine(x, 15)
-    return _records("Q4_1", d=d[:, 0], m=m[:, 0], qs=pack(q, 4, 16))
+    return records("q4_1", d=d[:, 0], m=m[:, 0], qs=pack(q, 4, 16))
 
 
 def q5_0(x: Array) -> Array:
     """Thirty-two levels around zero."""
     d, q = _symmetric(x, 16)
-    return _records("Q5_0", d=d[:, 0], qh=_top_bits(q), qs=pack(q, 4, 16))
+    return records("q5_0", d=d[:, 0], qh=_top_bits(q), qs=pack(q, 4, 16))
 
 
 def q5_1(x: Array) -> Array:
     """Thirty-two levels from minimum to maximum."""
     d, m, q = _affine(x, 31)
-    return _records("Q5_1", d=d[:, 0], m=m[:, 0], qh=_top_bits(q), qs=pack(q, 4, 16))
+    return records("q5_1", d=d[:, 0], m=m[:, 0], qh=_top_bits(q), qs=pack(q, 4, 16))
 
 
 def q8_0(x: Array) -> Array:
     """Eight bits around zero."""
     d = np.abs(x).max(axis=1, keepdims=True) / np.float32(127)
-    return _records("Q8_0", d=d[:, 0], qs=half_away(x * inverse(d)).astype(np.int8))
+    return records("q8_0", d=d[:, 0], qs=half_away(x * inverse(d)).astype(np.int8))
 
 
 def mxfp4(x: Array) -> Array:
@@ -101,7 +101,7 @@ def mxfp4(x: Array) -> Array:
     scale = np.where(e < 2, np.uint32(0x00200000) << e, (e.astype(np.uint32) - 1) << 23)
     levels = scale.astype(np.uint32).view(np.float32) * FP4_VALUES  # (blocks, 16)
     q = np.abs(levels[:, None, :] - x[:, :, None]).argmin(axis=2)
-    return _records("MXFP4", e=e[:, 0], qs=pack(q, 4, 16))
+    return records("mxfp4", e=e[:, 0], qs=pack(q, 4, 16))
 
 
 def _ternary(x: Array) -> tuple[Array, Array]:
@@ -112,7 +112,7 @@ def _ternary(x: Array) -> tuple[Array, Array]:
 def tq2_0(x: Array) -> Array:
     """-1, 0 and 1 times the largest magnitude, in two bits."""
     d, q = _ternary(x)
-    return _records("TQ2_0", d=d, qs=pack(q, 2, 32))
+    return records("tq2_0", d=d, qs=pack(q, 2, 32))
 
 
 def _digits(q: Array, run: int, count: int) -> Array:
@@ -126,16 +126,16 @@ def tq1_0(x: Array) -> Array:
     """-1, 0 and 1 times the largest magnitude, five to a byte."""
     d, q = _ternary(x)
     qs = [_digits(q[:, :160], 32, 5), _digits(q[:, 160:240], 16, 5)]
-    return _records("TQ1_0", d=d, qs=np.concatenate(qs, axis=1), qh=_digits(q[:, 240:], 4, 4))
+    return records("tq1_0", d=d, qs=np.concatenate(qs, axis=1), qh=_digits(q[:, 240:], 4, 4))
 
 
 ENCODE: dict[str, Callable[[Any], Array]] = {
-    "Q4_0": q4_0,
-    "Q4_1": q4_1,
-    "Q5_0": q5_0,
-    "Q5_1": q5_1,
-    "Q8_0": q8_0,
-    "MXFP4": mxfp4,
-    "TQ1_0": tq1_0,
-    "TQ2_0": tq2_0,
+    "q4_0": q4_0,
+    "q4_1": q4_1,
+    "q5_0": q5_0,
+    "q5_1": q5_1,
+    "q8_0": q8_0,
+    "mxfp4": mxfp4,
+    "tq1_0": tq1_0,
+    "tq2_0": tq2_0,
 }

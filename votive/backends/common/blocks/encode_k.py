@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ...backends.common.blocks.bits import Array, pack, pack_k_scales, pack_q3_scales
-from .encode import _records, inverse
+from .bits import Array, pack, pack_k_scales, pack_q3_scales
+from .encode_plain import inverse, records
 
 # How far a try departs from the range that just covers the group, in steps of the grid. A smaller
 # range clips the extremes and serves the many numbers in between better. Twice as many tries gain
@@ -27,9 +27,19 @@ _SYMMETRIC_TRIES = np.linspace(-1.0, 1.0, 5, dtype=np.float32)
 _ROUNDS = 2
 
 
-def _weights(x: Array) -> Array:
-    """What an error in each number matters: more for large ones, which move the output most."""
-    return np.abs(x) + np.sqrt((x * x).mean(axis=-1, keepdims=True))
+def _weights(x: Array, importance: Array | None) -> Array:
+    """What an error in each number matters: more for large ones, which move the output most.
+
+    With the mean squares of what each number is multiplied with, it matters in proportion to them. A group that
+    was never reached has no such squares, and is fitted as without.
+    """
+    square = x * x
+    mean = square.mean(axis=-1, keepdims=True)
+    own = np.abs(x) + np.sqrt(mean)
+    if importance is None:
+        return own
+    w = importance.reshape(x.shape) * np.sqrt(mean + square)
+    return np.where(w.sum(axis=-1, keepdims=True) > 0, w, own)
 
 
 def _codes(x: Array, scale: Array, offset: Array, low: int, high: int) -> Array:
@@ -117,10 +127,10 @@ def _half_above(a: Array) -> Array:
     return np.where(np.abs(h.astype(np.float32)) < np.abs(a), further, h).astype(np.float32)
 
 
-def _affine(x: Array, group: int, top: int, steps: int) -> tuple[Array, ...]:
+def _affine(x: Array, importance: Array | None, group: int, top: int, steps: int) -> tuple[Array, ...]:
     """d, dmin, scales, minima and codes of super-blocks; `steps` is the largest s and m."""
     x = x.reshape(len(x), -1, group)
-    w = _weights(x)
+    w = _weights(x, importance)
     scale, minimum = (a[..., 0] for a in _fit_affine(x, w, top))  # (super-blocks, groups)
     d = _half_above(scale.max(axis=1, keepdims=True) / np.float32(steps))
     dmin = _half_above(minimum.max(axis=1, keepdims=True) / np.float32(steps))
@@ -164,10 +174,10 @@ def _refit_scale(x: Array, w: Array, u: Array) -> Array:
     return ((w * x * u).sum(axis=(1, 2), dtype=np.float64)[:, None] * _inverse64(uu)).astype("f4")
 
 
-def _symmetric(x: Array, levels: int, steps: int) -> tuple[Array, Array, Array]:
+def _symmetric(x: Array, importance: Array | None, levels: int, steps: int) -> tuple[Array, Array, Array]:
     """d, scales -steps .. steps-1 and codes 0 .. 2·levels-1 of super-blocks in groups of 16."""
     x = x.reshape(len(x), -1, 16)
-    w = _weights(x)
+    w = _weights(x, importance)
     scale = _fit_symmetric(x, w, levels)[..., 0]
     at = np.abs(scale).argmax(axis=1)[:, None]
     d = _half_above(np.take_along_axis(scale, at, axis=1) / np.float32(-steps))
@@ -193,36 +203,42 @@ def _flat(q: Array) -> Array:
     return q.astype(np.uint8).reshape(len(q), -1)
 
 
-def q2_k(x: Array) -> Array:
+def q2_k(x: Array, importance: Array | None) -> Array:
     """Four levels; scale and minimum of 4 bits for each 16."""
-    d, dmin, s, m, q = _affine(x, 16, 3, 15)
-    return _records("Q2_K", d=d, dmin=dmin, scales=s | (m << 4), qs=pack(q, 2, 32))
+    d, dmin, s, m, q = _affine(x, importance, 16, 3, 15)
+    return records("q2_k", d=d, dmin=dmin, scales=s | (m << 4), qs=pack(q, 2, 32))
 
 
-def q3_k(x: Array) -> Array:
+def q3_k(x: Array, importance: Array | None) -> Array:
     """Eight levels; scale of 6 bits for each 16."""
-    d, s, q = _symmetric(x, 4, 32)
+    d, s, q = _symmetric(x, importance, 4, 32)
     scales = pack_q3_scales(s)
-    return _records("Q3_K", d=d, scales=scales, qs=pack(q, 2, 32), qh=pack(q >> 2, 1, 32))
+    return records("q3_k", d=d, scales=scales, qs=pack(q, 2, 32), qh=pack(q >> 2, 1, 32))
 
 
-def q4_k(x: Array) -> Array:
+def q4_k(x: Array, importance: Array | None) -> Array:
     """Sixteen levels; scale and minimum of 6 bits for each 32."""
-    d, dmin, s, m, q = _affine(x, 32, 15, 63)
-    return _records("Q4_K", d=d, dmin=dmin, scales=pack_k_scales(s, m), qs=pack(q, 4, 32))
+    d, dmin, s, m, q = _affine(x, importance, 32, 15, 63)
+    return records("q4_k", d=d, dmin=dmin, scales=pack_k_scales(s, m), qs=pack(q, 4, 32))
 
 
-def q5_k(x: Array) -> Array:
+def q5_k(x: Array, importance: Array | None) -> Array:
     """Thirty-two levels; scale and minimum of 6 bits for each 32."""
-    d, dmin, s, m, q = _affine(x, 32, 31, 63)
+    d, dmin, s, m, q = _affine(x, importance, 32, 31, 63)
     scales = pack_k_scales(s, m)
-    return _records("Q5_K", d=d, dmin=dmin, scales=scales, qs=pack(q, 4, 32), qh=pack(q >> 4, 1, 32))
+    return records("q5_k", d=d, dmin=dmin, scales=scales, qs=pack(q, 4, 32), qh=pack(q >> 4, 1, 32))
 
 
-def q6_k(x: Array) -> Array:
+def q6_k(x: Array, importance: Array | None) -> Array:
     """Sixty-four levels; scale of 8 bits for each 16."""
-    d, s, q = _symmetric(x, 32, 128)
-    return _records("Q6_K", d=d, scales=s, qs=pack(q, 4, 64), qh=pack(q >> 4, 2, 32))
+    d, s, q = _symmetric(x, importance, 32, 128)
+    return records("q6_k", d=d, scales=s, qs=pack(q, 4, 64), qh=pack(q >> 4, 2, 32))
 
 
-ENCODE_K: dict[str, Callable[[Any], Array]] = {"Q2_K": q2_k, "Q3_K": q3_k, "Q4_K": q4_k, "Q5_K": q5_k, "Q6_K": q6_k}
+ENCODE_K: dict[str, Callable[[Any, Array | None], Array]] = {
+    "q2_k": q2_k,
+    "q3_k": q3_k,
+    "q4_k": q4_k,
+    "q5_k": q5_k,
+    "q6_k": q6_k,
+}
