@@ -54,7 +54,7 @@ class Options:
     variant: str | None = None
     use_safetensors: bool | None = None
     output_loading_info: bool = False
-    dequantize: bool = False
+    dequantize: bool | None = None
 
 
 def parse_options(op: str, options: dict[str, Any]) -> Options:

@@ -35,13 +35,14 @@ class FromPretrained:
         strict: bool = True,
         revision: str | None = None,
         local_files_only: bool = False,
-        dequantize: bool = False,
+        dequantize: bool | None = None,
         **options: Any,
     ) -> Any:
         """A model from a folder, a file, the name of a bundled model or a repository id.
 
-        `dtype=None` keeps that of the file. Weights in blocks of few bits stay as they are in the file and compute
-        so, with numbers of `dtype` (float32) around them; with `dequantize=True` they become numbers. With
+        `dtype=None` keeps that of the file. On the CPU, weights in blocks of few bits stay as they are in the file and
+        compute so, with numbers of `dtype` (float32) around them; with `dequantize=True`, and on other devices unless
+        `dequantize=False`, they become numbers. With
         `strict=False`, weights that are missing keep their start values and a warning tells which;
         with `ignore_mismatched_sizes=True`, those of another shape as well. Other options are
         those of transformers that have a meaning here, and fields of the configuration.
@@ -108,11 +109,13 @@ def fill(
     device: votive.device | str | None,
     strict: bool,
     ignore_mismatched_sizes: bool,
-    dequantize: bool,
+    dequantize: bool | None,
 ) -> LoadReport:
     """Fill the parameters of a model from weights that bear their names."""
     from ..io import load_into
 
+    if dequantize is None:
+        dequantize = device is not None and votive.device(device).type != "cpu"
     report = load_into(model, source, strict=False, dtype=dtype, device=device, blocks=not dequantize)
     if (report.mismatched and not ignore_mismatched_sizes) or (strict and report.missing):
         hint = (
