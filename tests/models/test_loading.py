@@ -179,8 +179,8 @@ def test_the_first_files_of_bert_load_without_a_word(tmp_path: Path) -> None:
 
 
 def test_weights_packed_in_an_unknown_way_are_told(folder: Path) -> None:
-    edit(folder, quantization_config={"quant_method": "gptq", "bits": 4})
-    with pytest.raises(ValueError, match="quantized by 'gptq'"):
+    edit(folder, quantization_config={"quant_method": "quip", "bits": 4})
+    with pytest.raises(ValueError, match="quantized by 'quip'"):
         AutoModelForCausalLM.from_pretrained(folder)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import warnings
 from contextlib import nullcontext
@@ -192,19 +193,23 @@ class PreTrainedModel(FromPretrained, nn.Module):
         config: Config | None = None,
         strict: bool = True,
         ignore_mismatched_sizes: bool = False,
-        dequantize: bool = False,
+        dequantize: bool | None = None,
     ) -> Self:
         """A model from what `Checkpoint.find` found."""
-        packed = found.config.get("quantization_config")
-        if packed:
-            kind = packed.get("quant_method", packed) if isinstance(packed, dict) else packed
-            raise ValueError(
-                f"{cls.__name__}: the weights of {found.name} are quantized by {kind!r}, which is "
-                "not supported; use unquantized weights or a GGUF file."
-            )
         if config is None:
             config = cls.config_class.from_dict(found.config)
         source = found.weights()
+        packed = found.config.get("quantization_config")
+        if packed:
+            from ..quant.huggingface import quantized_source
+
+            try:
+                source = quantized_source(source, packed)
+            except ValueError as e:
+                raise ValueError(f"{cls.__name__}: {found.name}: {e}") from None
+            # What is saved are blocks, which describe themselves.
+            config = copy.deepcopy(config)
+            config.extra.pop("quantization_config", None)
         dtype = found.dtype if dtype is None or dtype == "auto" else as_dtype(dtype)
         if dtype is None:
             dtype = stored_dtype(source)
@@ -233,7 +238,7 @@ class PreTrainedModel(FromPretrained, nn.Module):
         device: votive.device | str | None = None,
         strict: bool = True,
         ignore_mismatched_sizes: bool = False,
-        dequantize: bool = False,
+        dequantize: bool | None = None,
     ) -> LoadReport:
         """Fill the parameters from a weight source; gives the report of what did not fit."""
         prefix = f"{self.base_model_prefix}."
