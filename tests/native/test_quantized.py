@@ -59,13 +59,17 @@ def test_numbers_are_those_of_the_reference_bit_by_bit(format: block_dtype) -> N
 
 
 @pytest.mark.parametrize("format", FORMATS, ids=IDS)
-@pytest.mark.parametrize("rows", [1, 3, 4, 8, 33])
+@pytest.mark.parametrize("rows", [1, 3, 4, 7, 32, 33])
 def test_products_of_few_rows_round_the_input_to_eight_bits_and_nothing_else(format: block_dtype, rows: int) -> None:
     raw = noise(format, 21, 3 if format.block_size == 256 else 11)
     weight = decoded(raw, format, votive.float64)
     x = np.random.default_rng(rows).standard_normal((rows, weight.shape[1])).astype(np.float32)
     got = F._block_linear(tensor(x), tensor(raw), None, format, False).numpy()
-    want = (rounded(x) if rows <= 8 else x.astype(np.float64)) @ weight.T  # more rows are exact
+    if rows > 32:  # both factors are rounded to bfloat16 where the processor multiplies those, else none
+        bound = 2.0**-8 * np.abs(x) @ np.abs(weight).T
+        assert (np.abs(got - x.astype(np.float64) @ weight.T) <= 1.01 * bound + 1e-6).all()
+        return
+    want = rounded(x) @ weight.T
     np.testing.assert_allclose(got, want, rtol=1e-5, atol=2e-6 * np.abs(x).max() * np.abs(weight).sum(1).max())
 
 

@@ -9,6 +9,10 @@
 
 #include "vt/dtype.h"
 
+#if defined(__F16C__)
+#include <immintrin.h>
+#endif
+
 namespace vt::blocks {
 namespace {
 
@@ -17,7 +21,11 @@ using Bytes = const uint8_t*;
 inline float half_at(Bytes p) {
   f16 h;
   std::memcpy(&h, p, 2);
+#if defined(__F16C__)
+  return _cvtsh_ss(h.bits);
+#else
   return to_float(h);
+#endif
 }
 
 template <class T> inline T word_at(Bytes p) {
