@@ -129,7 +129,7 @@ def _fetch(
     kept = source.blocks(info.name) if blocks and have.ndim >= 2 else None
     if kept is not None and tuple(kept.shape) == tuple(have.shape):
         numbers = target if target in (dt.float64, dt.float32, *dt.HALF) else dt.float32
-        return kept.to(have.device if device is None else device).computing_in(numbers)
+        return kept.computing_in(numbers).to(have.device if device is None else device)
     t = source.tensor(info.name, dtype=target, device=have.device if device is None else device)
     if not is_lazy(have) and tuple(t.shape) != tuple(have.shape):
         t = t.reshape(have.shape)

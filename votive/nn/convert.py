@@ -21,7 +21,7 @@ def _computing(t: Tensor, dtype: dt.dtype | None) -> Tensor:
     """Weights in blocks keep their blocks; only the numbers that come out of them change."""
     if dtype is None or t.dtype.category >= dt.BOOL:
         return t
-    return t.computing_in(dtype)  # type: ignore[attr-defined,no-any-return]
+    return t.computing_in(dtype)  # type: ignore[attr-defined]
 
 
 class Convertible:

@@ -166,7 +166,7 @@ def encoded(x: Any, format: block_dtype) -> BlockTensor:
         raise UnsupportedError(f"to: {format.name} is made from floating-point numbers, got {x.dtype}.")
     import numpy as np
 
-    from ..backends.common.blocks import encode
+    from ..backends.common.blocks.encode import encode
     from .interchange import _own
 
     array = np.asarray(x.detach().cpu().to(dt.float32).numpy())
