@@ -135,6 +135,7 @@ from . import onnx as onnx
 from . import optim as optim
 from . import overrides as overrides
 from . import profiler as profiler
+from . import quant as quant
 from . import sparse as sparse
 from . import speech as speech
 from . import studio as studio
@@ -149,6 +150,7 @@ from .func import vmap as vmap
 from .glass import debug as debug
 from .glass import steps as steps
 from .serialization import save as save
+from .quant import quantize_ as quantize_
 from .serialization import load as load
 from .amp.autocast_mode import autocast as autocast
 from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
