@@ -167,10 +167,11 @@ def encoded(x: Any, format: block_dtype) -> BlockTensor:
     import numpy as np
 
     from ..backends.common.blocks.encode import encode
+    from ..config import get_num_threads
     from .interchange import _own
 
     array = np.asarray(x.detach().cpu().to(dt.float32).numpy())
-    data = _own(encode(array, format), "cpu")
+    data = _own(encode(array, format, threads=get_num_threads()), "cpu")
     return from_blocks(F.to(data, x.device), format, compute_dtype=x.dtype)
 
 

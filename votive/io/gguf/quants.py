@@ -7,6 +7,7 @@ import numpy as np
 from ...backends.common import blocks
 from ...backends.common.blocks.bits import Array
 from ...backends.common.blocks.encode import ENCODABLE, encode
+from ...config import get_num_threads
 from ...core import dtype as dt
 from .types import READABLE, TensorType, tensor_type
 
@@ -59,7 +60,7 @@ def quantize(data: Array, type: str | TensorType, *, importance: Array | None = 
     t = tensor_type(type)
     x = np.asarray(data)
     if t.format is not None:
-        return encode(x, t.format, importance=importance)
+        return encode(x, t.format, importance=importance, threads=get_num_threads())
     if importance is not None:
         raise ValueError(f"quantize: {t.name} holds every number by itself, so importance has no effect.")
     return np.ascontiguousarray(x, dtype=t.record).view(np.uint8)

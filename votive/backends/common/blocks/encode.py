@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from ....config import get_num_threads
 from ....core import blocks
 from .bits import Array
 from .encode_k import ENCODE_K
@@ -16,14 +15,15 @@ from .encode_plain import ENCODE
 # Elements at a time: fitting has many temporaries per block.
 _ENCODE = 1 << 17
 ENCODABLE = [*ENCODE, *ENCODE_K]
+FITTED = frozenset(ENCODE_K)  # those that importance has an effect on
 
 
-def encode(x: Array, format: blocks.block_dtype, *, importance: Array | None = None) -> Array:
+def encode(x: Array, format: blocks.block_dtype, *, importance: Array | None = None, threads: int = 1) -> Array:
     """Bytes of blocks for rows of numbers: (..., n) gives (..., bytes of a row).
 
     Simple formats are rounded exactly as ggml's reference does; the K formats are fitted (smallest weighted square
     error found by a search over scales). `importance` weighs the errors of the n columns for them, as the mean
-    squares of what the columns are multiplied with.
+    squares of what the columns are multiplied with. Pieces are shared by so many `threads`.
 
     >>> from votive.backends.common.blocks.encode import encode
     >>> encode(np.ones((2, 64), np.float32), votive.q4_0).shape
@@ -44,7 +44,7 @@ def encode(x: Array, format: blocks.block_dtype, *, importance: Array | None = N
         weights = None if columns is None else columns[np.arange(i, i + len(part)) % len(columns)]
         out[i : i + step] = _encoded(part, format, weights)
 
-    _each(piece, range(0, len(flat), step))
+    _each(piece, range(0, len(flat), step), threads)
     return out.view(np.uint8).reshape(*x.shape[:-1], -1)
 
 
@@ -63,9 +63,9 @@ def _columns(importance: Array, format: blocks.block_dtype, n: int) -> Array:
     return w.reshape(-1, format.block_size)
 
 
-def _each(piece: Callable[[int], None], starts: range) -> None:
+def _each(piece: Callable[[int], None], starts: range, threads: int) -> None:
     """Call `piece` for all starts, on several threads: NumPy lets go of the interpreter."""
-    threads = min(get_num_threads(), len(starts))
+    threads = min(threads, len(starts))
     if threads < 2:
         for i in starts:
             piece(i)

@@ -10,7 +10,10 @@ from ..arrays import Args
 from .rows import OUT, native
 
 # The numbers of the formats in src/kernels/quantized_formats.h; the reference serves the others.
-_ORDER = "q4_0 q4_1 q5_0 q5_1 q8_0 q2_k q3_k q4_k q5_k q6_k iq4_nl iq4_xs mxfp4 tq1_0 tq2_0".split()
+_ORDER = (
+    "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4",
+    "tq1_0", "tq2_0",
+)  # fmt: skip
 CODES = {name: code for code, name in enumerate(_ORDER)}
 OUTPUTS = (dt.float32, *dt.HALF)
 
