@@ -10,7 +10,7 @@ from tests import tiny_sizes
 from votive import nn
 from votive.backends.common.blocks.encode import ENCODABLE
 from votive.core.blocks import FORMATS as ALL
-from votive.quant.encoding import ENCODABLE, rounded
+from votive.quant.encoding import rounded
 from votive.quant.gptq import gptq
 from votive.quant.grid import ASYMMETRIC, FORMATS, decoded, grid_of, put_codes, records_of
 from votive.quant.hqq import hqq
@@ -81,10 +81,12 @@ def test_a_quantized_module_computes_nearly_the_same(method: str) -> None:
     model, data = net(), inputs()
     expected = model(data[0])
     report = votive.quantize_(model, "q4_k", method=method, data=data)
-    assert model[0].weight.dtype is votive.q4_k and model[2].weight.dtype is votive.q5_0
+    assert model[0].weight.dtype is votive.q4_k
+    assert model[2].weight.dtype is votive.q5_0
     error = (model(data[0]) - expected).square().mean().sqrt() / expected.square().mean().sqrt()
     assert float(error) < 0.12
-    assert [e.name for e in report] == ["0", "2"] and report.nbytes == 64 * 144 + 32 * 44
+    assert [e.name for e in report] == ["0", "2"]
+    assert report.nbytes == 64 * 144 + 32 * 44
     assert f"{report.bits_per_weight:.3f} bits each" in str(report)
 
 
@@ -104,7 +106,8 @@ def test_awq_scales_inputs_in_the_layer_or_in_the_norm_before_it() -> None:
     assert float(difference) < 0.3
     scaled = net()
     votive.quantize_(scaled, "q4_0", method="awq", data=inputs())
-    assert isinstance(scaled[0], votive.quant.ScaledLinear) and "0.input_scale" in scaled.state_dict()
+    assert isinstance(scaled[0], votive.quant.ScaledLinear)
+    assert "0.input_scale" in scaled.state_dict()
 
 
 def test_tied_weights_stay_tied_and_follow_the_output() -> None:
@@ -135,7 +138,8 @@ def test_layers_with_transposed_weights_keep_their_shape() -> None:
     x = votive.randn(3, 64)
     expected = layer(x)
     votive.quantize_(layer, "q8_0")
-    assert isinstance(layer[0].weight, BlockTensor) and tuple(layer[0].weight.shape) == (64, 8)
+    assert isinstance(layer[0].weight, BlockTensor)
+    assert tuple(layer[0].weight.shape) == (64, 8)
     assert float((layer(x) - expected).abs().max()) < 0.2
 
 
@@ -160,10 +164,12 @@ def test_importance_sums_squared_inputs_and_weighs_errors() -> None:
 def test_functions_choose_formats_and_skipped_layers_stay() -> None:
     model = net()
     report = votive.quantize_(model, lambda name, shape: votive.q8_0 if shape[1] > 64 else None)
-    assert model[0].weight.dtype is votive.q8_0 and report.kept == ["2"]
+    assert model[0].weight.dtype is votive.q8_0
+    assert report.kept == ["2"]
     other = net()
     votive.quantize_(other, "q8_0", skip="0")
-    assert other[0].weight.dtype is votive.float32 and other[2].weight.dtype is votive.q8_0
+    assert other[0].weight.dtype is votive.float32
+    assert other[2].weight.dtype is votive.q8_0
 
 
 @pytest.mark.parametrize(

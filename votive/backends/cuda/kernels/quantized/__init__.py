@@ -1,0 +1,1 @@
+"""Weights in blocks of few bits: decoded, as tables, and in products."""

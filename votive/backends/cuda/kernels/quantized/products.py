@@ -1,0 +1,85 @@
+"""Products with weights in blocks: which launch a shape takes, and what is copied first. Knows specs, not formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .....core.blocks import block_dtype
+from .....core.layout import Spec
+from ....common.slot import Slot
+from ...programs.copy import copy_view
+from ...programs.layouts import contiguous, row_stride, sizes
+from ...programs.types import FLOATS, Run
+from ...rows import cuda
+from ...runtime.autotune import Autotuned
+from ...runtime.views import View, zero
+from ..matmul.plan import stretched
+from .blocks import FORMATS, Format
+from .kernels import Few, Tiles
+from .tables import layout, readable
+
+FEW = 4  # rows whose sums take no longer than reading the weight
+# Features and elements of a tile, and warps; the first call takes the fastest.
+BY_ROWS = ((4, 512, 4), (2, 1024, 4), (1, 2048, 8))
+# Features, inner size, warps, and rows at most. Few rows want wide tiles of the weight, many share what was decoded.
+BY_TILES = ((64, 64, 4, 64), (128, 64, 8, 128), (64, 128, 8, 64))
+WORTH_TIMING = 1 << 24  # multiplications: one row of a layer of a large model is worth it
+
+Launch = Callable[[View, int, int, int], None]
+
+
+def _ways(
+    x: Spec, sx: int, rows: int, format: Format, n: int, k: int, stride: int, along: bool, bias: bool
+) -> list[Launch]:
+    if along and rows <= FEW:
+        return [Few(x, sx, rows, format, n, k, stride, bias, way) for way in BY_ROWS]
+    return [Tiles(x, sx, rows, format, n, k, stride, along, bias, way) for way in BY_TILES]
+
+
+class _Product:
+    """x of any leading dimensions times the weight: planned once for its specs."""
+
+    def __init__(self, x: Spec, data: Spec, format: Format, n: int, along: bool, bias: bool) -> None:
+        rows, k = sizes(x)
+        sx = row_stride(x)
+        self.packed, self.format = sx is None, format
+        self.copy, stride = layout(data, format)
+        ways = _ways(x, k if sx is None else sx, rows, format, n, k, stride, along, bias)
+        self.launch = Autotuned(list(ways), rows * n * k, WORTH_TIMING)
+
+    def __call__(self, out: View, x: View, data: View, bias: View | None) -> None:
+        if self.packed:
+            x = contiguous(x)
+        data = readable(data, self.copy, self.format)
+        added = None if bias is None else contiguous(bias)
+        self.launch(out, x.ptr, data.ptr, 0 if added is None else added.ptr)
+
+
+@cuda("_block_linear")
+def block_linear(x: Slot, data: Slot, bias: Slot | None, format: block_dtype, exact: bool) -> Run:
+    # `exact` allows what these kernels never do: inputs are not rounded.
+    known = FORMATS.get(format.name)
+    if known is None or x.dtype not in FLOATS:
+        return None
+    if not x.numel or not data.numel:
+        return _sums_of_nothing
+    product = _Product(x.spec, data.spec, known, data.shape[0], True, bias is not None)
+    return lambda outs, x, data, bias: product(outs[0], x, data, bias)
+
+
+def _sums_of_nothing(outs: list[View], x: View, data: View, bias: View | None) -> None:
+    if bias is None:
+        zero(outs[0])
+    else:
+        copy_view(outs[0], stretched(bias, outs[0].spec))
+
+
+@cuda("_block_matmul")
+def block_matmul(x: Slot, data: Slot, format: block_dtype) -> Run:
+    known = FORMATS.get(format.name)
+    if known is None or x.dtype not in FLOATS:
+        return None
+    if not x.numel or not data.numel:
+        return lambda outs, x, data: zero(outs[0])
+    product = _Product(x.spec, data.spec, known, format.row_elements(data.shape[1]), False, False)
+    return lambda outs, x, data: product(outs[0], x, data, None)
