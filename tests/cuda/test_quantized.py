@@ -1,4 +1,4 @@
-"""Weights in blocks on the GPU: decoded, as tables and in products, they are what the CPU's NumPy kernels make of them."""
+"""Weights in blocks on the GPU, decoded, as tables and in products, are what NumPy makes of them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .device import LAYOUTS, cpu_fallbacks, placed
 
 pytest.importorskip("triton", reason="needs Triton")
 NAMES = (
-    "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4", "tq1_0",
-    "tq2_0",
+    "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4",
+    "tq1_0", "tq2_0",
 )  # fmt: skip
 TOLERANCE = {vt.float64: 1e-12, vt.float32: 2e-6, vt.bfloat16: 1e-2, vt.float16: 2e-3}
 EVERY = pytest.mark.parametrize("name", NAMES)
