@@ -12,6 +12,7 @@ from typing import Self
 
 import votive
 
+from ...surface.block_tensor import BlockTensor
 from ...tensor import Tensor
 from .. import functional as F
 from .. import init
@@ -24,6 +25,9 @@ from .linear import Linear
 
 class LoRALinear(Module):
     """`base(x) + alpha / r * dropout(x) A^T B^T`; only A (r, in) and B (out, r) are trained.
+
+    The base's weight may be in blocks of few bits, which stay as they are (QLoRA: Dettmers et al. 2023,
+    arXiv:2305.14314); `weight` and `to_linear` then give numbers.
 
     B begins as zeros, so that the layer begins as its base. `rslora` divides alpha by the root of r
     (Kalajdzievski 2023, arXiv:2312.03732). While merged, the base alone does the work.
@@ -49,7 +53,9 @@ class LoRALinear(Module):
         self.alpha = alpha
         self.scaling = alpha / (math.sqrt(r) if rslora else r)
         self.base = base.requires_grad_(False)
-        made = FactoryKwargs(device=base.weight.device, dtype=base.weight.dtype)
+        weight = base.weight
+        dtype = weight.compute_dtype if isinstance(weight, BlockTensor) else weight.dtype
+        made = FactoryKwargs(device=weight.device, dtype=dtype)
         self.lora_A = Parameter(votive.empty((r, base.in_features), **made))
         self.lora_B = Parameter(votive.empty((base.out_features, r), **made))
         self.dropout = Dropout(dropout)
@@ -81,7 +87,10 @@ class LoRALinear(Module):
     @property
     def weight(self) -> Tensor:
         """The weight of the whole: that of a Linear that does the same."""
-        return self.base.weight if self.merged else self.base.weight + self.delta()
+        weight: Tensor = self.base.weight
+        if isinstance(weight, BlockTensor):
+            weight = weight.dequantize()
+        return weight if self.merged else weight + self.delta()
 
     @property
     def bias(self) -> Parameter | None:
@@ -96,6 +105,11 @@ class LoRALinear(Module):
 
     def merge(self) -> Self:
         """Add the adaptation into the base; the old weight is kept, so that unmerging is exact."""
+        if isinstance(self.base.weight, BlockTensor):
+            raise RuntimeError(
+                f"merge: the base is in {self.base.weight.dtype.name} blocks, which cannot hold the sum; "
+                "merge_lora(model) makes layers of numbers, which votive.quantize_ can put in blocks again."
+            )
         if not self.merged:
             with votive.no_grad():
                 before = self.base.weight.clone()
