@@ -150,8 +150,8 @@ from .func import vmap as vmap
 from .glass import debug as debug
 from .glass import steps as steps
 from .serialization import save as save
-from .quant import quantize_ as quantize_
 from .serialization import load as load
+from .quant import quantize_ as quantize_
 from .amp.autocast_mode import autocast as autocast
 from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from .amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
@@ -173,6 +173,55 @@ from .sparse import hsmm as hsmm
 from .sparse import dsmm as dsmm
 from .sparse import spmm as spmm
 from .sparse import saddmm as saddmm
+from .core.blocks import block_dtype as _block_dtype
+absmax8_g128: _block_dtype
+absmax8_g32: _block_dtype
+absmax8_g64: _block_dtype
+fp4_g128: _block_dtype
+fp4_g32: _block_dtype
+fp4_g64: _block_dtype
+fp8_g128: _block_dtype
+fp8_g32: _block_dtype
+fp8_g64: _block_dtype
+int2_g128: _block_dtype
+int2_g32: _block_dtype
+int2_g64: _block_dtype
+int4_g128: _block_dtype
+int4_g32: _block_dtype
+int4_g64: _block_dtype
+int8_g128: _block_dtype
+int8_g32: _block_dtype
+int8_g64: _block_dtype
+iq1_m: _block_dtype
+iq1_s: _block_dtype
+iq2_s: _block_dtype
+iq2_xs: _block_dtype
+iq2_xxs: _block_dtype
+iq3_s: _block_dtype
+iq3_xxs: _block_dtype
+iq4_nl: _block_dtype
+iq4_xs: _block_dtype
+mxfp4: _block_dtype
+nf4_g128: _block_dtype
+nf4_g32: _block_dtype
+nf4_g64: _block_dtype
+nvfp4: _block_dtype
+q1_0: _block_dtype
+q2_0: _block_dtype
+q2_k: _block_dtype
+q3_k: _block_dtype
+q4_0: _block_dtype
+q4_1: _block_dtype
+q4_k: _block_dtype
+q5_0: _block_dtype
+q5_1: _block_dtype
+q5_k: _block_dtype
+q6_k: _block_dtype
+q8_0: _block_dtype
+q8_1: _block_dtype
+q8_k: _block_dtype
+tq1_0: _block_dtype
+tq2_0: _block_dtype
 from .tensor import Tensor as Tensor
 from ._operators import hardshrink as hardshrink
 from ._operators import matmul as matmul

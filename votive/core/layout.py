@@ -388,9 +388,8 @@ class Spec:
         found = cls._table.get(key)
         if found is None:
             if dtype is complex32 or dtype.category < 0:
-                raise UnsupportedError(
-                    f"{caller.name()}: tensors of {dtype.name} are made from others, by .to(votive.{dtype.name})."
-                )
+                ways = ".chalf() or .to(votive.complex32)" if dtype is complex32 else f".to(votive.{dtype.name})"
+                raise UnsupportedError(f"{caller.name()}: tensors of {dtype.name} are made from others, by {ways}.")
             found = object.__new__(cls)
             found.layout, found.dtype, found.device = key
             found.shape, found.strides = layout.shape, layout.strides
