@@ -108,6 +108,9 @@ MOVES: list[Callable[[Any], Any]] = [
     lambda t: t[votive.tensor([4, 0, 0])],
     lambda t: t[votive.tensor([True, False, True, False, True, False])],
     lambda t: t[None, 1:3],
+    lambda t: t[None],
+    lambda t: t[1:2, None],
+    lambda t: t[..., 2:4, :],
     lambda t: t.select(0, 2),
     lambda t: t.narrow(0, 1, 3),
     lambda t: t.chunk(3)[1],
@@ -125,6 +128,17 @@ MOVES: list[Callable[[Any], Any]] = [
     lambda t: t.contiguous(),
     lambda t: t.detach(),
     lambda t: t.data,
+    lambda t: t.cpu(),
+    lambda t: votive.stack([t, t]),
+    lambda t: votive.stack([t[:2], t[2:4]], dim=-2),
+    lambda t: t.expand(3, 6, 256),
+    lambda t: t[1].expand(4, -1),
+    lambda t: t.repeat(2, 1),
+    lambda t: t.repeat(3, 1, 2),
+    lambda t: t[None, :1].squeeze(),
+    lambda t: t[None].squeeze(0),
+    lambda t: t.view(2, 3, 256).flatten(0, 1),
+    lambda t: t.unflatten(0, (2, 3)),
 ]
 
 
@@ -143,14 +157,47 @@ def test_a_slice_of_rows_shares_the_bytes(w: BlockTensor) -> None:
     assert float(part.dequantize().abs().max()) == 0
 
 
+def test_whole_rows_are_written(w: BlockTensor) -> None:
+    other, numbers = blocks("q4_k", seed=1), votive.randn(2, 256)
+    w[0] = other[3]
+    w[[2, 4]] = numbers
+    w[5:] = 0
+    assert w[0].equal(other[3])
+    assert w[[2, 4]].equal(numbers.to(votive.q4_k))
+    assert float(w[5].dequantize().abs().max()) == 0
+    plain = votive.zeros(2, 256)
+    plain[1] = w[0]
+    assert plain[1].equal(w[0].dequantize())
+
+
+def test_numbers_and_rows_become_blocks_where_a_tensor_is_made() -> None:
+    made = votive.tensor([[0.5] * 32], dtype=votive.q8_0)
+    assert made.dtype is votive.q8_0
+    assert made.equal(votive.full((1, 32), 0.5).to(votive.q8_0))
+    same = votive.empty_like(made)
+    assert (same.dtype, same.shape) == (votive.q8_0, made.shape)
+    assert votive.empty_like(made, dtype=votive.float16).dtype is votive.float16
+
+
 REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda t: t + 1, UnsupportedError, "add: not implemented for q4_k tensors; use .dequantize()"),
     (lambda t: t.sum(), UnsupportedError, "dequantize"),
     (lambda t: t * t, UnsupportedError, "dequantize"),
     (lambda t: t[0, 3], UnsupportedError, "single elements"),
     (lambda t: t[:, :32], UnsupportedError, "single elements"),
+    (lambda t: t[..., 3], UnsupportedError, "single elements"),
+    (lambda t: t[..., None], UnsupportedError, "last dimension"),
+    (lambda t: t[:, :, None], UnsupportedError, "last dimension"),
     (lambda t: t.chunk(2, 1), UnsupportedError, "blocks lie along dimension 1"),
     (lambda t: t.view(-1), UnsupportedError, "last size must be 256"),
+    (lambda t: t.flatten(), UnsupportedError, "last size must be 256"),
+    (lambda t: t.expand(6, 512), UnsupportedError, "last size must be 256"),
+    (lambda t: t.squeeze(1), UnsupportedError, "blocks lie along dimension 1"),
+    (lambda t: votive.stack([t, t], 2), UnsupportedError, "last dimension"),
+    (lambda t: votive.stack([t, t], 4), IndexError, "out of range"),
+    (lambda t: votive.stack([t, t.dequantize()]), UnsupportedError, "same format"),
+    (lambda t: t.to(votive.int8), UnsupportedError, "become float64"),
+    (lambda t: t.__setitem__((0, 3), 1.0), UnsupportedError, "single elements"),
     (lambda t: t.T.contiguous(), UnsupportedError, "transposed"),
     (lambda t: t.T[3:5], UnsupportedError, "columns"),
     (lambda t: t.fill_(0), UnsupportedError, "dequantize"),

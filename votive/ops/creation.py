@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
+from ..core.blocks import block_dtype
 from ..core.device import device as Device
 from ..core.dtype import dtype as Dtype
 from ..core.dtype import of_scalar
@@ -266,4 +267,6 @@ def tensor(
     wanted = None if dtype is None else dtype_of("tensor", dtype)
     if wanted is dt.complex32:
         return finish(F._from_data(data, dt.complex64, device).to(wanted), given)
+    if isinstance(wanted, block_dtype):
+        return finish(F._from_data(data, dt.float32, device).to(wanted), given)
     return finish(F._from_data(data, wanted, device), given)

@@ -19,6 +19,8 @@ from .block_tensor import BlockTensor, encoded, from_blocks, like
 
 _switches: dict[str, str] = quantized._values  # type: ignore[attr-defined]
 Fn = TypeVar("Fn", bound=Callable[..., Any])
+# What blocks stand for.
+_NUMBERS = (dt.float64, dt.float32, *dt.HALF)
 
 
 def _rule(*names: str) -> Callable[[Fn], Fn]:
@@ -53,17 +55,26 @@ def _whole(x: BlockTensor, dim: int, what: str) -> int:
     return at
 
 
+def _dims(index: Any) -> int:
+    """How many dimensions an index takes."""
+    if index is None or isinstance(index, bool):
+        return 0
+    return index.ndim if isinstance(index, Tensor) and index.dtype is dt.bool_ else 1
+
+
 @_rule("__getitem__", "_getitem")
 def _getitem(x: BlockTensor, index: Any) -> Any:
     parts = index if isinstance(index, tuple) else (index,)
-    full = [p for p in parts if p is not Ellipsis]
-    taken = sum(p.ndim if isinstance(p, Tensor) and p.dtype is dt.bool_ else 0 if p is None else 1 for p in full)
-    if taken >= x.ndim:
-        last = full[-1]
+    dots = [i for i, p in enumerate(parts) if p is Ellipsis]
+    # Behind dots, or where no dimension is left, the last index is that of the last dimension.
+    behind = parts[dots[0] + 1 :] if dots else parts
+    taken = sum(_dims(p) for p in parts if p is not Ellipsis)
+    if behind and (dots or taken >= x.ndim):
+        last = behind[-1]
+        if last is None:
+            raise UnsupportedError(f"indexing: {x._format.name} blocks lie along the last dimension; {x._advice}")
         if not (isinstance(last, slice) and last == slice(None)):
             raise UnsupportedError(f"indexing: single elements of {x._format.name} blocks cannot be taken; {x._advice}")
-    elif parts and parts[-1] is None:
-        raise UnsupportedError(f"indexing: {x._format.name} blocks lie along the last dimension; {x._advice}")
     return _rows(x, lambda b: b[index], "indexing")
 
 
@@ -173,7 +184,14 @@ def _to(
         moved = like(input, data)
     if dtype is None or dtype is input._format:
         return moved
-    return encoded(moved, dtype) if isinstance(dtype, block_dtype) else moved.dequantize(dtype)
+    if isinstance(dtype, block_dtype):
+        return encoded(moved, dtype)
+    if dtype not in _NUMBERS:
+        raise UnsupportedError(
+            f"to: {input._format.name} blocks become {', '.join(d.name for d in _NUMBERS)} or another block format, "
+            f"not {dtype}; {input._advice}"
+        )
+    return moved.dequantize(dtype)
 
 
 @_rule("clone")
@@ -256,7 +274,7 @@ def _contiguous(input: BlockTensor, memory_format: Any = None) -> Any:
     return input if input._bytes.is_contiguous() else like(input, input._bytes.contiguous())
 
 
-@_rule("view", "reshape")
+@_rule("view", "reshape", "_view")
 def _view(input: BlockTensor, *shape: Any) -> Any:
     """Other leading dimensions over the same rows."""
     sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], Sequence) else shape
@@ -294,6 +312,6 @@ def _element_size(input: BlockTensor) -> float:
     return input._format.itemsize
 
 
-for _number in (dt.float64, dt.float32, *dt.HALF):
+for _number in _NUMBERS:
     _named = next((alias for alias, d in dt.ALIASES.items() if d is _number), _number.name)
     _rule(_named)(lambda input, memory_format=None, number=_number: input.dequantize(number))

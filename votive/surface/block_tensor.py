@@ -84,6 +84,12 @@ class BlockTensor(Wrapped):
     def data_ptr(self) -> int:
         return self._bytes.data_ptr()
 
+    def untyped_storage(self) -> Any:
+        return self._bytes.untyped_storage()
+
+    def storage_offset(self) -> int:
+        return self._bytes.storage_offset() * self._format.block_size // self._format.block_bytes
+
     def stride(self, dim: int | None = None) -> Any:
         strides = self._spec.strides
         return strides if dim is None else strides[dim]
@@ -175,4 +181,4 @@ def encoded(x: Any, format: block_dtype) -> BlockTensor:
     return from_blocks(F.to(data, x.device), format, compute_dtype=x.dtype)
 
 
-from . import block_rules  # noqa: E402, F401 - fills the table of rules
+from . import block_rows, block_rules  # noqa: E402, F401 - fill the table of rules
