@@ -15,26 +15,28 @@ from .graph import Node, Value
 from .trace import Tracer, Untraceable
 
 
+# Which of several incoming gradients something comes from, by their numbers.
+Sources = frozenset[int]
+NONE: Sources = frozenset()
+
+
 class Joint:
-    """Forward and backward of a graph: which outputs have gradients, which inputs get them, what is kept between."""
+    """Forward and backward of a graph: which outputs have gradients, which inputs get them, what is kept between.
+
+    `sources` are those of each outgoing gradient: where none of them came, there is none. They are those of the graph
+    that autograd walks, since a rule may answer with zeros that nothing is computed from (of values drawn anew).
+    """
 
     def __init__(
-        self, nodes: list[Node], outputs: list[int], inputs: list[int], tangents: list[Value], grads: list[Value | None]
+        self,
+        outputs: list[int],
+        inputs: list[int],
+        tangents: list[Value],
+        grads: list[Value | None],
+        sources: list[Sources],
     ) -> None:
         self.outputs, self.inputs, self.tangents, self.grads = outputs, inputs, tangents, grads
-        self.sources = _sources(nodes, tangents, grads)
-
-
-def _sources(nodes: list[Node], tangents: list[Value], grads: list[Value | None]) -> list[frozenset[int]]:
-    """Which of the incoming gradients each outgoing one comes from; where none of them came, there is none."""
-    found: dict[Value, frozenset[int]] = {v: frozenset([i]) for i, v in enumerate(tangents)}
-    nothing: frozenset[int] = frozenset()
-    for node in nodes:
-        if node.backward:
-            new = nothing.union(*[found.get(v.root, nothing) for v in node.reads()])
-            for v in (*node.outs, *node.writes):
-                found[v.root] = found.get(v.root, nothing) | new
-    return [nothing if g is None else found.get(g.root, nothing) for g in grads]
+        self.sources = sources
 
 
 def trace_backward(tracer: Tracer, outs: list[Any], ins: list[Any], looked: Sequence[Any] = ()) -> Joint | None:
@@ -62,11 +64,11 @@ def trace_backward(tracer: Tracer, outs: list[Any], ins: list[Any], looked: Sequ
         given.append(t)
     tracer.backward = True
     try:
-        grads = _gradients([outs[i] for i in have], given, [ins[i] for i in want], looked, tracer.start)
+        grads, sources = _gradients([outs[i] for i in have], given, [ins[i] for i in want], looked, tracer.start)
     finally:
         tracer.backward = False
     values = [None if g is None else tracer.value_of(g) for g in grads]
-    return Joint(graph.nodes, have, want, tangents, values)
+    return Joint(have, want, tangents, values, sources)
 
 
 class _Inside(Task):
@@ -74,10 +76,22 @@ class _Inside(Task):
 
     start = 0
     ends: frozenset[Any] = frozenset()
+    begun = 0
+
+    def __init__(self, captures: dict[Any, Any]) -> None:
+        super().__init__(True, False, captures)
+        # What gradients at (node, result) come from, and those that the step at hand sends.
+        self.come: dict[Any, Sources] = {}
+        self.here: Sources | None = None
 
     def send(self, edge: Any, grad: Any) -> None:
         inner = isinstance(edge, (BaseNode, Edge))
         key = (id(edge.node), edge.nr) if inner else (id(edge), 0)
+        if self.here is None:  # where the pass begins
+            self.come[key] = self.come.get(key, NONE) | {self.begun}
+            self.begun += 1
+        else:
+            self.come[key] = self.come.get(key, NONE) | self.here
         if key in self.ends:
             grad = fit(grad, edge.node.grad_specs[edge.nr] if inner else edge._spec)
             self.captures[key] = self.add(self.captures[key], grad)
@@ -91,21 +105,24 @@ class _Inside(Task):
     def step(self, node: BaseNode, grads: list[Any]) -> None:
         if node.tensor_hooks or node.retained or node.pre_hooks or node.post_hooks:
             raise Untraceable("hooks wait for gradients inside")
+        self.here = NONE.union(*[self.come.get((id(node), nr), NONE) for nr in range(len(grads))])
         super().step(node, grads)
 
 
-def _gradients(outs: list[Any], given: list[Any], ins: list[Any], looked: Sequence[Any], start: int) -> list[Any]:
+def _gradients(
+    outs: list[Any], given: list[Any], ins: list[Any], looked: Sequence[Any], start: int
+) -> tuple[list[Any], list[Sources]]:
     """Gradients of outputs by inputs, and by values between, as far as what was recorded after `start` leads."""
     edges = [edge_of(t) for t in (*ins, *looked)]
     keys = [(id(e.node), e.nr) if isinstance(e, (BaseNode, Edge)) else (id(e), 0) for e in edges]
-    task = _Inside(True, False, dict.fromkeys(keys))
+    task = _Inside(dict.fromkeys(keys))
     task.ends = frozenset(keys[: len(ins)])
     task.start = start
     roots = [(edge_of(t), g) for t, g in zip(outs, given, strict=True)]
     task.wanted, task.through = mark([e for e, _ in roots], {k[0] for k in keys})
     task.wanted |= {k[0] for k in keys}
     walk(task, roots, False)
-    return [task.captures[k] for k in keys]
+    return [task.captures[k] for k in keys], [task.come.get(k, NONE) for k in keys]
 
 
 def saved_values(nodes: list[Node], joint: Joint | None) -> list[Value]:
@@ -125,24 +142,25 @@ def saved_values(nodes: list[Node], joint: Joint | None) -> list[Value]:
 
 def needed_by(back: list[Node], joint: Joint, saved: list[Value]) -> list[frozenset[int]]:
     """Of each incoming gradient: the kept values, by number, that are read on the way from it."""
-    nothing: frozenset[int] = frozenset()
     found: list[set[int]] = [set() for _ in joint.tangents]
-    come: dict[Value, frozenset[int]] = {v: frozenset([i]) for i, v in enumerate(joint.tangents)}
+    come: dict[Value, Sources] = {v: frozenset([i]) for i, v in enumerate(joint.tangents)}
     made_of: dict[Value, frozenset[int]] = {}
     for i, v in enumerate(saved):
-        made_of[v.root] = made_of.get(v.root, nothing) | {i}
+        made_of[v.root] = made_of.get(v.root, NONE) | {i}
     for node in back:
         reads = [v.root for v in (*node.reads(), *node.writes)]
-        come_by = nothing.union(*[come.get(v, nothing) for v in reads])
-        kept = nothing.union(*[made_of.get(v, nothing) for v in reads if v not in come])
+        come_by = NONE.union(*[come.get(v, NONE) for v in reads])
+        kept = NONE.union(*[made_of.get(v, NONE) for v in reads if v not in come])
         for k in come_by:
             found[k] |= kept
         for v in (*node.outs, *node.writes):
             if come_by:
-                come[v.root] = come.get(v.root, nothing) | come_by
+                come[v.root] = come.get(v.root, NONE) | come_by
             else:
-                made_of[v.root] = made_of.get(v.root, nothing) | kept
+                made_of[v.root] = made_of.get(v.root, NONE) | kept
     for g, sources in zip(joint.grads, joint.sources, strict=True):
-        for k in sources if g is not None else ():
-            found[k] |= made_of.get(g.root, nothing) if g is not None and g.root not in come else nothing
+        # Zeros by a rule are computed from no incoming gradient, and still are the answer to some.
+        if g is not None and g.root not in come:
+            for k in sources:
+                found[k] |= made_of.get(g.root, NONE)
     return [frozenset(f) for f in found]
