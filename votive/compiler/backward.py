@@ -14,7 +14,6 @@ from ..ops.registry import F
 from .graph import Node, Value
 from .trace import Tracer, Untraceable
 
-
 # Which of several incoming gradients something comes from, by their numbers.
 Sources = frozenset[int]
 NONE: Sources = frozenset()
