@@ -134,7 +134,7 @@ def scale_inputs(model: Module, group: Group, scale: Array) -> None:
     place.owners = [(name, made)]
 
 
-def can_scale(model: Module, group: Group) -> bool:
+def can_scale(group: Group) -> bool:
     """Whether the inputs of a group can be scaled: by a norm, or by a plain linear layer that is no model itself."""
     if group.norm is not None:
         return True

@@ -159,7 +159,7 @@ class _Run:
     def _scaled(self, members: list[Place], inputs: dict[int, Inputs]) -> None:
         for group in grouped(self.model, members):
             scale = None
-            if can_scale(self.model, group):
+            if can_scale(group):
                 arrays = [p.array() for p in group.places]
                 formats = [self.formats[id(p)] for p in group.places]
                 scale = search(arrays, formats, inputs[id(group.places[0])])

@@ -18,7 +18,7 @@ from .packed import Array, Layer, Packed, Reader
 _TABLES = {"nf4": NF4_VALUES, "fp4": FP4_VALUES}
 
 
-def bitsandbytes(reader: Reader, config: Mapping[str, object]) -> Iterator[tuple[str, Layer]]:
+def bitsandbytes(reader: Reader, _config: Mapping[str, object]) -> Iterator[tuple[str, Layer]]:
     """The layers of a bitsandbytes file, of four or eight bits, as its tensors tell."""
     for name in sorted(reader.known):
         base, found, kind = name.partition(".quant_state.bitsandbytes__")

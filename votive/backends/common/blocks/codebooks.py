@@ -6,9 +6,9 @@ lowest bit first.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def codebook(name: str) -> Codebook:
     >>> codebook("iq3_s").points[1]
     array([3., 1., 1., 1.], dtype=float32)
     """
-    data = np.frombuffer(Path(__file__).with_name("codebooks.bin").read_bytes(), np.uint8)
+    data = np.fromfile(os.path.join(os.path.dirname(__file__), "codebooks.bin"), np.uint8)
     start = 0
     for book, count, width, values in _BOOKS:
         bits = 2 if len(values) == 3 else 3
