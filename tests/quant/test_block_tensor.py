@@ -139,6 +139,7 @@ MOVES: list[Callable[[Any], Any]] = [
     lambda t: t[None].squeeze(0),
     lambda t: t.view(2, 3, 256).flatten(0, 1),
     lambda t: t.unflatten(0, (2, 3)),
+    lambda t: t.expand_as(votive.empty(2, 6, 256)),
 ]
 
 
@@ -190,7 +191,8 @@ REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda t: t[:, :, None], UnsupportedError, "last dimension"),
     (lambda t: t.chunk(2, 1), UnsupportedError, "blocks lie along dimension 1"),
     (lambda t: t.view(-1), UnsupportedError, "last size must be 256"),
-    (lambda t: t.flatten(), UnsupportedError, "last size must be 256"),
+    (lambda t: t.flatten(), UnsupportedError, "blocks lie along dimension 1"),
+    (lambda t: t.cuda("cpu"), RuntimeError, "must be a GPU"),
     (lambda t: t.expand(6, 512), UnsupportedError, "last size must be 256"),
     (lambda t: t.squeeze(1), UnsupportedError, "blocks lie along dimension 1"),
     (lambda t: votive.stack([t, t], 2), UnsupportedError, "last dimension"),

@@ -8,15 +8,46 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..core import dtype as dt
+from ..core.device import DeviceLike, resolve
 from ..core.dtype import dtype as Dtype
-from ..core.errors import UnsupportedError
+from ..core.errors import DeviceError, UnsupportedError
 from ..ops.registry import F
 from ..tensor import Tensor
-from .block_rules import _rows, _rule, _whole
+from .block_rules import _rows, _rule, _to, _whole
 from .block_tensor import BlockTensor, encoded, like
 
-# Written with `to` and `reshape`, which have rules.
-BlockTensor._as_written = frozenset({"cpu", "cuda", "type_as", "flatten", "unflatten", "expand_as"})
+
+@_rule("cpu")
+def _cpu(input: BlockTensor, memory_format: Any = None) -> Any:
+    return _to(input, device="cpu", memory_format=memory_format)
+
+
+@_rule("cuda")
+def _cuda(input: BlockTensor, device: DeviceLike = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
+    place = resolve("cuda" if device is None else device)
+    if place.type != "cuda":
+        raise DeviceError(f"cuda: the device must be a GPU, got {place}; use to({str(place)!r}).")
+    return _to(input, device=place, non_blocking=non_blocking, memory_format=memory_format)
+
+
+@_rule("type_as")
+def _type_as(input: Any, other: Any) -> Any:
+    return _to(input, dtype=other.dtype, device=other.device)
+
+
+@_rule("flatten")
+def _flatten(input: BlockTensor, start_dim: int = 0, end_dim: int = -1) -> Any:
+    return _rows(input, lambda b: F.flatten(b, start_dim, _whole(input, end_dim, "flatten")), "flatten")
+
+
+@_rule("unflatten")
+def _unflatten(input: BlockTensor, dim: int, sizes: Any) -> Any:
+    return _rows(input, lambda b: F.unflatten(b, _whole(input, dim, "unflatten"), sizes), "unflatten")
+
+
+@_rule("expand_as")
+def _expand_as(input: Any, other: Any) -> Any:
+    return _expand(input, tuple(other.shape)) if isinstance(input, BlockTensor) else F.expand(input, tuple(other.shape))
 
 
 @_rule("stack")
