@@ -13,7 +13,7 @@ from ..core.dtype import dtype as Dtype
 from ..core.errors import DeviceError, UnsupportedError
 from ..ops.registry import F
 from ..tensor import Tensor
-from .block_rules import _rows, _rule, _to, _whole
+from .block_rules import _getitem, _rows, _rule, _to, _whole
 from .block_tensor import BlockTensor, encoded, like
 
 
@@ -104,7 +104,7 @@ def _setitem(input: Any, index: Any, value: Any) -> None:
     if not isinstance(input, BlockTensor):
         input[index] = value.dequantize(input.dtype if input.dtype.is_floating_point else None)
         return
-    place = input[index]
+    place: BlockTensor = _getitem(input, index)
     made = value if isinstance(value, Tensor) else F.full((), value, dtype=dt.float32)
     rows = encoded(F.expand(made, tuple(place.shape)) if not isinstance(made, BlockTensor) else made, input._format)
     input._bytes[index] = F.expand(rows._bytes, tuple(place._bytes.shape))
