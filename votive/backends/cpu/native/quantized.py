@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 from ....core import dtype as dt
-from ....core.blocks import block_dtype
+from ....core.blocks import block_dtype, by_name
 from ....core.layout import Spec
 from ...common.slot import Slot
 from ..arrays import Args
+from .loader import module
 from .rows import OUT, native
 
-# The numbers of the formats in src/kernels/quantized_formats.h; the reference serves the others.
-_ORDER = (
-    "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4",
-    "tq1_0", "tq2_0",
-)  # fmt: skip
-CODES = {name: code for code, name in enumerate(_ORDER)}
+
+
+def _codes() -> dict[str, int]:
+    """The numbers by which the native module knows formats: it tells them itself, with the shapes of blocks."""
+    told = getattr(module, "block_formats", list)()
+    for name, size, nbytes in told:
+        known = by_name(name)
+        if (known.block_size, known.block_bytes) != (size, nbytes):
+            raise ImportError(
+                f"the native module has blocks of {size} elements in {nbytes} bytes for {known.name}, not "
+                f"{known.block_size} in {known.block_bytes}. Install votive again (pip install -e .)."
+            )
+    return {name.lower(): code for code, (name, _, _) in enumerate(told)}
+
+
+CODES = _codes()
 OUTPUTS = (dt.float32, *dt.HALF)
 
 

@@ -2,6 +2,7 @@
 #include "quantized.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "indices.h"
 #include "vt/cast.h"
@@ -90,10 +91,21 @@ VT_KERNEL(block_embedding) {
   decode_rows(f, w, index.data, index.n, out);
 }
 
-// The sums of a few rows: the input is rounded once, and each row of the weight is read once.
-void few(const Format& f, blocks::Dots dots, const Table& w, const float* x, int64_t M, const View& bias, const View& out) {
-  const int64_t N = w.rows;
-  const Rounded rounded(x, M, w.row_blocks * f.size);
+bool all_finite(const float* x, int64_t n) {
+  uint32_t most = 0;
+  for (int64_t k = 0; k < n; ++k) most = std::max(most, std::bit_cast<uint32_t>(x[k]) & 0x7fffffffu);
+  return most < 0x7f800000u;
+}
+
+// The sums of a few rows: the input is rounded once, where products are of integers, and each row of the weight is
+// read once. Unless `exact`, an input that is not finite gives NaN whichever way the product is computed.
+void few(const Format& f, int64_t code, bool exact, const Table& w, const float* x, int64_t M, const View& bias,
+         const View& out) {
+  const int64_t N = w.rows, K = w.row_blocks * f.size;
+  const blocks::Dots fast = f.dots ? blocks::vnni_dots(code) : blocks::float_dots(code), dots = fast ? fast : f.dots;
+  const Rounded rounded(x, M, K, f.dots != nullptr);
+  bool finite[FEW_ROWS];
+  for (int64_t m = 0; m < M; ++m) finite[m] = exact || f.dots || all_finite(x + m * K, K);
   const Dtype dtype = out.dtype;
   const int64_t item = itemsize(dtype);
   const CastFn narrow = cast_fn(Dtype::f32, dtype), widen = cast_fn(dtype, Dtype::f32);
@@ -111,7 +123,8 @@ void few(const Format& f, blocks::Dots dots, const Table& w, const float* x, int
           const int64_t count = std::min<int64_t>(blocks::MOST_ROWS, M - m);
           float sums[blocks::MOST_ROWS];
           dots(w.row(j + k), w.row_blocks, end - w.row(j + k), rounded, m, count, sums);
-          for (int64_t r = 0; r < count; ++r) y[m + r][k] = sums[r];
+          for (int64_t r = 0; r < count; ++r)
+            y[m + r][k] = finite[m + r] ? sums[r] : std::numeric_limits<float>::quiet_NaN();
         }
       if (bias) widen(reinterpret_cast<char*>(extra), 4, bias.data + j * bias.strides[0], bias.strides[0], n);
       for (int64_t m = 0; m < M; ++m) {
@@ -173,10 +186,9 @@ VT_KERNEL(block_linear) {
       else std::memset(out.data + i * item, 0, size_t(item));
     return;
   }
-  if (!exact && M <= FEW_ROWS) {
+  if (M <= FEW_ROWS && (!exact || !f.dots)) {  // products of single precision are exact
     const Dense rows(x, Dtype::f32, false);
-    const blocks::Dots fast = blocks::vnni_dots(c.i(0));
-    return few(f, fast ? fast : f.dots, w, reinterpret_cast<const float*>(rows.data), M, bias, out);
+    return few(f, c.i(0), exact, w, reinterpret_cast<const float*>(rows.data), M, bias, out);
   }
   const Dtype as = !exact && (x.dtype == Dtype::bf16 || multiplies_bf16()) ? Dtype::bf16 : Dtype::f32;
   const Dense rows(x, as, false);

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "quantized.h"
-#include "quantized_formats.h"
+#include "quantized_list.h"
 #include "vt/kernel.h"
 
 #if defined(__AVX2__)
@@ -15,12 +15,16 @@ namespace vt::blocks {
 namespace {
 
 template <class F> void decode(const uint8_t* b, int64_t n, float* to) {
-  alignas(64) int8_t q[F::SIZE];
-  float a[F::SIZE / F::SUB], m[F::SIZE / F::SUB];
-  for (; n > 0; --n, b += F::BYTES, to += F::SIZE) {
-    F::expand(b, q, a, m);
-    for (int s = 0; s < F::SIZE / F::SUB; ++s)
-      for (int k = 0; k < F::SUB; ++k) to[s * F::SUB + k] = a[s] * float(q[s * F::SUB + k]) - m[s];
+  if constexpr (requires { F::numbers(b, to); }) {
+    for (; n > 0; --n, b += F::BYTES, to += F::SIZE) F::numbers(b, to);
+  } else {
+    alignas(64) int8_t q[F::SIZE];
+    float a[F::SIZE / F::SUB], m[F::SIZE / F::SUB];
+    for (; n > 0; --n, b += F::BYTES, to += F::SIZE) {
+      F::expand(b, q, a, m);
+      for (int s = 0; s < F::SIZE / F::SUB; ++s)
+        for (int k = 0; k < F::SUB; ++k) to[s * F::SUB + k] = a[s] * float(q[s * F::SUB + k]) - m[s];
+    }
   }
 }
 
@@ -82,7 +86,14 @@ void dots(const uint8_t* w, int64_t blocks, int64_t, const Rounded& x, int64_t r
   }
 }
 
-#define VT_FORMAT(F) {F::SIZE, F::BYTES, decode<F>, dots<F>},
+template <class F> constexpr Dots integer_dots() {
+  if constexpr (in_floats<F>)
+    return nullptr;
+  else
+    return dots<F>;
+}
+
+#define VT_FORMAT(F) {#F, F::SIZE, F::BYTES, decode<F>, integer_dots<F>()},
 const Format FORMATS[] = {VT_BLOCK_FORMATS(VT_FORMAT)};
 #undef VT_FORMAT
 
@@ -119,14 +130,18 @@ void round32(const float* x, int64_t n, int8_t* codes, float* scale, float* sum3
 
 }  // namespace
 
+int64_t formats() { return std::ssize(FORMATS); }
+
 const Format& format(int64_t code) {
-  if (code < 0 || code >= int64_t(std::size(FORMATS)))
+  if (code < 0 || code >= formats())
     throw ValueError("linear: there is no block format with the number " + std::to_string(code) + ".");
   return FORMATS[code];
 }
 
-Rounded::Rounded(const float* x, int64_t rows_, int64_t K)
-    : rows(rows_), wholes((K + WHOLE - 1) / WHOLE), codes_(rows * wholes * WHOLE), numbers_(rows * wholes * 32) {
+Rounded::Rounded(const float* x, int64_t rows_, int64_t K, bool to_codes)
+    : rows(rows_), wholes((K + WHOLE - 1) / WHOLE), width(K), x_(x), codes_(to_codes ? rows * wholes * WHOLE : 0),
+      numbers_(to_codes ? rows * wholes * 32 : 0) {
+  if (!to_codes) return;
   int8_t* to = codes_;
   float* numbers = numbers_;
   parallel_for(rows, grain_for(K * 4), [&](int64_t begin, int64_t end) {

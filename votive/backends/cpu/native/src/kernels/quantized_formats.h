@@ -280,10 +280,63 @@ struct TQ2_0 : Super<32> {
   }
 };
 
-// All formats, in the order of their codes in native/quantized.py.
-#define VT_BLOCK_FORMATS(F) \
-  F(Q4_0) F(Q4_1) F(Q5_0) F(Q5_1) F(Q8_0) F(Q2_K) F(Q3_K) F(Q4_K) F(Q5_K) F(Q6_K) \
-  F(IQ4_NL) F(IQ4_XS) F(MXFP4) F(TQ1_0) F(TQ2_0)
+// What activations are rounded to; as weights they are codes of eight bits.
+struct Q8_1 : Short {
+  static constexpr int BYTES = 36;
+  static void expand(Bytes b, int8_t* q, float* a, float* m) {
+    std::memcpy(q, b + 4, 32);
+    *a = half_at(b);
+    *m = 0;
+  }
+};
+
+struct Q8_K : Super<32> {
+  static constexpr int BYTES = 292;
+  static void expand(Bytes b, int8_t* q, float* a, float* m) {
+    std::memcpy(q, b + 4, 256);
+    for (int s = 0; s < 8; ++s) {
+      a[s] = word_at<float>(b);
+      m[s] = 0;
+    }
+  }
+};
+
+struct NVFP4 {
+  static constexpr int SIZE = 64, SUB = 16, BYTES = 36;
+  static void expand(Bytes b, int8_t* q, float* a, float* m) {
+    planes<4, 8>(q, b + 4, 32);
+    look_up(q, 64, FP4);
+    for (int s = 0; s < 4; ++s) {
+      a[s] = scale(b[s]);
+      m[s] = 0;
+    }
+  }
+  // E4M3 without a sign, halved because the table is doubled: the bits of a half number, whose exponent is moved; 127 is zero.
+  static float scale(uint32_t e) {
+    const uint16_t bits = uint16_t(e == 127 ? 0 : (e & 127) << 7);
+    return half_at(reinterpret_cast<Bytes>(&bits)) * 128.0f;
+  }
+};
+
+struct Q1_0 {
+  static constexpr int SIZE = 128, SUB = 32, BYTES = 18;
+  static void expand(Bytes b, int8_t* q, float* a, float* m) {
+    for (int k = 0; k < 128; ++k) q[k] = int8_t((b[2 + k / 8] >> (k % 8) & 1) * 2 - 1);
+    for (int s = 0; s < 4; ++s) {
+      a[s] = half_at(b);
+      m[s] = 0;
+    }
+  }
+};
+
+struct Q2_0 {
+  static constexpr int SIZE = 64, SUB = 32, BYTES = 18;
+  static void expand(Bytes b, int8_t* q, float* a, float* m) {
+    for (int k = 0; k < 64; ++k) q[k] = int8_t((b[2 + k / 4] >> (k % 4 * 2) & 3) - 1);
+    a[0] = a[1] = half_at(b);
+    m[0] = m[1] = 0;
+  }
+};
 
 }  // namespace
 }  // namespace vt::blocks

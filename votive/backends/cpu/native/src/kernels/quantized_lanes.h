@@ -5,7 +5,7 @@
 #pragma once
 #include <immintrin.h>
 
-#include "quantized_formats.h"
+#include "quantized_list.h"
 
 namespace vt::blocks {
 namespace {

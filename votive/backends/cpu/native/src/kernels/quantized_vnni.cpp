@@ -15,7 +15,9 @@
 #pragma GCC push_options
 #pragma GCC target("avx512vnni")
 
+#include "quantized_group_lanes.h"
 #include "quantized_lanes.h"
+#include "quantized_point_lanes.h"
 
 namespace vt::blocks {
 namespace {
@@ -28,11 +30,11 @@ VT_LANES void whole(Bytes w, const Rounded& x, int64_t row, int64_t i, __m512 (&
                     int have = WHOLE / F::SIZE) {
   Codes<F> codes(w);
   int groups = 4;
-  if (F::SIZE < WHOLE && have < WHOLE / F::SIZE) {  // there, a block has one scale
-    const __mmask16 there = __mmask16((1 << have) - 1);
+  if (F::SIZE < WHOLE && have < WHOLE / F::SIZE) {
+    const __mmask16 there = __mmask16((1 << (have * F::SIZE / F::SUB)) - 1);
     codes.a = _mm512_maskz_mov_ps(there, codes.a);
     codes.m = _mm512_maskz_mov_ps(there, codes.m);
-    groups = (have + 1) / 2;
+    groups = (have * F::SIZE + 63) / 64;
   }
   const __m512i lane = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
   // The scale of each lane, which holds four elements.
@@ -92,13 +94,20 @@ void dots(Bytes w, int64_t blocks, int64_t room, const Rounded& x, int64_t row, 
   if (count) dots_of<F, 1>(w, blocks, room, x, row, y);
 }
 
+template <class F> constexpr Dots integer_dots() {
+  if constexpr (in_floats<F>)
+    return nullptr;
+  else
+    return dots<F>;
+}
+
 }  // namespace
 
 #pragma GCC pop_options
 
 Dots vnni_dots(int64_t code) {
   static const bool there = __builtin_cpu_supports("avx512vnni");
-#define VT_FORMAT(F) dots<F>,
+#define VT_FORMAT(F) integer_dots<F>(),
   static constexpr Dots table[] = {VT_BLOCK_FORMATS(VT_FORMAT)};
 #undef VT_FORMAT
   return there ? table[code] : nullptr;

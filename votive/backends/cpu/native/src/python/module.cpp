@@ -6,6 +6,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include "../kernels/quantized.h"
 #include "../vt/elementwise.h"
 #include "../vt/kernel.h"
 
@@ -67,6 +68,15 @@ VT_MODULE(VT_MODULE_NAME, m) {
   m.def("num_threads", &vt::num_threads);
   m.def("set_num_threads", &vt::set_num_threads, nb::call_guard<nb::gil_scoped_release>());
   m.def("has_kernel", [](const std::string& name) { return vt::find_kernel(name) != nullptr; });
+  // Block formats in the order of their numbers: name, elements and bytes of a block.
+  m.def("block_formats", [] {
+    nb::list out;
+    for (int64_t i = 0; i < vt::blocks::formats(); ++i) {
+      const vt::blocks::Format& f = vt::blocks::format(i);
+      out.append(nb::make_tuple(f.name, f.size, f.bytes));
+    }
+    return out;
+  });
   m.def("has_tile", [](const std::string& name, int compute) {
     return vt::find_tile(name, vt::Dtype(compute)) != nullptr;
   });
