@@ -141,9 +141,12 @@ template <> struct Codes<Q3_K> {
   Bytes b;
   __m512 a, m;
   VT_LANES explicit Codes(Bytes p) : b(p) {
-    alignas(16) int8_t s[16];
-    Q3_K::scales(p + 96, s);
-    a = signed16(Bytes(s)) * half_at(p + 108);
+    const int64_t low = word_at<int64_t>(p + 96);
+    const uint32_t high = word_at<uint32_t>(p + 104);
+    const __m128i four = _mm_and_si128(_mm_set_epi64x(low >> 4, low), _mm_set1_epi8(15));
+    const __m128i two = _mm_and_si128(_mm_setr_epi32(int(high), int(high >> 2), int(high >> 4), int(high >> 6)), _mm_set1_epi8(3));
+    const __m128i s = _mm_or_si128(four, _mm_slli_epi16(two, 4));
+    a = floats(_mm512_sub_epi32(_mm512_maskz_cvtepu8_epi32(0xffff, s), _mm512_set1_epi32(32))) * half_at(p + 108);
     m = a * 4.0f;
   }
   VT_LANES __m512i get(int j) const { return add_where(two_bits(b + 32, j), bits_of(b, j), 4); }

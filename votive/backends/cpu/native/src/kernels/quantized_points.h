@@ -116,20 +116,16 @@ struct IQ3_S : Points<IQ3_S, 32> {
 struct IQ1_S : Points<IQ1_S, 32> {
   static constexpr int BYTES = 50;
   static int word(Bytes b, int s) { return word_at<uint16_t>(b + 34 + 2 * s); }
-  static uint64_t point(Bytes b, int i) {
-    const int h = word(b, i / 4);
-    return moved(POINTS_IQ1[b[2 + i] | (h >> (3 * (i % 4)) & 7) << 8], h >> 15);
-  }
+  static int index(Bytes b, int i) { return b[2 + i] | (word(b, i / 4) >> (3 * (i % 4)) & 7) << 8; }
+  static uint64_t point(Bytes b, int i) { return moved(POINTS_IQ1[index(b, i)], word(b, i / 4) >> 15); }
   static float scale(Bytes b, int s) { return half_at(b) * float(2 * (word(b, s) >> 12 & 7) + 1) * 0.125f; }
 };
 
 struct IQ1_M : Points<IQ1_M, 16> {
   static constexpr int BYTES = 56;
   static int word(Bytes b, int s) { return word_at<uint16_t>(b + 48 + 2 * s); }
-  static uint64_t point(Bytes b, int i) {
-    const int h = nibble(b + 32, i);
-    return moved(POINTS_IQ1[b[i] | (h & 7) << 8], h & 8);
-  }
+  static int index(Bytes b, int i) { return b[i] | (nibble(b + 32, i) & 7) << 8; }
+  static uint64_t point(Bytes b, int i) { return moved(POINTS_IQ1[index(b, i)], nibble(b + 32, i) & 8); }
   // The half number is spread over the highest bits of four words.
   static float whole(Bytes b) {
     return half_of_bits(
