@@ -15,7 +15,10 @@ namespace {
 using blocks::Format;
 using blocks::Rounded;
 
-constexpr int64_t FEW_ROWS = 32;     // up to here the weight's bytes are the cost: products are of integers
+// Up to so many rows products are direct: without tiles of integers, without numbers in tables that are multiplied in
+// single precision where those of bfloat16 are faster, and with tiles.
+constexpr int64_t FEW_ROWS = 32, TABLE_ROWS = 16, TILE_ROWS = 128;
+constexpr int64_t GROUP = 16, CHUNK = 128;  // rows of the weight, and of the input, that meet at a time
 constexpr int64_t PIECE = 1 << 16;  // decoded numbers that stay in the second cache
 
 // Rows of blocks; copied where their bytes do not lie side by side.
@@ -97,40 +100,64 @@ bool all_finite(const float* x, int64_t n) {
   return most < 0x7f800000u;
 }
 
-// The sums of a few rows: the input is rounded once, where products are of integers, and each row of the weight is
-// read once. Unless `exact`, an input that is not finite gives NaN whichever way the product is computed.
-void few(const Format& f, int64_t code, bool exact, const Table& w, const float* x, int64_t M, const View& bias,
-         const View& out) {
+// Products of 16 rows of the weight, for rows m to m + count of the input; y[r][k] is that of rows m + r and j + k.
+struct Sums {
+  const Format& f;
+  const Table& w;
+  const Rounded& x;
+  blocks::Dots dots;
+  blocks::Tile tile;  // where it has an `unfold`, it serves
+  const bool* finite;
+  const uint8_t* end;
+
+  void operator()(int64_t j, int64_t n, int64_t m, int64_t count, float (*y)[GROUP]) const {
+    if (tile.unfold) return blocks::tile_products(tile, w.row(j), w.step, n, w.row_blocks, x, m, count, y);
+    for (int64_t r = 0; r < count; r += blocks::MOST_ROWS)  // these rows of x stay in the first cache
+      for (int64_t k = 0; k < n; ++k) {
+        const int64_t few = std::min<int64_t>(blocks::MOST_ROWS, count - r);
+        float sums[blocks::MOST_ROWS];
+        dots(w.row(j + k), w.row_blocks, end - w.row(j + k), x, m + r, few, sums);
+        for (int64_t i = 0; i < few; ++i)
+          y[r + i][k] = finite[m + r + i] ? sums[i] : std::numeric_limits<float>::quiet_NaN();
+      }
+  }
+};
+
+// The input is rounded once, where products are of integers, and the weight is read once for each CHUNK of its rows.
+// Unless `exact`, an input that is not finite gives NaN whichever way the product is computed.
+void direct(const Format& f, int64_t code, bool exact, const Table& w, const float* x, int64_t M, const View& bias,
+            const View& out) {
   const int64_t N = w.rows, K = w.row_blocks * f.size;
-  const blocks::Dots fast = f.dots ? blocks::vnni_dots(code) : blocks::float_dots(code), dots = fast ? fast : f.dots;
+  const blocks::Dots fast = f.dots ? blocks::vnni_dots(code) : blocks::float_dots(code);
   const Rounded rounded(x, M, K, f.dots != nullptr);
-  bool finite[FEW_ROWS];
+  Scratch<bool> finite(M);
   for (int64_t m = 0; m < M; ++m) finite[m] = exact || f.dots || all_finite(x + m * K, K);
+  const Sums sums{f,
+                  w,
+                  rounded,
+                  fast ? fast : f.dots,
+                  M > blocks::MOST_ROWS ? blocks::vnni_tile(code) : blocks::Tile{},
+                  finite,
+                  w.row(N - 1) + w.row_blocks * f.bytes};
   const Dtype dtype = out.dtype;
   const int64_t item = itemsize(dtype);
   const CastFn narrow = cast_fn(Dtype::f32, dtype), widen = cast_fn(dtype, Dtype::f32);
-  constexpr int64_t GROUP = 16;
-  const uint8_t* end = w.row(N - 1) + w.row_blocks * f.bytes;
   // Small tables are halved evenly, large ones cut into pieces that threads take as they can.
-  const int64_t groups = (N + GROUP - 1) / GROUP, least = grain_for(GROUP * M * w.row_blocks * f.size / 8);
+  const int64_t groups = (N + GROUP - 1) / GROUP, least = grain_for(GROUP * M * K / 8);
   const int64_t even = (groups + num_threads() - 1) / num_threads(), grain = groups < 8 * least ? even : least;
   parallel_for(groups, groups <= least ? groups : grain, [&](int64_t b, int64_t e) {
-    float y[FEW_ROWS][GROUP], extra[GROUP];
+    float y[CHUNK][GROUP], extra[GROUP];
     for (int64_t j = b * GROUP; j < std::min(N, e * GROUP); j += GROUP) {
       const int64_t n = std::min(GROUP, N - j);
-      for (int64_t k = 0; k < n; ++k)
-        for (int64_t m = 0; m < M; m += blocks::MOST_ROWS) {
-          const int64_t count = std::min<int64_t>(blocks::MOST_ROWS, M - m);
-          float sums[blocks::MOST_ROWS];
-          dots(w.row(j + k), w.row_blocks, end - w.row(j + k), rounded, m, count, sums);
-          for (int64_t r = 0; r < count; ++r)
-            y[m + r][k] = finite[m + r] ? sums[r] : std::numeric_limits<float>::quiet_NaN();
-        }
       if (bias) widen(reinterpret_cast<char*>(extra), 4, bias.data + j * bias.strides[0], bias.strides[0], n);
-      for (int64_t m = 0; m < M; ++m) {
-        if (bias)
-          for (int64_t k = 0; k < n; ++k) y[m][k] += extra[k];
-        narrow(out.data + (m * N + j) * item, item, reinterpret_cast<const char*>(y[m]), 4, n);
+      for (int64_t m = 0; m < M; m += CHUNK) {
+        const int64_t count = std::min(CHUNK, M - m);
+        sums(j, n, m, count, y);
+        for (int64_t r = 0; r < count; ++r) {
+          if (bias)
+            for (int64_t k = 0; k < n; ++k) y[r][k] += extra[k];
+          narrow(out.data + ((m + r) * N + j) * item, item, reinterpret_cast<const char*>(y[r]), 4, n);
+        }
       }
     }
   });
@@ -171,6 +198,11 @@ bool multiplies_bf16() {
 #endif
 }
 
+int64_t most_rows(const Format& f, int64_t code, bool exact) {
+  if (!f.dots) return !exact && multiplies_bf16() ? TABLE_ROWS : FEW_ROWS;
+  return blocks::vnni_tile(code).unfold ? TILE_ROWS : FEW_ROWS;
+}
+
 // x, data, bias or None, out; format, exact
 VT_KERNEL(block_linear) {
   const View &x = c.view(0), &bias = c.view(2), &out = c.view(3);
@@ -186,9 +218,10 @@ VT_KERNEL(block_linear) {
       else std::memset(out.data + i * item, 0, size_t(item));
     return;
   }
-  if (M <= FEW_ROWS && (!exact || !f.dots)) {  // products of single precision are exact
+  // Products of single precision are exact.
+  if (M <= most_rows(f, c.i(0), exact) && (!exact || !f.dots)) {
     const Dense rows(x, Dtype::f32, false);
-    return few(f, c.i(0), exact, w, reinterpret_cast<const float*>(rows.data), M, bias, out);
+    return direct(f, c.i(0), exact, w, reinterpret_cast<const float*>(rows.data), M, bias, out);
   }
   const Dtype as = !exact && (x.dtype == Dtype::bf16 || multiplies_bf16()) ? Dtype::bf16 : Dtype::f32;
   const Dense rows(x, as, false);

@@ -43,6 +43,17 @@ int64_t formats();
 const Format& format(int64_t code);
 // The products by VNNI; nullptr where the level or the processor has none, and where codes are no integers.
 Dots vnni_dots(int64_t code);
+// 256 elements of a row as codes from 0 to 255, with 16 scales and minima: x = scale u - least.
+using Unfold = void (*)(const uint8_t* w, uint8_t* codes, float* scale, float* least);
+struct Tile {
+  Unfold unfold;
+  int64_t size, bytes, sub;  // of a block; elements that share a scale
+};
+// As vnni_dots, for products of more rows; `unfold` is nullptr where there is none.
+Tile vnni_tile(int64_t code);
+// y[r][k] = row k of `count` <= 16 rows of blocks, `step` bytes apart, times row `row` + r of x, for `rows` rows.
+void tile_products(const Tile& tile, const uint8_t* w, int64_t step, int64_t count, int64_t blocks, const Rounded& x,
+                   int64_t row, int64_t rows, float (*y)[16]);
 // The products of single precision, of formats whose codes are no integers.
 Dots float_dots(int64_t code);
 

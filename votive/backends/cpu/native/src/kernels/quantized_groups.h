@@ -4,6 +4,7 @@
 // `numbers` computes in the order of the library that defines a kind; `expand` is for products of integers.
 #pragma once
 #include "quantized_formats.h"
+#include "quantized_values.h"
 
 namespace vt::blocks {
 namespace {
@@ -67,12 +68,22 @@ template <const float (&VALUES)[16], int N> struct Table {
   static constexpr const float* values = VALUES;
   static void numbers(Bytes b, float* to) {
     const float d = word_at<float>(b);
+#if defined(VT_FLOAT_LANES)
+    const Values values(VALUES);
+    for (int k = 0; k < N / 2; k += LANES) {
+      Floats low, high;
+      values.both(b + 4 + k, low, high);
+      store(to + k, low * every(d));
+      store(to + N / 2 + k, high * every(d));
+    }
+#else
     float scaled[16];
     for (int k = 0; k < 16; ++k) scaled[k] = VALUES[k] * d;
     for (int k = 0; k < N / 2; ++k) {
       to[k] = scaled[b[4 + k] & 15];
       to[N / 2 + k] = scaled[b[4 + k] >> 4];
     }
+#endif
   }
 };
 

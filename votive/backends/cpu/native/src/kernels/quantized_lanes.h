@@ -10,7 +10,9 @@
 namespace vt::blocks {
 namespace {
 
+#if !defined(VT_LANES)
 #define VT_LANES inline __attribute__((always_inline))
+#endif
 
 VT_LANES __m512i all(int v) { return _mm512_set1_epi8(char(v)); }
 VT_LANES __m512i bytes64(Bytes p) { return _mm512_loadu_si512(p); }

@@ -94,6 +94,116 @@ void dots(Bytes w, int64_t blocks, int64_t room, const Rounded& x, int64_t row, 
   if (count) dots_of<F, 1>(w, blocks, room, x, row, y);
 }
 
+template <class F> void unfold(Bytes w, uint8_t* codes, float* scale, float* least) {
+  const Codes<F> part(w);
+  for (int j = 0; j < 4; ++j) _mm512_storeu_si512(codes + 64 * j, part.get(j));
+  _mm512_storeu_ps(scale, part.a);
+  _mm512_storeu_ps(least, part.m);
+}
+
+template <class F> constexpr Tile tile() {
+  if constexpr (in_floats<F>)
+    return {};
+  else
+    return {unfold<F>, F::SIZE, F::BYTES, F::SUB};
+}
+
+// 16 x 16 words of four bytes, rows `step` bytes apart, become columns.
+void transpose(const uint8_t* from, int64_t step, uint8_t* to) {
+  __m512i v[16], u[16];
+  for (int i = 0; i < 16; ++i) v[i] = bytes64(from + i * step);
+  for (int i = 0; i < 16; i += 2) {
+    u[i] = _mm512_maskz_unpacklo_epi32(0xffff, v[i], v[i + 1]);
+    u[i + 1] = _mm512_maskz_unpackhi_epi32(0xffff, v[i], v[i + 1]);
+  }
+  for (int i = 0; i < 16; i += 4)
+    for (int h = 0; h < 2; ++h) {
+      v[i + 2 * h] = _mm512_maskz_unpacklo_epi64(0xff, u[i + h], u[i + 2 + h]);
+      v[i + 2 * h + 1] = _mm512_maskz_unpackhi_epi64(0xff, u[i + h], u[i + 2 + h]);
+    }
+  // v[4 i + c] holds, in each quarter q, column 4 q + c of rows 4 i to 4 i + 3.
+  for (int c = 0; c < 4; ++c) {
+    const __m512i a = _mm512_maskz_shuffle_i32x4(0xffff, v[c], v[4 + c], 0x44), b = _mm512_maskz_shuffle_i32x4(0xffff, v[c], v[4 + c], 0xee);
+    const __m512i d = _mm512_maskz_shuffle_i32x4(0xffff, v[8 + c], v[12 + c], 0x44), e = _mm512_maskz_shuffle_i32x4(0xffff, v[8 + c], v[12 + c], 0xee);
+    _mm512_storeu_si512(to + 64 * c, _mm512_maskz_shuffle_i32x4(0xffff, a, d, 0x88));
+    _mm512_storeu_si512(to + 64 * (4 + c), _mm512_maskz_shuffle_i32x4(0xffff, a, d, 0xdd));
+    _mm512_storeu_si512(to + 64 * (8 + c), _mm512_maskz_shuffle_i32x4(0xffff, b, e, 0x88));
+    _mm512_storeu_si512(to + 64 * (12 + c), _mm512_maskz_shuffle_i32x4(0xffff, b, e, 0xdd));
+  }
+}
+
+// Codes, scales and minima of 256 elements of 16 rows; neighbours are the same places of all rows.
+struct Unfolded {
+  alignas(64) uint8_t codes[64][64];
+  alignas(64) float scale[16][16], least[16][16];
+};
+
+template <int SUB, int R>
+void add_products(const Unfolded& w, const Rounded& x, int64_t row, int64_t i, float (*y)[16]) {  // y: of row `row`
+  __m512 sum[R];
+  const int8_t* codes[R];
+  for (int r = 0; r < R; ++r) {
+    sum[r] = _mm512_loadu_ps(y[r]);
+    codes[r] = x.codes(row + r, i);
+  }
+  for (int s = 0; s < WHOLE / SUB; ++s) {
+    __m512i dots[R];
+    for (int r = 0; r < R; ++r) dots[r] = _mm512_setzero_si512();
+#pragma GCC unroll 8
+    for (int t = s * SUB / 4; t < (s + 1) * SUB / 4; ++t) {
+      const __m512i u = _mm512_load_si512(w.codes[t]);
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r)
+        dots[r] = _mm512_dpbusd_epi32(dots[r], u, _mm512_set1_epi32(word_at<int32_t>(Bytes(codes[r]) + 4 * t)));
+    }
+    const __m512 a = _mm512_load_ps(w.scale[s]), m = _mm512_load_ps(w.least[s]);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const float by = x.scales(row + r, i)[s * SUB / 32];
+      const float less = SUB == 32 ? x.sums32(row + r, i)[s] : x.sums16(row + r, i)[s];
+      sum[r] += floats(dots[r]) * (a * by) - m * less;
+    }
+  }
+  for (int r = 0; r < R; ++r) _mm512_storeu_ps(y[r], sum[r]);
+}
+
+template <int SUB>
+void add_products(const Unfolded& w, const Rounded& x, int64_t row, int64_t rows, int64_t i, float (*y)[16]) {
+  int64_t r = 0;
+  for (; r + 8 <= rows; r += 8) add_products<SUB, 8>(w, x, row + r, i, y + r);
+  for (; r + 4 <= rows; r += 4) add_products<SUB, 4>(w, x, row + r, i, y + r);
+  for (; r < rows; ++r) add_products<SUB, 1>(w, x, row + r, i, y + r);
+}
+
+void products_of_16(const Tile& tile, Bytes w, int64_t step, int64_t count, int64_t blocks, const Rounded& x,
+                    int64_t row, int64_t rows, float (*y)[16]) {
+  const int64_t each = WHOLE / tile.size, bytes = each * tile.bytes;
+  alignas(64) uint8_t codes[16][WHOLE], rest[16 * 36 + 64];
+  alignas(64) float scale[16][16], least[16][16];
+  Unfolded turned;
+  for (int64_t r = 0; r < rows; ++r) std::fill(y[r], y[r] + 16, 0.0f);
+  for (int64_t i = 0; i < x.wholes; ++i) {
+    const int64_t have = std::min(each, blocks - i * each);
+    for (int64_t k = 0; k < 16; ++k) {
+      Bytes at = w + std::min(k, count - 1) * step + i * bytes;
+      for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(at + bytes + line);
+      if (have < each) {  // elements that are not there meet zeros
+        std::memset(rest, 0, sizeof rest);
+        std::memcpy(rest, at, size_t(have * tile.bytes));
+        at = rest;
+      }
+      tile.unfold(at, codes[k], scale[k], least[k]);
+    }
+    for (int j = 0; j < 4; ++j) transpose(codes[0] + 64 * j, WHOLE, turned.codes[16 * j]);
+    transpose(Bytes(scale[0]), 64, reinterpret_cast<uint8_t*>(turned.scale[0]));
+    transpose(Bytes(least[0]), 64, reinterpret_cast<uint8_t*>(turned.least[0]));
+    if (tile.sub == 32)
+      add_products<32>(turned, x, row, rows, i, y);
+    else
+      add_products<16>(turned, x, row, rows, i, y);
+  }
+}
+
 template <class F> constexpr Dots integer_dots() {
   if constexpr (in_floats<F>)
     return nullptr;
@@ -113,6 +223,19 @@ Dots vnni_dots(int64_t code) {
   return there ? table[code] : nullptr;
 }
 
+Tile vnni_tile(int64_t code) {
+  static const bool there = __builtin_cpu_supports("avx512vnni");
+#define VT_FORMAT(F) tile<F>(),
+  static constexpr Tile table[] = {VT_BLOCK_FORMATS(VT_FORMAT)};
+#undef VT_FORMAT
+  return there ? table[code] : Tile{};
+}
+
+void tile_products(const Tile& tile, const uint8_t* w, int64_t step, int64_t count, int64_t blocks, const Rounded& x,
+                   int64_t row, int64_t rows, float (*y)[16]) {
+  products_of_16(tile, w, step, count, blocks, x, row, rows, y);
+}
+
 }  // namespace vt::blocks
 
 #else
@@ -120,6 +243,9 @@ Dots vnni_dots(int64_t code) {
 namespace vt::blocks {
 
 Dots vnni_dots(int64_t) { return nullptr; }
+Tile vnni_tile(int64_t) { return {}; }
+void tile_products(const Tile&, const uint8_t*, int64_t, int64_t, int64_t, const Rounded&, int64_t, int64_t,
+                   float (*)[16]) {}
 
 }  // namespace vt::blocks
 
