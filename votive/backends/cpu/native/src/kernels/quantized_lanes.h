@@ -235,6 +235,42 @@ template <> struct Codes<MXFP4> {
   }
 };
 
+template <> struct Codes<TQ1_0> {
+  Bytes b;
+  __m512 a, m;
+  VT_LANES explicit Codes(Bytes p) : b(p), a(lower(_mm512_set1_ps(half_at(p + 52)))), m(a) {}
+  // A byte times a power of 3 is a fraction of 256; three times that has the digit above.
+  VT_LANES static __m256i digits(__m256i bytes, int low, int high) {
+    const __m512i power = _mm512_inserti64x4(_mm512_set1_epi16(short(low)), _mm256_set1_epi16(short(high)), 1);
+    return digits(bytes, power);
+  }
+  VT_LANES static __m256i digits(__m256i bytes, __m512i power) {
+    const __m512i up = _mm512_maskz_slli_epi16(~__mmask32(0), _mm512_cvtepu8_epi16(bytes), 8);
+    const __m512i part = _mm512_maskz_mullo_epi16(~__mmask32(0), up, power);
+    return _mm512_maskz_cvtepi16_epi8(~__mmask32(0), _mm512_maskz_mulhi_epu16(~__mmask32(0), part, _mm512_set1_epi16(3)));
+  }
+  VT_LANES __m512i get(int j) const {
+    const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b));
+    const __m128i then = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b + 32));
+    const __m256i twice = _mm256_broadcastsi128_si256(then);
+    __m256i low, high;
+    if (j < 2) {
+      low = digits(first, j ? 9 : 1, j ? 9 : 1);
+      high = digits(first, j ? 27 : 3, j ? 27 : 3);
+    } else if (j == 2) {
+      low = digits(first, 81, 81);
+      high = digits(twice, 1, 3);
+    } else {
+      constexpr auto four = [](int n) { return int64_t(0x0001000100010001) * n; };
+      const int64_t last = four(81);
+      low = digits(twice, 9, 27);
+      high = digits(_mm256_inserti128_si256(twice, _mm_set1_epi32(word_at<int32_t>(b + 48)), 1),
+                    _mm512_setr_epi64(last, last, last, last, four(1), four(3), four(9), four(27)));
+    }
+    return _mm512_inserti64x4(_mm512_zextsi256_si512(low), high, 1);
+  }
+};
+
 template <> struct Codes<TQ2_0> {
   Bytes b;
   __m512 a, m;

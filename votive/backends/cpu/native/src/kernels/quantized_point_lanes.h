@@ -167,11 +167,11 @@ template <class F>
 struct Codes<F> {
   Bytes b;
   __m512 a, m;
-  VT_LANES explicit Codes(Bytes p) : b(p), a(scales_of(F(), p)), m(a * 128.0f) {}
+  VT_LANES explicit Codes(Bytes p) : b(p), a(scales_of(F(), p)), m(a * 16.0f) {}  // small, as codes are
   VT_LANES __m512i get(int j) const {
     const auto at = [&](int i) { return int64_t(POINTS_IQ1[F::index(b, 8 * j + i)]); };
     const __m512i v = _mm512_set_epi64(at(7), at(6), at(5), at(4), at(3), at(2), at(1), at(0));
-    return _mm512_add_epi8(v, _mm512_mask_blend_epi64(down(F(), b, j), all(1), all(-1)));
+    return _mm512_add_epi8(v, _mm512_mask_blend_epi64(down(F(), b, j), all(1 - 112), all(-1 - 112)));
   }
 };
 
