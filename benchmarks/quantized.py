@@ -1,6 +1,7 @@
 """Models in blocks of few bits: products at the speed of memory, and whole models next to llama.cpp.
 
-    python -m benchmarks.quantized                                  # kernels, one row
+    python -m benchmarks.quantized                                  # kernels, one row, all formats
+    python -m benchmarks.quantized --formats int4_g128 --rows 1 4 16 # kernels, products of more rows
     python -m benchmarks.quantized --file model.gguf --llama PYTHON # decode and prefill, in turns with llama.cpp
     python -m benchmarks.quantized --make 1b q4_k_m --llama PYTHON  # the same on random weights of a shape
 
@@ -73,14 +74,17 @@ def noise(format: block_dtype, rows: int, width: int, seed: int = 0) -> votive.T
     rng = np.random.default_rng(seed)
     raw = rng.integers(0, 256, (rows, format.row_bytes(width)), dtype=np.uint8)
     records = raw.view(format.np)
+    fields = format.np.fields or {}
     for field in ("d", "m", "dmin"):
-        if field in (format.np.names or ()):
-            records[field] = (0.001 * rng.standard_normal(records.shape)).astype(np.float16)
+        if field in fields and fields[field][0].kind == "f":
+            records[field] = 0.001 * rng.standard_normal(records.shape)
+    if "z" in fields:
+        records["z"] = rng.integers(0, 17, records.shape)
     return votive.from_numpy(raw)
 
 
-def kernels(names: list[str]) -> list[dict[str, Any]]:
-    """Bytes of weights per second in products of one row, and the share of what memory gives."""
+def kernels(names: list[str], counts: list[int]) -> list[dict[str, Any]]:
+    """Bytes of weights per second in products of few rows, and the share of what memory gives."""
     large = votive.ones(1 << 27)
     memory = large.nbytes / best_of(lambda: large.sum()) / 1e9
     print(f"memory, read: {memory:.1f} GB/s")
@@ -88,10 +92,15 @@ def kernels(names: list[str]) -> list[dict[str, Any]]:
     for name in names:
         format = by_name(name)
         for n, k in ((2048, 2048), (8192, 2048), (2048, 8192), (65536, 2048)):
-            data, x = noise(format, n, k), votive.randn(1, k)
-            speed = data.nbytes / best_of(lambda d=data, f=format, x=x: F._block_linear(x, d, None, f, False)) / 1e9
-            rows.append({"format": name, "shape": [n, k], "GB/s": speed, "of memory": speed / memory})
-            print(f"{name:8} {n:6} x {k:5}  {speed:6.1f} GB/s  {speed / memory:.2f}")
+            data = noise(format, n, k)
+            for count in counts:
+                x = votive.randn(count, k)
+                seconds = best_of(lambda d=data, f=format, x=x: F._block_linear(x, d, None, f, False))
+                speed = data.nbytes / seconds / 1e9
+                found = {"format": name, "shape": [n, k], "rows": count, "GB/s": speed, "of memory": speed / memory}
+                rows.append(found | {"ms": seconds * 1e3})
+                shown = f"{speed:6.1f} GB/s  {speed / memory:.2f} {seconds * 1e3:8.2f} ms"
+                print(f"{name:12} {n:6} x {k:5} {count:4} rows {shown}")
     return rows
 
 
@@ -169,7 +178,8 @@ def main() -> None:
     parser.add_argument("--make", nargs=2, metavar=("SHAPE", "TYPE"), help="1b or 3b, and q4_k_m, q8_0, …")
     parser.add_argument("--tokenizer", type=Path, help="a GGUF file whose tokenizer --make takes")
     parser.add_argument("--llama", metavar="PYTHON", help="an interpreter with llama-cpp-python")
-    parser.add_argument("--formats", nargs="*", default=["q4_0", "q4_1", "q4_k", "q5_k", "q6_k", "q8_0", "iq4_xs"])
+    parser.add_argument("--formats", nargs="*", default=list(CODES))
+    parser.add_argument("--rows", nargs="*", type=int, default=[1], help="of the input, for kernels")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--json", type=Path)
@@ -185,7 +195,10 @@ def main() -> None:
             tokenizer["tokenizer.ggml.tokens"] = found["tokenizer.ggml.tokens"].value
             path = Path(folder) / f"{args.make[0]}-{args.make[1]}.gguf"
             make(*args.make, path, tokenizer)
-        result: Any = kernels(args.formats) if path is None else models(path, args.llama, args.rounds, args.threads)
+        if path is None:
+            result: Any = kernels(args.formats, args.rows)
+        else:
+            result = models(path, args.llama, args.rounds, args.threads)
     if args.json:
         args.json.write_text(json.dumps(result, indent=1))
 

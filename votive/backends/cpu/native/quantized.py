@@ -11,7 +11,6 @@ from .loader import module
 from .rows import OUT, native
 
 
-
 def _codes() -> dict[str, int]:
     """The numbers by which the native module knows formats: it tells them itself, with the shapes of blocks."""
     told = getattr(module, "block_formats", list)()
