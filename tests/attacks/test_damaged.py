@@ -134,6 +134,12 @@ def _history(path: Path) -> None:
     history.save(path)
 
 
+def _importance(format: str) -> Callable[[Path], None]:
+    stacked = (np.ones((2, 6), np.float32), np.array([3, 4]))
+    entries = {"blk.0.attn_q.weight": (np.arange(8, dtype=np.float32), 5), "blk.0.ffn_up_exps.weight": stacked}
+    return lambda path: vt.quant.save_imatrix(path, entries, datasets=["words.txt"], format=format)
+
+
 IDX = bytes([0, 0, 8, 3, 0, 0, 0, 4, 0, 0, 0, 5, 0, 0, 0, 5]) + bytes(range(100))
 WORDS = "\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "hel", "##lo", "there"]).encode()
 RANKS = b"\n".join(base64.b64encode(bytes([i])) + b" %d" % i for i in range(256))
@@ -166,6 +172,8 @@ KINDS: dict[str, tuple[Content, str, Callable[[Path], Any], str]] = {
     "votive.save": (_saved(lambda p: vt.save({"w": vt.ones(3)}, p)), "", _weights, ""),
     "gguf": (lambda _: (DATA / "little.gguf").read_bytes(), ".gguf", read_all, ""),
     "gguf, big-endian": (lambda _: (DATA / "big.gguf").read_bytes(), ".gguf", read_all, ""),
+    "imatrix.gguf": (_saved(_importance("gguf")), ".gguf", vt.quant.load_imatrix, ""),
+    "imatrix.dat": (_saved(_importance("dat")), ".dat", vt.quant.load_imatrix, ""),
     "llama2.c": (lambda _: (DATA / "stories260K.bin").read_bytes(), ".bin", read_all, ""),
     "sharded index": (json.dumps(INDEX).encode(), ".json", _sharded, ""),
     "idx": (IDX, "", vt.vision.datasets.read_idx, ""),

@@ -249,3 +249,32 @@ def test_converting_holds_a_part_of_the_file_in_memory(tmp_path: Path) -> None:
     assert found.returncode == 0, found.stderr
     assert (tmp_path / "out.safetensors").stat().st_size > 128 << 20
     assert int(found.stderr) * 1024 < 150e6
+
+
+def test_an_importance_matrix_changes_blocks_and_is_noted_in_the_file(
+    run: Run, run_json: RunJson, tmp_path: Path
+) -> None:
+    wide = votive.models.LlamaConfig(
+        vocab_size=260, hidden_size=256, intermediate_size=256, num_hidden_layers=1, num_attention_heads=4
+    )
+    folder, imatrix = tmp_path / "model", tmp_path / "imatrix.gguf"
+    votive.models.LlamaForCausalLM(wide).save_pretrained(folder)
+    sums = np.linspace(0, 4, 256, dtype=np.float32)
+    votive.quant.save_imatrix(imatrix, {"blk.0.ffn_up.weight": (sums, 3)}, datasets=["a.txt"])
+    a, b = tmp_path / "a.gguf", tmp_path / "b.gguf"
+    assert run("convert", folder, a, "--quantize", "q4_k")[0] == 0
+    assert run("convert", folder, b, "--quantize", "q4_k", "--imatrix", imatrix)[0] == 0
+    plain, weighed = votive.io.gguf.GGUFFile(a), votive.io.gguf.GGUFFile(b)
+    changed = {n for n in plain if not np.array_equal(plain.raw(n), weighed.raw(n))}
+    assert changed == {"blk.0.ffn_up.weight"}
+    found = run_json("inspect", b)["metadata"]
+    assert found["quantize.imatrix.file"] == "imatrix.gguf"
+    assert found["quantize.imatrix.dataset"] == "a.txt"
+    assert (found["quantize.imatrix.entries_count"], found["quantize.imatrix.chunks_count"]) == (1, 1)
+    code, _, err = run("convert", folder, tmp_path / "c.gguf", "--imatrix", imatrix)
+    assert code == 2
+    assert "--quantize, which is not given" in err
+    votive.quant.save_imatrix(imatrix, {"blk.7.ffn_up.weight": (sums, 3)})
+    code, _, err = run("convert", folder, tmp_path / "c.gguf", "--quantize", "q4_k", "--imatrix", imatrix)
+    assert code == 1
+    assert "names no weight of this model" in err

@@ -119,6 +119,7 @@ class Request:
     format: str
     dtype: str | None = None
     quantize: str | None = None
+    imatrix: str | None = None
     max_shard_size: str | None = None
     report: Report = lambda name, nbytes: None
     note: Note = lambda text: None
@@ -143,6 +144,8 @@ def write(made: Input, out: Path, request: Request) -> None:
         raise UsageError(f"--quantize is for GGUF files, not for {request.format}")
     if request.quantize is not None and request.dtype is not None:
         raise UsageError("--quantize and --dtype exclude each other")
+    if request.imatrix is not None and request.quantize is None:
+        raise UsageError("--imatrix weighs errors of --quantize, which is not given")
     if request.max_shard_size is not None and request.format != "folder":
         raise UsageError(f"--max-shard-size is for folders, not for {request.format}")
     _WRITERS[request.format](made, out, request)
@@ -252,7 +255,26 @@ def _gguf(made: Input, out: Path, request: Request) -> None:
     plain = {k: getattr(v, "value", v) for k, v in metadata.items()}
     choose, type_metadata = mixture(kind, plain, weights.names())
     same = kind is None and weights is made.file
-    gguf.write(out, weights, {**metadata, **type_metadata}, types=None if same else choose)
+    importance = None if request.imatrix is None else _importance(request.imatrix, weights, type_metadata)
+    gguf.write(out, weights, {**metadata, **type_metadata}, types=None if same else choose, importance=importance)
+
+
+def _importance(path: str, weights: WeightSource, metadata: dict[str, Any]) -> Any:
+    """The importance of columns by tensors' names; what it came from is noted in the file's metadata."""
+    from ..quant.imatrix import chooser, load_imatrix
+
+    found = load_imatrix(path)
+    choose = chooser(found)
+    shapes = {name: tuple(weights.info(name).shape) for name in weights.names()}
+    count = sum(choose(name, shape) is not None for name, shape in shapes.items())
+    if not count:
+        raise ValueError(f"{path}: names no weight of this model.")
+    metadata["quantize.imatrix.file"] = Path(path).name
+    if found.datasets:
+        metadata["quantize.imatrix.dataset"] = ", ".join(found.datasets)
+    metadata["quantize.imatrix.entries_count"] = count
+    metadata["quantize.imatrix.chunks_count"] = found.chunk_count
+    return choose
 
 
 def _untouched(made: Input) -> bool:

@@ -39,6 +39,7 @@ def add(commands: Commands) -> None:
     p.add_argument("--to", choices=FORMATS, help="the format, whatever OUT is called")
     p.add_argument("--dtype", choices=_DTYPES, help="type of floating-point tensors (as they are)")
     p.add_argument("--quantize", metavar="TYPE", help="for GGUF: q8_0, q4_0, q4_k_m, q5_k_m, q6_k, … (as they are)")
+    p.add_argument("--imatrix", metavar="FILE", help="an importance matrix of llama.cpp's, for --quantize")
     p.add_argument("--tensor", metavar="GLOB", action="append", help="only tensors that match")
     p.add_argument("--drop", metavar="GLOB", action="append", default=[], help="without tensors that match")
     p.add_argument(
@@ -83,7 +84,15 @@ def run(args: argparse.Namespace) -> int:
             write(
                 made,
                 out,
-                Request(kind, args.dtype, args.quantize, args.max_shard_size, report, lambda text: note(args, text)),
+                Request(
+                    kind,
+                    args.dtype,
+                    args.quantize,
+                    args.imatrix,
+                    args.max_shard_size,
+                    report,
+                    lambda text: note(args, text),
+                ),
             )
     facts = {
         "in": args.source,

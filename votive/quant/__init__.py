@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .awq import ScaledLinear
 from .calibration import importance
+from .imatrix import ImportanceMatrix, load_imatrix, save_imatrix
 from .measure import Divergence, divergence
 from .quantize import METHODS, quantize_
 from .recipes import gguf_name, recipe
@@ -13,11 +14,14 @@ __all__ = [
     "METHODS",
     "Divergence",
     "Entry",
+    "ImportanceMatrix",
     "Report",
     "ScaledLinear",
     "divergence",
     "gguf_name",
     "importance",
+    "load_imatrix",
     "quantize_",
     "recipe",
+    "save_imatrix",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from .encoding import ENCODABLE, rounded
 from .gptq import gptq
 from .grid import ASYMMETRIC, FORMATS, Array, decoded, records_of
 from .hqq import hqq
+from .imatrix import columns_of, load_imatrix
 from .places import Place, places
 from .recipes import Kind, gguf_name, recipe
 from .report import Entry, Report
@@ -32,7 +34,7 @@ def quantize_(
     model: Module,
     kind: Kind,
     *,
-    imatrix: Mapping[str, Any] | None = None,
+    imatrix: Mapping[str, Any] | str | os.PathLike[str] | None = None,
     method: str = "rtn",
     data: Iterable[Any] | None = None,
     skip: Iterable[str] = (),
@@ -44,8 +46,8 @@ def quantize_(
     `votive.quant.recipe`) or a function of a module's name and its weight's (rows, columns) that gives a format or
     None. `method` chooses the codes: "rtn" rounds, weighted by an importance matrix if there is one; "gptq" and "awq"
     need `data`, inputs of the model; "hqq" moves the minima of formats that have some. `imatrix` maps names of weights,
-    the model's or llama.cpp's, to sums of squared inputs (`votive.quant.importance`); with "rtn" and "hqq", `data` has
-    the same effect. `skip` names modules to leave as they are; patterns such as "*.router" count. Tied weights stay
+    the model's or llama.cpp's, to sums of squared inputs (`votive.quant.importance`), or is the path of a file of them
+    (`votive.quant.load_imatrix`); with "rtn" and "hqq", `data` has the same effect. `skip` names modules to leave as they are; patterns such as "*.router" count. Tied weights stay
     tied. Whatever is wrong is said before anything changes.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(64, 32), votive.nn.ReLU(), votive.nn.Linear(32, 8))
@@ -72,7 +74,7 @@ def quantize_(
     _check(chosen, method, imatrix, data)
     # Every item is used once for each group of layers.
     inputs = None if data is None else list(data)
-    weights = _importance(chosen, imatrix)
+    weights = _importance(chosen, load_imatrix(imatrix) if isinstance(imatrix, (str, os.PathLike)) else imatrix)
     tell = progress if progress is not None else lambda name, done, total: None
     run = _Run(model, chosen, method, weights, inputs, report, tell)
     run.all()
@@ -105,19 +107,9 @@ def _importance(chosen: Chosen, imatrix: Mapping[str, Any] | None) -> dict[int, 
     if imatrix is None:
         return found
     for place, _ in chosen:
-        names = [f"{n}.weight" if n else "weight" for n, _ in place.owners]
-        key = next((k for k in (*names, *(gguf_name(n) for n, _ in place.owners)) if k in imatrix), None)
-        if key is None:
-            continue
-        value = imatrix[key]
-        values = np.asarray(value[0] if isinstance(value, tuple) else value, np.float32).reshape(-1)
-        if values.shape != (place.shape[1],):
-            raise ValueError(
-                f"quantize_: the importance of {key!r} has {len(values)} columns, the weight {place.shape[1]}."
-            )
-        if not np.isfinite(values).all() or (values < 0).any():
-            raise ValueError(f"quantize_: the importance of {key!r} must be finite and not negative.")
-        found[id(place)] = values if values.any() else np.ones_like(values)
+        values = columns_of(imatrix, [f"{n}.weight" if n else "weight" for n, _ in place.owners], place.shape)
+        if values is not None:
+            found[id(place)] = values
     if not found:
         raise ValueError("quantize_: imatrix= names no weight of this model.")
     return found

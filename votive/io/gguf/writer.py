@@ -15,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from ...backends.base import BACKENDS
+from ...backends.common.blocks.encode import FITTED
 from ...core import dtype as dt
 from ...serialization.atomic import replacing
 from ...surface.block_tensor import BlockTensor
@@ -28,6 +29,8 @@ from .types import ALIGNMENT, BY_DTYPE, BY_FORMAT, MAGIC, MAX_DIMS, MAX_NAME, Te
 from .values import Order, Value, encoded, text, typed
 
 Types = str | Callable[[str, tuple[int, ...], dt.dtype], str | None] | None
+
+Importance = Callable[[str, tuple[int, ...]], Array | None] | None
 
 # What serves instead where rows are no multiple of 256: the small blocks with no fewer bits.
 _SMALLER = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
@@ -56,6 +59,7 @@ def write(
     types: Types = None,
     alignment: int = ALIGNMENT,
     byteorder: str = "little",
+    importance: Importance = None,
 ) -> None:
     """Write a GGUF file of version 3; an existing one is replaced when the new one is complete.
 
@@ -63,7 +67,9 @@ def write(
     included. A name such as "Q4_K" holds for all with two dimensions or more; vectors of floats
     become F32, as readers expect, and tensors whose rows do not fill blocks take smaller blocks
     (32 instead of 256) or F16. A function gets (name, shape, dtype) and returns a type or None.
-    Metadata values get their usual types; use `Value` to choose one.
+    Metadata values get their usual types; use `Value` to choose one. `importance`, a function of name
+    and shape, weighs the errors of columns where types are fitted: it returns an array (columns,), or
+    (matrices, columns) for a tensor of three dimensions, or None.
 
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/small.gguf"
@@ -77,7 +83,7 @@ def write(
         raise ValueError(f"gguf.write: byteorder is 'little' or 'big', got {byteorder!r}.")
     source = tensors if isinstance(tensors, WeightSource) else None
     names = source.names() if source is not None else list(tensors)
-    plans = [_plan(name, tensors, types) for name in names]
+    plans = [_plan(name, tensors, types, importance) for name in names]
     order: Order = "<" if byteorder == "little" else ">"
     header = _header(plans, metadata, alignment, order)
     with replacing(path) as f:
@@ -118,7 +124,9 @@ def _pad(f: IO[bytes], written: int, alignment: int) -> None:
     f.write(bytes(-written % alignment))
 
 
-def _plan(name: str, tensors: Mapping[str, Tensor | np.ndarray] | WeightSource, types: Types) -> _Plan:
+def _plan(
+    name: str, tensors: Mapping[str, Tensor | np.ndarray] | WeightSource, types: Types, importance: Importance
+) -> _Plan:
     if not isinstance(name, str) or not 0 < len(name.encode()) <= MAX_NAME:
         raise ValueError(f"gguf.write: the name of a tensor has 1 to {MAX_NAME} bytes of text, got {name!r}.")
     kept: BlockTensor | None = None
@@ -148,7 +156,10 @@ def _plan(name: str, tensors: Mapping[str, Tensor | np.ndarray] | WeightSource, 
         if asked is None or tensor_type(asked) is stored:
             return _Plan(name, shape, stored, lambda: _array(kept.blocks))
     chosen = _choose(name, shape, dtype, asked, strict=callable(types))
-    return _Plan(name, shape, chosen, lambda: _bytes(name, read(), chosen))
+    # Asked for before anything is written, so that what does not fit leaves nothing behind.
+    fitted = importance is not None and chosen.format is not None and chosen.format.name in FITTED
+    weights = importance(name, shape) if importance is not None and fitted else None
+    return _Plan(name, shape, chosen, lambda: _bytes(name, read(), chosen, weights))
 
 
 def _choose(name: str, shape: tuple[int, ...], dtype: dt.dtype, asked: str | None, *, strict: bool) -> TensorType:
@@ -174,11 +185,11 @@ def _choose(name: str, shape: tuple[int, ...], dtype: dt.dtype, asked: str | Non
     return wanted
 
 
-def _bytes(name: str, array: Array, t: TensorType) -> Array:
+def _bytes(name: str, array: Array, t: TensorType, importance: Array | None) -> Array:
     if t.plain and t.dtype is not None and not t.dtype.is_floating_point and array.dtype != t.record:
         raise TypeError(f"gguf.write: {name!r} is {array.dtype} and cannot become {t.name}.")
     try:
-        return quantize(array, t) if array.ndim else quantize(array.reshape(1), t)
+        return quantize(array if array.ndim else array.reshape(1), t, importance=importance)
     except ValueError as e:
         raise ValueError(f"gguf.write: {name!r}: {e}") from None
 

@@ -23,7 +23,8 @@ def encode(x: Array, format: blocks.block_dtype, *, importance: Array | None = N
 
     Simple formats are rounded exactly as ggml's reference does; the K formats are fitted (smallest weighted square
     error found by a search over scales). `importance` weighs the errors of the n columns for them, as the mean
-    squares of what the columns are multiplied with. Pieces are shared by so many `threads`.
+    squares of what the columns are multiplied with; (matrices, n) weighs each matrix of (matrices, rows, n) by its own.
+    Pieces are shared by so many `threads`.
 
     >>> from votive.backends.common.blocks.encode import encode
     >>> encode(np.ones((2, 64), np.float32), votive.q4_0).shape
@@ -34,6 +35,9 @@ def encode(x: Array, format: blocks.block_dtype, *, importance: Array | None = N
         raise ValueError(f"quantize: votive writes no {name}; it writes {', '.join(ENCODABLE).upper()}.")
     if x.ndim == 0 or x.shape[-1] % size:
         raise ValueError(f"quantize: rows must be a multiple of {size} long for {name}, got shape {x.shape}.")
+    if importance is not None and np.ndim(importance) == 2 and x.ndim == 3 and len(importance) == len(x):
+        each = [encode(part, format, importance=w, threads=threads) for part, w in zip(x, importance)]
+        return np.stack(each) if each else np.empty((0, x.shape[1], format.row_bytes(x.shape[2])), np.uint8)
     columns = None if importance is None else _columns(importance, format, x.shape[-1])
     flat = x.reshape(-1, size)
     out = np.empty(len(flat), format.np)
