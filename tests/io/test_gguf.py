@@ -377,7 +377,8 @@ def test_a_vocabulary_is_decoded_only_when_it_is_used(path: Path) -> None:
 @pytest.mark.parity
 def test_the_gguf_package_reads_what_is_written(path: Path) -> None:
     gguf = pytest.importorskip("gguf")
-    quantized = [n for n in QUANTIZABLE if n not in ("TQ1_0", "TQ2_0", "MXFP4")]
+    known = gguf.GGMLQuantizationType.__members__
+    quantized = [n for n in QUANTIZABLE if n not in ("TQ1_0", "TQ2_0", "MXFP4", "Q8_1", "Q8_K") and n in known]
     x = weights(4, 512)
     tensors = dict.fromkeys(quantized, x) | {
         "f16": x.astype(np.float16),
@@ -396,7 +397,7 @@ def test_the_gguf_package_reads_what_is_written(path: Path) -> None:
         assert tuple(reversed(t.shape.tolist())) == file.info(t.name).shape
         assert t.tensor_type.name == file.info(t.name).stored
         assert t.data.tobytes() == file.raw(t.name).tobytes()
-        if t.tensor_type.name not in ("F64", "I32"):
+        if t.tensor_type.name not in ("F64", "I32", "Q1_0"):  # which the package cannot decode
             want = gguf.quants.dequantize(t.data, t.tensor_type)
             np.testing.assert_array_equal(file.tensor(t.name).to(votive.float32).numpy(), want)
 

@@ -9,19 +9,23 @@ import numpy as np
 
 from ....core import blocks
 from .bits import Array
+from .decode_iq import split_scale
+from .encode_iq import ENCODE_IQ
 from .encode_k import ENCODE_K
+from .encode_levels import ENCODE_LEVELS
 from .encode_plain import ENCODE
 
 # Elements at a time: fitting has many temporaries per block.
 _ENCODE = 1 << 17
-ENCODABLE = [*ENCODE, *ENCODE_K]
-FITTED = frozenset(ENCODE_K)  # those that importance has an effect on
+_SEARCHED = {**ENCODE_K, **ENCODE_LEVELS, **ENCODE_IQ}
+ENCODABLE = [*ENCODE, *_SEARCHED]
+FITTED = frozenset(_SEARCHED)  # those that importance has an effect on
 
 
 def encode(x: Array, format: blocks.block_dtype, *, importance: Array | None = None, threads: int = 1) -> Array:
     """Bytes of blocks for rows of numbers: (..., n) gives (..., bytes of a row).
 
-    Simple formats are rounded exactly as ggml's reference does; the K formats are fitted (smallest weighted square
+    Simple formats are rounded exactly as ggml's reference does; the others are fitted (smallest weighted square
     error found by a search over scales). `importance` weighs the errors of the n columns for them, as the mean
     squares of what the columns are multiplied with; (matrices, n) weighs each matrix of (matrices, rows, n) by its own.
     Pieces are shared by so many `threads`.
@@ -54,8 +58,8 @@ def encode(x: Array, format: blocks.block_dtype, *, importance: Array | None = N
 
 def _columns(importance: Array, format: blocks.block_dtype, n: int) -> Array:
     """The weights of a row as blocks of it."""
-    if format.name not in ENCODE_K:
-        fitted = ", ".join(ENCODE_K).upper()
+    if format.name not in FITTED:
+        fitted = ", ".join(_SEARCHED).upper()
         raise ValueError(
             f"quantize: {format.name.upper()} is rounded, not fitted, so importance has no effect; it weighs {fitted}."
         )
@@ -83,13 +87,21 @@ def _encoded(x: Array, format: blocks.block_dtype, importance: Array | None) -> 
     name = format.name.upper()
     if not np.isfinite(x).all():
         raise ValueError(f"quantize: the data holds nan or inf, for which {name} has no code.")
-    with np.errstate(over="ignore", under="ignore"):
-        fitted = ENCODE_K.get(format.name)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        fitted = _SEARCHED.get(format.name)
         records = fitted(x, importance) if fitted is not None else ENCODE[format.name](x)
-    for field in ("d", "m", "dmin"):
-        if field in (format.np.names or ()) and not np.isfinite(records[field]).all():
-            raise ValueError(
-                f"quantize: numbers up to {np.abs(x).max():.3g} are too large for the half-"
-                f"precision scales of {name}; keep the tensor as F32."
-            )
+        # Four words share the scale of IQ1_M.
+        scales = [split_scale(records["scales"])] if format.name == "iq1_m" else []
+    scales += [records[field] for field in ("d", "m", "dmin", "s") if field in (format.np.names or ())]
+    # A search that every scale is too small for finds none.
+    lost = (
+        fitted is not None
+        and "dmin" not in (format.np.names or ())
+        and ((np.abs(x).max(axis=1) > 1) & (scales[0].reshape(len(x), -1) == 0).all(axis=1)).any()
+    )
+    if lost or not all(np.isfinite(values).all() for values in scales):
+        raise ValueError(
+            f"quantize: numbers up to {np.abs(x).max():.3g} are too large for the half-"
+            f"precision scales of {name}; keep the tensor as F32."
+        )
     return records

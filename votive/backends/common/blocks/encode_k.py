@@ -27,7 +27,7 @@ _SYMMETRIC_TRIES = np.linspace(-1.0, 1.0, 5, dtype=np.float32)
 _ROUNDS = 2
 
 
-def _weights(x: Array, importance: Array | None) -> Array:
+def column_weights(x: Array, importance: Array | None) -> Array:
     """What an error in each number matters: more for large ones, which move the output most.
 
     With the mean squares of what each number is multiplied with, it matters in proportion to them. A group that
@@ -130,7 +130,7 @@ def _half_above(a: Array) -> Array:
 def _affine(x: Array, importance: Array | None, group: int, top: int, steps: int) -> tuple[Array, ...]:
     """d, dmin, scales, minima and codes of super-blocks; `steps` is the largest s and m."""
     x = x.reshape(len(x), -1, group)
-    w = _weights(x, importance)
+    w = column_weights(x, importance)
     scale, minimum = (a[..., 0] for a in _fit_affine(x, w, top))  # (super-blocks, groups)
     d = _half_above(scale.max(axis=1, keepdims=True) / np.float32(steps))
     dmin = _half_above(minimum.max(axis=1, keepdims=True) / np.float32(steps))
@@ -177,7 +177,7 @@ def _refit_scale(x: Array, w: Array, u: Array) -> Array:
 def _symmetric(x: Array, importance: Array | None, levels: int, steps: int) -> tuple[Array, Array, Array]:
     """d, scales -steps .. steps-1 and codes 0 .. 2·levels-1 of super-blocks in groups of 16."""
     x = x.reshape(len(x), -1, 16)
-    w = _weights(x, importance)
+    w = column_weights(x, importance)
     scale = _fit_symmetric(x, w, levels)[..., 0]
     at = np.abs(scale).argmax(axis=1)[:, None]
     d = _half_above(np.take_along_axis(scale, at, axis=1) / np.float32(-steps))

@@ -92,6 +92,21 @@ def q8_0(x: Array) -> Array:
     return records("q8_0", d=d[:, 0], qs=half_away(x * inverse(d)).astype(np.int8))
 
 
+def q8_1(x: Array) -> Array:
+    """Eight bits around zero, and their sum times the scale."""
+    d = np.abs(x).max(axis=1, keepdims=True) / np.float32(127)
+    q = half_away(x * inverse(d)).astype(np.int8)
+    return records("q8_1", d=d[:, 0], s=d[:, 0] * q.sum(axis=1, dtype=np.int32).astype(np.float32), qs=q)
+
+
+def q8_k(x: Array) -> Array:
+    """Eight bits around zero where the largest number gets -127, and sums of 16."""
+    step = np.float32(-127) * inverse(_largest(x))
+    q = np.minimum(np.rint(step * x), 127).astype(np.int8)
+    sums = q.reshape(len(x), 16, 16).sum(axis=2, dtype=np.int16)
+    return records("q8_k", d=inverse(step)[:, 0], qs=q, sums=sums)
+
+
 def mxfp4(x: Array) -> Array:
     """A power of two and FP4 numbers; the largest keeps its own exponent."""
     top = np.abs(x).max(axis=1, keepdims=True)
@@ -135,6 +150,8 @@ ENCODE: dict[str, Callable[[Any], Array]] = {
     "q5_0": q5_0,
     "q5_1": q5_1,
     "q8_0": q8_0,
+    "q8_1": q8_1,
+    "q8_k": q8_k,
     "mxfp4": mxfp4,
     "tq1_0": tq1_0,
     "tq2_0": tq2_0,
