@@ -72,14 +72,16 @@ def test_the_older_kind_holds_the_same_means_and_experts_one_after_the_other(tmp
     assert found["blk.0.ffn_up_exps.weight"][0].shape == (768,)
     for name, shape in (("blk.0.attn_q.weight", (8, 256)), ("blk.0.ffn_up_exps.weight", (3, 8, 256))):
         before, after = columns_of(made, [name], shape), columns_of(found, [name], shape)
-        assert before is not None and after is not None
+        assert before is not None
+        assert after is not None
         np.testing.assert_allclose(after, before, rtol=1e-6)
 
 
 def test_experts_that_were_never_fed_count_all_columns_alike() -> None:
     assert np.array_equal(means((np.zeros((2, 3), np.float32), np.array([0, 4]))), [[1, 1, 1], [0, 0, 0]])
     found = columns_of({"w": (np.zeros((2, 3), np.float32), np.array([0, 4]))}, ["w"], (2, 5, 3))
-    assert found is not None and (found == 1).all()
+    assert found is not None
+    assert (found == 1).all()
 
 
 def test_names_of_modules_become_llama_cpps_and_experts_are_stacked(tmp_path: Path) -> None:

@@ -253,7 +253,7 @@ def _gguf(made: Input, out: Path, request: Request) -> None:
     from ..models.gguf_types import mixture
 
     plain = {k: getattr(v, "value", v) for k, v in metadata.items()}
-    choose, type_metadata = mixture(kind, plain, weights.names())
+    choose, type_metadata = mixture(kind, plain, weights.names(), weighed=request.imatrix is not None)
     same = kind is None and weights is made.file
     importance = None if request.imatrix is None else _importance(request.imatrix, weights, type_metadata)
     gguf.write(out, weights, {**metadata, **type_metadata}, types=None if same else choose, importance=importance)

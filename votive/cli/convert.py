@@ -38,7 +38,9 @@ def add(commands: Commands) -> None:
     p.add_argument("out", metavar="OUT", help="a file, or a folder")
     p.add_argument("--to", choices=FORMATS, help="the format, whatever OUT is called")
     p.add_argument("--dtype", choices=_DTYPES, help="type of floating-point tensors (as they are)")
-    p.add_argument("--quantize", metavar="TYPE", help="for GGUF: q8_0, q4_0, q4_k_m, q5_k_m, q6_k, … (as they are)")
+    p.add_argument(
+        "--quantize", metavar="TYPE", help="for GGUF: q8_0, q4_k_m, q6_k, iq4_xs, iq3_m, iq2_xs, … (as they are)"
+    )
     p.add_argument("--imatrix", metavar="FILE", help="an importance matrix of llama.cpp's, for --quantize")
     p.add_argument("--tensor", metavar="GLOB", action="append", help="only tensors that match")
     p.add_argument("--drop", metavar="GLOB", action="append", default=[], help="without tensors that match")

@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..io.gguf import TYPES, tensor_type
+from ..io.gguf.types import SMALLER
+from .gguf_mixtures import IQ_MIXTURES, Model, chosen
 
 Choice = Callable[[str, tuple[int, ...], Any], str | None]
 
@@ -31,10 +33,25 @@ FILE_TYPES = {
     "Q5_K_S": 16,
     "Q5_K_M": 17,
     "Q6_K": 18,
+    "IQ2_XXS": 19,
+    "IQ2_XS": 20,
+    "IQ3_XS": 22,
+    "IQ3_XXS": 23,
+    "IQ1_S": 24,
+    "IQ4_NL": 25,
+    "IQ3_S": 26,
+    "IQ3_M": 27,
+    "IQ2_S": 28,
+    "IQ2_M": 29,
+    "IQ4_XS": 30,
+    "IQ1_M": 31,
     "BF16": 32,
-    "MXFP4": 38,
     "TQ1_0": 36,
     "TQ2_0": 37,
+    "MXFP4": 38,
+    "NVFP4": 39,
+    "Q1_0": 40,
+    "Q2_0": 41,
 }
 # Base type, and what the values and the last matrix of the MLP have in every, or in some, layers.
 _MIXTURES = {
@@ -45,18 +62,22 @@ _MIXTURES = {
     "Q5_K_S": ("Q5_K", "", ""),
     "Q5_K_M": ("Q5_K", "", "Q6_K"),
 }
-_SMALLER = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 _PRECISE = re.compile(
     r"(ffn_gate_inp|ffn_gate_inp_shexp|rope_freqs|rope_factors_long|rope_factors_short|token_types|position_embd)\b"
 )
 _WIDENED = re.compile(r"blk\.(\d+)\.(attn_v|ffn_down|ffn_down_exps)\.weight")
 
 
-def mixture(kind: str | None, metadata: Mapping[str, Any], names: Any) -> tuple[Choice, dict[str, Any]]:
+def mixture(
+    kind: str | None, metadata: Mapping[str, Any], names: Any, *, weighed: bool = False, plain: bool = False
+) -> tuple[Choice, dict[str, Any]]:
     """A function for `write(types=...)`, and the metadata that tells how a file is quantized.
 
-    `kind` is a type of tensor, a mixture (Q3_K_S, Q3_K_M, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M), or None
-    for the types as they are, but for vectors. `metadata` and `names` are the file's.
+    `kind` is a type of tensor, a mixture (Q3_K_S, Q3_K_M, Q4_K_S, Q4_K_M, Q5_K_S, Q5_K_M, or one of the
+    IQ kinds), or None for the types as they are, but for vectors. The IQ kinds' names are those of
+    files: IQ2_S is a mixture that is mostly of the type IQ2_XS. With `plain` they name the type of all.
+    `metadata` and `names` are the file's; `weighed` tells that there is an importance matrix, with which
+    llama.cpp gives some tensors fewer bits.
 
     >>> from votive.models.gguf_types import mixture
     >>> head = {"general.architecture": "llama", "llama.block_count": 8}
@@ -70,9 +91,11 @@ def mixture(kind: str | None, metadata: Mapping[str, Any], names: Any) -> tuple[
     if kind is None:
         return _unchanged, {}
     kind = kind.upper()
-    if kind not in _MIXTURES and kind not in TYPES:
-        known = ", ".join([*_MIXTURES, *TYPES])
+    if kind not in _MIXTURES and kind not in IQ_MIXTURES and kind not in TYPES:
+        known = ", ".join(dict.fromkeys([*_MIXTURES, *IQ_MIXTURES, *TYPES]))
         raise ValueError(f"there is no quantization {kind!r}; known: {known}.")
+    mixed = kind in IQ_MIXTURES and not plain
+    model = Model.of(metadata, weighed)
     base, every, some = _MIXTURES.get(kind, (kind, "", ""))
     layers = metadata.get(f"{metadata.get('general.architecture')}.block_count", 0)
     # With tied embeddings the table makes the logits too.
@@ -83,6 +106,8 @@ def mixture(kind: str | None, metadata: Mapping[str, Any], names: Any) -> tuple[
             return None
         if len(shape) < 2 or _PRECISE.search(name):
             return "F32"
+        if mixed:
+            return _fitting(chosen(kind, name, names, model), shape[-1])
         wanted = base
         layer = _WIDENED.fullmatch(name)
         if layer is not None and some and _needs_more(int(layer[1]), layers):
@@ -94,7 +119,7 @@ def mixture(kind: str | None, metadata: Mapping[str, Any], names: Any) -> tuple[
         return _fitting(wanted, shape[-1])
 
     written: dict[str, Any] = {}
-    if not tensor_type(base).plain:
+    if mixed or not tensor_type(base).plain:
         written["general.quantization_version"] = 2
     if kind in FILE_TYPES:
         written["general.file_type"] = FILE_TYPES[kind]
@@ -118,5 +143,5 @@ def _needs_more(layer: int, layers: int) -> bool:
 def _fitting(wanted: str, row: int) -> str:
     """The type, or one of smaller blocks and no fewer bits, where rows do not fill its blocks."""
     while row % tensor_type(wanted).block:
-        wanted = _SMALLER.get(wanted, "F16")
+        wanted = SMALLER.get(wanted, "F16")
     return wanted

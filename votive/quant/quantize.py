@@ -19,7 +19,7 @@ from .grid import ASYMMETRIC, FORMATS, Array, decoded, records_of
 from .hqq import hqq
 from .imatrix import columns_of, load_imatrix
 from .places import Place, places
-from .recipes import Kind, gguf_name, recipe
+from .recipes import Kind, recipe
 from .report import Entry, Report
 
 METHODS = ("rtn", "gptq", "awq", "hqq")
@@ -47,8 +47,9 @@ def quantize_(
     None. `method` chooses the codes: "rtn" rounds, weighted by an importance matrix if there is one; "gptq" and "awq"
     need `data`, inputs of the model; "hqq" moves the minima of formats that have some. `imatrix` maps names of weights,
     the model's or llama.cpp's, to sums of squared inputs (`votive.quant.importance`), or is the path of a file of them
-    (`votive.quant.load_imatrix`); with "rtn" and "hqq", `data` has the same effect. `skip` names modules to leave as they are; patterns such as "*.router" count. Tied weights stay
-    tied. Whatever is wrong is said before anything changes.
+    (`votive.quant.load_imatrix`); with "rtn" and "hqq", `data` has the same effect. `skip` names modules to leave as
+    they are; patterns such as "*.router" count. Tied weights stay tied. Whatever is wrong is said before anything
+    changes.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(64, 32), votive.nn.ReLU(), votive.nn.Linear(32, 8))
     >>> report = votive.quantize_(net, "q8_0")
@@ -60,7 +61,8 @@ def quantize_(
     if method not in METHODS:
         raise ValueError(f"quantize_: method is one of {', '.join(METHODS)}, got {method!r}.")
     wanted = places(model, skip)
-    choose = recipe(kind, [n for p in wanted for n, _ in p.owners])
+    weighed = imatrix is not None or data is not None
+    choose = recipe(kind, {n: p.shape for p in wanted for n, _ in p.owners}, weighed=weighed)
     report = Report()
     chosen: Chosen = []
     for place in wanted:

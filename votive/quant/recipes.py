@@ -7,7 +7,7 @@ of those by its last parts; whatever it does not resemble gets the recipe's plai
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 
 from ..core import dtype as dt
@@ -32,6 +32,7 @@ _ROLES: tuple[tuple[str, str], ...] = (
     (r"lm_head|embed_out|output|head", "output"),
     (r"embed_tokens|wte|tok_embeddings|word_embeddings|token_embedding|token_embd|shared", "token_embd"),
 )
+_EXPERT = re.compile(r"\bexperts\.(\d+)\.")
 _PATTERNS = tuple((re.compile(rf"(?:.*\.)?(?:{pattern})"), role) for pattern, role in _ROLES)
 
 
@@ -49,11 +50,14 @@ def gguf_name(module: str) -> str:
     return f"blk.{number}.{role}.weight"
 
 
-def recipe(kind: Kind, modules: Iterable[str]) -> Recipe:
+def recipe(kind: Kind, modules: Iterable[str] | Mapping[str, tuple[int, int]], *, weighed: bool = False) -> Recipe:
     """The function that says which format a weight gets.
 
-    `kind` is a format, its name, one of llama.cpp's mixtures, or such a function itself. `modules` are the names of
-    all modules with weights: mixtures depend on how many layers there are and whether the output has its own.
+    `kind` is a format, its name, one of llama.cpp's mixtures, or such a function itself. The names of the IQ kinds mean
+    files: "iq2_s" is a mixture of several formats as llama.cpp's is, `votive.iq2_s` that format for all. `modules` are
+    the names of all modules with weights, perhaps with (rows, columns): mixtures depend on how many layers and experts
+    there are, on how queries share keys, and whether the output has its own. `weighed` tells that there is an
+    importance matrix, with which some mixtures give fewer bits.
 
     >>> from votive.quant.recipes import recipe
     >>> choose = recipe("q4_k_m", [f"layers.{i}.mlp.down_proj" for i in range(8)] + ["lm_head"])
@@ -62,17 +66,27 @@ def recipe(kind: Kind, modules: Iterable[str]) -> Recipe:
     >>> choose("layers.1.mlp.down_proj", (64, 96))
     votive.q5_0
     """
+    plain = isinstance(kind, block_dtype)
     if isinstance(kind, block_dtype):
         kind = kind.name
     if not isinstance(kind, str):
         if not callable(kind):
             raise TypeError(f"quantize_: kind is a format, a name or a function, got {kind!r}.")
         return _checked(kind)
-    names = [gguf_name(m) for m in modules]
+    shapes = dict(modules) if isinstance(modules, Mapping) else dict.fromkeys(modules, (1, 1))
+    names = [gguf_name(m) for m in shapes]
     layers = {int(n.split(".")[1]) for n in names if n.startswith("blk.")}
-    head = {"general.architecture": "module", "module.block_count": max(layers, default=-1) + 1}
+    rows = {role: n for role in ("attn_q", "attn_v") for m, (n, _) in shapes.items() if f".{role}." in gguf_name(m)}
+    head = {
+        "general.architecture": "module",
+        "module.block_count": max(layers, default=-1) + 1,
+        "module.attention.head_count": rows.get("attn_q", 1),
+        "module.attention.head_count_kv": rows.get("attn_v", 1),
+        "module.expert_count": max((int(n[1]) + 1 for n in map(_EXPERT.search, shapes) if n), default=0),
+    }
     # The mixtures stand with the files that name them, in a layer above this one.
-    choose, _ = import_module("votive.models.gguf_types").mixture(kind.upper(), head, names)
+    mixture = import_module("votive.models.gguf_types").mixture
+    choose, _ = mixture(kind.upper(), head, names, weighed=weighed, plain=plain)
 
     def chosen(module: str, shape: tuple[int, int]) -> block_dtype | None:
         found = choose(gguf_name(module), shape, dt.float32)

@@ -114,6 +114,20 @@ def tensor_type(name: str | TensorType) -> TensorType:
     return found
 
 
+# What serves instead where rows do not fill blocks: smaller blocks with no fewer bits.
+SMALLER = {
+    "Q2_K": "Q4_0",
+    "Q3_K": "Q4_0",
+    "Q4_K": "Q5_0",
+    "Q5_K": "Q5_1",
+    "Q6_K": "Q8_0",
+    "Q8_K": "Q8_0",
+    **dict.fromkeys(("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ3_XXS", "IQ3_S", "IQ4_XS"), "IQ4_NL"),
+    "Q1_0": "Q2_0",
+    "Q2_0": "Q4_0",
+    "NVFP4": "Q4_0",
+}
+
 # Names and codes of the types that metadata values have, and the NumPy type of each number.
 STRING, ARRAY, BOOL = "string", "array", "bool"
 VALUE_CODES = {

@@ -25,15 +25,13 @@ from ..source import WeightSource
 from .file import GGUFFile
 from .quants import quantize, swap_bytes
 from .split import GGUFParts
-from .types import ALIGNMENT, BY_DTYPE, BY_FORMAT, MAGIC, MAX_DIMS, MAX_NAME, TensorType, tensor_type
+from .types import ALIGNMENT, BY_DTYPE, BY_FORMAT, MAGIC, MAX_DIMS, MAX_NAME, SMALLER, TensorType, tensor_type
 from .values import Order, Value, encoded, text, typed
 
 Types = str | Callable[[str, tuple[int, ...], dt.dtype], str | None] | None
 
 Importance = Callable[[str, tuple[int, ...]], Array | None] | None
 
-# What serves instead where rows are no multiple of 256: the small blocks with no fewer bits.
-_SMALLER = {"Q2_K": "Q4_0", "Q3_K": "Q4_0", "Q4_K": "Q5_0", "Q5_K": "Q5_1", "Q6_K": "Q8_0"}
 _FLOATS = (dt.float64, dt.float32, dt.float16, dt.bfloat16)
 
 
@@ -177,7 +175,7 @@ def _choose(name: str, shape: tuple[int, ...], dtype: dt.dtype, asked: str | Non
         return tensor_type("F32")
     row = shape[-1] if shape else 1
     while not strict and row % wanted.block:
-        wanted = tensor_type(_SMALLER.get(wanted.name, "F16"))
+        wanted = tensor_type(SMALLER.get(wanted.name, "F16"))
     if row % wanted.block:
         raise ValueError(
             f"gguf.write: {name!r} has shape {shape}; {wanted.name} needs rows that are a multiple of {wanted.block}."
