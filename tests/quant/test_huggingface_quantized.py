@@ -27,6 +27,11 @@ FP4 = [s * x / 12 for s in (1, -1) for x in (0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2
 
 def packed_words(codes: np.ndarray, bits: int, order: list[int] | None = None) -> np.ndarray:
     """Words of int32 along the last dimension, written one code at a time."""
+    if bits == 3:  # one long number of 96 bits for 32 codes
+        flat = codes.reshape(-1, 32)
+        longs = [sum(int(q) << (3 * i) for i, q in enumerate(row)) for row in flat]
+        words = [[(n >> (32 * i)) & 0xFFFFFFFF for i in range(3)] for n in longs]
+        return np.array(words, np.uint32).view(np.int32).reshape(*codes.shape[:-1], -1)
     per = 32 // bits
     out = np.zeros((*codes.shape[:-1], codes.shape[-1] // per), np.int64)
     for i in range(codes.shape[-1]):
@@ -58,6 +63,61 @@ def awq(rng: Any, rows: int, columns: int) -> Any:
     order = [0, 2, 4, 6, 1, 3, 5, 7]
     parts = {"qweight": packed_words(q, 4, order), "qzeros": packed_words(z, 4, order), "scales": s}
     return parts, ((q - z.repeat(64, 0)).astype(np.float16) * s.repeat(64, 0)).T, votive.float16
+
+
+def awq_gemv(rng: Any, rows: int, columns: int) -> Any:
+    groups = columns // 32
+    q, z = rng.integers(0, 16, (rows, columns)), rng.integers(0, 16, (rows, groups))
+    s = rng.uniform(0.01, 0.02, z.shape).astype(np.float16)
+    pad = ((0, 0), (0, 32 - groups))
+    parts = {"qweight": packed_words(q, 4), "qzeros": packed_words(np.pad(z, pad), 4), "scales": np.pad(s, pad)}
+    return parts, (q - z.repeat(32, 1)).astype(np.float16) * s.repeat(32, 1), votive.float16
+
+
+def hqq(rng: Any, rows: int, columns: int, bits: int = 4, group: int = 64, axis: int = 1, floats: bool = False) -> Any:
+    """As HQQ stores a layer: groups as rows (axis 1) or columns (axis 0), codes of far rows in one byte."""
+    grouped = (rows * columns // group, group) if axis == 1 else (group, rows * columns // group)
+    q = rng.integers(0, 1 << bits, grouped)
+    shape = (grouped[0], 1) if axis == 1 else (1, grouped[1])
+    s = rng.uniform(0.01, 0.02, shape).astype(np.float16)
+    z = rng.uniform(0, (1 << bits) - 1, shape).astype(np.float16)
+    per = 10 if bits == 3 else 8 // bits
+    lines = -(-len(q) // per)
+    packed = np.zeros((lines, grouped[1]), np.int32 if bits == 3 else np.uint8)
+    for i in range(len(q)):
+        packed[i % lines] |= (q[i] << (bits * (per - 1 - i // lines))).astype(packed.dtype)
+    number = lambda n: np.array(n, np.int32)
+    parts = {
+        "W_q": packed.view(np.float16) if floats else packed,
+        "scale": s,
+        "zero": z,
+        "nbits": number(bits),
+        "group_size": number(group),
+        "axis": number(axis),
+        "shape": np.array([rows, columns]),
+        "packing": np.frombuffer(("3bit_32" if bits == 3 else f"{bits}bit_u8").encode(), np.uint8),
+        "view_as_float": np.array(floats, np.uint8),
+        "compute_dtype": np.frombuffer(b"torch.float16", np.uint8),
+        "channel_wise": np.array(1, np.uint8),
+        "encoded_state_dict": np.array(1, np.uint8),
+    }
+    numbers = (q.astype(np.float32) - z.astype(np.float32)) * s.astype(np.float32)
+    return parts, numbers.reshape(rows, columns), votive.float32
+
+
+def torchao(rng: Any, rows: int, columns: int, kind: str = "Int8Tensor") -> Any:
+    q = rng.integers(-128, 128, (rows, columns)).astype(np.int8)
+    groups = 1 if kind == "Int8Tensor" else columns // 32
+    s, z = rng.uniform(0.01, 0.02, (rows, groups)).astype(np.float32), rng.integers(-9, 9, (rows, groups))
+    parts = {"_weight_qdata": q, "_weight_scale": s}
+    if kind == "IntxUnpackedToInt8Tensor":
+        parts["_weight_zero_point"] = z.astype(np.int8)
+    if kind == "Float8Tensor":
+        parts["_weight_qdata"] = q = rng.normal(size=(rows, columns)).astype(ml_dtypes.float8_e4m3fn)
+        s = parts["_weight_scale"] = s[:, :1]
+    zero = z.repeat(32, 1) if kind == "IntxUnpackedToInt8Tensor" else 0
+    wide = s.repeat(columns // s.shape[1], 1)
+    return parts, (q.astype(np.float32) - np.float32(1) * zero).astype(np.float32) * wide, votive.float32
 
 
 def bnb4(rng: Any, rows: int, columns: int, kind: str = "nf4", nested: bool = True) -> Any:
@@ -112,6 +172,8 @@ def compressed(bits: int, kind: str = "int", **more: Any) -> dict[str, Any]:
     return {"quant_method": "compressed-tensors", "config_groups": {"group_0": group}}
 
 
+HQQ = {"quant_method": "hqq", "quant_config": {}}
+TORCHAO = {"quant_method": "torchao", "quant_type": "int8_weight_only"}
 BNB = {"quant_method": "bitsandbytes"}
 CASES: dict[str, tuple[dict[str, Any], Callable[..., Any], str]] = {
     "gptq": ({"quant_method": "gptq", "bits": 4}, gptq, "int4_g32"),
@@ -122,6 +184,16 @@ CASES: dict[str, tuple[dict[str, Any], Callable[..., Any], str]] = {
     ),
     "gptq 2": ({"quant_method": "gptq", "bits": 2}, lambda *a: gptq(*a, bits=2), "int2_g32"),
     "gptq 8": ({"quant_method": "gptq", "bits": 8}, lambda *a: gptq(*a, bits=8), "int8_g32"),
+    "gptq 3": ({"quant_method": "gptq", "bits": 3}, lambda *a: gptq(*a, bits=3), "int4_g32"),
+    "gemv": ({"quant_method": "awq", "bits": 4, "version": "gemv", "group_size": 32}, awq_gemv, "int4_g32"),
+    "hqq": (HQQ, hqq, "int4_g64"),
+    "hqq 8": (HQQ, lambda *a: hqq(*a, bits=8, group=32), "int8_g32"),
+    "hqq 3": (HQQ, lambda *a: hqq(*a, bits=3), "int4_g64"),
+    "hqq 2": (HQQ, lambda *a: hqq(*a, bits=2, group=128), "int2_g64"),
+    "hqq 1": (HQQ, lambda *a: hqq(*a, bits=1, floats=True), "int2_g64"),
+    "torchao int8": (TORCHAO, torchao, "int8_g64"),
+    "torchao intx": (TORCHAO, lambda *a: torchao(*a, kind="IntxUnpackedToInt8Tensor"), "int8_g32"),
+    "torchao fp8": (TORCHAO, lambda *a: torchao(*a, kind="Float8Tensor"), "fp8_g64"),
     "awq": ({"quant_method": "awq", "bits": 4}, awq, "int4_g64"),
     "nf4": (BNB, bnb4, "nf4_g64"),
     "fp4": (BNB, lambda *a: bnb4(*a, kind="fp4", nested=False), "fp4_g64"),
@@ -149,9 +221,20 @@ def write(folder: Path, config: dict[str, Any], make: Callable[..., Any]) -> dic
         weights |= {
             base + k: votive.tensor(v) if v.dtype != ml_dtypes.float8_e4m3fn else eight(v) for k, v in parts.items()
         }
-    save_file(weights, folder / "model.safetensors")
+    told = {}
+    for name in numbers if config["quant_method"] == "torchao" else ():
+        kind = _class(weights, name.removesuffix("weight"))
+        told[name] = json.dumps({"_type": kind, "_data": {"block_size": [1, 32]}, "_tensor_data_names": ["qdata"]})
+    save_file(weights, folder / "model.safetensors", {**told, "tensor_names": json.dumps(list(told))} if told else None)
     edit(folder, quantization_config=config)
     return numbers
+
+
+def _class(weights: Weights, base: str) -> str:
+    """torchao's class of a weight with such parts."""
+    if f"{base}_weight_zero_point" in weights:
+        return "IntxUnpackedToInt8Tensor"
+    return "Int8Tensor" if weights[f"{base}_weight_qdata"].dtype is votive.int8 else "Float8Tensor"
 
 
 def eight(values: np.ndarray) -> Any:
@@ -195,6 +278,44 @@ def test_groups_in_any_order_become_the_right_numbers_and_a_warning_tells(tmp_pa
         np.testing.assert_array_equal(model.get_parameter(name).detach().numpy(), wanted)
 
 
+def test_hqq_along_columns_becomes_the_right_numbers_and_a_warning_tells(tmp_path: Path) -> None:
+    numbers = write(tmp_path, HQQ, lambda *a: hqq(*a, axis=0, bits=4, group=32))
+    with pytest.warns(UserWarning, match=r"hqq: model.*becomes numbers.*groups along columns"):
+        model = AutoModelForCausalLM.from_pretrained(tmp_path, dtype="float32")
+    for name, (wanted, _) in numbers.items():
+        np.testing.assert_array_equal(model.get_parameter(name).detach().numpy(), wanted)
+
+
+def test_zero_points_that_need_more_than_half_precision_make_numbers(tmp_path: Path) -> None:
+    def fine(*args: Any) -> Any:
+        parts, _, dtype = hqq(*args)
+        parts["zero"] = parts["zero"].astype(np.float32) + np.float32(1e-4)
+        codes = np.concatenate([parts["W_q"] >> 4, parts["W_q"] & 15]).astype(np.float32)
+        numbers = (codes - parts["zero"]) * parts["scale"].astype(np.float32)
+        return parts, numbers.reshape(*args[1:]), dtype
+
+    numbers = write(tmp_path, HQQ, fine)
+    with pytest.warns(UserWarning, match="zero points need more than half precision"):
+        model = AutoModelForCausalLM.from_pretrained(tmp_path, dtype="float32")
+    for name, (wanted, _) in numbers.items():
+        np.testing.assert_array_equal(model.get_parameter(name).detach().numpy(), wanted)
+
+
+def test_parts_of_torchao_in_several_files_are_found(tmp_path: Path) -> None:
+    numbers = write(tmp_path, *CASES["torchao int8"][:2])
+    whole = votive.io.safetensors.SafetensorsFile(tmp_path / "model.safetensors")
+    names, metadata = whole.names(), dict(whole.metadata)
+    shards = {"model-1.safetensors": names[::2], "model-2.safetensors": names[1::2]}
+    for file, mine in shards.items():
+        save_file({n: whole.tensor(n).clone() for n in mine}, tmp_path / file, metadata)
+    index = {"metadata": {}, "weight_map": {n: file for file, mine in shards.items() for n in mine}}
+    (tmp_path / "model.safetensors.index.json").write_text(json.dumps(index))
+    (tmp_path / "model.safetensors").unlink()
+    model = AutoModelForCausalLM.from_pretrained(tmp_path)
+    for name, (wanted, dtype) in numbers.items():
+        np.testing.assert_array_equal(model.get_parameter(name).dequantize(dtype).numpy(), wanted)
+
+
 def changed(parts: Weights, key: str, value: Any) -> None:
     parts.pop(f"{NAME}.{key}")
     if value is not None:
@@ -219,6 +340,21 @@ STATE = "weight.quant_state.bitsandbytes__nf4"
         ("nf4", STATE, np.zeros(4, np.uint8), "cannot be read"),
         ("int8", "SCB", np.ones(3, np.float32), r"SCB must have the shape \(64,\)"),
         ("fp8 block", "weight_scale_inv", np.ones((4, 4), np.float32), "weight_scale_inv must have the shape"),
+        ("gptq 3", "qweight", np.zeros((7, 64), np.int32), "hold no whole number|must have the shape"),
+        ("gemv", "scales", np.ones((64, 1), np.float16), "scales must have the shape"),
+        ("hqq", "zero", None, "zero is missing; quantized"),
+        ("hqq", "scale", np.ones((5, 1), np.float16), "scale must have the shape"),
+        ("hqq", "W_q", np.zeros((32, 9), np.uint8), "does not hold 64 x 64 codes"),
+        ("hqq", "W_q", np.zeros((32, 64), np.int8), "must be uint8"),
+        ("hqq", "packing", np.frombuffer(b"5bit", np.uint8), "is '5bit'; known are 8bit_u8"),
+        ("hqq", "axis", np.array(2, np.int32), "axis 2, which cannot be"),
+        ("hqq", "group_size", np.array(63, np.int32), "is 63, which does not divide"),
+        ("hqq", "group_size", np.array(0.5, np.float32), "is 0.5; whole numbers"),
+        ("hqq", "shape", np.array([-1, 64]), "which cannot be"),
+        ("torchao int8", "_weight_scale", np.ones((63, 1), np.float32), "does not divide a weight"),
+        ("torchao int8", "_weight_qdata", None, "_weight_qdata is missing"),
+        ("torchao int8", "_weight_qdata", np.zeros((64, 64), np.uint8), "must be int8"),
+        ("torchao intx", "_weight_zero_point", np.zeros(3, np.int8), "zero_point must have the shape"),
         ("packed", "weight_shape", np.array([64, 999]), r"weight_shape tells \(64, 999\)"),
         ("packed", "weight_scale", np.ones((64, 7), np.float16), "7 groups, which do not divide"),
     ],
@@ -228,8 +364,9 @@ def test_a_damaged_file_is_told_by_scheme_and_tensor(
 ) -> None:
     write(tmp_path, *CASES[case][:2])
     weights = dict(load_file(tmp_path / "model.safetensors"))
+    metadata = dict(votive.io.safetensors.SafetensorsFile(tmp_path / "model.safetensors").metadata)
     changed(weights, key, value)
-    save_file(weights, tmp_path / "model.safetensors")
+    save_file(weights, tmp_path / "model.safetensors", metadata)
     with pytest.raises(FileFormatError, match=told):
         AutoModelForCausalLM.from_pretrained(tmp_path)
 
@@ -237,11 +374,13 @@ def test_a_damaged_file_is_told_by_scheme_and_tensor(
 @pytest.mark.parametrize(
     ("config", "told"),
     [
-        ({"quant_method": "hqq"}, "quantized by 'hqq', which is not supported"),
-        ({"quant_method": "torchao"}, "quantized by 'torchao', which is not supported"),
-        ({"quant_method": "gptq", "bits": 3}, "bits=3 is not supported"),
+        ({"quant_method": "quanto"}, "quantized by 'quanto', which is not supported"),
+        ({"quant_method": "hqq", "quant_config": 4}, "quant_config must be a mapping"),
+        ({"quant_method": "torchao"}, "does not describe its tensors.*pickled files"),
+        ({"quant_method": "gptq", "bits": 5}, "bits=5 is not supported"),
         ({"quant_method": "gptq", "bits": 4, "checkpoint_format": "marlin"}, "'marlin' is not supported"),
-        ({"quant_method": "awq", "bits": 4, "version": "gemv"}, "'gemv' is not supported"),
+        ({"quant_method": "awq", "bits": 4, "version": "marlin"}, "'marlin' is not supported"),
+        ({"quant_method": "awq", "bits": 4, "version": "gemv", "group_size": "x"}, "group_size='x'"),
         ({**compressed(4), "sparsity_config": {"format": "sparse-24"}}, "sparsity_config"),
         ({"quant_method": "fp8", "weight_block_size": [0, 1]}, "weight_block_size"),
         ("gptq", "quantized by 'gptq'"),
@@ -251,6 +390,18 @@ def test_what_is_not_read_is_refused_by_name(config: Any, told: str, tmp_path: P
     write(tmp_path, *CASES["gptq"][:2])
     edit(tmp_path, quantization_config=config)
     with pytest.raises(ValueError, match=told):
+        AutoModelForCausalLM.from_pretrained(tmp_path)
+
+
+def test_layouts_of_torchao_for_one_gpu_kernel_are_refused_by_their_class(tmp_path: Path) -> None:
+    write(tmp_path, *CASES["torchao int8"][:2])
+    weights = dict(load_file(tmp_path / "model.safetensors"))
+    told = {f"{NAME}.weight": json.dumps({"_type": "Int4TilePackedTo4dTensor", "_data": {}})}
+    save_file(weights, tmp_path / "model.safetensors", told)
+    with pytest.raises(ValueError, match=r"stored as Int4TilePackedTo4dTensor.*Int8WeightOnlyConfig"):
+        AutoModelForCausalLM.from_pretrained(tmp_path)
+    save_file(weights, tmp_path / "model.safetensors", {f"{NAME}.weight": '{"_type": 5}'})
+    with pytest.raises(FileFormatError, match="has a description that cannot be read"):
         AutoModelForCausalLM.from_pretrained(tmp_path)
 
 

@@ -1,8 +1,9 @@
 """Weights that other libraries quantized, from folders with a `quantization_config`: kept in blocks, layer by layer.
 
-Knows how the schemes store weights, not where files are. GPTQ (2, 4, 8 bits), AWQ, bitsandbytes (nf4, fp4, int8), fp8
-and compressed-tensors are read; others are refused by name. A weight whose groups are no blocks (GPTQ with act-order,
-rows that are no multiple of 32) becomes numbers, and a warning tells which.
+Knows how the schemes store weights, not where files are. GPTQ (2, 3, 4, 8 bits), AWQ, bitsandbytes (nf4, fp4, int8),
+HQQ, fp8, torchao (int8, intx, float8) and compressed-tensors are read; others are refused by name. A weight whose
+groups are no blocks (GPTQ with act-order, HQQ along columns, rows that are no multiple of 32) becomes numbers, and a
+warning tells which.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from ...tensor import Tensor
 from .bitsandbytes import bitsandbytes
 from .compressed import compressed_tensors, fp8
 from .gptq import awq, gptq
+from .hqq import hqq
 from .packed import Layer, Packed, Reader
+from .torchao import torchao
 
 SCHEMES: dict[str, Callable[[Reader, Mapping[str, object]], Iterator[tuple[str, Layer]]]] = {
     "gptq": gptq,
@@ -27,6 +30,8 @@ SCHEMES: dict[str, Callable[[Reader, Mapping[str, object]], Iterator[tuple[str, 
     "fp8": fp8,
     "fbgemm_fp8": fp8,
     "compressed-tensors": compressed_tensors,
+    "hqq": hqq,
+    "torchao": torchao,
 }
 
 
@@ -59,7 +64,8 @@ class QuantizedSource(TableSource[Layer | None]):
         if found is None:
             warnings.warn(
                 f"{self.scheme}: {name} becomes numbers: its {packed.codes.shape[1]} columns are not in groups of 32, "
-                "64 or 128 neighbours that share a scale (act-order, or an odd size).",
+                "64 or 128 neighbours that share a scale (act-order, groups along columns, or an odd size), or its "
+                "zero points need more than half precision.",
                 stacklevel=2,
             )
         return found

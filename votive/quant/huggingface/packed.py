@@ -34,8 +34,11 @@ class Packed:
     index: Array
 
     def blocks(self) -> BlockTensor | None:
-        """Blocks of the same codes, or None where no block of ours has one scale only (GPTQ with act-order)."""
+        """Blocks of the same codes, or None where no block of ours has one scale only (GPTQ with act-order), or zero
+        points need more than half precision."""
         rows, columns = self.codes.shape
+        if self.zero is not None and not _half(self.zero):
+            return None
         for size in SIZES:
             if (
                 columns
@@ -58,6 +61,12 @@ class Packed:
         """The numbers themselves, in float32, by the arithmetic that blocks are decoded with."""
         zero = None if self.zero is None else self.zero[:, self.index]
         return _own(values(self.kind, self.codes, self.scale[:, self.index], zero), "cpu")
+
+
+def _half(zero: Array) -> bool:
+    """Whether half precision holds numbers, but for what is nothing beside a code's step."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool((np.abs(zero.astype(np.float16).astype(np.float32) - zero) <= 2.0**-24).all())
 
 
 @dataclass(frozen=True)
@@ -114,6 +123,20 @@ class Reader:
     def words(self, name: str, bits: int) -> Array:
         """int32 words taken apart along a new last dimension, the lowest bits first."""
         packed = self.stored(name, "int32").view(np.uint32)
+        return self._fields(packed, bits)
+
+    def stream(self, name: str, bits: int, dim: int) -> Array:
+        """Codes that follow one another along a dimension without regard to the ends of words, the lowest bits first;
+        that dimension comes last."""
+        packed = np.ascontiguousarray(np.moveaxis(self.stored(name, "int32"), dim, -1))
+        if 32 % bits == 0:
+            return self._fields(packed.view(np.uint32), bits).reshape(*packed.shape[:-1], -1)
+        each = np.unpackbits(packed.astype("<i4").view(np.uint8), axis=-1, bitorder="little")
+        each = each.reshape(*packed.shape[:-1], -1, bits)
+        return np.asarray(each @ (1 << np.arange(bits, dtype=np.uint8)), np.uint8)
+
+    @staticmethod
+    def _fields(packed: Array, bits: int) -> Array:
         fields = packed[..., None] >> np.arange(0, 32, bits, dtype=np.uint32)
         return (fields & np.uint32((1 << bits) - 1)).astype(np.uint8)
 
