@@ -88,7 +88,14 @@ def recipe(kind: Kind, modules: Iterable[str] | Mapping[str, tuple[int, int]], *
     mixture = import_module("votive.models.gguf_types").mixture
     choose, _ = mixture(kind.upper(), head, names, weighed=weighed, plain=plain)
 
+    # Routers beside experts stay numbers: every error in them is felt everywhere.
+    routers = {
+        f"{n.partition('experts.')[0]}{last}" for n in shapes if _EXPERT.search(n) for last in ("gate", "router")
+    }
+
     def chosen(module: str, shape: tuple[int, int]) -> block_dtype | None:
+        if module in routers:
+            return None
         found = choose(gguf_name(module), shape, dt.float32)
         # Types without blocks (F16 where rows fill none) leave the numbers of a module as they are.
         return FORMATS.get(found.lower()) if found is not None else None

@@ -5,6 +5,7 @@ operators that read blocks, casts lead out. Knows no kernel.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from ..backends import quantized
@@ -12,7 +13,7 @@ from ..core import dtype as dt
 from ..core.blocks import block_dtype
 from ..core.device import DeviceLike, resolve
 from ..core.dtype import dtype as Dtype
-from ..core.errors import UnsupportedError
+from ..core.errors import ShapeError, UnsupportedError
 from ..ops.registry import F
 from ..tensor import Tensor
 from .block_tensor import BlockTensor, encoded, from_blocks, like
@@ -106,6 +107,55 @@ def _matmul(input: Any, other: Any) -> Tensor:
 @_rule("addmm")
 def _addmm(input: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) -> Tensor:
     return F.add(input * beta, _matmul(mat1, mat2), alpha=alpha)
+
+
+def _matrix(x: BlockTensor, i: int) -> BlockTensor:
+    """One of stacked matrices, transposed or not."""
+    return like(x, x._bytes[i])
+
+
+@_rule("bmm")
+def _bmm(input: Any, mat2: Any) -> Tensor:
+    if not isinstance(mat2, BlockTensor):
+        raise UnsupportedError(f"bmm: the first factor is in {input._format.name} blocks; {input._advice}")
+    if isinstance(input, BlockTensor):
+        raise UnsupportedError(f"bmm: both factors are in blocks; {input._advice}")
+    if input.ndim != 3 or mat2.ndim != 3 or input.shape[0] != mat2.shape[0] or input.shape[2] != mat2.shape[1]:
+        raise ShapeError(f"bmm: shapes {tuple(input.shape)} and {tuple(mat2.shape)} do not go together.")
+    if not len(mat2):
+        return input.new_zeros((0, input.shape[1], mat2.shape[2]))
+    out: Tensor = F.stack([_matmul(input[i], _matrix(mat2, i)) for i in range(len(mat2))])
+    return out
+
+
+@_rule("nn.functional.grouped_mm")
+def _grouped_mm(
+    mat_a: Any, mat_b: Any, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Dtype | None = None
+) -> Tensor:
+    """Rows of numbers, sorted by group, times a matrix in blocks for each group: the experts of a mixture."""
+    if isinstance(mat_a, BlockTensor) or mat_b.ndim != 3:
+        blocks = mat_a if isinstance(mat_a, BlockTensor) else mat_b
+        raise UnsupportedError(
+            f"grouped_mm: the second factor may be in {blocks._format.name} blocks, as (groups, K, N), got "
+            f"{tuple(mat_a.shape)} and {tuple(mat_b.shape)}; {blocks._advice}"
+        )
+    if bias is not None or (out_dtype is not None and out_dtype is not mat_a.dtype):
+        raise RuntimeError("grouped_mm: bias is not supported, and out_dtype must be that of mat_a.")
+    if (mat_a.ndim == 2) != (offs is not None):
+        raise RuntimeError("grouped_mm: give offs if one of the matrices has 2 dimensions, and only then.")
+    if offs is None:
+        return _bmm(mat_a, mat_b)
+    if offs.ndim != 1 or offs.dtype is not dt.int32 or len(offs) != len(mat_b):
+        raise RuntimeError(
+            f"grouped_mm: offs must be {len(mat_b)} ends of int32, got {offs.dtype} {tuple(offs.shape)}."
+        )
+    if mat_a.shape[1] != mat_b.shape[1]:
+        raise RuntimeError(f"grouped_mm: contraction dimensions differ: {tuple(mat_a.shape)} and {tuple(mat_b.shape)}.")
+    ends = [0, *offs.tolist()]
+    parts = [_matmul(mat_a[lo:hi], _matrix(mat_b, i)) for i, (lo, hi) in enumerate(pairwise(ends)) if hi > lo]
+    rest = mat_a.new_zeros((max(mat_a.shape[0] - ends[-1], 0), mat_b.shape[2]))
+    out: Tensor = F.cat([*parts, rest], 0)
+    return out
 
 
 @_rule("_linear_activated")
