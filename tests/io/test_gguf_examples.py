@@ -21,6 +21,7 @@ MODULES = [
     "io.rotary",
     "models.gguf_config",
     "models.gguf_families",
+    "models.gguf_mixtures",
     "models.gguf_names",
     "models.gguf_types",
     "models.refitted",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import struct
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import votive
-from tests import tiny_sizes
+from tests import docstrings, tiny_sizes
 from votive import nn
 from votive.io.gguf import GGUFFile, quantize, write
 from votive.quant import ImportanceMatrix, load_imatrix, quantize_, save_imatrix
@@ -99,6 +100,11 @@ def test_names_of_modules_become_llama_cpps_and_experts_are_stacked(tmp_path: Pa
     row = columns_of(again, [name], (64, 96))
     assert row is not None
     np.testing.assert_allclose(row, means(found[name]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["imatrix", "imatrix_file", "recipes"])
+def test_the_examples_of_a_module_run_as_printed(name: str) -> None:
+    assert docstrings.run_module(importlib.import_module(f"votive.quant.{name}"))
 
 
 def test_quantize_takes_the_path_of_a_file_and_weighs_by_it(tmp_path: Path) -> None:

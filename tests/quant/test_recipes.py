@@ -64,6 +64,12 @@ def test_outputs_and_tables_keep_more_bits() -> None:
         assert choose("model.embed_tokens", (512, 256)) is getattr(votive, table)
 
 
+def test_one_and_two_bits_leave_the_output_precise() -> None:
+    for kind in ("q1_0", "q2_0"):
+        assert recipe(kind, MODULES)("lm_head", (512, 256)) is votive.q6_k
+        assert recipe(getattr(votive, kind), MODULES)("lm_head", (512, 256)) is getattr(votive, kind)
+
+
 def test_eight_experts_keep_attention_precise() -> None:
     eight = Model(LAYERS, 4, 8)
     names = ("attn_q", "attn_k", "attn_v", "attn_output", "ffn_down_exps", "ffn_up_exps")

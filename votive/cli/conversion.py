@@ -261,7 +261,8 @@ def _gguf(made: Input, out: Path, request: Request) -> None:
 
 def _importance(path: str, weights: WeightSource, metadata: dict[str, Any]) -> Any:
     """The importance of columns by tensors' names; what it came from is noted in the file's metadata."""
-    from ..quant.imatrix import chooser, load_imatrix
+    from ..quant.imatrix import chooser
+    from ..quant.imatrix_file import load_imatrix
 
     found = load_imatrix(path)
     choose = chooser(found)

@@ -114,7 +114,7 @@ def mixture(
             wanted = some
         if layer is not None and every and int(layer[1]) < max(2, layers // 16):
             wanted = every
-        if name == head and kind in (*_MIXTURES, "Q2_K"):
+        if name == head and (kind in (*_MIXTURES, "Q2_K") or (kind in ("Q1_0", "Q2_0") and not plain)):
             wanted = "Q6_K"
         return _fitting(wanted, shape[-1])
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .awq import ScaledLinear
 from .calibration import importance
-from .imatrix import ImportanceMatrix, load_imatrix, save_imatrix
+from .imatrix import ImportanceMatrix
+from .imatrix_file import load_imatrix, save_imatrix
 from .measure import Divergence, divergence
 from .quantize import METHODS, quantize_
 from .recipes import gguf_name, recipe

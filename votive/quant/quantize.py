@@ -17,7 +17,8 @@ from .encoding import ENCODABLE, rounded
 from .gptq import gptq
 from .grid import ASYMMETRIC, FORMATS, Array, decoded, records_of
 from .hqq import hqq
-from .imatrix import columns_of, load_imatrix
+from .imatrix import columns_of
+from .imatrix_file import load_imatrix
 from .places import Place, places
 from .recipes import Kind, recipe
 from .report import Entry, Report

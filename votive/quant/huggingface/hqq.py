@@ -63,7 +63,8 @@ def hqq(reader: Reader, config: Mapping[str, object]) -> Iterator[tuple[str, Lay
 
 def _whole(reader: Reader, name: str) -> int:
     """A number that is a tensor of its own."""
-    if math.prod(reader.source.info(name).shape) != 1:
+    info = reader.source.info(name)
+    if math.prod(info.shape) != 1 or info.dtype.is_complex:
         raise reader.fail(name, "must be one number")
     found = float(reader.source.tensor(name).numpy().reshape(-1)[0])
     if found != found // 1:
@@ -77,9 +78,12 @@ def _facts(reader: Reader, base: str) -> _Facts:
             more = "; quantized scales and zero points are not supported" if part in ("scale", "zero") else ""
             raise reader.fail(f"{base}.{part}", f"is missing{more}")
     reader.want(f"{base}.shape", (2,))
-    rows, columns = (int(n) for n in reader.source.tensor(f"{base}.shape").numpy())
+    rows, columns = (int(n) for n in reader.stored(f"{base}.shape", "int64"))
     axis = _whole(reader, f"{base}.axis")
-    known = lambda part, otherwise: _whole(reader, f"{base}.{part}") if f"{base}.{part}" in reader.known else otherwise
+
+    def known(part: str, otherwise: int) -> int:
+        return _whole(reader, f"{base}.{part}") if f"{base}.{part}" in reader.known else otherwise
+
     packing = reader.stored(f"{base}.packing", "uint8").tobytes().decode("latin-1")
     if packing not in _PACKINGS:
         raise reader.fail(f"{base}.packing", f"is {packing!r}; known are {', '.join(_PACKINGS)}")

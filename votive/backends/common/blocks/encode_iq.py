@@ -48,7 +48,7 @@ class _Found(NamedTuple):
     """The codes of groups: multipliers q (n, group) with signs, and what they are made of."""
 
     q: Array
-    index: Array  # (n, vectors)
+    points: Array  # their indices, (n, vectors)
     minus: Array  # (n, group), bool
     down: Array  # (n, directions), bool
 
@@ -225,7 +225,7 @@ def _chosen(better: Array, a: _Found, b: _Found) -> _Found:
 def _by_block(found: _Found, blocks: int) -> tuple[Array, Array]:
     """Indices of points and bytes of signs, one row for each super-block."""
     signs = np.packbits(found.minus.reshape(blocks, 256), axis=1, bitorder="little")
-    return found.index.reshape(blocks, -1), signs
+    return found.points.reshape(blocks, -1), signs
 
 
 def _nibbles(low: Array, high: Array) -> Array:
@@ -284,7 +284,7 @@ def iq3_s(x: Array, importance: Array | None) -> Array:
 def iq1_s(x: Array, importance: Array | None) -> Array:
     """Ternary points of 8 of 2048; a scale of 3 bits and a direction for each 32."""
     d, s, found = _encode(_KINDS["iq1_s"], x, importance)
-    index = found.index.reshape(len(x), 8, 4).astype(np.uint16)
+    index = found.points.reshape(len(x), 8, 4).astype(np.uint16)
     high = np.bitwise_or.reduce((index >> 8) << np.arange(0, 12, 3, dtype=np.uint16), axis=2)
     down = found.down.reshape(len(x), 8).astype(np.uint16)
     qh = high | (s.astype(np.uint16) << 12) | (down << 15)
@@ -294,7 +294,7 @@ def iq1_s(x: Array, importance: Array | None) -> Array:
 def iq1_m(x: Array, importance: Array | None) -> Array:
     """Ternary points of 8 of 2048, each with a direction; a scale of 3 bits for each 16."""
     d, s, found = _encode(_KINDS["iq1_m"], x, importance)
-    index = found.index.reshape(len(x), 32).astype(np.uint16)
+    index = found.points.reshape(len(x), 32).astype(np.uint16)
     high = (index >> 8) | (found.down.reshape(len(x), 32).astype(np.uint16) << 3)
     fields = s.reshape(len(x), 4, 4).astype(np.uint16) << np.arange(0, 12, 3, dtype=np.uint16)
     half = d.astype(np.float16).view(np.uint16)[:, None] >> np.arange(0, 16, 4, dtype=np.uint16)
