@@ -351,6 +351,8 @@ STATE = "weight.quant_state.bitsandbytes__nf4"
         ("hqq", "group_size", np.array(63, np.int32), "is 63, which does not divide"),
         ("hqq", "group_size", np.array(0.5, np.float32), "is 0.5; whole numbers"),
         ("hqq", "shape", np.array([-1, 64]), "which cannot be"),
+        ("hqq", "shape", np.array([1 << 40, 1 << 40]), "must have the shape|does not hold"),
+        ("hqq", "shape", np.array([np.nan, 64.0]), "must be int64"),
         ("torchao int8", "_weight_scale", np.ones((63, 1), np.float32), "does not divide a weight"),
         ("torchao int8", "_weight_qdata", None, "_weight_qdata is missing"),
         ("torchao int8", "_weight_qdata", np.zeros((64, 64), np.uint8), "must be int8"),
