@@ -86,6 +86,7 @@ q4_k = declare("q4_k", 256, d=_HALF, dmin=_HALF, scales=(_BYTES, 12), qs=(_BYTES
 q5_k = declare("q5_k", 256, d=_HALF, dmin=_HALF, scales=(_BYTES, 12), qh=(_BYTES, 32), qs=(_BYTES, 128))
 q6_k = declare("q6_k", 256, qs=(_BYTES, 128), qh=(_BYTES, 64), scales=("i1", 16), d=_HALF)
 # Four bits that index a table of values.
+IQ4_VALUES = (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113)
 iq4_nl = declare("iq4_nl", 32, d=_HALF, qs=(_BYTES, 16))
 iq4_xs = declare("iq4_xs", 256, d=_HALF, high="<u2", low=(_BYTES, 4), qs=(_BYTES, 128))
 mxfp4 = declare("mxfp4", 32, e=_BYTES, qs=(_BYTES, 16))

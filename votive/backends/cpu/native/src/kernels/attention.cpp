@@ -75,7 +75,8 @@ void attend(const Problem& p, const Dropout& drop, const View& out, const View& 
   std::fill(sums.get(), sums.get() + panels * Dv * W, T(0));
   for (int64_t from = 0; from < most; from += KEYS) {
     const int64_t block = std::min(KEYS, most - from);
-    const Rows<T> k = read_rows<T>(p.k, b, h, from, block, k_room), v = read_rows<T>(p.v, b, h, from, block, v_room);
+    const Rows<T> k = read_rows<T>(p.k, b, h, from, block, k_room, p.k_format);
+    const Rows<T> v = read_rows<T>(p.v, b, h, from, block, v_room, p.v_format);
     for (int64_t a = 0; a < panels; ++a) {
       const int64_t n = std::min(block, limits[a].most - from);
       if (n <= 0) continue;
@@ -110,11 +111,7 @@ void attend(const Problem& p, const Dropout& drop, const View& out, const View& 
   }
 }
 
-// (q, k, v, mask, out, lse, causal, offset, scale), and for dropout (words of key and counter, p)
-VT_KERNEL(attention) {
-  const View &out = c.view(4), &lse = c.view(5);
-  const Problem p(c.view(0), c.view(1), c.view(2), c.view(3), c.i(0), c.i(1), c.f(0));
-  const Dropout drop = c.ints.size() > 2 ? Dropout(c, 2, c.f(1)) : Dropout();
+void run(const Problem& p, const Dropout& drop, const View& out, const View& lse) {
   if (p.B * p.H * p.Tq == 0) return;
   for_compute("attention", p.q.dtype, [&](auto t) {
     using T = typename decltype(t)::type;
@@ -134,6 +131,28 @@ VT_KERNEL(attention) {
       }
     });
   });
+}
+
+// (q, k, v, mask, out, lse, causal, offset, scale), and for dropout (words of key and counter, p)
+VT_KERNEL(attention) {
+  const Problem p(c.view(0), c.view(1), c.view(2), c.view(3), c.i(0), c.i(1), c.f(0));
+  run(p, c.ints.size() > 2 ? Dropout(c, 2, c.f(1)) : Dropout(), c.view(4), c.view(5));
+}
+
+const rows::Format* format_of(const View& x, int64_t code) {
+  if (code < 0) return nullptr;
+  if (x.numel() > 0 && x.shape[3] > 1 && x.strides[3] != 1)
+    throw ValueError("attention: the bytes of blocks must lie side by side.");
+  return &rows::format(code);
+}
+
+// (q, k, v, mask, out, lse, causal, offset, scale, formats of k and v): a format is -1 where they are numbers
+VT_KERNEL(block_attention) {
+  Problem p(c.view(0), c.view(1), c.view(2), c.view(3), c.i(0), c.i(1), c.f(0));
+  p.k_format = format_of(p.k, c.i(2));
+  p.v_format = format_of(p.v, c.i(3));
+  p.Dv = c.view(4).shape[3];
+  run(p, Dropout(), c.view(4), c.view(5));
 }
 
 }  // namespace

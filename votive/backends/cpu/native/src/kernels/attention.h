@@ -2,11 +2,13 @@
 //
 // Queries lie along vector lanes. A panel is WIDTH of them; scores of a block of keys are a matrix of
 // keys x WIDTH, so that maxima and sums of softmax run down columns and keys and values are read as
-// they lie. Query heads that share a key head are rows of one matrix.
+// they lie. Query heads that share a key head are rows of one matrix. Keys and values may be rows of blocks, of which
+// some at a time become numbers.
 #pragma once
 #include <algorithm>
 #include <cmath>
 
+#include "row_blocks.h"
 #include "vt/cast.h"
 #include "vt/gemm_micro.h"
 #include "vt/kernel.h"
@@ -87,6 +89,7 @@ struct Problem {
   double scale;
   int64_t B, H, KH, G, Tq, Tk, D, Dv;
   Strides4 sm{View()};
+  const rows::Format *k_format = nullptr, *v_format = nullptr;  // of rows of blocks
 
   Problem(const View& q, const View& k, const View& v, const View& mask, bool causal, int64_t offset, double scale)
       : q(q), k(k), v(v), mask(mask), causal(causal), offset(offset), scale(scale), B(q.shape[0]), H(q.shape[1]),
@@ -113,12 +116,33 @@ template <class T> struct Rows {
   int64_t row;  // in elements
 };
 
+// Rows of blocks, `at` bytes apart, as rows of numbers whose ends up to `cols` are zero.
+template <class T>
+void read_blocks(const rows::Format& f, const char* src, int64_t at, int64_t n, int64_t have, int64_t cols, T* room) {
+  Scratch<float> wide(std::is_same_v<T, float> ? 0 : have);
+  for (int64_t j = 0; j < n; ++j, src += at, room += cols) {
+    if constexpr (std::is_same_v<T, float>) f.read(reinterpret_cast<const uint8_t*>(src), have / f.size, room);
+    else {
+      f.read(reinterpret_cast<const uint8_t*>(src), have / f.size, wide);
+      std::copy(wide.get(), wide + have, room);
+    }
+    std::fill(room + have, room + cols, T(0));
+  }
+}
+
 // Keys or values [from, from + n) of one head. Rows in place must be dense and near each other: far
 // rows at powers of two would fight for the same lines of the first cache.
-template <class T> Rows<T> read_rows(const View& x, int64_t b, int64_t h, int64_t from, int64_t n, T* room) {
-  const int64_t cols = x.shape[3], at = x.strides[2];
+template <class T>
+Rows<T> read_rows(const View& x, int64_t b, int64_t h, int64_t from, int64_t n, T* room,
+                  const rows::Format* format = nullptr) {
+  const int64_t at = x.strides[2];
   const char* src = x.data + b * x.strides[0] + h * x.strides[1] + from * at;
   constexpr int64_t S = sizeof(T);
+  const int64_t cols = format ? x.shape[3] / format->bytes * format->size : x.shape[3];
+  if (format) {
+    read_blocks<T>(*format, src, at, n, cols, cols, room);
+    return {room, cols};
+  }
   const bool dense = x.dtype == dtype_of<T> && (cols == 1 || x.strides[3] == S);
   if (dense && at % S == 0 && (n == 1 || (at >= cols * S && at <= 2 * cols * S)))
     return {reinterpret_cast<const T*>(src), at / S};

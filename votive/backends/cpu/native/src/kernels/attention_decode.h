@@ -65,10 +65,16 @@ template <class T> T total(Vec<T> v) {
 
 // Rows [from, from + n) padded with zeros to whole vectors, and to whole groups of rows by repeating.
 template <class T>
-Rows<T> padded_rows(const View& x, int64_t b, int64_t h, int64_t from, int64_t n, int64_t cols, bool groups, T* room) {
+Rows<T> padded_rows(const View& x, const rows::Format* format, int64_t b, int64_t h, int64_t from, int64_t n,
+                    int64_t cols, bool groups, T* room) {
   const char* src = x.data + b * x.strides[0] + h * x.strides[1] + from * x.strides[2];
   constexpr int64_t S = sizeof(T);
   const int64_t have = x.shape[3], at = x.strides[2];
+  if (format) {
+    read_blocks<T>(*format, src, at, n, have / format->bytes * format->size, cols, room);
+    if (groups) std::fill(room + n * cols, room + padded(n, LANES<T>) * cols, T(0));
+    return {room, cols};
+  }
   if (x.dtype == dtype_of<T> && have == cols && x.strides[3] == S && at % S == 0 && (!groups || n % LANES<T> == 0))
     return {reinterpret_cast<const T*>(src), at / S};
   const CastFn fn = cast_fn(x.dtype, dtype_of<T>);
@@ -97,7 +103,7 @@ void decode_part(const Problem& p, int64_t b, int64_t h, int64_t begin, int64_t 
   std::fill(out.sums, out.sums + rows * Dv, T(0));
   for (int64_t from = begin; from < end; from += N) {
     const int64_t n = std::min(N, end - from), whole = padded(n, L);
-    const Rows<T> k = padded_rows<T>(p.k, b, h, from, n, D, true, k_room);
+    const Rows<T> k = padded_rows<T>(p.k, p.k_format, b, h, from, n, D, true, k_room);
     for (int64_t j = 0; j < n; j += L)
       for (int64_t r = 0; r < rows; ++r)
         *reinterpret_cast<V*>(scores + r * N + j) = dots<T>(queries + r * D, k.data + j * k.row, k.row, D);
@@ -129,7 +135,7 @@ void decode_part(const Problem& p, int64_t b, int64_t h, int64_t begin, int64_t 
       if (scale != T(1))
         for (int64_t d = 0; d < Dv; ++d) out.sums[r * Dv + d] *= scale;
     }
-    const Rows<T> v = padded_rows<T>(p.v, b, h, from, n, Dv, false, v_room);
+    const Rows<T> v = padded_rows<T>(p.v, p.v_format, b, h, from, n, Dv, false, v_room);
     for (int64_t d = 0; d < Dv; d += W)
       product<T>(rows, n, scores, N, 1, v.data + d, v.row, out.sums + d, Dv, true, d + W <= Dv ? 2 : 1);
   }
