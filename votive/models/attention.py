@@ -14,6 +14,7 @@ from votive.nn import functional as F
 from votive.nn.layers.grouped_attention import visible
 from votive.ops.registry import F as ops
 
+from ..surface.block_attention import as_numbers
 from ..tensor import Tensor
 from .cross_cache import Cache
 
@@ -185,6 +186,7 @@ def attention_weights(
     if unseen:
         rest = attention_weights(q, k[:, :, unseen:], mask, scale=scale, cap=cap)
         return F.pad(rest, (unseen, 0))
+    k = as_numbers(k, q.dtype)
     if k.shape[1] != q.shape[1]:
         k = k.repeat_interleave(q.shape[1] // k.shape[1], 1)
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale

@@ -38,7 +38,7 @@ class EncoderDecoderCache:
         >>> cache.another().cross(0, lambda: None) is kept
         True
         """
-        made = EncoderDecoderCache(nn.DynamicCache(overwrite=True))
+        made = EncoderDecoderCache(nn.DynamicCache(overwrite=True, dtype=self.self_attention_cache.dtype))
         made._lent = True
         if rows is None:
             made._cross = self._cross  # what is looked up later serves both
@@ -58,7 +58,7 @@ class EncoderDecoderCache:
     def cross(self, layer_idx: int, make: Callable[[], Pair]) -> Pair:
         """Keys and values of the encoder's positions for a layer; `make` is asked once."""
         if layer_idx not in self._cross:
-            self._cross[layer_idx] = make()
+            self._cross[layer_idx] = self.self_attention_cache.stored(make())
         return self._cross[layer_idx]
 
     def get_seq_length(self, layer_idx: int = 0) -> int:

@@ -15,6 +15,7 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
+from ..surface.block_attention import as_numbers
 from ..tensor import Tensor
 from .attention import AttentionMask, Weights, attention_weights
 from .config import Config, rope_of
@@ -163,7 +164,7 @@ class GemmaAttention(LlamaAttention):
             return super().look(q, k, v, mask, weights)
         seen = attention_weights(q, k, mask, scale=self.scale, cap=self.cap)  # (B, H, T, K)
         used = F.dropout(seen, self.dropout, self.training)
-        v = v.repeat_interleave(q.shape[1] // v.shape[1], 1)
+        v = as_numbers(v, q.dtype).repeat_interleave(q.shape[1] // v.shape[1], 1)
         if weights is not None:
             weights.append(seen)
         return used @ v

@@ -82,6 +82,7 @@ from .layers.instancenorm import LazyInstanceNorm2d as LazyInstanceNorm2d
 from .layers.instancenorm import LazyInstanceNorm3d as LazyInstanceNorm3d
 from .layers.kv_cache import DynamicCache as DynamicCache
 from .layers.kv_cache import KVCache as KVCache
+from .layers.kv_cache import QuantizedCache as QuantizedCache
 from .layers.kv_cache import SlidingWindowCache as SlidingWindowCache
 from .layers.kv_cache import StaticCache as StaticCache
 from .layers.linear import Bilinear as Bilinear

@@ -1,7 +1,8 @@
 """Keys and values of earlier positions, kept per layer for generation. Knows no attention.
 
 Keys and values are (batch, heads, positions, features). `update` takes those of new positions and
-gives all that the new queries may look at, the newest last.
+gives all that the new queries may look at, the newest last. In which form they lie is `kv_storage.py`'s to say: what
+moves, grows and forgets here are tensors of positions, of numbers or of bytes.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from typing import Any
 import votive
 
 from ...tensor import Tensor
+from .kv_storage import CacheDtype, KVStorage, Pair, format_of_bits, storage_of
 
-Pair = tuple[Tensor, Tensor]
 Mark = tuple[list[Pair | None], list[int]]
 
 
@@ -73,7 +74,8 @@ class KVCache:
     """What all caches do; subclasses say what they keep.
 
     With `overwrite`, `crop` and `reorder` work in the memory that is there, so what `update` gave
-    before may change, as it does in a static cache.
+    before may change, as it does in a static cache. With a `dtype` such as "q8_0", or a pair of one for keys and
+    one for values, new positions are rounded once, when they are added, and kept in few bits.
 
     >>> cache = votive.nn.DynamicCache()
     >>> isinstance(cache, votive.nn.KVCache), len(cache)
@@ -83,8 +85,9 @@ class KVCache:
     # Of the rotary embedding that rotated the keys, where angles depend on a text's length.
     stretch: int | None = None
 
-    def __init__(self, *, overwrite: bool = False) -> None:
+    def __init__(self, *, overwrite: bool = False, dtype: CacheDtype = None) -> None:
         self.overwrite = overwrite
+        self._storage: KVStorage | None = storage_of(dtype)
         self._kept: list[Pair | None] = []
         self._seen: list[int] = []
         self._rooms: dict[int, _Room] = {}
@@ -127,13 +130,43 @@ class KVCache:
                 "update: key and value must be (batch, heads, positions, features), "
                 f"got {tuple(key.shape)} and {tuple(value.shape)}."
             )
+        storage = self._storage
+        if storage is None:
+            return self._add((key, value), layer_idx)
+        return storage.read(self._add(storage.write((key, value)), layer_idx), (key, value))
+
+    def _add(self, new: Pair, layer_idx: int) -> Pair:
+        """Add new positions in the form in which they are kept."""
         while len(self._kept) <= layer_idx:
             self._kept.append(None)
             self._seen.append(0)
-        kept = self._kept[layer_idx] or self._start((key, value))
-        given, self._kept[layer_idx] = self._append(kept, (key, value), layer_idx)
-        self._seen[layer_idx] += key.shape[2]
+        kept = self._kept[layer_idx] or self._start(new)
+        given, self._kept[layer_idx] = self._append(kept, new, layer_idx)
+        self._seen[layer_idx] += new[0].shape[2]
         return given
+
+    def stored(self, pair: Pair) -> Pair:
+        """Keys and values as this cache would keep them, without adding them."""
+        return pair if self._storage is None else self._storage.read(self._storage.write(pair), pair)
+
+    @property
+    def dtype(self) -> CacheDtype:
+        """In what keys and values are kept: a format, or a pair of two; None for the model's own numbers.
+
+        >>> votive.nn.DynamicCache(dtype="q8_0").dtype
+        'q8_0'
+        """
+        return None if self._storage is None else self._storage.dtype
+
+    def nbytes(self) -> int:
+        """Bytes of the keys and values that are kept; free memory behind them is not counted.
+
+        >>> cache, key = votive.nn.DynamicCache(dtype="q8_0"), votive.ones(1, 1, 10, 32)
+        >>> _ = cache.update(key, key)
+        >>> cache.nbytes()
+        680
+        """
+        return sum(int(k.nbytes) for pair in self._kept if pair is not None for k in pair)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """How many positions a layer has seen."""
@@ -221,6 +254,7 @@ class KVCache:
     def __repr__(self) -> str:
         limit = self.get_max_length()
         text = "" if limit is None else f", max_length={limit}"
+        text += "" if self._storage is None else f", dtype={self._storage.dtype}"
         return f"{type(self).__name__}(layers={len(self)}, positions={self.get_seq_length()}{text})"
 
 
@@ -240,6 +274,22 @@ class DynamicCache(KVCache):
         return self._grown(kept, new, layer_idx, None)
 
 
+class QuantizedCache(DynamicCache):
+    """A `DynamicCache` of few bits, by transformers' names: 4, 5 or 8 of them in blocks of 32 neighbours.
+
+    Every new position is rounded once, when it is added, so `residual_length`, how many of the last are kept in full,
+    is 0; `backend` is "votive", whose formats these are: `q4_0`, `q5_0` and `q8_0`.
+
+    >>> votive.nn.QuantizedCache(nbits=8)
+    QuantizedCache(layers=0, positions=0, dtype=q8_0)
+    """
+
+    def __init__(
+        self, backend: str = "votive", nbits: int = 4, residual_length: int = 0, *, overwrite: bool = False
+    ) -> None:
+        super().__init__(overwrite=overwrite, dtype=format_of_bits(backend, nbits, residual_length))
+
+
 class StaticCache(KVCache):
     """Keeps up to `max_length` positions in memory that is taken once; no gradients.
 
@@ -251,8 +301,8 @@ class StaticCache(KVCache):
     StaticCache(layers=1, positions=3, max_length=8)
     """
 
-    def __init__(self, max_length: int) -> None:
-        super().__init__(overwrite=True)
+    def __init__(self, max_length: int, *, dtype: CacheDtype = None) -> None:
+        super().__init__(overwrite=True, dtype=dtype)
         if max_length < 1:
             raise ValueError(f"StaticCache: max_length must be positive, got {max_length}.")
         self.max_length = max_length
@@ -279,16 +329,16 @@ class StaticCache(KVCache):
         finally:
             self._place = None
 
-    def update(self, key: Tensor, value: Tensor, layer_idx: int = 0) -> Pair:
+    def _add(self, new: Pair, layer_idx: int) -> Pair:
         if self._place is None:
-            return super().update(key, value, layer_idx)
+            return super()._add(new, layer_idx)
         if layer_idx >= len(self._kept) or self._kept[layer_idx] is None:
             self._seen += [0] * (layer_idx + 1 - len(self._seen))
             self._kept += [None] * (layer_idx + 1 - len(self._kept))
-            self._kept[layer_idx] = self._start((key, value))
+            self._kept[layer_idx] = self._start(new)
         kept = self._kept[layer_idx]
         assert kept is not None
-        for k, n in zip(kept, (key, value), strict=True):
+        for k, n in zip(kept, new, strict=True):
             k.index_copy_(2, self._place, n)
         return kept
 
@@ -342,8 +392,10 @@ class SlidingWindowCache(KVCache):
     votive.Size([1, 2, 4, 4])
     """
 
-    def __init__(self, window: int | Sequence[int | None], *, overwrite: bool = False) -> None:
-        super().__init__(overwrite=overwrite)
+    def __init__(
+        self, window: int | Sequence[int | None], *, overwrite: bool = False, dtype: CacheDtype = None
+    ) -> None:
+        super().__init__(overwrite=overwrite, dtype=dtype)
         each = [window] if isinstance(window, int) else list(window)
         if not each or any(w is not None and w < 1 for w in each):
             raise ValueError(f"SlidingWindowCache: window must be positive, got {window}.")
