@@ -90,6 +90,8 @@ def check(model: Model, cache: nn.KVCache | None, wanted: Wanted | None) -> None
             f"generate: compile=True takes a dynamic or a static cache, got a {type(cache).__name__}; use "
             "cache_implementation='dynamic' or 'static'."
         )
+    if cache.dtype is not None:
+        raise ValueError("generate: compile=True works with caches of the model's own numbers; leave out cache_dtype.")
     if wanted is not None and wanted != Wanted():
         raise ValueError("generate: compile=True gives no attentions and hidden states; capture them, or leave it out.")
     windows = _windows(model)

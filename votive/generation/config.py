@@ -1,4 +1,4 @@
-"""How to continue a text: the settings, their defaults and their rules. Knows no tensors."""
+"""How to continue a text: the settings, their defaults and their rules. Computes nothing."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
+
+from ..nn.layers.kv_storage import NAMES, pair_of
 
 # What holds where neither the caller nor the model says anything; transformers' values.
 DEFAULTS: dict[str, Any] = {
@@ -37,7 +39,7 @@ DEFAULTS: dict[str, Any] = {
 }
 # How many tokens are added when nothing limits them.
 NEW_TOKENS = 20
-CACHES = ("auto", "dynamic", "static", "sliding")
+CACHES = ("auto", "dynamic", "static", "sliding", "quantized")
 # Settings of transformers that would change the text and that are not honoured: value for "off".
 UNSUPPORTED: dict[str, tuple[Any, ...]] = {
     "guidance_scale": (None, 1, 1.0),
@@ -106,6 +108,8 @@ class GenerationConfig:
     # What is kept between tokens.
     use_cache: bool | None = None
     cache_implementation: str | None = None
+    cache_config: dict[str, Any] | None = None
+    cache_dtype: Any = None  # as `votive.nn.DynamicCache(dtype=...)` takes it
     compile: bool | None = None
     prefill_chunk_size: int | None = None
     # Drafts of a second model.
@@ -142,6 +146,9 @@ class GenerationConfig:
         {'top_k': 5}
         """
         own = {name: getattr(self, name) for name in names()}
+        if self.cache_dtype is not None:
+            key, value = pair_of(self.cache_dtype)
+            own["cache_dtype"] = key if key == value else [key, value]
         return {**self.extra, **{k: v for k, v in own.items() if v is not None}}
 
     def updated(self, **settings: Any) -> Self:
@@ -236,6 +243,15 @@ def _within(low: float, high: float, *, open_low: bool = False, open_high: bool 
     return rule, holds
 
 
+def _keeps(value: Any) -> bool:
+    """Whether a cache can keep its rows so."""
+    try:
+        pair_of(value)
+    except ValueError:
+        return False
+    return True
+
+
 _POSITIVE = ("a number above 0", lambda v: _number(v) and 0 < v < math.inf)
 _FINITE = ("a finite number", lambda v: _number(v) and math.isfinite(v))
 _TRUTH = ("True or False", lambda v: isinstance(v, bool))
@@ -275,6 +291,8 @@ _RULES: dict[str, tuple[str, Any]] = {
     "decoder_start_token_id": _count(0),
     "use_cache": _TRUTH,
     "cache_implementation": (f"one of {', '.join(CACHES)}", lambda v: v in CACHES),
+    "cache_config": ("a dict", lambda v: isinstance(v, dict)),
+    "cache_dtype": (f"one of {', '.join(NAMES)}, or a pair of them for keys and values", _keeps),
     "compile": _TRUTH,
     "prefill_chunk_size": _count(1),
     "num_assistant_tokens": _count(1),

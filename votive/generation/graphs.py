@@ -51,8 +51,8 @@ def _steady(part: nn.Module) -> bool:
 
 
 def graphable(model: Model, cache: nn.KVCache | None, wanted: Wanted | None) -> bool:
-    """Whether steps can be recorded with this cache: its memory must stay where it is."""
-    return isinstance(cache, nn.StaticCache) and recordable(model, wanted)
+    """Whether steps can be recorded with this cache: numbers in memory that stays where it is."""
+    return isinstance(cache, nn.StaticCache) and cache.dtype is None and recordable(model, wanted)
 
 
 def pays(rows: int, length: int, new: int) -> bool:

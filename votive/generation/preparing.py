@@ -16,13 +16,14 @@ from votive import nn
 from votive.core import dtype as dt
 
 from ..tensor import Tensor
+from .caching import cache_of, type_of
 from .compiled import CompiledStepper, check
 from .config import NEW_TOKENS, SAMPLING, UNSUPPORTED, GenerationConfig, check_names
 from .drawing import Stream, seed_from, streams
 from .graphs import GraphStepper, graphable, pays, recordable
 from .prefix import PrefixCache
 from .processing import processors_for
-from .stepping import DecoderStepper, Model, Seq2SeqStepper, Wanted, cache_for
+from .stepping import DecoderStepper, Model, Seq2SeqStepper, Wanted
 from .stopping import Criterion, Ending, Reader, listed
 from .warpers import Processor
 
@@ -161,13 +162,15 @@ def prepare(
     if isinstance(past_key_values, PrefixCache):
         prefix, past_key_values = past_key_values, _begun(past_key_values, rows, mask)
     kind = config.cache_implementation or "auto"
+    if kind == "quantized" or (kind == "auto" and type_of(config) is not None):
+        kind = "dynamic"
     if kind == "auto":
         alone = not seq2seq and config.beams == 1 and pays(ids.shape[0], length, length - ids.shape[1])
         if config.compile and alone and device is not None and device.type == "cuda":
             kind = "static"  # memory that stays is what a device can replay
         else:
             kind = "static" if alone and not config.compile and recordable(model, wanted) else "dynamic"
-    cache = _cache(model, past_key_values, config, kind, length, ids)
+    cache = cache_of(model, past_key_values, config, kind, length, ids)
     if seq2seq and config.compile:
         raise ValueError("generate: compile=True compiles the steps of decoders; leave it out for an encoder with one.")
     if seq2seq:
@@ -317,29 +320,6 @@ def _begun(prefix: PrefixCache, rows: list[list[int]], mask: Tensor | None) -> A
     if mask is not None:
         raise ValueError("generate: a PrefixCache needs a prompt without padding.")
     return prefix.begin(rows[0])
-
-
-def _cache(
-    model: Model, given: Any, config: GenerationConfig, kind: str, length: int, ids: Tensor
-) -> nn.KVCache | None:
-    if not config.use_cache:
-        if given is not None:
-            raise ValueError("generate: past_key_values were given, but use_cache is False.")
-        return None
-    if given is None:
-        return cache_for(model, kind, length)
-    if not hasattr(given, "get_seq_length"):
-        raise TypeError(
-            "generate: past_key_values must be a cache such as votive.nn.DynamicCache or a "
-            f"PrefixCache, got {type(given).__name__}."
-        )
-    seen = given.get_seq_length()
-    if seen >= ids.shape[1]:
-        raise ValueError(
-            f"generate: past_key_values hold {seen} positions and input_ids {ids.shape[1]}; give "
-            "the whole text so far, with at least one token that is new."
-        )
-    return given
 
 
 def _readers(tokenizer: Tokenizer | None, config: GenerationConfig, rows: int, read: bool) -> Any:

@@ -14,6 +14,7 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 
+from ..nn.layers.kv_storage import CacheDtype
 from ..tensor import Tensor
 
 
@@ -216,12 +217,12 @@ def _joined(parts: list[StepOutput]) -> StepOutput:
     return StepOutput(last.logits, attentions, states)
 
 
-def cache_for(model: Model, kind: str, max_length: int) -> nn.KVCache:
+def cache_for(model: Model, kind: str, max_length: int, dtype: CacheDtype = None) -> nn.KVCache:
     """An empty cache of a kind: "dynamic", "static" (memory taken once) or "sliding"."""
     if kind == "static":
-        return nn.StaticCache(max_length)
+        return nn.StaticCache(max_length, dtype=dtype)
     if kind == "dynamic":
-        return nn.DynamicCache(overwrite=True)
+        return nn.DynamicCache(overwrite=True, dtype=dtype)
     config = model.config
     layers = getattr(config, "num_hidden_layers", 0)
     window_of = getattr(config, "window_of", lambda layer: None)
@@ -232,4 +233,4 @@ def cache_for(model: Model, kind: str, max_length: int) -> nn.KVCache:
             f"{type(model).__name__} has none; use 'dynamic' or 'static'."
         )
     first = windows[0] if len(set(windows)) == 1 else None
-    return nn.SlidingWindowCache(windows if first is None else first, overwrite=True)
+    return nn.SlidingWindowCache(windows if first is None else first, overwrite=True, dtype=dtype)
