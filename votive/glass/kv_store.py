@@ -76,7 +76,7 @@ class SessionCache(KVCache):
     def restore(self, packed: Sequence[Any]) -> None:
         """Add positions that `packed` gave."""
         for layer, pair in enumerate(zip(packed[::2], packed[1::2], strict=True)):
-            self.update(*pair, layer)
+            self._add(pair, layer)  # as they were kept: what was rounded once is not rounded again
 
     def nbytes(self) -> int:
         """Bytes of the memory it holds."""

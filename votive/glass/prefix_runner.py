@@ -15,6 +15,7 @@ import votive
 
 from ..nn import Module
 from ..nn.global_hooks import GLOBAL
+from ..nn.layers.kv_storage import CacheDtype
 from ..tensor import Tensor
 from .edit_plan import TimedEdit
 from .kv_store import Prefix, PrefixStore, SessionCache
@@ -29,15 +30,19 @@ _CHANGING = ("around", "forward", "forward_pre")
 class PrefixRunner:
     """Runs a model over prefixes, each part once, and remembers where its cache stands."""
 
-    def __init__(self, model: Module, *, block: int | None, limit: int | None) -> None:
-        self.model, self.block = model, block
+    def __init__(self, model: Module, *, block: int | None, limit: int | None, cache_dtype: CacheDtype = None) -> None:
+        self.model, self.block, self.cache_dtype = model, block, cache_dtype
         self.store = PrefixStore(limit)
-        self.cache = SessionCache()
+        self.cache = SessionCache(dtype=cache_dtype)
         self.runs = 0
         self._loaded: list[Prefix] = []  # what the cache holds
         self._fired: set[Any] = set()  # edits that have met a call
         self._modules = list(model.modules())
         self._known = self._conditions()
+
+    def another(self, *, limit: int | None) -> PrefixRunner:
+        """One that computes the same and holds nothing yet."""
+        return PrefixRunner(self.model, block=self.block, limit=limit, cache_dtype=self.cache_dtype)
 
     def prefix(self, tokens: Sequence[int], prompt: int, plan: Sequence[TimedEdit]) -> Prefix:
         """The prefix of a whole text whose first `prompt` tokens are its prompt."""
@@ -106,7 +111,7 @@ class PrefixRunner:
         for prefix in self.store._with_logits:
             prefix.logits = None
         self.store.bytes = 0
-        self.cache, self._loaded = SessionCache(), []
+        self.cache, self._loaded = SessionCache(dtype=self.cache_dtype), []
         self._modules = list(self.model.modules())
         self._known = self._conditions()
 
@@ -152,7 +157,7 @@ class PrefixRunner:
                 )
         except BaseException:
             # Some layers have seen it and some have not.
-            self.cache, self._loaded = SessionCache(), []
+            self.cache, self._loaded = SessionCache(dtype=self.cache_dtype), []
             raise
         self._loaded.append(prefix)
         self.store.keep(prefix, self.cache.packed(prefix.start, prefix.stop))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ..generation.config import GenerationConfig
 from ..generation.stopping import Reader
 from ..nn import Module
+from ..nn.layers.kv_storage import CacheDtype
 from .display import Displayable
 from .edit_plan import EditPlan, begin, change, in_force
 from .edits import Edits
@@ -44,7 +45,8 @@ class Session(SessionBase, Displayable):
     on again gives the same token, and `branch` gives another. `block` is how many tokens of a
     prompt are fed at once, and so the size of what prompts can share; None feeds it whole.
     `memory_limit` bounds the bytes of keys and values; what was dropped is computed again. A node
-    keeps its `top` best tokens.
+    keeps its `top` best tokens. With a `cache_dtype` such as "q8_0" keys and values are kept in few bits, each position
+    rounded once, so that every way to a node still gives the same logits.
 
     >>> config = votive.models.LlamaConfig(vocab_size=300, hidden_size=16, intermediate_size=16,
     ...     num_hidden_layers=1, num_attention_heads=2, eos_token_id=None)
@@ -68,6 +70,7 @@ class Session(SessionBase, Displayable):
         block: int | None = 32,
         memory_limit: int | None = 1 << 31,
         top: int = 10,
+        cache_dtype: CacheDtype = None,
         **settings: Any,
     ) -> None:
         check_model(model)
@@ -76,7 +79,7 @@ class Session(SessionBase, Displayable):
         self.model, self.tokenizer, self.seed, self.top_count = model, tokenizer, seed, top
         self.nodes: list[SessionNode] = []
         self.actions: list[tuple[str, dict[str, Any]]] = []  # what was done, for a script
-        self.runner = PrefixRunner(model, block=block, limit=memory_limit)
+        self.runner = PrefixRunner(model, block=block, limit=memory_limit, cache_dtype=cache_dtype)
         self._stop = False
         self._salts = 0  # the highest that was given out
         config = config_for(model, settings)
@@ -92,6 +95,7 @@ class Session(SessionBase, Displayable):
             "block": block,
             "top": top,
             "memory_limit": memory_limit,
+            "cache_dtype": self.runner.cache.dtype,
             "settings": config,
         }
 

@@ -92,7 +92,7 @@ class SessionBase:
     def fresh_logits(self, node: SessionNode | int | None = None) -> Tensor:
         """The same as `logits`, computed from nothing: all of the path is fed again."""
         found = self._node(node)
-        other = PrefixRunner(self.model, block=self.runner.block, limit=None)
+        other = self.runner.another(limit=None)
         return other.logits(prefix_in(other, found))
 
     def hidden(

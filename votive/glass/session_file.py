@@ -207,6 +207,7 @@ def _built(kind: type[Session], state: dict[str, Any], model: Module, tokenizer:
         block=begun["block"],
         top=begun["top"],
         memory_limit=begun["memory_limit"],
+        cache_dtype=begun.get("cache_dtype"),
     )
     session._begun = {**begun, "edits": plans[begun["edits"]], "settings": configs[begun["settings"]]}
     session.nodes.clear()
@@ -268,7 +269,7 @@ class Replay(Displayable):
 
 def replay(session: Session, *, strict: bool) -> Replay:
     """Feed and draw everything anew."""
-    runner = PrefixRunner(session.model, block=session.runner.block, limit=session.runner.store.limit)
+    runner = session.runner.another(limit=session.runner.store.limit)
     found = Replay(nodes=len(session.nodes))
     for node in session.nodes:
         if node._outlook is not None:

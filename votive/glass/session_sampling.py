@@ -27,6 +27,8 @@ _REFUSED = (
     "length_penalty",
     "use_cache",
     "cache_implementation",
+    "cache_config",
+    "cache_dtype",
     "prefill_chunk_size",
     "num_assistant_tokens",
     "max_time",
@@ -58,7 +60,8 @@ def _check(settings: Mapping[str, Any]) -> None:
     check_names(settings)
     for name in _REFUSED:
         if settings.get(name) not in (None, DEFAULTS.get(name)):
-            hint = "give seed= to the session" if name == "seed" else "it writes one text at a time"
+            own = name in ("seed", "cache_dtype")
+            hint = f"give {name}= to the session" if own else "it writes one text at a time"
             raise ValueError(f"Session: the setting {name!r} does not apply here; {hint}.")
 
 

@@ -33,6 +33,8 @@ def to_script(session: Session, setup: str | None) -> str:
     if begun["edits"]:
         given.append(f"edits={body.edits(begun['edits'])}")
     given += [f"{k}={begun[k]!r}" for k in ("seed", "block", "top", "memory_limit")]
+    if begun.get("cache_dtype") is not None:
+        given.append(f"cache_dtype={begun['cache_dtype']!r}")
     given += [f"{k}={v!r}" for k, v in settings.items()]
     calls = [f"session = glass.Session(\n    model, tokenizer, {', '.join(given)}\n)"]
     calls += [body.call(name, args) for name, args in session.actions]
