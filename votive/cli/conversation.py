@@ -44,13 +44,15 @@ class Conversation:
 
     def __post_init__(self) -> None:
         from ..generation import PrefixCache
+        from ..nn import DynamicCache
 
         self.templated = self.loaded.tokenizer.chat_template is not None
         if self.system is not None and not self.templated:
             raise ValueError(f"{self.loaded.name} has no chat template, so no system message.")
         if self.variables and not self.templated:
             raise ValueError(f"{self.loaded.name} has no chat template, so no variables of it.")
-        self._cache = None if self.loaded.seq2seq else PrefixCache()
+        cache = DynamicCache(overwrite=True, dtype=self.settings.get("cache_dtype"))
+        self._cache = None if self.loaded.seq2seq else PrefixCache(cache)
         self._ends = self._end_tokens()
         self.answer = Answer()
 

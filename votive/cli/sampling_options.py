@@ -27,6 +27,8 @@ _NUMBERS: list[tuple[str, str, Any, str]] = [
     ("--no-repeat-ngram-size", "N", whole(0), "never write the same N tokens twice"),
     ("--seed", "N", whole(), "the same seed writes the same text (random)"),
 ]
+# llama.cpp's, and two with a scale in single precision.
+CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "int8", "fp8")
 _DRAWS = ("temperature", "top_k", "top_p", "min_p", "typical_p")
 
 
@@ -37,6 +39,9 @@ def add_sampling_options(p: argparse.ArgumentParser, *, max_new_tokens: int) -> 
         group.add_argument(option, metavar=meta, type=kind, help=text.format(max_new_tokens))
     group.add_argument("--sample", action=argparse.BooleanOptionalAction, help="draw tokens, or take the likeliest")
     group.add_argument("--greedy", action="store_true", help="the same as --no-sample")
+    for part, what in (("k", "keys"), ("v", "values")):
+        help = f"keep {what} of the text so far as {', '.join(CACHE_TYPES)} (the model's own numbers)"
+        group.add_argument(f"--cache-type-{part}", choices=CACHE_TYPES, metavar="TYPE", help=help)
     group.add_argument("--stop", metavar="TEXT", action="append", help="end before TEXT; may be repeated")
     p.set_defaults(_max_new_tokens=max_new_tokens)
 
@@ -63,6 +68,8 @@ def settings(args: argparse.Namespace) -> dict[str, Any]:
             raise UsageError("--temperature 0 is greedy; it does not go with --sample")
         del out["temperature"]
         sample = False
+    if args.cache_type_k is not None or args.cache_type_v is not None:
+        out["cache_dtype"] = args.cache_type_k, args.cache_type_v
     drawn = [n for n in _DRAWS if n in out]
     if sample is False and drawn:
         option = "--" + drawn[0].replace("_", "-")
