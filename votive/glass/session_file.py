@@ -17,7 +17,6 @@ from ..nn import Module
 from ..serialization import FileFormatError
 from .display import Displayable
 from .edit_plan import EditPlan, key_of, plan_from_data, plan_to_data, raw
-from .prefix_runner import PrefixRunner
 from .session_base import prefix_in
 from .session_sampling import Picker, outlook_of
 from .session_tree import Outlook, SessionNode

@@ -1,4 +1,4 @@
-"""Rows of numbers as blocks of few bits, and attention to keys and values that are kept so. Knows shapes and dtypes only.
+"""Rows of numbers as blocks of few bits, and attention to keys and values that lie so. Knows shapes and dtypes only.
 
 What a cache holds is written while a program runs: each block is rounded once, by itself, without knowledge of what it
 is for. What users see of it is `surface/block_attention.py`.

@@ -6,8 +6,6 @@ ordinary attention runs. Knows no cache.
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..core.attention_kernels import allowed
 from ..core.blocks import block_dtype
 from ..core.dtype import dtype as Dtype
@@ -16,7 +14,7 @@ from ..core.mode import mode
 from ..ops.attention import _plain, scaled_dot_product_attention
 from ..ops.registry import F
 from ..tensor import Tensor
-from .block_tensor import BlockTensor, from_blocks
+from .block_tensor import BlockTensor
 
 
 def rows_as_blocks(x: Tensor, format: block_dtype) -> Tensor:

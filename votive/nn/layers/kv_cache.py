@@ -14,60 +14,10 @@ from typing import Any
 import votive
 
 from ...tensor import Tensor
+from .kv_room import Room, alike
 from .kv_storage import CacheDtype, KVStorage, Pair, format_of_bits, storage_of
 
 Mark = tuple[list[Pair | None], list[int]]
-
-
-class _Room:
-    """Memory with free positions behind those that are kept, so that adding some copies nothing."""
-
-    def __init__(self, kept: Pair, count: int) -> None:
-        have = kept[0].shape[2]
-        # Twice as much as needed: on average a position is copied once.
-        self.length = 2 * (have + count) + 32
-        self.end = have
-        key, value = (
-            votive.empty((*k.shape[:2], self.length, k.shape[3]), dtype=k.dtype, device=k.device) for k in kept
-        )
-        self.parts: Pair = (key, value)
-        for part, k in zip(self.parts, kept, strict=True):
-            part[:, :, :have] = k
-        self.kept = kept  # what ends where the free positions begin
-
-    def fits(self, kept: Pair, count: int) -> bool:
-        """Whether `count` positions may be written behind `kept`."""
-        if self.kept is not kept or self.end + count > self.length:
-            return False
-        return not self.parts[0].is_inference() or votive.is_inference_mode_enabled()
-
-    def window(self, size: int) -> Pair:
-        """The last positions."""
-        start = self.end - size
-        key, value = self.parts
-        return key[:, :, start : self.end], value[:, :, start : self.end]
-
-    def crop(self, length: int) -> Pair:
-        """Keep only the first positions of what is kept; those behind them are free again."""
-        size = self.kept[0].shape[2]
-        self.end -= size - length
-        self.kept = self.window(length)
-        return self.kept
-
-    def reorder(self, index: Tensor) -> Pair:
-        """Let the samples be those at `index`, in the same memory."""
-        for k in self.kept:
-            k.copy_(k.index_select(0, index))
-        return self.kept
-
-
-def _alike(kept: Pair, new: Pair) -> bool:
-    """Whether new positions go behind the kept ones as they are."""
-    for k, n in zip(kept, new, strict=True):
-        a, b = k.shape, n.shape
-        if a[:2] != b[:2] or a[3] != b[3] or k.dtype is not n.dtype or k.device != n.device:
-            return False
-    return True
 
 
 class KVCache:
@@ -90,7 +40,7 @@ class KVCache:
         self._storage: KVStorage | None = storage_of(dtype)
         self._kept: list[Pair | None] = []
         self._seen: list[int] = []
-        self._rooms: dict[int, _Room] = {}
+        self._rooms: dict[int, Room] = {}
 
     def _grown(self, kept: Pair, new: Pair, layer_idx: int, keep: int | None) -> tuple[Pair, Pair]:
         """All positions, and the last `keep` of them (None: all).
@@ -99,7 +49,7 @@ class KVCache:
         what was given before for its gradient.
         """
         long = keep is not None and new[0].shape[2] > keep
-        if long or votive.is_grad_enabled() or not _alike(kept, new):
+        if long or votive.is_grad_enabled() or not alike(kept, new):
             both = votive.cat([kept[0], new[0]], 2), votive.cat([kept[1], new[1]], 2)
             start = 0 if keep is None else max(both[0].shape[2] - keep, 0)
             # A copy, so that a long text is not held in memory by the view of its end.
@@ -107,7 +57,7 @@ class KVCache:
         have, count = kept[0].shape[2], new[0].shape[2]
         room = self._rooms.get(layer_idx)
         if room is None or not room.fits(kept, count):
-            self._rooms[layer_idx] = room = _Room(kept, count)
+            self._rooms[layer_idx] = room = Room(kept, count)
         for part, n in zip(room.parts, new, strict=True):
             part[:, :, room.end : room.end + count] = n
         room.end += count
@@ -230,7 +180,7 @@ class KVCache:
             if kept is not None:
                 self._kept[i] = self._reordered(i, kept, index)
 
-    def _free_room(self, layer_idx: int, kept: Pair) -> _Room | None:
+    def _free_room(self, layer_idx: int, kept: Pair) -> Room | None:
         """The memory of what is kept, if it may be written over."""
         room = self._rooms.get(layer_idx)
         if room is None or not self.overwrite or votive.is_grad_enabled():
