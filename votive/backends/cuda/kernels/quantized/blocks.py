@@ -14,12 +14,15 @@ import triton.language as tl
 
 from .....core import blocks
 from .....core.blocks import block_dtype
+from .....core.group_formats import SIZES, group_format
 
 # The values of four bits, as bytes of two words: ggml's non-linear table (kvalues_iq4nl). Those of FP4 are digits of
 # one word, doubled to be integers; the fourth bit is their sign.
 _IQ4_LOW = tl.constexpr(0xF6EADDCFBFAD9881 - (1 << 64))
 _IQ4_HIGH = tl.constexpr(0x7159453526190D01)
 _FP4 = tl.constexpr(0xC8643210)
+# One 127th, as groups of eight bits have it.
+_STEP = tl.constexpr(7.874015718698502e-3)
 
 
 @triton.jit
@@ -67,6 +70,16 @@ def _fp4(q):
     word = tl.full((), _FP4, tl.int64)
     size = ((word >> ((q & 7) * 4).to(tl.int64)) & 15).to(tl.int32)
     return tl.where(q < 8, size, -size)
+
+
+@triton.jit
+def _fp8(byte):
+    """FP8 E4M3. The smallest numbers have no implicit one."""
+    rest = byte & 127
+    normal = ((rest << 20) + (120 << 23)).to(tl.float32, bitcast=True)
+    size = tl.where(rest < 8, 2.0 * (normal - 0.0078125), normal)
+    size = tl.where(rest == 127, float("nan"), size)
+    return tl.where(byte < 128, size, -size)
 
 
 @triton.jit
@@ -148,6 +161,10 @@ def numbers(w, at, g, e, known, FORMAT: tl.constexpr):
         bits = tl.where(exponent < 2, 0x00200000 << (exponent & 1), (exponent - 1) << 23)
         scale = bits.to(tl.float32, bitcast=True)
         code = _fp4(_nibble(at + 1, e, known))
+    elif FORMAT == "absmax8" or FORMAT == "fp8":
+        scale = tl.load(at.to(tl.pointer_type(tl.float32)), mask=known, other=0.0)
+        byte = _byte(at + 4 + g * 32 + e, known)
+        code = _signed(byte) if FORMAT == "absmax8" else _fp8(byte)
     elif FORMAT == "tq1_0":
         scale = _half(at + 52, known)
         code = _ternary(at, g * 16 + e, known) - 1
@@ -160,6 +177,8 @@ def numbers(w, at, g, e, known, FORMAT: tl.constexpr):
         y += _half(at + 2, known)
     elif FORMAT == "q2_k" or FORMAT == "q4_k" or FORMAT == "q5_k":
         y -= minimum
+    elif FORMAT == "absmax8":
+        y *= _STEP
     return y
 
 
@@ -204,4 +223,9 @@ def _read(name: str) -> Format:
     return Format(name, size, kind.block_size // size, kind.block_bytes, 1 if name == "mxfp4" else 2)
 
 
+def _grouped(kind: str, size: int) -> Format:
+    return Format(kind, 32, size // 32, group_format(kind, size).block_bytes, 4)
+
+
 FORMATS: dict[str, Format] = {name: _read(name) for name in _KNOWN}
+FORMATS.update({f"{kind}_g{size}": _grouped(kind, size) for kind in ("absmax8", "fp8") for size in SIZES})
