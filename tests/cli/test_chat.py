@@ -50,6 +50,17 @@ def test_reusing_the_cache_does_not_change_the_answer(say: Say, chat_model: Path
     assert again["reused_tokens"] == second["prompt_tokens"] - 1
 
 
+def test_the_type_of_the_cache_is_that_of_the_conversation(say: Say, chat_model: Path) -> None:
+    questions = ["Hello", "And you?"]
+    _, want, _ = say(chat_model, questions, "--json")
+    _, out, _ = say(chat_model, questions, "--json", "--cache-type-k", "f32", "--cache-type-v", "f32")
+    answers = [[json.loads(line) for line in text.splitlines()] for text in (out, want)]
+    for mine, other in zip(*answers, strict=True):
+        assert (mine["content"], mine["reused_tokens"]) == (other["content"], other["reused_tokens"])
+    _, _, err = say(chat_model, questions, "--cache-type-k", "q8_0")
+    assert "heads here have 8 features" in err
+
+
 def test_the_template_and_the_system_message_are_used(chat_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive.models import AutoModelForCausalLM
 from votive.text import Tokenizer
 
@@ -269,3 +270,26 @@ def test_a_file_that_is_no_text_is_named(run: Run, model: Path, tmp_path: Path) 
     code, _, err = run("generate", "--model", model, "--file", file)
     assert code == 1
     assert "prompt.txt: this is not UTF-8 text, at byte 4" in err
+
+
+def test_the_types_of_a_cache_are_llama_cpps(run: Run, run_json: RunJson, model: Path, tmp_path: Path) -> None:
+    tokenizer = Tokenizer.from_pretrained(model)
+    votive.manual_seed(0)
+    sizes = tiny_sizes.transformer(32, 64, layers=2, heads=2, vocab=len(tokenizer), kv_heads=1)
+    config = votive.models.Qwen3Config(**sizes, head_dim=32, initializer_range=0.3, eos_token_id=None)
+    net = votive.models.Qwen3ForCausalLM(config).eval()
+    net.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    words = ("generate", "Once there", "--model", tmp_path, "--greedy", "--max-new-tokens", 10)
+    found = run_json(*words, "--cache-type-k", "q8_0", "--cache-type-v", "q4_0")
+    prompt = tokenizer.encode("Once there")
+    want = net.generate([prompt], max_new_tokens=10, cache_dtype=("q8_0", "q4_0"))[0].tolist()
+    assert ids_of(found) == want[len(prompt) :]
+    assert found["settings"]["cache_dtype"] == ["q8_0", "q4_0"]
+    assert ids_of(run_json(*words, "--cache-type-k", "f32")) == ids_of(run_json(*words))
+    code, _, err = run(*words, "--cache-type-k", "q4_k")
+    assert code == 2
+    assert "q4_0" in err
+    code, _, err = run("generate", "Once", "--model", model, "--cache-type-v", "q8_0", "--max-new-tokens", 2)
+    assert code == 1
+    assert "heads here have 8 features" in err

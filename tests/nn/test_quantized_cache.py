@@ -161,11 +161,33 @@ def test_queries_get_gradients_and_dropout_works() -> None:
         F.scaled_dot_product_attention(kb, kb, vb)
 
 
-def test_autocast_lowers_the_queries() -> None:
+@pytest.mark.parametrize("kept", ["q8_0", ("q4_0", None)], ids=str)
+def test_autocast_lowers_the_queries(kept: Any) -> None:
     q, k = some(1, 1, 1), some(1, 9, 2)
-    kb, vb = nn.DynamicCache(dtype="q8_0").update(k, k)
+    kb, vb = nn.DynamicCache(dtype=kept).update(k, k)
+    want = F.scaled_dot_product_attention(q.bfloat16(), kb, vb if isinstance(vb, BlockTensor) else vb.bfloat16())
     with votive.no_grad(), votive.autocast("cpu", dtype=votive.bfloat16):
-        assert F.scaled_dot_product_attention(q, kb, vb).dtype is votive.bfloat16
+        got = F.scaled_dot_product_attention(q, kb, vb)
+    assert got.dtype is votive.bfloat16
+    assert got.tolist() == want.tolist()
+
+
+@pytest.mark.parametrize("dtype", [votive.float32, votive.float16, votive.bfloat16], ids=str)
+@pytest.mark.parametrize("rows", [1, 20])
+def test_whoever_looks_sees_numbers_and_changes_nothing(dtype: Any, rows: int) -> None:
+    class Model(nn.Module):
+        def forward(self, q: Any, k: Any, mask: Any) -> Any:
+            return F.scaled_dot_product_attention(
+                q, *nn.DynamicCache(dtype=("q8_0", "q5_1")).update(k, k), mask, enable_gqa=True
+            )
+
+    q, k, mask = some(2, rows, 1, heads=4).to(dtype), some(2, 30, 2).to(dtype), votive.randn(rows, 30).to(dtype)
+    with votive.no_grad():
+        want = Model()(q, k, mask)
+        with votive.glass.capture(model := Model(), "/attention") as seen:
+            got = model(q, k, mask)
+    assert got.tolist() == want.tolist()
+    assert len(seen) == 1
 
 
 # --- caches ---------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any
 import votive
 from votive.nn import KVCache
 
-from ..nn.layers.kv_cache import Pair
+from ..nn.layers.kv_storage import Pair
 from ..tensor import Tensor
 from .edit_plan import TimedEdit
 from .values import nbytes

@@ -13,7 +13,6 @@ from ..core import dtype as dt
 from ..core.blocks import IQ4_VALUES, block_dtype
 from ..core.errors import DtypeError, ShapeError, fail
 from ..core.layout import Spec, broadcast_shapes
-from .autocast_policy import LOWER
 from .registry import F, composite, structured
 
 if TYPE_CHECKING:
@@ -101,7 +100,6 @@ structured(
     n_out=2,
     doc="""Attention to keys and values in rows of blocks, or of numbers where a format is None, and the row
     log-sum-exp: what `_attention` gives for the numbers that the blocks stand for.""",
-    autocast=LOWER,
 )
 
 

@@ -6,12 +6,16 @@ ordinary attention runs. Knows no cache.
 
 from __future__ import annotations
 
+from ..core import dtype as dt
 from ..core.attention_kernels import allowed
 from ..core.blocks import block_dtype
 from ..core.dtype import dtype as Dtype
 from ..core.errors import UnsupportedError
 from ..core.mode import mode
+from ..dispatch.autocast import cast
+from ..dispatch.state import state
 from ..ops.attention import _plain, scaled_dot_product_attention
+from ..ops.autocast_policy import LOWER
 from ..ops.registry import F
 from ..tensor import Tensor
 from .block_tensor import BlockTensor
@@ -47,12 +51,12 @@ def _bytes(x: Tensor) -> tuple[Tensor, block_dtype | None]:
 
 
 def _fused(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, gqa: bool) -> bool:
-    """Whether the operator takes the tensors as they are."""
-    if q.device.type != "cpu" or allowed.restricted or not _plain(q, k, v, mask, gqa):
+    """Whether the operator takes the tensors as they are, and nobody looks who would want to see numbers."""
+    if q.device.type != "cpu" or state.observers or mode.special or allowed.restricted:
         return False
     if mode.grad and any(x.requires_grad for x in (q, k, v, mask) if x is not None):
         return False
-    return not any(isinstance(x, BlockTensor) and x._flipped for x in (k, v))
+    return _plain(q, k, v, mask, gqa) and not any(isinstance(x, BlockTensor) and x._flipped for x in (k, v))
 
 
 def _attention(
@@ -69,15 +73,21 @@ def _attention(
     for name, x in (("query", query), ("attn_mask", attn_mask)):
         if isinstance(x, BlockTensor):
             raise UnsupportedError(f"scaled_dot_product_attention: {name} is in {x._format.name} blocks; {x._advice}")
+    if mode.autocast:
+        query, key, value, attn_mask = cast(LOWER, (query, key, value, attn_mask))
     if dropout_p == 0 and _fused(query, key, value, attn_mask, enable_gqa):
         (k, key_format), (v, value_format) = _bytes(key), _bytes(value)
         made: Tensor = F._block_attention(query, k, v, attn_mask, key_format, value_format, is_causal, scale)[0]
         return made
-    k, v = as_numbers(key, query.dtype), as_numbers(value, query.dtype)
-    plain: Tensor = scaled_dot_product_attention(
-        query, k, v, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
+    # Kernels of the CPU compute half types in single precision, and so do those that read blocks: the same bits come
+    # out whether somebody looks or not.
+    wide = dt.float32 if query.dtype in dt.HALF and query.device.type == "cpu" else query.dtype
+    q, k, v = query.to(wide), *(as_numbers(x, wide).to(wide) for x in (key, value))
+    mask = attn_mask if attn_mask is None or attn_mask.dtype in (dt.bool_, dt.float32) else attn_mask.to(wide)
+    plain: Tensor = scaled_dot_product_attention.fn(
+        q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
     )
-    return plain
+    return plain.to(query.dtype)
 
 
 BlockTensor._rules["nn.functional.scaled_dot_product_attention"] = _attention

@@ -64,7 +64,7 @@ def block_encode(x: Array, format: block_dtype) -> Array:
             made = _iq4_nl(blocks) if format.name == "iq4_nl" else ENCODE[format.name](blocks)
     for field in ("d", "m"):
         if field in (format.np.names or ()):
-            made[field][~whole] = np.nan
+            np.putmask(made[field], ~whole, np.nan)
     out: Array = made.view(np.uint8).reshape(*x.shape[:-1], format.row_bytes(x.shape[-1]))
     return out
 
