@@ -6,6 +6,8 @@ ordinary attention runs. Knows no cache.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..core import dtype as dt
 from ..core.attention_kernels import allowed
 from ..core.blocks import block_dtype
@@ -84,9 +86,9 @@ def _attention(
     wide = dt.float32 if query.dtype in dt.HALF and query.device.type == "cpu" else query.dtype
     q, k, v = query.to(wide), *(as_numbers(x, wide).to(wide) for x in (key, value))
     mask = attn_mask if attn_mask is None or attn_mask.dtype in (dt.bool_, dt.float32) else attn_mask.to(wide)
-    plain: Tensor = scaled_dot_product_attention.fn(
-        q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa
-    )
+    # As it is written: types were lowered above.
+    composite: Any = scaled_dot_product_attention
+    plain: Tensor = composite.fn(q, k, v, mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa)
     return plain.to(query.dtype)
 
 
