@@ -7,6 +7,7 @@ from typing import Any
 
 from votive import nn
 
+from ..nn.layers.kv_storage import CacheDtype
 from ..tensor import Tensor
 
 Pair = tuple[Tensor, Tensor]  # keys and values, (batch, heads, positions, features)
@@ -38,7 +39,7 @@ class EncoderDecoderCache:
         >>> cache.another().cross(0, lambda: None) is kept
         True
         """
-        made = EncoderDecoderCache(nn.DynamicCache(overwrite=True, dtype=self.self_attention_cache.dtype))
+        made = EncoderDecoderCache(nn.DynamicCache(overwrite=True, dtype=self.dtype))
         made._lent = True
         if rows is None:
             made._cross = self._cross  # what is looked up later serves both
@@ -68,6 +69,23 @@ class EncoderDecoderCache:
     def get_max_length(self) -> int | None:
         """How many positions of the decoder can be kept; None without a limit."""
         return self.self_attention_cache.get_max_length()
+
+    @property
+    def dtype(self) -> CacheDtype:
+        """In what the keys and values of both are kept; None for the model's own numbers."""
+        kept: CacheDtype = self.self_attention_cache.dtype
+        return kept
+
+    def nbytes(self) -> int:
+        """Bytes of the decoder's keys and values and of the encoder's.
+
+        >>> cache = votive.models.EncoderDecoderCache(votive.nn.DynamicCache(dtype="q8_0"))
+        >>> _ = cache.cross(0, lambda: (votive.ones(1, 1, 10, 32), votive.ones(1, 1, 10, 32)))
+        >>> cache.nbytes()
+        680
+        """
+        cross = sum(int(x.nbytes) for pair in self._cross.values() for x in pair)
+        return int(self.self_attention_cache.nbytes()) + cross
 
     def crop(self, max_length: int) -> None:
         """Forget the decoder's positions from `max_length` on."""

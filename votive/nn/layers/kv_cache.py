@@ -34,10 +34,11 @@ class KVCache:
 
     # Of the rotary embedding that rotated the keys, where angles depend on a text's length.
     stretch: int | None = None
+    _storage: KVStorage | None = None
 
     def __init__(self, *, overwrite: bool = False, dtype: CacheDtype = None) -> None:
         self.overwrite = overwrite
-        self._storage: KVStorage | None = storage_of(dtype)
+        self._storage = storage_of(dtype)
         self._kept: list[Pair | None] = []
         self._seen: list[int] = []
         self._rooms: dict[int, Room] = {}
