@@ -54,7 +54,7 @@ def block_encode(x: Array, format: block_dtype) -> Array:
     if not x.size:
         return np.empty((*x.shape[:-1], format.row_bytes(x.shape[-1])), np.uint8)
     blocks = np.ascontiguousarray(x).astype(np.float32).reshape(-1, format.block_size)
-    whole: Array = np.isfinite(blocks).all(axis=1)
+    whole = np.asarray(np.isfinite(blocks).all(axis=1))
     blocks = np.where(whole[:, None], blocks, np.float32(0))
     with np.errstate(over="ignore", under="ignore", divide="ignore", invalid="ignore"):
         grouped = _GROUPED.get(format.name.partition("_")[0])
