@@ -32,7 +32,8 @@ def add(commands: Commands) -> None:
         "  votive inspect folder --tree 2\n"
         "  votive inspect model.gguf --metadata\n"
         "  votive inspect folder --stats --tensor 'model.layers.*.mlp.*'\n"
-        "  votive inspect folder --histogram --tensor lm_head.weight",
+        "  votive inspect folder --histogram --tensor lm_head.weight\n"
+        "  votive inspect model.gguf --tensor blk.0.ffn_down.weight --block 7",
     )
     p.add_argument("path", metavar="PATH", nargs="?", help="a file, a folder or a bundled model's name")
     p.add_argument("--model", metavar="PATH", help="the same as PATH")
@@ -45,6 +46,7 @@ def add(commands: Commands) -> None:
     p.add_argument("--stats", action="store_true", help="min, max, mean, std, norms, zeros, nan and inf of each tensor")
     p.add_argument("--histogram", action="store_true", help="how the values are spread")
     p.add_argument("--bins", metavar="N", type=whole(1, 10_000), help="parts of a histogram (default 40)")
+    p.add_argument("--block", metavar="I", type=whole(), help="one block of a quantized tensor: scales, codes, numbers")
     p.add_argument(
         "--tree",
         metavar="DEPTH",
@@ -78,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"{args.path} holds no tensors")
         if args.stats and found.source is None and found.tokens is None:
             raise UsageError(f"{args.path} holds nothing to measure")
+        if args.block is not None:
+            return _one_block(args, found)
         report = gathered(args, found)
     finally:
         if found.source is not None:
@@ -86,6 +90,30 @@ def run(args: argparse.Namespace) -> int:
         print_json(report)
         return 0
     print("\n".join(_page(args, report)))
+    return 0
+
+
+def _one_block(args: argparse.Namespace, found: Found) -> int:
+    """Show a block of the one tensor that was named."""
+    from ..quant import open_block
+    from .inputs import matching_names
+
+    if found.source is None:
+        raise UsageError(f"{args.path} holds no tensors")
+    if args.stats or args.histogram or args.tree is not None or args.metadata:
+        raise UsageError("--block shows a block alone; leave out --stats, --histogram, --tree and --metadata")
+    names = matching_names(found.source.names(), args.tensor)
+    if args.tensor is None or len(names) != 1:
+        raise UsageError(f"--block needs one tensor: name it with --tensor ({len(names)} match)")
+    tensor = found.source.blocks(names[0])
+    if tensor is None:
+        stored = found.source.info(names[0]).stored
+        raise ValueError(f"{names[0]} is stored as {stored}, not in blocks of few bits.")
+    block = open_block(tensor, args.block)
+    if args.json:
+        print_json({"tensor": names[0], **block.to_dict()})
+    else:
+        print(f"{paint(names[0], 'bold')}\n{block}")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..surface.block_text import Block, open_block
 from .awq import ScaledLinear
 from .calibration import importance
 from .imatrix import ImportanceMatrix
@@ -13,6 +14,7 @@ from .report import Entry, Report
 
 __all__ = [
     "METHODS",
+    "Block",
     "Divergence",
     "Entry",
     "ImportanceMatrix",
@@ -22,6 +24,7 @@ __all__ = [
     "gguf_name",
     "importance",
     "load_imatrix",
+    "open_block",
     "quantize_",
     "recipe",
     "save_imatrix",

@@ -10,11 +10,13 @@ from ..backends.base import TABLE
 from ..backends.cpu import native
 from ..backends.cpu.native.loader import codes
 from ..backends.cpu.native.program import FLOAT, linearise
+from ..core.blocks import FORMATS, block_dtype
 from ..core.dtype import float32
 from ..core.similar import did_you_mean
 from ..formula import Formula, NotDifferentiable, to_cpp, to_numpy, to_text, to_triton
 from ..ops.registry import COMPOSITES, OPS, Composite, Op
 from ..ops.schema import REQUIRED
+from .block_tensor import BlockTensor
 
 
 def _place(at: tuple[str, int]) -> str:
@@ -147,6 +149,14 @@ def explanation(op: object) -> str:
     >>> print(votive.explanation("tanh").splitlines()[0])
     tanh(Tensor input)
     """
+    if isinstance(op, block_dtype) or (isinstance(op, str) and op.lower().removeprefix("votive.") in FORMATS):
+        from .block_text import format_text
+
+        return format_text(op if isinstance(op, block_dtype) else FORMATS[op.lower().removeprefix("votive.")])
+    if isinstance(op, BlockTensor):
+        from .block_text import tensor_text
+
+        return tensor_text(op)
     item = _find(op)
     if isinstance(item, Composite):
         head = f"{item.name}{inspect.signature(item.fn)}".replace(": Any", "").replace(" -> Any", "")
@@ -165,8 +175,15 @@ def explanation(op: object) -> str:
 def explain(op: object) -> None:
     """Print an operator's schema, formula, derived gradient and kernels on each device.
 
+    A block format (`votive.q4_k`) is shown by its bytes and bits, a tensor in blocks also by its first block;
+    `votive.quant.open_block` gives any of them.
+
     >>> votive.explain("tanh")  # doctest: +ELLIPSIS
     tanh(Tensor input)
+    ...
+    >>> votive.explain(votive.q4_k)  # doctest: +ELLIPSIS
+    q4_k: 256 numbers in 144 bytes, 4.5 bits each
+        x = d s q - dmin m, s and m of six bits for each 32.
     ...
     """
     print(explanation(op))

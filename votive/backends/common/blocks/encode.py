@@ -53,7 +53,7 @@ def encode(x: Array, format: blocks.block_dtype, *, importance: Array | None = N
         out[i : i + step] = _encoded(part, format, weights)
 
     _each(piece, range(0, len(flat), step), threads)
-    return out.view(np.uint8).reshape(*x.shape[:-1], -1)
+    return out.view(np.uint8).reshape(*x.shape[:-1], format.row_bytes(x.shape[-1]))
 
 
 def _columns(importance: Array, format: blocks.block_dtype, n: int) -> Array:
