@@ -219,10 +219,12 @@ def test_one_block_of_a_quantized_tensor_is_taken_apart(run: Run, run_json: RunJ
     path = tmp_path / "w.gguf"
     votive.io.gguf.write(path, {"a.weight": w.to(votive.q4_k), "norm": votive.ones(4)}, {})
     code, out, _ = run("inspect", path, "--tensor", "a.weight", "--block", 3)
-    assert code == 0 and "q4_k block 3: row 1, columns 256..511, 144 bytes" in out
+    assert code == 0
+    assert "q4_k block 3: row 1, columns 256..511, 144 bytes" in out
     found = run_json("inspect", path, "--tensor", "a.weight", "--block", 3)
     assert found["numbers"] == w.to(votive.q4_k).dequantize()[1, 256:].tolist()
-    assert len(found["scales"]) == len(found["minima"]) == 8 and len(found["codes"]) == 256
+    assert len(found["scales"]) == len(found["minima"]) == 8
+    assert len(found["codes"]) == 256
     assert "stored as F32, not in blocks" in run("inspect", path, "--tensor", "norm", "--block", 0)[2]
     assert "out of range; the tensor has 8" in run("inspect", path, "--tensor", "a.weight", "--block", 8)[2]
     assert run("inspect", path, "--block", 0)[0] == 2
