@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import struct
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import votive
+from tests import tiny_sizes
 from votive import glass
 from votive.glass.canvas import Canvas
 from votive.glass.heatmap import RISING, SIGNED, Heatmap, colour_of
@@ -129,6 +131,14 @@ def test_lines_and_bars_show_their_numbers() -> None:
     assert {"one", "two", "1", "-0.5"} <= set(texts_in(bars.svg()))
 
 
+def quantized() -> Any:
+    sizes = tiny_sizes.transformer(32, 32, layers=2, heads=2, vocab=32)
+    model = votive.models.LlamaForCausalLM(votive.models.LlamaConfig(**sizes))
+    made = copy.deepcopy(model)
+    votive.quantize_(made, "q8_0")
+    return glass.quantization_error(made, model, votive.arange(8)[None], each=True)
+
+
 def results() -> dict[str, tuple[Any, list[Any]]]:
     model, ids = decoder("llama")
     words = ["<b>", *(f" &{i}" for i in range(60))]
@@ -148,6 +158,7 @@ def results() -> dict[str, tuple[Any, list[Any]]]:
             ["values", "recovered", "estimate"],
         ),
         "saliency": (glass.saliency(model, ids, target=3, **given), []),
+        "quantized": (quantized(), ["stream", "weight", "kl", "output"]),
         "statistics": (glass.layer_statistics(model, ids), ["histogram", "growth", "mean", "std", "norm"]),
         "gradients": (
             glass.gradient_times_activation(model, ids, at="layers.*", metric=lambda out: out.logits[:, -1, 3]),

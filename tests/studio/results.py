@@ -67,6 +67,12 @@ def receipt() -> glass.Receipt:
     return found
 
 
+def quantized() -> glass.QuantizationError:
+    other = demo.model()
+    votive.quantize_(other, "q8_0")
+    return glass.quantization_error(other, model(), ids(), each=True)
+
+
 def patch() -> glass.Patch:
     made = glass.patch(model(), [glass.Edit("layers.1", "swap", "model.layers.0")])
     with votive.no_grad(), made:
@@ -202,6 +208,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
     "Profile": lambda: glass.profile(model(), ids(), repeat=1),
     "Receipt": receipt,
     "Replay": lambda: glass.Replay(nodes=2, compared=2, drawn=1),
+    "QuantizationError": quantized,
     "Saliency": lambda: glass.saliency(model(), ids(), tokenizer=demo.tokenizer()),
     "Session": session,
     "SessionDiff": lambda: session().diff(1, session().node),

@@ -27,6 +27,7 @@ from .plots import Bars, Lines
 from .predict import Prediction, predict
 from .probe import Frame, Probe
 from .profile import Cost, Profile, Span, profile
+from .quantization_error import QuantizationError, quantization_error
 from .receipt import Receipt
 from .saliency import Saliency, saliency
 from .session import Session
@@ -47,12 +48,13 @@ __all__ = [
     "Breakpoint", "Capture", "Console", "Cost", "Debugger", "Difference", "Edit", "Event",
     "FeatureMaps", "Finding", "Frame", "GradCam", "Gradients", "Health", "Heatmap",
     "LayerStatistics", "Lens", "Lines", "Lockstep", "Mels", "NoMatch", "Node", "Outlook", "Parts",
-    "Patch", "PatchAttention", "Pattern", "Pixels", "Prediction", "Probe", "Profile", "Reading",
+    "Patch", "PatchAttention", "Pattern", "Pixels", "Prediction", "Probe", "Profile", "QuantizationError",
+    "Reading",
     "Receipt", "Replay", "Saliency", "Session", "SessionDiff", "SessionMismatch", "SessionNode",
     "Span", "Statistics", "Sweep", "TunedLens", "Unread", "Watch", "ablate", "alignment",
     "attention_maps", "capture", "debug", "feature_maps", "find_parts", "grad_cam",
     "gradient_times_activation", "interact", "layer_statistics", "lockstep", "logit_attribution",
     "logit_lens", "means", "mels", "model_hash", "only_shown", "patch", "patch_attention",
-    "predict", "profile", "saliency", "skip", "statistics", "steps", "swap", "sweep",
+    "predict", "profile", "quantization_error", "saliency", "skip", "statistics", "steps", "swap", "sweep",
     "train_tuned_lens", "tree", "watch",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ from .heatmap import Heatmap
 from .layer_statistics import LayerStatistics
 from .plots import Lines, Plottable
 from .predict import Prediction
+from .quantization_error import QuantizationError
 from .statistics import Statistics, statistics
 from .table import Table
 from .text_table import size
@@ -190,6 +191,14 @@ def _capture(seen: Capture) -> Pictures:
 
     some = list(seen)[:MOST_VALUES]
     return {"all values": overview, **{a or "(model)": partial(at, a) for a in some}}
+
+
+@shows(QuantizationError)
+def _quantization_error(found: QuantizationError) -> Pictures:
+    kinds = ["stream", "weight"] + (["kl"] if all(x.kl is not None for x in found.layers) else []) + ["output"]
+    rows = [[s.name, s.format, s.bits, s.weight, s.output] for s in found.sites]
+    columns = ["weight", "format", ">bits", ">error", ">of output"]
+    return {**chosen(found, kinds), "table": lambda: [Table(columns, rows, title="error by weight")]}
 
 
 @shows(LayerStatistics)

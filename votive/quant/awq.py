@@ -26,7 +26,7 @@ from .grid import Array, decoded, records_of
 from .places import Place
 
 # Norms of decoder layers and the only layers that read what they give.
-_FED = (
+FED = (
     ("input_layernorm", ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj")),
     ("post_attention_layernorm", ("mlp.gate_proj", "mlp.up_proj")),
     ("ln_1", ("attn.c_attn",)),
@@ -78,7 +78,7 @@ def grouped(model: Module, wanted: Sequence[Place]) -> list[Group]:
     found: list[Group] = []
     taken: set[int] = set()
     for path, module in model.named_modules():
-        for norm_name, layers in _FED:
+        for norm_name, layers in FED:
             norm = module._modules.get(norm_name)
             names = [f"{path}.{layer}" if path else layer for layer in layers]
             exact = type(norm) in (RMSNorm, LayerNorm) and getattr(norm, "weight", None) is not None
