@@ -34,6 +34,7 @@ COMMANDS = {
     "inspect": "list tensors, shapes, statistics and metadata of a file or folder",
     "diff": "compare the weights of two files or folders",
     "convert": "write weights in another format, dtype or quantization",
+    "quantize": "put a model's weights in blocks of few bits",
     "explain": "show what an operator is and how it runs",
     "bench": "measure how fast votive computes on this machine",
     "env": "show versions, devices and operators",

@@ -20,6 +20,7 @@ from ..core import dtype as dt
 from ..serialization.atomic import replacing
 from ..serialization.container import NAMES, raw_bytes
 from ..tensor import Tensor
+from .block_entries import KEY, only
 from .mapped import Index
 from .sharded import parse_size, write_parts
 from .source import TensorInfo, WeightSource, as_dtype
@@ -151,7 +152,9 @@ def _write(
 ) -> None:
     # Widest first keeps every tensor aligned to its element size without any padding.
     order = sorted(names, key=lambda n: (-target[n].itemsize, n))
-    header: dict[str, Any] = {"__metadata__": dict(metadata)} if metadata else {}
+    blocks = only(metadata, names)
+    metadata = {k: v for k, v in metadata.items() if k != KEY} | blocks
+    header: dict[str, Any] = {"__metadata__": metadata} if metadata else {}
     end = 0
     for name in order:
         if target[name] not in NAMES:

@@ -7,6 +7,7 @@ from .awq import ScaledLinear
 from .calibration import importance
 from .imatrix import ImportanceMatrix
 from .imatrix_file import load_imatrix, save_imatrix
+from .importance_file import read_importance, save_importance
 from .measure import Divergence, divergence
 from .quantize import METHODS, quantize_
 from .recipes import gguf_name, recipe
@@ -26,6 +27,8 @@ __all__ = [
     "load_imatrix",
     "open_block",
     "quantize_",
+    "read_importance",
     "recipe",
     "save_imatrix",
+    "save_importance",
 ]

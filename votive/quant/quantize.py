@@ -39,6 +39,7 @@ def quantize_(
     method: str = "rtn",
     data: Iterable[Any] | None = None,
     skip: Iterable[str] = (),
+    folded: bool = False,
     progress: Progress | None = None,
 ) -> Report:
     """Put the weights of a module's linear layers and tables in blocks of few bits, in place.
@@ -49,8 +50,9 @@ def quantize_(
     need `data`, inputs of the model; "hqq" moves the minima of formats that have some. `imatrix` maps names of weights,
     the model's or llama.cpp's, to sums of squared inputs (`votive.quant.importance`), or is the path of a file of them
     (`votive.quant.load_imatrix`); with "rtn" and "hqq", `data` has the same effect. `skip` names modules to leave as
-    they are; patterns such as "*.router" count. Tied weights stay tied. Whatever is wrong is said before anything
-    changes.
+    they are; patterns such as "*.router" count. Tied weights stay tied. With `folded`, "awq" scales inputs only where a
+    norm before can do it, so that layers keep their classes and files describe the model. Whatever is wrong is said
+    before anything changes.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(64, 32), votive.nn.ReLU(), votive.nn.Linear(32, 8))
     >>> report = votive.quantize_(net, "q8_0")
@@ -74,12 +76,14 @@ def quantize_(
             chosen.append((place, format))
     if not chosen:
         raise ValueError("quantize_: the model has no weight of a linear layer or a table that this would change.")
+    if folded and method != "awq":
+        raise ValueError(f"quantize_: folded= is for awq, which scales inputs; {method} scales none.")
     _check(chosen, method, imatrix, data)
     # Every item is used once for each group of layers.
     inputs = None if data is None else list(data)
     weights = _importance(chosen, load_imatrix(imatrix) if isinstance(imatrix, (str, os.PathLike)) else imatrix)
     tell = progress if progress is not None else lambda name, done, total: None
-    run = _Run(model, chosen, method, weights, inputs, report, tell)
+    run = _Run(model, chosen, method, weights, inputs, report, tell, folded)
     run.all()
     return report
 
@@ -130,7 +134,9 @@ class _Run:
         data: Sequence[Any] | None,
         report: Report,
         tell: Progress,
+        folded: bool = False,
     ) -> None:
+        self.folded = folded
         self.model, self.method, self.weights, self.data = model, method, weights, data
         self.report, self.tell, self.total = report, tell, len(chosen)
         self.formats = {id(p): f for p, f in chosen}
@@ -154,7 +160,7 @@ class _Run:
     def _scaled(self, members: list[Place], inputs: dict[int, Inputs]) -> None:
         for group in grouped(self.model, members):
             scale = None
-            if can_scale(group):
+            if can_scale(group) and (group.norm is not None or not self.folded):
                 arrays = [p.array() for p in group.places]
                 formats = [self.formats[id(p)] for p in group.places]
                 scale = search(arrays, formats, inputs[id(group.places[0])])

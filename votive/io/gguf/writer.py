@@ -17,6 +17,7 @@ import numpy as np
 from ...backends.base import BACKENDS
 from ...backends.common.blocks.encode import FITTED
 from ...core import dtype as dt
+from ...core.blocks import block_dtype
 from ...serialization.atomic import replacing
 from ...surface.block_tensor import BlockTensor
 from ...tensor import Tensor
@@ -28,6 +29,8 @@ from .split import GGUFParts
 from .types import ALIGNMENT, BY_DTYPE, BY_FORMAT, MAGIC, MAX_DIMS, MAX_NAME, SMALLER, TensorType, tensor_type
 from .values import Order, Value, encoded, text, typed
 
+# Bytes of blocks for the numbers of a tensor.
+Encode = Callable[[str, Array, block_dtype], Array]
 Types = str | Callable[[str, tuple[int, ...], dt.dtype], str | None] | None
 
 Importance = Callable[[str, tuple[int, ...]], Array | None] | None
@@ -58,6 +61,7 @@ def write(
     alignment: int = ALIGNMENT,
     byteorder: str = "little",
     importance: Importance = None,
+    encode: Encode | None = None,
 ) -> None:
     """Write a GGUF file of version 3; an existing one is replaced when the new one is complete.
 
@@ -68,6 +72,8 @@ def write(
     Metadata values get their usual types; use `Value` to choose one. `importance`, a function of name
     and shape, weighs the errors of columns where types are fitted: it returns an array (columns,), or
     (matrices, columns) for a tensor of three dimensions, or None.
+    `encode` chooses the codes of blocks in place of rounding: it gets a name, the numbers and the block format, and gives
+    bytes.
 
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/small.gguf"
@@ -81,7 +87,9 @@ def write(
         raise ValueError(f"gguf.write: byteorder is 'little' or 'big', got {byteorder!r}.")
     source = tensors if isinstance(tensors, WeightSource) else None
     names = source.names() if source is not None else list(tensors)
-    plans = [_plan(name, tensors, types, importance) for name in names]
+    if importance is not None and encode is not None:
+        raise ValueError("gguf.write: encode= chooses all codes; importance= weighs those that are rounded. Give one.")
+    plans = [_plan(name, tensors, types, importance, encode) for name in names]
     order: Order = "<" if byteorder == "little" else ">"
     header = _header(plans, metadata, alignment, order)
     with replacing(path) as f:
@@ -123,7 +131,11 @@ def _pad(f: IO[bytes], written: int, alignment: int) -> None:
 
 
 def _plan(
-    name: str, tensors: Mapping[str, Tensor | np.ndarray] | WeightSource, types: Types, importance: Importance
+    name: str,
+    tensors: Mapping[str, Tensor | np.ndarray] | WeightSource,
+    types: Types,
+    importance: Importance,
+    encode: Encode | None,
 ) -> _Plan:
     if not isinstance(name, str) or not 0 < len(name.encode()) <= MAX_NAME:
         raise ValueError(f"gguf.write: the name of a tensor has 1 to {MAX_NAME} bytes of text, got {name!r}.")
@@ -154,6 +166,9 @@ def _plan(
         if asked is None or tensor_type(asked) is stored:
             return _Plan(name, shape, stored, lambda: _array(kept.blocks))
     chosen = _choose(name, shape, dtype, asked, strict=callable(types))
+    if encode is not None and chosen.format is not None:
+        made, format = encode, chosen.format
+        return _Plan(name, shape, chosen, lambda: made(name, np.asarray(read(), np.float32), format))
     # Asked for before anything is written, so that what does not fit leaves nothing behind.
     fitted = importance is not None and chosen.format is not None and chosen.format.name in FITTED
     weights = importance(name, shape) if importance is not None and fitted else None
