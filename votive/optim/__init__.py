@@ -8,6 +8,7 @@ from .adam import Adam
 from .adamax import Adamax
 from .adamw import AdamW
 from .asgd import ASGD
+from .eight_bit import Adam8bit, AdamW8bit, Lion8bit, SGD8bit
 from .lbfgs import LBFGS
 from .lion import Lion
 from .muon import Muon
@@ -26,10 +27,13 @@ __all__ = [
     "Adafactor",
     "Adagrad",
     "Adam",
+    "Adam8bit",
     "AdamW",
+    "AdamW8bit",
     "Adamax",
     "LBFGS",
     "Lion",
+    "Lion8bit",
     "Muon",
     "NAdam",
     "Optimizer",
@@ -37,6 +41,7 @@ __all__ = [
     "RMSprop",
     "Rprop",
     "SGD",
+    "SGD8bit",
     "SparseAdam",
     "lr_scheduler",
     "register_optimizer_step_post_hook",

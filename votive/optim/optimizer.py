@@ -70,6 +70,8 @@ class Optimizer:
     _absent: dict[str, Any] = {}
     # Numbers per parameter that are kept as 0-d tensors.
     _numbers: tuple[str, ...] = ()
+    # States whose dtype is not that of their parameter.
+    _exact: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -269,7 +271,7 @@ class Optimizer:
         for key, value in state_dict["state"].items():
             if key in owners:
                 p, group = owners[key]
-                state[p] = _adopted(value, p, group, ("step", *self._numbers))
+                state[p] = _adopted(value, p, group, ("step", *self._numbers), self._exact)
             else:
                 state[key] = value
         for new, group in zip(saved, self.param_groups, strict=True):
@@ -305,7 +307,14 @@ class Optimizer:
         return "\n".join([*lines, ")"])
 
 
-def _adopted(value: object, p: Tensor, group: dict[str, Any], numbers: tuple[str, ...], key: object = None) -> Any:
+def _adopted(
+    value: object,
+    p: Tensor,
+    group: dict[str, Any],
+    numbers: tuple[str, ...],
+    exact: tuple[str, ...],
+    key: object = None,
+) -> Any:
     """A private copy of saved state, as it belongs to the parameter `p`."""
     if isinstance(value, Tensor):
         dtype, device = value.dtype, p.device
@@ -315,11 +324,11 @@ def _adopted(value: object, p: Tensor, group: dict[str, Any], numbers: tuple[str
             if not group.get("fused"):
                 return F.clone(value.detach())
             dtype = dt.float32
-        elif p.is_floating_point():
+        elif p.is_floating_point() and key not in exact:
             dtype = p.dtype
         return F.to(value.detach(), device, dtype, copy=True)
     if isinstance(value, dict):
-        return {k: _adopted(v, p, group, numbers, k) for k, v in value.items()}
+        return {k: _adopted(v, p, group, numbers, exact, k) for k, v in value.items()}
     if isinstance(value, (list, tuple, set)):
-        return type(value)(_adopted(v, p, group, numbers) for v in value)
+        return type(value)(_adopted(v, p, group, numbers, exact) for v in value)
     return value
