@@ -100,8 +100,17 @@ def load_model(args: argparse.Namespace, name: str | None, *, auto: str | None =
     Without `auto`, one that writes: a decoder, or an encoder and a decoder.
     """
     from .. import models
+    from ..models.adapters import base_of, is_adapter, load_adapter
 
     use_threads(args)
+    adapter = Path(name).expanduser() if name is not None else None
+    if adapter is not None and is_adapter(adapter):
+        base = base_of(adapter)
+        if base is None:
+            raise ValueError(f"{name} is an adapter that names no base; put it into a model with load_adapter.")
+        made = load_model(args, base, auto=auto)
+        load_adapter(made.model, adapter)
+        return Loaded(str(name), made.model.eval(), made.tokenizer, made.seq2seq)
     found = find_model(args, name)
     kind = found.config.get("model_type")
     if auto is None:

@@ -29,7 +29,7 @@ _SETTINGS: list[tuple[str, str, str, Any, str]] = [
     ("--vocab-size", "vocab_size", "N", whole(1), "tokens of the tokenizer trained first (1024)"),
     ("--steps", "max_steps", "N", whole(1), "optimizer steps (300)"),
     ("--batch-size", "batch_size", "N", whole(1), "windows in a step (8)"),
-    ("--lr", "lr", "X", number(above=0), "highest learning rate (0.002)"),
+    ("--lr", "lr", "X", number(above=0), "highest learning rate (0.002; 0.0002 for adapters)"),
     ("--held-out", "held_out", "X", number(0, 0.99), "part at the text's end to measure on (0.05)"),
     ("--separator", "separator", "TEXT", str, "text between documents, such as '\\n\\n\\n' (none)"),
     ("--amp", "amp", "NAME", str, "mixed precision: bfloat16 or float16 (none)"),
@@ -37,6 +37,15 @@ _SETTINGS: list[tuple[str, str, str, Any, str]] = [
     ("--eval-every", "eval_every", "N", whole(1), "steps between measurements (100)"),
     ("--checkpoint-every", "checkpoint_every", "N", whole(1), "steps between checkpoints (100)"),
     ("--seed", "seed", "N", whole(), "random seed (0)"),
+    ("--optimizer", "optimizer_name", "NAME", str, "adamw, adamw8bit, lion or lion8bit (adamw)"),
+]
+# Those of adapters.
+_ADAPTERS: list[tuple[str, str, str, Any, str]] = [
+    ("--base", "base", "MODEL", str, "train adapters for this model: a folder, a GGUF file or a bundled name"),
+    ("--lora", "lora", "RANK", whole(1), "rank of the adapters"),
+    ("--lora-targets", "lora_targets", "NAMES", str, "layers that get one, with commas (all of attention and MLP)"),
+    ("--lora-alpha", "lora_alpha", "X", number(above=0), "adapters are scaled by this over the rank (twice the rank)"),
+    ("--lora-dropout", "lora_dropout", "X", number(0, 0.99), "share of an adapter's inputs that is dropped (0)"),
 ]
 
 
@@ -51,7 +60,8 @@ def add(commands: Commands) -> None:
         examples="  votive train tales.txt\n"
         "  votive train tales.txt --out tales --steps 2000 --layers 6 --separator '\\n\\n\\n'\n"
         "  votive train tales.txt --out tales --resume\n"
-        "  votive train tales.txt --config recipe.toml --set weight_decay=0.05",
+        "  votive train tales.txt --config recipe.toml --set weight_decay=0.05\n"
+        "  votive train tales.txt --base model-q4.gguf --lora 16 --optimizer adamw8bit --out adapter",
     )
     p.add_argument("text", metavar="FILE", help="UTF-8 text to train on")
     p.add_argument("--out", metavar="FOLDER", help="where the model goes (the text's name)")
@@ -60,6 +70,15 @@ def add(commands: Commands) -> None:
     settings = p.add_argument_group("settings (defaults in brackets)")
     for option, setting, meta, kind, text in _SETTINGS:
         settings.add_argument(option, dest=setting, metavar=meta, type=kind, help=text)
+    adapters = p.add_argument_group("adapters")
+    for option, setting, meta, kind, text in _ADAPTERS:
+        adapters.add_argument(option, dest=setting, metavar=meta, type=kind, help=text)
+    adapters.add_argument(
+        "--gradient-checkpointing",
+        action="store_true",
+        default=None,
+        help="compute layers again in backward: less memory, more time",
+    )
     settings.add_argument(
         "--compile",
         action=argparse.BooleanOptionalAction,
@@ -126,12 +145,16 @@ def recipe_of(args: argparse.Namespace, out: Path) -> Recipe:
     elif args.config is not None:
         values = _read(Path(args.config))
     model = dict(values.get("model") or {})
-    for _, setting, *_ in _SETTINGS:
+    for _, setting, *_ in (*_SETTINGS, *_ADAPTERS):
         given = getattr(args, setting)
         if given is not None:
             values[setting] = given
     if args.compile is not None:
         values["compile"] = args.compile
+    if args.gradient_checkpointing is not None:
+        values["gradient_checkpointing"] = True
+    if values.get("base") is not None:
+        values.setdefault("lr", 2e-4)
     for text in args.set:
         name, sign, value = text.partition("=")
         if not sign or not name:
@@ -203,6 +226,10 @@ def report(args: argparse.Namespace, made: Any, recipe: Recipe, seconds: float) 
 
     curve = made.folder / "training" / "curve.svg"
     weights = sum(p.stat().st_size for p in made.folder.glob("*.safetensors"))
+    what = f"{recipe.model_type}, {made.model.num_parameters():,} parameters"
+    if recipe.base is not None:
+        trained = sum(p.numel() for p in made.model.parameters() if p.requires_grad)
+        what = f"adapters of rank {recipe.lora} for {recipe.base}, {trained:,} parameters"
     facts = {
         "folder": str(made.folder),
         "parameters": made.model.num_parameters(),
@@ -218,10 +245,7 @@ def report(args: argparse.Namespace, made: Any, recipe: Recipe, seconds: float) 
     if args.json:
         print_json(facts)
         return
-    print(
-        f"{made.folder}: {recipe.model_type}, {facts['parameters']:,} parameters, "
-        f"{size(weights)}, {len(made.tokenizer)} tokens"
-    )
+    print(f"{made.folder}: {what}, {size(weights)}, {len(made.tokenizer)} tokens")
     print(f"steps {facts['steps']}, {seconds:.0f} s, training loss {facts['loss']:.3f}")
     if made.held_out_loss is not None:
         print(

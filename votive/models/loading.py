@@ -14,7 +14,7 @@ from ..io.report import LoadReport
 from ..io.source import WeightSource
 from .adapters import base_of, is_adapter, load_adapter
 from .arguments import changed, parse_options
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, bundled
 from .config import Config, StrPath
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class FromPretrained:
         folder = Path(name).expanduser()
         if is_adapter(folder):
             base = base_of(folder)
-            if base is not None and Path(base).expanduser().exists():
+            if base is not None and (Path(base).expanduser().exists() or base in bundled()):
                 model = cls._load(base, config, {**options, "output_loading_info": False})
                 load_adapter(model, folder)
                 return (model, _loading_info(model)) if given.output_loading_info else model

@@ -18,6 +18,7 @@ from votive import nn
 from ..data import DataLoader, Subset, TokenWindows
 from ..data.randomness import seed_everything
 from ..serialization.atomic import replacing
+from .adapter import base_model, base_tokenizer, save_adapted
 from .corpus import Corpus, prepare
 from .evaluation import evaluate
 from .history import History
@@ -65,7 +66,8 @@ def train_language_model(
 
     `out/training` holds the tokens, checkpoints, the history and the loss curve. With `resume` a
     run that was stopped goes on from its last checkpoint, and its losses are those of a run that
-    was not. At the end the model continues each of `prompts`.
+    was not. At the end the model continues each of `prompts`. A recipe with `base` and `lora` trains adapters for a
+    model that exists; then the folder holds those, as PEFT has them, and its checkpoints hold nothing of the base.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -84,6 +86,10 @@ def train_language_model(
     folder = out / "training"
     if not text.is_file():
         raise FileNotFoundError(f"{text} is no file; give a text file to train on.")
+    if recipe.base is not None:
+        if tokenizer is not None:
+            raise ValueError("train_language_model: a base has its own tokenizer; leave out tokenizer=.")
+        tokenizer = base_tokenizer(recipe)
     _claim(folder, recipe, resume)
     corpus = prepare(
         text,
@@ -100,7 +106,10 @@ def train_language_model(
     history = trainer.fit(resume=True)
     model.eval()
     loss = held_out_loss(model, recipe, corpus)
-    save_model(model, corpus.tokenizer, out, recipe.save_dtype)
+    if recipe.base is None:
+        save_model(model, corpus.tokenizer, out, recipe.save_dtype)
+    else:
+        save_adapted(model, corpus.tokenizer, out)
     history.plot(folder / "curve.svg")
     made = Trained(model, corpus.tokenizer, history, loss, out)
     made.samples = [write(made, prompt, seed=recipe.seed) for prompt in prompts]
@@ -108,7 +117,9 @@ def train_language_model(
 
 
 def make_model(recipe: Recipe, tokenizer: Tokenizer, device: votive.device | str | None = None) -> Any:
-    """A model of the recipe's shape with start values."""
+    """A model of the recipe's shape with start values, or its base with adapters."""
+    if recipe.base is not None:
+        return base_model(recipe, device)
     from ..models import AutoModelForCausalLM
 
     config = recipe.config(len(tokenizer), tokenizer.eos_token_id)
@@ -154,6 +165,7 @@ def make_trainer(
         progress=progress,
         unit="tokens",
         callbacks=callbacks,
+        checkpoint_frozen=recipe.base is None,
     )
 
 

@@ -22,6 +22,16 @@ _GPT2 = {
     "max_position_embeddings": "n_positions",
 }
 _SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+# What adapters are put beside by default: every product of a decoder's layers, by the names that families have.
+ADAPTED = (
+    "q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "down_proj",
+)  # fmt: skip
+_OPTIMIZERS = {"adamw": "AdamW", "adamw8bit": "AdamW8bit", "lion": "Lion", "lion8bit": "Lion8bit"}
+# Settings that a base decides.
+_OF_BASE = (
+    "model_type", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
+    "head_dim", "max_position_embeddings", "tie_word_embeddings", "model", "vocab_size", "save_dtype",
+)  # fmt: skip
 _COUNTS = (
     "hidden_size",
     "num_hidden_layers",
@@ -45,6 +55,11 @@ class Recipe:
     documents, which the end token replaces. `held_out` is the part of the text, at its end, that
     is only measured on. `amp` names the type of mixed precision, `save_dtype` that of the weights
     in the finished folder. `compile` is the trainer's: None means on GPUs.
+
+    With `base`, a model that exists (a folder, a GGUF file, a bundled name), adapters of rank `lora` are trained above
+    it in the layers that `lora_targets` name, scaled by `lora_alpha` (twice the rank) over the rank; the base stays as
+    it is. `optimizer_name` is adamw, lion, or either with 8bit behind it; `gradient_checkpointing` computes layers
+    again in backward instead of keeping what they need.
 
     >>> recipe = votive.train.Recipe(hidden_size=64, model={"rope_theta": 1e6})
     >>> recipe.config(vocab_size=300).rope_theta, recipe.warmup
@@ -88,6 +103,14 @@ class Recipe:
     keep_last: int = 2
     save_dtype: str | None = None
 
+    base: str | None = None
+    lora: int | None = None
+    lora_targets: tuple[str, ...] = ADAPTED
+    lora_alpha: float | None = None
+    lora_dropout: float = 0.0
+    optimizer_name: str = "adamw"
+    gradient_checkpointing: bool = False
+
     def __post_init__(self) -> None:
         for name in _COUNTS:
             value = getattr(self, name)
@@ -102,6 +125,29 @@ class Recipe:
             )
         for name in ("amp", "save_dtype"):
             _floating(name, getattr(self, name))
+        if self.optimizer_name not in _OPTIMIZERS:
+            raise ValueError(f"Recipe: optimizer_name is one of {', '.join(_OPTIMIZERS)}, got {self.optimizer_name!r}.")
+        self._check_adapters()
+
+    def _check_adapters(self) -> None:
+        if (self.base is None) != (self.lora is None):
+            given, lacks = ("base", "lora, the rank of adapters") if self.lora is None else ("lora", "base, a model")
+            raise ValueError(f"Recipe: {given} needs {lacks}; a base itself is not trained.")
+        if self.lora is None:
+            for name, plain in (("lora_alpha", None), ("lora_dropout", 0.0), ("lora_targets", ADAPTED)):
+                if getattr(self, name) != plain:
+                    raise ValueError(f"Recipe: {name} is for adapters; give base and lora.")
+            return
+        if type(self.lora) is not int or self.lora < 1:
+            raise ValueError(f"Recipe: lora is a rank, a positive integer, got {self.lora!r}.")
+        if not 0 <= self.lora_dropout < 1:
+            raise ValueError(f"Recipe: lora_dropout is a fraction below 1, got {self.lora_dropout}.")
+        if not self.lora_targets:
+            raise ValueError("Recipe: lora_targets names no layer.")
+        defaults = {f.name: f.default for f in dataclasses.fields(self)} | {"model": {}}
+        for name in _OF_BASE:
+            if getattr(self, name) != defaults[name]:
+                raise ValueError(f"Recipe: {name} is what the base has; leave it out beside base.")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -121,6 +167,9 @@ class Recipe:
         given = dict(values)
         if "betas" in given:
             given["betas"] = tuple(given["betas"])
+        if "lora_targets" in given:
+            targets = given["lora_targets"]
+            given["lora_targets"] = tuple(targets.split(",") if isinstance(targets, str) else targets)
         return cls(**given)
 
     def to_dict(self) -> dict[str, Any]:
@@ -130,7 +179,7 @@ class Recipe:
         True
         """
         out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {**out, "model": dict(self.model), "betas": list(self.betas)}
+        return {**out, "model": dict(self.model), "betas": list(self.betas), "lora_targets": list(self.lora_targets)}
 
     def replace(self, **changes: Any) -> Self:
         """The recipe with some settings changed.
@@ -199,16 +248,18 @@ class Recipe:
         )
 
     def optimizer(self, model: nn.Module) -> tuple[Any, Any]:
-        """AdamW that shrinks matrices only, and its schedule: a rise, then a cosine.
+        """AdamW (or another) that shrinks matrices only, and its schedule: a rise, then a cosine.
 
         >>> optimizer, _ = votive.train.Recipe().optimizer(votive.nn.Linear(2, 2))
         >>> [group["weight_decay"] for group in optimizer.param_groups]
         [0.1, 0.0]
         """
-        matrices = [p for p in model.parameters() if p.dim() >= 2]
-        others = [p for p in model.parameters() if p.dim() < 2]
+        trained = [p for p in model.parameters() if p.requires_grad]
+        matrices = [p for p in trained if p.dim() >= 2]
+        others = [p for p in trained if p.dim() < 2]
         groups = [{"params": matrices, "weight_decay": self.weight_decay}, {"params": others, "weight_decay": 0.0}]
-        optimizer = votive.optim.AdamW([g for g in groups if g["params"]], lr=self.lr, betas=self.betas)
+        kind = getattr(votive.optim, _OPTIMIZERS[self.optimizer_name])
+        optimizer = kind([g for g in groups if g["params"]], lr=self.lr, betas=self.betas)
         lowest = self.lr / 10 if self.min_lr is None else self.min_lr
         schedule = votive.optim.lr_scheduler.CosineWithWarmup(
             optimizer, min(self.warmup, self.max_steps), self.max_steps, min_lr=lowest

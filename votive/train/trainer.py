@@ -42,6 +42,9 @@ class Trainer:
     With a `folder`, `fit` writes checkpoints and, called again in a new process, goes on from the
     last one as if nothing had happened: the losses are those of an uninterrupted run, bit by bit.
 
+    With `checkpoint_frozen=False` checkpoints hold only the parameters that are trained, and buffers: whoever resumes
+    has the others, such as the base of adapters.
+
     With `compile`, steps run as graphs of fused kernels (`votive.compile`); None means on GPUs.
 
     >>> votive.manual_seed(0) and None
@@ -90,6 +93,7 @@ class Trainer:
         device: votive.device | str | None = None,
         allow_nonfinite: bool = False,
         compile: bool | None = None,
+        checkpoint_frozen: bool = True,
     ) -> None:
         if train_data is None:
             raise ValueError("Trainer: train_data is missing.")
@@ -129,6 +133,7 @@ class Trainer:
         self.callbacks = [c if isinstance(c, Callback) else OnStep(c) for c in callbacks]
         self.unit = unit
         self.allow_nonfinite = allow_nonfinite
+        self.checkpoint_frozen = checkpoint_frozen
         self.history = History()
         self.step = 0
         self.epoch = 0
@@ -299,7 +304,7 @@ class Trainer:
             "version": _VERSION,
             "step": self.step,
             "epoch": self.epoch,
-            "model": self.model.state_dict(),
+            "model": self._model_state(),
             "optimizer": self.optimizer.state_dict(),
             "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
             "scaler": None if self.scaler is None else self.scaler.state_dict(),
@@ -314,7 +319,7 @@ class Trainer:
         """Go back to where `state_dict` was taken."""
         if state_dict.get("version") != _VERSION:
             raise ValueError("Trainer: this is not a checkpoint that this version can resume.")
-        self.model.load_state_dict(state_dict["model"])
+        self._load_model(state_dict["model"])
         self.optimizer.load_state_dict(state_dict["optimizer"])
         for part, state in [
             (self.scheduler, state_dict["scheduler"]),
@@ -330,6 +335,21 @@ class Trainer:
         self._saved_at = self.step
         self._feed.load_state_dict(state_dict["data"])
         set_random_state(state_dict["random"])
+
+    def _model_state(self) -> dict[str, Any]:
+        found: dict[str, Any] = self.model.state_dict()
+        if self.checkpoint_frozen:
+            return found
+        frozen = {n for n, p in self.model.named_parameters(remove_duplicate=False) if not p.requires_grad}
+        return {n: v for n, v in found.items() if n not in frozen}
+
+    def _load_model(self, state: dict[str, Any]) -> None:
+        if not self.checkpoint_frozen:
+            wanted = set(self._model_state())
+            if wanted != set(state):
+                some = ", ".join(sorted(wanted ^ set(state))[:3])
+                raise ValueError(f"Trainer: the checkpoint is of other trained parameters: {some}.")
+        self.model.load_state_dict(state, strict=self.checkpoint_frozen)
 
     def save(self) -> Path | None:
         """Write a checkpoint and the history into the folder, if there is one."""
