@@ -157,3 +157,12 @@ def test_a_checkpoint_of_other_adapters_is_refused(base: Path, text: Path, tmp_p
         train_language_model(
             text, recipe(base, max_steps=3, lora_targets="k_proj"), tmp_path / "a", resume=True, progress=False
         )
+
+
+def test_a_whole_model_may_be_computed_again_in_backward_as_well(text: Path, tmp_path: Path) -> None:
+    sizes = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "vocab_size": 270}
+    plans = [Recipe(**sizes, context=8, max_steps=2, gradient_checkpointing=again) for again in (False, True)]
+    made = [train_language_model(text, p, tmp_path / f"{i}", progress=False) for i, p in enumerate(plans)]
+    assert made[0].history["loss"] == made[1].history["loss"]
+    again = AutoModelForCausalLM.from_pretrained(tmp_path / "1")
+    assert again(votive.tensor([[1, 2]])).logits.equal(made[1].model(votive.tensor([[1, 2]])).logits)

@@ -5,7 +5,6 @@ Knows the recipe, models and adapters; the loop is `train_language_model`'s.
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +28,8 @@ def base_model(recipe: Recipe, device: votive.device | str | None = None) -> Any
     """
     from ..models import AutoModelForCausalLM
 
-    assert recipe.base is not None and recipe.lora is not None, "the recipe was checked"
+    assert recipe.base is not None, "the recipe was checked"
+    assert recipe.lora is not None, "the recipe was checked"
     place = Path(recipe.base).expanduser()
     name = str(place.resolve()) if place.exists() else recipe.base
     model = AutoModelForCausalLM.from_pretrained(name, dtype="float32", device=device, dequantize=False)
@@ -86,9 +86,8 @@ def save_adapted(model: nn.Module, tokenizer: Any, out: Path) -> None:
     """Write the adapters as PEFT does, and the tokenizer beside them."""
     from ..models import save_adapter
 
-    if any(
-        isinstance(m, LoRALinear) and not math.isfinite(float(m.lora_B.detach().abs().sum())) for m in model.modules()
-    ):
+    layers = [m for m in model.modules() if isinstance(m, LoRALinear)]
+    if not all(bool(m.lora_B.detach().isfinite().all()) for m in layers):
         raise FloatingPointError("the adapters hold infinities or NaN; lower the learning rate.")
     save_adapter(model, out)
     tokenizer.save_pretrained(out)

@@ -18,7 +18,7 @@ from votive import nn
 from ..data import DataLoader, Subset, TokenWindows
 from ..data.randomness import seed_everything
 from ..serialization.atomic import replacing
-from .adapter import base_model, base_tokenizer, save_adapted
+from .adapter import base_model, base_tokenizer, recompute_layers, save_adapted
 from .corpus import Corpus, prepare
 from .evaluation import evaluate
 from .history import History
@@ -124,6 +124,8 @@ def make_model(recipe: Recipe, tokenizer: Tokenizer, device: votive.device | str
 
     config = recipe.config(len(tokenizer), tokenizer.eos_token_id)
     model = AutoModelForCausalLM.from_config(config)
+    if recipe.gradient_checkpointing:
+        recompute_layers(model)
     return model if device is None else model.to(device)
 
 
