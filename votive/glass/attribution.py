@@ -14,6 +14,7 @@ from typing import Any
 import votive
 
 from ..nn import Module
+from ..surface.block_tensor import BlockTensor
 from ..tensor import Tensor
 from .frozen_norm import freeze
 from .heatmap import Heatmap
@@ -22,13 +23,17 @@ from .plots import Bars, Plottable
 from .residual_stream import index_in_run, logits_of
 from .residual_writes import Call, Layer, Write, WriteRecorder, writes_of
 
+# How far a product that rounds its inputs to 8 bits may be from the exact one, of its largest number.
+_ROUNDING = 0.05
+
 
 @dataclass(frozen=True)
 class Attribution(Plottable):
     """What each component adds to the logit of the target, or to its difference from another one's.
 
     `values` are (components, samples) and sum to `logit`, which is the head's result at `position`:
-    before a cap or a scale that a model puts on it.
+    before a cap or a scale that a model puts on it. Products with weights in blocks may round their inputs; what that
+    adds is a component of its own, "rounding".
     """
 
     names: list[str]
@@ -164,6 +169,7 @@ class _Reader:
         self.against = None if against is None else _tokens("against", against, B, scores)
         self.logit = _of(scores, self.target)
         weight, bias = _matrix(parts, final.shape[-1])
+        self.rounds = isinstance(weight, BlockTensor)
         self.direction = weight[self.target].double()
         self.bias = votive.zeros(B, dtype=votive.float64)
         if bias is not None:
@@ -202,6 +208,10 @@ class _Reader:
         table = votive.stack(rows)
         gap = float((table.sum(0) - self.logit).abs().max())
         size = float(table.abs().sum(0).max())
+        if self.rounds and 0 < gap <= _ROUNDING * size:
+            known.append("rounding")
+            table = votive.cat([table, (self.logit - table.sum(0))[None]])
+            gap = 0.0
         if gap > max(1e-3, 8 * self.eps) * size:
             raise ValueError(
                 f"logit_attribution: the components sum to {table.sum(0).tolist()}, but the "
@@ -305,13 +315,16 @@ def _heads(write: Write, position: int) -> list[tuple[str, Any]]:
             f"logit_attribution: {call.address} has no module such as o_proj or c_proj that turns "
             f"its {count} heads into the stream; use heads=False."
         )
-    weight = last.module.weight.detach().double()
+    stored = last.module.weight.detach()
+    # Products with blocks of few bits may round their inputs: heads are parts of the exact product.
+    rounds = isinstance(stored, BlockTensor)
+    weight = (stored.dequantize() if rounds else stored).double()
     z, y = _at(last.given, position).double(), _at(last.output, position).double()
     bias = getattr(last.module, "bias", None)
     bias = votive.zeros_like(y[0]) if bias is None else bias.detach().double()
     # Linear layers have (outputs, inputs), GPT-2 has it the other way round: trying tells.
     ways = [w for w in (weight, weight.t()) if w.shape == (y.shape[-1], z.shape[-1])]
-    near = [w for w in ways if _close(z @ w.t() + bias, y, last.output.dtype)]
+    near = [w for w in ways if _close(z @ w.t() + bias, y, last.output.dtype, _ROUNDING if rounds else 0.0)]
     if not near or not _close(y, _at(call.output, position).double(), call.output.dtype):
         raise ValueError(
             f"logit_attribution: {last.address} does not give what {call.address} gives, so that "
@@ -322,6 +335,8 @@ def _heads(write: Write, position: int) -> list[tuple[str, Any]]:
     out = [(f"{call.address}.head{h}", parts[:, h]) for h in range(count)]
     if bool((bias != 0).any()):
         out.append((f"{call.address}.bias", bias.expand_as(y)))
+    if rounds:
+        out.append((f"{call.address}.rounding", y - (z @ near[0].t() + bias)))
     if write.norm is None:
         return out
     frozen = freeze(write.norm.module, _at(write.norm.given, position))
@@ -342,6 +357,6 @@ def _last_product(call: Call) -> Call | None:
     return found
 
 
-def _close(a: Tensor, b: Tensor, dtype: votive.dtype) -> bool:
-    slack = max(1e-4, 8 * votive.finfo(dtype).eps)
+def _close(a: Tensor, b: Tensor, dtype: votive.dtype, more: float = 0.0) -> bool:
+    slack = max(1e-4, 8 * votive.finfo(dtype).eps, more)
     return float((a - b).abs().max()) <= slack * max(float(b.abs().max()), 1e-30)

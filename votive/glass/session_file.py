@@ -15,6 +15,7 @@ import votive
 from ..generation.config import GenerationConfig
 from ..nn import Module
 from ..serialization import FileFormatError
+from ..surface.block_tensor import BlockTensor
 from .display import Displayable
 from .edit_plan import EditPlan, key_of, plan_from_data, plan_to_data, raw
 from .session_base import prefix_in
@@ -56,17 +57,17 @@ def model_hash(model: Module) -> str:
     """
     state = {n: t for n, t in model.state_dict().items() if isinstance(t, votive.Tensor)}
     named = [*model.named_parameters(), *model.named_buffers()]
-    versions = tuple((n, id(t), t._writes) for n, t in named)
+    versions = tuple((n, id(t), _stored(t)._writes) for n, t in named)
     known = _hashes.get(model)
     if known is not None and known[0] == versions:
         return known[1]
-    total = sum(t.numel() * t.element_size() for t in state.values())
+    total = sum(_stored(t).nbytes for t in state.values())
     kind = "full" if total <= _ALL_BYTES else "sampled"
     found = hashlib.blake2b(digest_size=16)
     for name in sorted(state):
         t = state[name]
         found.update(f"{name} {tuple(t.shape)} {t.dtype}\n".encode())
-        content = raw(t)
+        content = raw(_stored(t))
         if kind == "full" or len(content) <= 16 * _PIECE:
             found.update(content)
             continue
@@ -77,6 +78,11 @@ def model_hash(model: Module) -> str:
     text = f"{kind}:{found.hexdigest()}"
     _hashes[model] = (versions, text)
     return text
+
+
+def _stored(t: votive.Tensor) -> votive.Tensor:
+    """The tensor that holds the bytes: of blocks of few bits, those."""
+    return t.blocks if isinstance(t, BlockTensor) else t
 
 
 def tokenizer_hash(tokenizer: Any) -> str | None:
