@@ -72,7 +72,7 @@ def write(
     Metadata values get their usual types; use `Value` to choose one. `importance`, a function of name
     and shape, weighs the errors of columns where types are fitted: it returns an array (columns,), or
     (matrices, columns) for a tensor of three dimensions, or None.
-    `encode` chooses the codes of blocks in place of rounding: it gets a name, the numbers and the block format, and gives
+    `encode` chooses the codes of blocks in place of rounding: it gets a name, the numbers and the format, and gives
     bytes.
 
     >>> import tempfile
