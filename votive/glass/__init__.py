@@ -1,5 +1,7 @@
 """The glass engine: see, pause, change and re-run every step of a model. Knows no model by name."""
 
+from importlib import import_module
+
 from ..core.mode import only_shown
 from . import recompute as recompute
 from .address import Address, Pattern
@@ -58,3 +60,16 @@ __all__ = [
     "predict", "profile", "quantization_error", "saliency", "skip", "statistics", "steps", "swap", "sweep",
     "train_tuned_lens", "tree", "watch",
 ]  # fmt: skip
+
+# Loaded when they are asked for.
+_PACKAGES = ("features", "probes", "steering")
+
+
+def __getattr__(name: str) -> object:
+    if name in _PACKAGES:
+        return import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_PACKAGES})
