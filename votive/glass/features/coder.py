@@ -124,6 +124,7 @@ class SAE(nn.Module):
 
     def fold(self) -> SAE:
         """Put the scales into the weights; what it computes stays the same."""
+        self.check_scales()
         with votive.no_grad():
             self.W_enc.mul_(self.scale_in)
             if self.config.skip:
@@ -133,6 +134,14 @@ class SAE(nn.Module):
             self.scale_in.fill_(1.0)
             self.scale_out.fill_(1.0)
         return self
+
+    def check_scales(self) -> None:
+        """Raise where scales cannot be in the weights: a bias that is taken away and added must have one scale."""
+        if self.config.center and float(self.scale_in) != float(self.scale_out):
+            raise ValueError(
+                f"SAE: it has center=True, but scales of {float(self.scale_in):.4g} for what it reads and "
+                f"{float(self.scale_out):.4g} for what it gives; they must be the same."
+            )
 
     def extra_repr(self) -> str:
         c = self.config

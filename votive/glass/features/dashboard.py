@@ -331,7 +331,8 @@ def logit_effects(model: Module, sae: SAE, features: Sequence[int], many: int = 
     ...     num_attention_heads=2)
     >>> model = votive.models.LlamaForCausalLM(config)
     >>> sae = votive.glass.features.SAE(8, 16, "relu")
-    >>> up, down = votive.glass.features.dashboard.logit_effects(model, sae, [0], 2)[0]
+    >>> from votive.glass.features.dashboard import logit_effects
+    >>> up, down = logit_effects(model, sae, [0], 2)[0]
     >>> len(up), up[0][1] >= up[1][1] > down[0][1]
     (2, True)
     """

@@ -116,6 +116,7 @@ def save_saelens(sae: SAE, folder: str | os.PathLike[str], *, dtype: votive.dtyp
 def _tensors(sae: SAE) -> tuple[dict[str, Tensor], SAEConfig]:
     """The weights with scales folded in, under SAELens' names."""
     c = sae.config
+    sae.check_scales()
     with votive.no_grad():
         found = {
             "W_enc": sae.W_enc * sae.scale_in,
@@ -290,6 +291,8 @@ def _wanted(c: SAEConfig) -> dict[str, tuple[int, ...]]:
 
 def _filled(config: SAEConfig, source: WeightSource, dtype: votive.dtype, label: str) -> SAE:
     """A coder with the weights of a file, whose shapes are compared before anything is made."""
+    if config.kind == "batchtopk":
+        raise FileFormatError(f"{label}: a batch's top-k is stored as jumprelu, with its threshold.")
     wanted = _wanted(config)
     for name, shape in wanted.items():
         there = _shape(source, name, label)
@@ -306,8 +309,8 @@ def _filled(config: SAEConfig, source: WeightSource, dtype: votive.dtype, label:
                 raise FileFormatError(f"{label}: {name} has numbers that are not finite.")
         sae = SAE(config).to(dtype)
         if threshold is not None:
-            if not bool((threshold >= 0).all()):
-                raise FileFormatError(f"{label}: thresholds must not be negative.")
+            if not bool(((threshold >= 0) & threshold.isfinite()).all()):
+                raise FileFormatError(f"{label}: thresholds must be finite and not negative.")
             tensors["log_threshold"] = threshold.clamp(min=math.exp(-80)).log()
         for name, t in tensors.items():
             getattr(sae, name).copy_(t)

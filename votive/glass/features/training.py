@@ -71,10 +71,10 @@ class SAETrainer:
 
     >>> _ = votive.manual_seed(0)
     >>> sae = votive.glass.features.SAE(4, 8, "topk", k=2)
-    >>> plan = votive.glass.features.SAETraining(steps=20, batch_size=16)
+    >>> plan = votive.glass.features.SAETraining(steps=50, batch_size=64, lr=0.01)
     >>> history = votive.glass.features.SAETrainer(sae, votive.randn(64, 4), plan).fit()
     >>> history[-1]["step"], history[-1]["loss"] < history[0]["loss"]
-    (20, True)
+    (50, True)
     """
 
     def __init__(

@@ -1,0 +1,1 @@
+"""The laboratory: features, probes, steering."""
