@@ -15,8 +15,9 @@ import json
 import time
 from pathlib import Path
 
-import votive
 from train_tales import END, HELD_OUT, tales
+
+import votive
 from votive.data import TokenFile
 from votive.glass.features import SAE, SAEConfig, SAETrainer, SAETraining, collect, measure, save_saelens
 from votive.glass.features.store import Windows
@@ -72,7 +73,13 @@ def main() -> None:
     for name, config in CONFIGS.items():
         votive.manual_seed(1)
         plan = SAETraining(
-            args.steps, lr=args.lr, warmup=50, decay=args.steps // 4, dead_after=200_000, checkpoint_every=100, log_every=50
+            args.steps,
+            lr=args.lr,
+            warmup=50,
+            decay=args.steps // 4,
+            dead_after=200_000,
+            checkpoint_every=100,
+            log_every=50,
         )
         sae, start = SAE(config), time.perf_counter()
         SAETrainer(sae, stores[name], plan, folder=args.work / f"{name}-run", progress=None).fit()

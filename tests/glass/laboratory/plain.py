@@ -50,11 +50,7 @@ def decode(sae: SAE, f: Array, x: Array) -> Array:
 
 def llama(layers: int = 3, width: int = 16, tokens: int = 11) -> Any:
     config = votive.models.LlamaConfig(
-        vocab_size=tokens,
-        hidden_size=width,
-        intermediate_size=24,
-        num_hidden_layers=layers,
-        num_attention_heads=2,
+        vocab_size=tokens, hidden_size=width, intermediate_size=24, num_hidden_layers=layers, num_attention_heads=2
     )
     return votive.models.LlamaForCausalLM(config).eval()
 

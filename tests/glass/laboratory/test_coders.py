@@ -57,7 +57,9 @@ def test_folded_scales_change_nothing(kind: str, k: int | None, form: dict[str, 
 @pytest.mark.parametrize("prefixes", [(), (10, 25, 40)], ids=["whole", "matryoshka"])
 @pytest.mark.parametrize(("kind", "k"), KINDS)
 @pytest.mark.parametrize("skip", [False, True])
-def test_losses_and_gradients_are_those_of_torch(kind: str, k: int | None, prefixes: tuple[int, ...], skip: bool) -> None:
+def test_losses_and_gradients_are_those_of_torch(
+    kind: str, k: int | None, prefixes: tuple[int, ...], skip: bool
+) -> None:
     torch = pytest.importorskip("torch")
     form: dict[str, Any] = {"d_out": 7, "skip": True} if skip else {}
     sae = made(kind, k, prefixes=prefixes, bandwidth=0.3, **form)
@@ -114,7 +116,9 @@ def test_losses_and_gradients_are_those_of_torch(kind: str, k: int | None, prefi
     for n, p in sae.named_parameters():
         theirs = w[n].grad if w[n].grad is not None else torch.zeros_like(w[n])
         mine = votive.zeros_like(p) if p.grad is None else p.grad
-        np.testing.assert_allclose(mine.numpy(), theirs.numpy(), atol=2e-5 * max(1.0, float(theirs.abs().max())), err_msg=n)
+        np.testing.assert_allclose(
+            mine.numpy(), theirs.numpy(), atol=2e-5 * max(1.0, float(theirs.abs().max())), err_msg=n
+        )
 
 
 @pytest.mark.parametrize(
@@ -150,7 +154,14 @@ def test_a_coder_finds_the_features_that_were_planted(kind: str, k: int | None, 
     votive.manual_seed(1)
     sae = SAE(16, 48, kind, k=k)
     plan = SAETraining(
-        600, batch_size=512, lr=4e-3, decay=200, sparsity=sparsity, sparsity_warmup=100, dead_after=5_000, normalize=False
+        600,
+        batch_size=512,
+        lr=4e-3,
+        decay=200,
+        sparsity=sparsity,
+        sparsity_warmup=100,
+        dead_after=5_000,
+        normalize=False,
     )
     SAETrainer(sae, votive.from_numpy(rows), plan).fit()
     found = sae.directions()

@@ -27,7 +27,8 @@ def test_a_coder_comes_back_from_saelens_files(tmp_path: Path, kind: str, k: int
     x = votive.randn(30, 3, 12) if "layers" in form else votive.randn(30, 12)
     assert votive.allclose(again.encode(x), sae.encode(x), atol=1e-5)
     assert votive.allclose(again(x), sae(x), atol=1e-5)
-    assert again.config.site == "layers.2" and not again.training
+    assert again.config.site == "layers.2"
+    assert not again.training
 
 
 # As SAELens writes them: before version 6 flat, since then with metadata.

@@ -72,20 +72,25 @@ def test_probes_see_a_token_where_it_is_and_are_judged_by_what_was_held_out() ->
     votive.manual_seed(0)
     model = plain.llama(width=32)
     ids = votive.randint(0, 11, (120, 4))
-    found = probes.probe_layers(model, ids.split(50), ids[:, 1] > 5, at=["embed_tokens", "layers.*"], positions="all", penalty=1e-4)
+    found = probes.probe_layers(
+        model, ids.split(50), ids[:, 1] > 5, at=["embed_tokens", "layers.*"], positions="all", penalty=1e-4
+    )
     assert found.sites == ("model.embed_tokens", "model.layers.0", "model.layers.1", "model.layers.2")
     assert found.samples == (90, 30)
-    assert found.held_out[0][1] == 1.0 and found.train[0][1] == 1.0
+    assert found.held_out[0][1] == 1.0
+    assert found.train[0][1] == 1.0
     assert found.held_out[0][0] < 0.8  # the embedding of another position knows nothing
     with votive.no_grad(), glass.capture(model, "layers.1") as seen:
         model(ids)
     y = (ids[:, 1] > 5).to(votive.int64)
     learn, test = probes.layers.split(y, 0.25, 0)
-    assert not set(learn.tolist()) & set(test.tolist()) and len(learn) + len(test) == 120
+    assert not set(learn.tolist()) & set(test.tolist())
+    assert len(learn) + len(test) == 120
     own = probes.fit(seen["layers.1"][learn, 2], y[learn], penalty=1e-4)
     assert own.score(seen["layers.1"][test, 2], y[test]) == found.held_out[2][2]
     assert votive.allclose(found["layers.1", "2"].weight, own.weight, atol=1e-6)
-    assert found.figure().svg().startswith("<svg") and found.figure("map").svg().startswith("<svg")
+    assert found.figure().svg().startswith("<svg")
+    assert found.figure("map").svg().startswith("<svg")
     assert len(found.table().rows) == 16
 
 
@@ -160,7 +165,9 @@ def test_an_eraser_is_that_of_the_theorem(classes: int) -> None:
 def test_erased_values_leave_linear_probes_at_chance() -> None:
     rng = np.random.default_rng(0)
     z = votive.from_numpy(rng.integers(0, 3, 3000))
-    x = votive.from_numpy(rng.normal(size=(3000, 10)) @ rng.normal(size=(10, 10)) + 5 * rng.normal(size=(3, 10))[z.numpy()])
+    x = votive.from_numpy(
+        rng.normal(size=(3000, 10)) @ rng.normal(size=(10, 10)) + 5 * rng.normal(size=(3, 10))[z.numpy()]
+    )
 
     def held_out(x: Any) -> Any:
         return probes.probe_values(probes.Values({"x": x.unsqueeze(1)}, ("0",)), z)
@@ -221,9 +228,8 @@ def test_interchange_puts_the_sources_part_in_the_subspace() -> None:
                 probes.interchange(model, base, source, "layers.1", subspace=basis, positions=positions)
             assert votive.allclose(seen["layers.1"], wanted, atol=1e-5)
         whole = probes.interchange(model, base, source, "layers.1").logits
-        assert votive.allclose(whole[:, -1], model(source).logits[:, -1], atol=1) and not votive.allclose(
-            whole[:, -1], model(base).logits[:, -1], atol=1e-3
-        )
+        assert votive.allclose(whole[:, -1], model(source).logits[:, -1], atol=1)
+        assert not votive.allclose(whole[:, -1], model(base).logits[:, -1], atol=1e-3)
 
 
 def test_das_finds_the_subspace_that_carries_a_variable() -> None:
@@ -270,7 +276,11 @@ def test_similarities_are_those_of_their_definitions() -> None:
         n = len(k)
         k, m = k - np.diag(np.diag(k)), m - np.diag(np.diag(m))
         one = np.ones(n)
-        first = np.trace(k @ m) + (one @ k @ one) * (one @ m @ one) / ((n - 1) * (n - 2)) - 2 / (n - 2) * (one @ k @ m @ one)
+        first = (
+            np.trace(k @ m)
+            + (one @ k @ one) * (one @ m @ one) / ((n - 1) * (n - 2))
+            - 2 / (n - 2) * (one @ k @ m @ one)
+        )
         return first / (n * (n - 3))
 
     k, m = a @ a.T, b @ b.T
@@ -328,8 +338,10 @@ def test_influence_is_the_sum_of_products_of_gradients() -> None:
         g = 2 * (x @ s - y)[:, None] * x
         wanted += rate * g[4:] @ g[:4].T
     np.testing.assert_allclose(found.values.numpy(), wanted, rtol=1e-10)
-    assert votive.equal(net.weight, was) and net.weight.requires_grad
-    assert found.helped(0, 1)[0][0] == wanted[0].argmax() and found.harmed(1, 1)[0][0] == wanted[1].argmin()
+    assert votive.equal(net.weight, was)
+    assert net.weight.requires_grad
+    assert found.helped(0, 1)[0][0] == wanted[0].argmax()
+    assert found.harmed(1, 1)[0][0] == wanted[1].argmin()
     with pytest.raises(ValueError, match="2 checkpoints have 1 rates"):
         probes.tracin(net, loss, data, data, checkpoints=checkpoints, rates=[0.1])
     with pytest.raises(ValueError, match="no parameter is left"):

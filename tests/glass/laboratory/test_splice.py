@@ -71,7 +71,8 @@ def test_edits_of_features_change_what_they_write_and_receipts_say_so(model: Any
     wanted[1, 3] += 2.5 * sae.W_dec[7]
     assert votive.allclose(seen["layers.1"], wanted, atol=1e-5)
     site = receipt.sites["model.layers.1.features"]
-    assert site.times == 1 and site.reached is True
+    assert site.times == 1
+    assert site.reached is True
 
     with features.splice(model, "layers.1", sae), glass.capture(model, "layers.1") as seen:
         with glass.ablate(model, "layers.1.features", "zero"):
@@ -89,7 +90,8 @@ def test_an_edit_that_nothing_reads_is_told(model: Any) -> None:
         with glass.patch(model, {"layers.1.features": 1.0, "layers.1": 0.0}) as receipt:
             model(IDS)
     site = receipt.sites["model.layers.1.features"]
-    assert site.reached is False and "replaced at model.layers.1" in site.why
+    assert site.reached is False
+    assert "replaced at model.layers.1" in site.why
     with features.splice(model, "layers.1", coder(), error=False), pytest.raises(glass.NoMatch, match="not called"):
         with glass.patch(model, {"layers.1.error": 0.0}):
             model(IDS)
@@ -220,7 +222,8 @@ def test_a_dashboard_shows_where_features_fire_and_what_they_do(model: Any) -> N
             start = max(0, e.position - 2)
             assert e.tokens == [f" {t}" for t in ids[e.text, start : e.position + 3].tolist()]
             np.testing.assert_allclose(e.values, own[e.text, start : e.position + 3], atol=2e-3)
-        assert view.rate == pytest.approx((own > 0).mean()) and sum(view.counts) == (own > 0).sum()
+        assert view.rate == pytest.approx((own > 0).mean())
+        assert sum(view.counts) == (own > 0).sum()
         both = ((f[:, :, i : i + 1] > 0) & (f > 0)).sum((0, 1)) / np.maximum(
             ((f[:, :, i : i + 1] > 0) | (f > 0)).sum((0, 1)), 1
         )
@@ -234,7 +237,8 @@ def test_a_dashboard_shows_where_features_fire_and_what_they_do(model: Any) -> N
         effects = np.sort((plain.arrays(sae)["W_dec"][i] * model.model.norm.weight.detach().numpy()) @ w.T)
         np.testing.assert_allclose([v for _, v in view.promoted], effects[::-1][:3], atol=1e-5)
         np.testing.assert_allclose([v for _, v in view.suppressed], effects[:3], atol=1e-5)
-    assert "feature 3:" in board.text() and board.html().count("<section>") == 40
+    assert "feature 3:" in board.text()
+    assert board.html().count("<section>") == 40
     assert "<svg" in board[3]._repr_mimebundle_()["text/html"] or "<table>" in board[3]._repr_mimebundle_()["text/html"]
 
 
@@ -243,11 +247,14 @@ def test_a_dashboard_is_the_same_whatever_the_batches(model: Any) -> None:
     ids = votive.randint(0, 11, (30, 7))
     one, two = (features.dashboard(model, sae, ids.split(n), [3, 9], skip=1).views for n in (30, 4))
     assert [v.to_dict()["counts"] for v in one.values()] == [v.to_dict()["counts"] for v in two.values()]
-    assert [[e.position for e in v.examples] for v in one.values()] == [[e.position for e in v.examples] for v in two.values()]
+    assert [[e.position for e in v.examples] for v in one.values()] == [
+        [e.position for e in v.examples] for v in two.values()
+    ]
 
 
 def test_tokens_are_escaped_in_html() -> None:
     from votive.glass.features.dashboard import Example
 
     view = features.FeatureView(0, [Example(0, 0, 1.0, ["<script>"], [1.0])], 0.1, 1.0, [1], 1.0)
-    assert "<script>" not in view.html() and "&lt;script&gt;" in view.html()
+    assert "<script>" not in view.html()
+    assert "&lt;script&gt;" in view.html()

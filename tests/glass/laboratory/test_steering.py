@@ -35,7 +35,7 @@ def test_a_contrast_is_the_difference_of_means_or_the_first_principal_direction(
     np.testing.assert_allclose(mean.vector.numpy(), a.mean(0) - b.mean(0), atol=1e-5)
     pca = steering.contrast(model, one.split(7), two.split(6), "layers.1", positions=[-2, -1], method="pca")
     d = a - b
-    sizes, vectors = np.linalg.eigh(d.T @ d)
+    _sizes, vectors = np.linalg.eigh(d.T @ d)
     top = vectors[:, -1] * np.sign(vectors[:, -1] @ d.mean(0))
     np.testing.assert_allclose(pca.vector.numpy(), top * (d @ top).mean(), atol=1e-5)
     with pytest.raises(ValueError, match="compares pairs"):
@@ -55,7 +55,9 @@ def test_edits_of_a_direction_add_it_and_take_it_out(model: Any) -> None:
     with glass.patch(model, direction.ablate()):
         found = rows(model, ids)
     assert float((found @ direction.unit).abs().max()) < 1e-5
-    assert votive.allclose(found, x - votive.outer((x @ direction.unit).flatten(), direction.unit).reshape(x.shape), atol=1e-5)
+    assert votive.allclose(
+        found, x - votive.outer((x @ direction.unit).flatten(), direction.unit).reshape(x.shape), atol=1e-5
+    )
 
 
 def test_weights_without_a_direction_do_what_taking_it_out_everywhere_does(model: Any) -> None:
@@ -84,7 +86,8 @@ def test_a_head_that_is_the_embedding_keeps_its_weights() -> None:
         wanted = model(ids).logits
     assert votive.allclose(copy(ids).logits, wanted, atol=1e-5)
     names = [n for n, _ in steering.weights.writers(model)]
-    assert names[0] == "transformer.wte" and len(names) == 5
+    assert names[0] == "transformer.wte"
+    assert len(names) == 5
 
 
 def test_the_direction_that_matters_is_found_first() -> None:
@@ -116,11 +119,14 @@ def test_the_direction_that_matters_is_found_first() -> None:
     best, ranked = steering.find_direction(
         net, [bad], [good], at=["embed", "layers.*"], positions=[-2, -1], metric=lambda out: out[:, -1]
     )
-    assert best.at == "embed" and best.about["position"] == -1 and len(ranked) == 6
+    assert best.at == "embed"
+    assert best.about["position"] == -1
+    assert len(ranked) == 6
     assert abs(float(best.unit @ planted)) > 0.98
     assert [s for _, s in ranked] == sorted(s for _, s in ranked)
     random = steering.random_direction(best, seed=5)
-    assert random.norm == pytest.approx(best.norm, rel=1e-5) and abs(float(random.unit @ planted)) < 0.9
+    assert random.norm == pytest.approx(best.norm, rel=1e-5)
+    assert abs(float(random.unit @ planted)) < 0.9
 
 
 def test_a_learned_vector_makes_the_model_say_what_is_wanted(model: Any) -> None:
@@ -130,7 +136,8 @@ def test_a_learned_vector_makes_the_model_say_what_is_wanted(model: Any) -> None
     wanted = votive.full((4,), 6, dtype=votive.int64)
     found = steering.learn_vector(model, [(ids, wanted)], "layers.1", steps=60, lr=0.2, positions=[4], max_norm=30.0)
     history = found.about["history"]
-    assert history[-1] < 0.2 < history[0] and found.norm <= 30.001
+    assert history[-1] < 0.2 < history[0]
+    assert found.norm <= 30.001
     with glass.patch(model, found.add(positions=[4])):
         assert model(ids).logits[:, -1].argmax(-1).tolist() == [6] * 4
     assert all(p.requires_grad and p.grad is None for p in model.parameters())
@@ -149,7 +156,8 @@ def test_only_texts_that_meet_the_condition_are_steered(model: Any) -> None:
         met = (cosines <= threshold) if below else (cosines > threshold)
         with steering.steer_when(model, condition, push, threshold=threshold, scale=2.0, below=below) as found:
             logits = model(ids).logits
-        assert found.met is not None and found.met.tolist() == met.tolist()
+        assert found.met is not None
+        assert found.met.tolist() == met.tolist()
         assert votive.allclose(logits, votive.where(met.reshape(-1, 1, 1), pushed, plainly), atol=1e-5)
     # What the prompt decided holds for what is generated behind it.
     one = ids[int(cosines.argmax())].unsqueeze(0)
@@ -167,7 +175,9 @@ def test_a_direction_comes_back_from_its_file(tmp_path: Path) -> None:
     direction = steering.Direction("layers.1", votive.randn(5), {"method": "mean", "positive": 3})
     direction.save(tmp_path / "d.vt")
     again = steering.Direction.load(tmp_path / "d.vt")
-    assert again.at == direction.at and votive.equal(again.vector, direction.vector) and again.about == direction.about
+    assert again.at == direction.at
+    assert votive.equal(again.vector, direction.vector)
+    assert again.about == direction.about
     votive.save({"direction": {}, "vector": votive.ones(2, 2)}, tmp_path / "bad.vt")
     with pytest.raises(FileFormatError, match="holds no direction"):
         steering.Direction.load(tmp_path / "bad.vt")

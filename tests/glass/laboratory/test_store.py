@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -32,7 +31,8 @@ def test_a_store_holds_what_the_model_has_at_its_sites(tmp_path: Path) -> None:
     model, ids = model_and_ids()
     sites = ["layers.1", "layers.1.mlp:in"]
     store = collect(model, ids, sites, tmp_path, batch_size=4, shard_rows=50, skip=1, dtype=votive.float32)
-    assert store.counts == [60, 55] and len(store) == 23 * 5
+    assert store.counts == [60, 55]
+    assert len(store) == 23 * 5
     with votive.no_grad(), capture(model, sites) as seen:
         model(ids)
     rows = [votive.cat(t) for t in zip(*(store.shard(i) for i in range(2)), strict=True)]
@@ -143,7 +143,8 @@ def test_a_run_that_was_stopped_goes_on_bit_by_bit(tmp_path: Path, kind: str) ->
     run(data, 11, tmp_path, kind).save()
     votive.manual_seed(99)
     again = run(data, None, tmp_path, kind)
-    assert again.step == 30 and again.history == whole.history
+    assert again.step == 30
+    assert again.history == whole.history
     for (name, a), b in zip(whole.sae.state_dict().items(), again.sae.state_dict().values(), strict=True):
         assert votive.equal(a, b), name
     assert votive.equal(whole.since, again.since)
@@ -175,7 +176,9 @@ def test_a_killed_run_on_a_store_goes_on_bit_by_bit(tmp_path: Path) -> None:
         return trainer
 
     a, b = finish(None), finish(tmp_path / "run")
-    assert all(votive.equal(x, y) for x, y in zip(a.sae.state_dict().values(), b.sae.state_dict().values(), strict=True))
+    assert all(
+        votive.equal(x, y) for x, y in zip(a.sae.state_dict().values(), b.sae.state_dict().values(), strict=True)
+    )
 
 
 def test_another_plan_does_not_go_on_from_a_checkpoint(tmp_path: Path) -> None:

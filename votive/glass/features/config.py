@@ -59,9 +59,7 @@ class SAEConfig:
             raise ValueError("SAEConfig: a crosscoder gives what it reads; leave d_out away.")
         object.__setattr__(self, "prefixes", tuple(self.prefixes))
         if self.prefixes and (
-            list(self.prefixes) != sorted(set(self.prefixes))
-            or self.prefixes[0] < 1
-            or self.prefixes[-1] != self.d_sae
+            list(self.prefixes) != sorted(set(self.prefixes)) or self.prefixes[0] < 1 or self.prefixes[-1] != self.d_sae
         ):
             raise ValueError(f"SAEConfig: prefixes must ascend and end with {self.d_sae}, got {self.prefixes}.")
         if self.center is None:

@@ -19,6 +19,7 @@ from ..plots import Bars
 from ..sweep_runs import inputs_of
 from ..table import Table
 from .coder import SAE
+from .measures import tokens_of
 
 _BINS = 16
 
@@ -35,7 +36,9 @@ class Example:
 
     def line(self) -> str:
         """The tokens in a row, those at which it fires in brackets."""
-        return "".join(f"[{t}]" if v > 0 else t for t, v in zip(self.tokens, self.values, strict=True)).replace("\n", "⏎")
+        return "".join(f"[{t}]" if v > 0 else t for t, v in zip(self.tokens, self.values, strict=True)).replace(
+            "\n", "⏎"
+        )
 
 
 @dataclass(frozen=True)
@@ -148,7 +151,13 @@ class Dashboard(Displayable):
     def table(self) -> Table:
         """A row per feature."""
         rows = [
-            [v.feature, 100 * v.rate, v.top, v.examples[0].line() if v.examples else "", ", ".join(t for t, _ in v.promoted)]
+            [
+                v.feature,
+                100 * v.rate,
+                v.top,
+                v.examples[0].line() if v.examples else "",
+                ", ".join(t for t, _ in v.promoted),
+            ]
             for v in self.views.values()
         ]
         return Table([">feature", ">% of places", ">at most", "strongest", "promotes"], rows, "features")
@@ -206,11 +215,13 @@ def dashboard(
     texts = [inputs_of(b) for b in batches]
     found = _Gathered(sae.config.d_sae, features, examples)
     for args, kwargs in texts:
-        ids = kwargs.get("input_ids", args[0] if args else None)
+        ids = tokens_of(args, kwargs)
         with votive.no_grad(), capture(model, site) as seen:
             model(*args, **kwargs)
         with votive.no_grad():
             value = values.first(seen[site])
+            if value is None or tuple(value.shape[:2]) != tuple(ids.shape):
+                raise ValueError(f"dashboard: {site!r} has no value for each sample and position.")
             found.add(sae.encode(value).float(), ids, skip)
     if not found.places:
         raise ValueError("dashboard: no batch was given.")
@@ -282,9 +293,7 @@ class _Gathered:
         order = votive.where(rare, self.best[0], -1.0).argsort(descending=True)
         return [int(i) for i in order[: min(many, int(rare.sum()))].tolist()]
 
-    def view(
-        self, f: int, i: int, sae: SAE, effects: Any, names: _Names, around: int, near: int
-    ) -> FeatureView:
+    def view(self, f: int, i: int, sae: SAE, effects: Any, names: _Names, around: int, near: int) -> FeatureView:
         examples = []
         for value, place in zip(self.best[:, f].tolist(), self.where[:, f].tolist(), strict=True):
             if value > 0:

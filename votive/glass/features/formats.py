@@ -206,8 +206,8 @@ def address_of(hook: str) -> str:
     """Where a hook of TransformerLens is in a decoder here; what has no such place stays as it is.
 
     >>> from votive.glass.features.formats import address_of
-    >>> address_of("blocks.3.hook_resid_post"), address_of("blocks.3.hook_resid_pre"), address_of("blocks.0.hook_mlp_out")
-    ('layers.3', 'layers.3:in', 'layers.0.mlp')
+    >>> address_of("blocks.3.hook_resid_post"), address_of("blocks.3.hook_resid_pre")
+    ('layers.3', 'layers.3:in')
     """
     first, _, rest = hook.partition(".")
     number, _, name = rest.partition(".")
@@ -262,7 +262,9 @@ def save_gemma_scope(sae: SAE, path: str | os.PathLike[str]) -> None:
     """
     tensors, c = _tensors(sae)
     if c.kind != "jumprelu" or c.skip or c.role == "crosscoder":
-        raise ValueError(f"save_gemma_scope: the format holds JumpReLU coders, not {c.kind} {c.role}; use save_saelens.")
+        raise ValueError(
+            f"save_gemma_scope: the format holds JumpReLU coders, not {c.kind} {c.role}; use save_saelens."
+        )
     if c.center:
         # (x - b) W + e is x W + (e - b W).
         tensors["b_enc"] = tensors["b_enc"] - tensors["b_dec"] @ tensors["W_enc"]
@@ -283,7 +285,7 @@ def _wanted(c: SAEConfig) -> dict[str, tuple[int, ...]]:
     names = ["b_gate", "b_mag", "r_mag"] if c.kind == "gated" else ["b_enc"]
     if c.kind in ("jumprelu", "batchtopk"):
         names.append("threshold")
-    shapes |= {n: (c.d_sae,) for n in names}
+    shapes |= dict.fromkeys(names, (c.d_sae,))
     if c.skip:
         shapes["W_skip"] = (c.gives, c.reads)
     return shapes

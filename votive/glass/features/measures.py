@@ -8,6 +8,7 @@ from typing import Any
 
 import votive
 
+from ...core.dtype import bool_
 from ...nn import Module
 from ...nn import functional as F
 from ...tensor import Tensor
@@ -76,7 +77,7 @@ def measure(
     """
     rows = data if isinstance(data, Rows) else Rows(*((data,) if isinstance(data, Tensor) else data))
     many, fired, error, mean, spread = 0, 0.0, 0.0, None, None
-    seen = votive.zeros(sae.config.d_sae, dtype=votive.bool)
+    seen = votive.zeros(sae.config.d_sae, dtype=bool_)
     with votive.no_grad():
         for batch in rows.epoch(batch_size, shuffle=False):
             moved = [t.to(device=sae.W_enc.device, dtype=sae.W_enc.dtype) for t in batch]
@@ -129,7 +130,7 @@ def model_losses(model: Module, sae: SAE, batches: Iterable[Any], *, at: str | N
     with votive.no_grad():
         for batch in batches:
             args, kwargs = inputs_of(batch)
-            ids = kwargs.get("input_ids", args[0] if args else None)
+            ids = tokens_of(args, kwargs)
             sums[0] += _loss(model, args, kwargs, ids)
             with splice(model, at, sae, error=False) as place:
                 sums[1] += _loss(model, args, kwargs, ids)
@@ -139,6 +140,19 @@ def model_losses(model: Module, sae: SAE, batches: Iterable[Any], *, at: str | N
     if not many:
         raise ValueError("measure: no batch of tokens was given, so there is no loss.")
     return tuple(s / many for s in sums)
+
+
+def tokens_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """The ids among a model's inputs: (samples, positions).
+
+    >>> from votive.glass.features.measures import tokens_of
+    >>> tokens_of((), {"input_ids": votive.tensor([[1, 2]])}).tolist()
+    [[1, 2]]
+    """
+    ids = kwargs.get("input_ids", args[0] if args else None)
+    if not isinstance(ids, Tensor) or ids.dim() != 2 or ids.is_floating_point():
+        raise ValueError("a batch is ids (samples, positions), or a model's inputs with input_ids=.")
+    return ids
 
 
 def _loss(model: Module, args: tuple[Any, ...], kwargs: dict[str, Any], ids: Tensor) -> float:

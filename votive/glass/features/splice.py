@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import votive
-
 from ... import nn
 from ...nn import Module
 from ...tensor import Tensor
@@ -28,7 +26,7 @@ class Site(nn.Module):
 class Splice:
     """Holds a coder in a model inside a `with` block; see `splice`.
 
-    `features`, `error` and `target` are the addresses of the features, of what they leave unexplained, and of the value.
+    `features`, `error` and `target` are the addresses of the features, of what they leave out, and of the value.
     """
 
     def __init__(
@@ -66,8 +64,9 @@ class Splice:
             raise ValueError(f"splice: {pattern.text!r} means {len(found)} modules, such as {found[0][0]!r}; name one.")
         if isinstance(found[0][1], _HOLDERS):
             kind = type(found[0][1]).__name__
-            raise ValueError(f"splice: {found[0][0] or 'the model'!r} is a {kind}, which calls its parts in order; "
-                             "name one of them.")
+            raise ValueError(
+                f"splice: {found[0][0] or 'the model'!r} is a {kind}, which calls its parts in order; name one of them."
+            )
         return found[0]
 
     def __enter__(self) -> Splice:
@@ -134,13 +133,7 @@ class Splice:
 
 
 def splice(
-    model: Module,
-    at: str | None,
-    sae: SAE,
-    *,
-    error: bool = True,
-    frozen_error: bool = False,
-    name: str = "",
+    model: Module, at: str | None, sae: SAE, *, error: bool = True, frozen_error: bool = False, name: str = ""
 ) -> Splice:
     """Let a value go through a coder inside a `with` block; its features are a site below the module's.
 

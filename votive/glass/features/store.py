@@ -168,9 +168,9 @@ def collect(
     """Write what a model has at `sites` for every position of a text; goes on where it was killed.
 
     `tokens` are windows (number, positions), or ids in a row, such as a `TokenFile` or several of them, which are cut
-    into windows of `context`; what is left of each is left out. `skip` leaves the first positions of windows out, `limit`
-    ends after so many windows. Sites are addresses, `:in` for what is read there; their rows are written side by side.
-    Memory holds a shard of `shard_rows` rows, whatever the text's length.
+    into windows of `context`; what is left of each is left out. `skip` leaves out the first positions of windows,
+    `limit` ends after so many windows. Sites are addresses, `:in` for what is read there; their
+    rows are written side by side. Memory holds a shard of `shard_rows` rows, whatever the text's length.
 
     >>> import tempfile
     >>> net = votive.nn.Sequential(votive.nn.Embedding(9, 4), votive.nn.Linear(4, 2))
@@ -185,7 +185,9 @@ def collect(
         raise ValueError(f"collect: dtype must be one of {', '.join(DTYPES)}, got {dtype}.")
     windows = Windows(tokens, context, limit)
     if not 0 <= skip < windows.context or not wanted:
-        raise ValueError(f"collect: skip must be in 0..{windows.context - 1} and a site be given, got {skip}, {wanted}.")
+        raise ValueError(
+            f"collect: skip must be in 0..{windows.context - 1} and a site be given, got {skip}, {wanted}."
+        )
     if batch_size < 1 or shard_rows < 1:
         raise ValueError(f"collect: batch_size and shard_rows must be above 0, got {batch_size}, {shard_rows}.")
     folder = Path(folder)
@@ -263,7 +265,9 @@ def _values(model: Module, ids: Tensor, sites: tuple[str, ...], skip: int, dtype
         value = values.first(seen[site])
         if value is None or value.dim() != 3 or tuple(value.shape[:2]) != tuple(ids.shape):
             shape = None if value is None else tuple(value.shape)
-            raise ValueError(f"collect: {site!r} must be (samples, positions, features) of {tuple(ids.shape)}, is {shape}.")
+            raise ValueError(
+                f"collect: {site!r} must be (samples, positions, features) of {tuple(ids.shape)}, is {shape}."
+            )
         kept = value[:, skip:].flatten(0, 1).detach().to(device="cpu", dtype=dtype)
         if bool((kept.isinf() & value[:, skip:].flatten(0, 1).isfinite().to("cpu")).any()):
             raise OverflowError(f"collect: a value at {site!r} does not fit into {dtype}; use dtype=votive.float32.")

@@ -1,6 +1,6 @@
 """What representations know, how alike they are and what taught them. Knows rows and addresses, no model by name."""
 
-from .erasure import ErasureFitter, Eraser, erase, fit_eraser
+from .erasure import Eraser, ErasureFitter, erase, fit_eraser
 from .influence import Influence, tracin
 from .interchange import Subspace, interchange, train_das
 from .layers import ProbeResults, Values, gather, probe_layers, probe_values

@@ -44,14 +44,16 @@ class Influence(Plottable):
 
     def table(self, test: int = 0, many: int = 10) -> Table:
         """The examples that helped a test example most, and harmed it most."""
-        rows = [["helped", i, v] for i, v in self.helped(test, many)] + [["harmed", i, v] for i, v in self.harmed(test, many)]
+        rows = [["helped", i, v] for i, v in self.helped(test, many)] + [
+            ["harmed", i, v] for i, v in self.harmed(test, many)
+        ]
         return Table(["", ">example", ">influence"], rows, f"test example {test}")
 
     def figure(self) -> Heatmap:
         """A map of all pairs."""
         tests, examples = self.values.shape
-        names = [list(map(str, range(n))) for n in (tests, examples)]
-        return Heatmap(self.values.tolist(), *names, title="influence", x_name="training example", signed=True)
+        rows, columns = (list(map(str, range(n))) for n in (tests, examples))
+        return Heatmap(self.values.tolist(), rows, columns, title="influence", x_name="training example", signed=True)
 
     def pictures(self) -> Any:
         return {"influence": lambda: [self.figure()], "table": lambda: [self.table()]}
@@ -85,9 +87,10 @@ def tracin(
     """
     if not train or not test:
         raise ValueError("tracin: give at least one training and one test example.")
-    steps = [rates] * len(checkpoints or [None]) if isinstance(rates, (int, float)) else list(rates)
-    if len(steps) != len(checkpoints or [None]):
-        raise ValueError(f"tracin: {len(checkpoints or [None])} checkpoints have {len(steps)} rates.")
+    states: list[Mapping[str, Tensor] | None] = list(checkpoints) if checkpoints else [None]
+    steps = [float(rates)] * len(states) if isinstance(rates, (int, float)) else list(rates)
+    if len(steps) != len(states):
+        raise ValueError(f"tracin: {len(states)} checkpoints have {len(steps)} rates.")
     named = [(n, p) for n, p in model.named_parameters() if parameters is None or parameters(n)]
     if not named:
         raise ValueError("tracin: no parameter is left; parameters= is asked for each name.")
@@ -97,7 +100,7 @@ def tracin(
     try:
         for _, p in named:
             p.requires_grad_(True)
-        for state, rate in zip(checkpoints or [None], steps, strict=True):
+        for state, rate in zip(states, steps, strict=True):
             if state is not None:
                 model.load_state_dict(dict(state))
             rows = votive.stack([_gradient(model, loss, e, [p for _, p in named]) for e in test])
@@ -115,5 +118,7 @@ def _gradient(model: Module, loss: Callable[[Module, Any], Tensor], example: Any
     with votive.enable_grad():
         value = loss(model, example)
         grads = votive.autograd.grad(value, wanted, allow_unused=True)
-    flat = [(votive.zeros_like(p) if g is None else g).flatten().double().cpu() for g, p in zip(grads, wanted, strict=True)]
+    flat = [
+        (votive.zeros_like(p) if g is None else g).flatten().double().cpu() for g, p in zip(grads, wanted, strict=True)
+    ]
     return votive.cat(flat)

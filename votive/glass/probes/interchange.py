@@ -73,7 +73,7 @@ def interchange(
 
 
 def _exchange(at: str, taken: Tensor, space: Subspace | Tensor | None, positions: Sequence[int] | None) -> Edit:
-    here = None if positions is None else [int(p) for p in positions]
+    here = None if positions is None else tuple(int(p) for p in positions)
     if here is not None and taken.dim() == 3:
         taken = taken[:, votive.tensor([p % taken.shape[1] for p in here])]
     if space is None:

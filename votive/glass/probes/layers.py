@@ -11,6 +11,7 @@ import numpy as np
 
 import votive
 
+from ...core.dtype import bool_
 from ...nn import Module
 from ...tensor import Tensor
 from .. import values
@@ -56,7 +57,9 @@ def gather(model: Module, batches: Iterable[Any], at: Patterns, positions: Posit
             value = values.first(seen[site])
             if value is None or value.dim() not in (2, 3):
                 shape = None if value is None else tuple(value.shape)
-                raise ValueError(f"gather: {site!r} must be (samples, positions, features), is {shape}; name other sites.")
+                raise ValueError(
+                    f"gather: {site!r} must be (samples, positions, features), is {shape}; name other sites."
+                )
             with votive.no_grad():
                 found.setdefault(site, []).append(_chosen(value.detach().cpu(), positions, mask))
     if not found:
@@ -127,7 +130,9 @@ class ProbeResults(Plottable):
         site, position = key if isinstance(key, tuple) else (key, self.positions[-1])
         hits = [s for s in self.sites if s == site or s.endswith(f".{site}")]
         if len(hits) != 1 or (hits[0], str(position)) not in self.probes:
-            raise KeyError(f"there is no probe at {site!r}, position {position}; there are {', '.join(self.sites[:6])}.")
+            raise KeyError(
+                f"there is no probe at {site!r}, position {position}; there are {', '.join(self.sites[:6])}."
+            )
         return self.probes[hits[0], str(position)]
 
     def table(self) -> Table:
@@ -183,7 +188,7 @@ def probe_layers(
     (('0', '1'), True)
     """
     y = votive.as_tensor(labels).cpu()
-    y = y.to(votive.int64) if y.dtype == votive.bool else y
+    y = y.to(votive.int64) if y.dtype is bool_ else y
     return probe_values(
         gather(model, batches, at, positions), y, kind=kind, penalty=penalty, held_out=held_out, seed=seed
     )
@@ -218,9 +223,7 @@ def probe_values(
     if kind == "logistic":
         classes, counts = y[learn].unique(return_counts=True)
         chance = float((y[test] == classes[counts.argmax()]).double().mean())
-    return ProbeResults(
-        tuple(found.sites), found.positions, train, scores, chance, probes, (len(learn), len(test))
-    )
+    return ProbeResults(tuple(found.sites), found.positions, train, scores, chance, probes, (len(learn), len(test)))
 
 
 def split(y: Tensor, held_out: float, seed: int) -> tuple[Tensor, Tensor]:

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import votive
-
 from ...nn import Module
 from ...tensor import Tensor
 from ..edits import Edit
@@ -38,12 +36,10 @@ class ConditionalSteering:
         self.threshold, self.below = threshold, below
         self.met: Tensor | None = None
         self.scores: Tensor | None = None
-        where = None if positions is None else list(positions)
+        where = None if positions is None else tuple(positions)
         self.decided = False
         self._patch = _Conditional(
-            self,
-            model,
-            [Edit(condition.at, "call", self._look), Edit(steering.at, "call", self._add, positions=where)],
+            self, model, [Edit(condition.at, "call", self._look), Edit(steering.at, "call", self._add, positions=where)]
         )
 
     def __enter__(self) -> ConditionalSteering:
@@ -59,7 +55,9 @@ class ConditionalSteering:
 
     def _look(self, value: Tensor) -> Tensor:
         if value.dim() != 3:
-            raise ValueError(f"steer_when: the condition is read from (samples, positions, features), got {value.shape}.")
+            raise ValueError(
+                f"steer_when: the condition is read from (samples, positions, features), got {value.shape}."
+            )
         if not self.decided or self.met is None or len(self.met) != len(value):
             scores = self.condition.similarity(value.detach().float().mean(1))
             self.scores = scores

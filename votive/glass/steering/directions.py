@@ -74,10 +74,12 @@ class Direction(Displayable):
         return cls(str(fields.get("at")), vector, dict(fields.get("about") or {}))
 
     def pictures(self) -> Pictures:
-        values, index = self.vector.abs().topk(min(20, len(self.vector)))
+        _values, index = self.vector.abs().topk(min(20, len(self.vector)))
         names = [str(i) for i in index.tolist()]
         found = [float(self.vector[int(i)]) for i in index.tolist()]
-        return {"direction": lambda: [Bars(found, names, title=f"largest of {len(self.vector)} at {self.at}", x_name="")]}
+        return {
+            "direction": lambda: [Bars(found, names, title=f"largest of {len(self.vector)} at {self.at}", x_name="")]
+        }
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,12 @@ def find_direction(
     ranked = []
     for site in everywhere:
         for j, position in enumerate(positions):
-            about = {"method": "mean", "position": int(position), "positive": len(one[site]), "negative": len(two[site])}
+            about = {
+                "method": "mean",
+                "position": int(position),
+                "positive": len(one[site]),
+                "negative": len(two[site]),
+            }
             direction = Direction(site, _direction(one[site][:, j], two[site][:, j], "mean"), about)
             if not direction.norm > 0:
                 continue  # both kinds are the same there

@@ -53,7 +53,7 @@ def learn_vector(
     for p in frozen:
         p.requires_grad_(False)
     history = []
-    where = None if positions is None else list(positions)
+    where = None if positions is None else tuple(positions)
     try:
         for step in range(steps):
             (args, kwargs), answers = data[step % len(data)]
