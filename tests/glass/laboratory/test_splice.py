@@ -10,6 +10,7 @@ import pytest
 import votive
 from votive import glass
 from votive.glass import features
+from votive.glass.features.dashboard import logit_effects
 
 from . import plain
 
@@ -188,6 +189,46 @@ def test_features_of_a_quantized_model_are_captured(model: Any) -> None:
     with features.splice(model, "layers.0", sae) as place, glass.capture(model, ["layers.0", place.features]) as seen:
         assert votive.allclose(model(IDS).logits, before, atol=1e-4)
     assert votive.allclose(seen[place.features], sae.encode(seen["layers.0"]), atol=1e-3)
+
+
+def test_a_sweep_over_features_is_one_patch_after_another(model: Any) -> None:
+    clean, corrupt = IDS[:1], votive.tensor([[1, 2, 7, 4, 5]])
+    with features.splice(model, "layers.1", coder()) as place:
+        with glass.capture(model, [place.features, place.error]) as seen:
+            best = metric(model(clean))
+        worst = metric(model(corrupt))
+        swept = glass.sweep(model, clean, corrupt, metric=metric, sites=[place.features, place.error])
+        for row, site in enumerate([place.features, place.error]):
+            for p in range(5):
+                with glass.patch(model, glass.Edit(site, "replace", seen[site][:, p : p + 1], positions=[p])):
+                    wanted = (metric(model(corrupt)) - worst) / (best - worst)
+                assert float(swept.recovered[row, p]) == pytest.approx(float(wanted), abs=1e-3)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "gemma"])
+def test_effects_on_logits_are_those_behind_each_familys_norm(family: str) -> None:
+    votive.manual_seed(0)
+    sizes = {"vocab_size": 11, "hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1}
+    if family == "gpt2":
+        net: Any = votive.models.GPT2LMHeadModel(
+            votive.models.GPT2Config(vocab_size=11, n_positions=8, n_embd=16, n_layer=1, n_head=2)
+        )
+        norm, head = net.transformer.ln_f, net.lm_head.weight.detach().double().numpy()
+    else:
+        net = votive.models.GemmaForCausalLM(
+            votive.models.GemmaConfig(**sizes, num_attention_heads=2, num_key_value_heads=1, head_dim=8)
+        )
+        norm, head = net.model.norm, net.lm_head.weight.detach().double().numpy()
+    with votive.no_grad():
+        norm.weight.add_(votive.randn(16) * 0.2)
+    weight = norm.weight.detach().double().numpy() + (family == "gemma")
+    sae = coder("relu")
+    rows = plain.arrays(sae)["W_dec"][[3, 4]]
+    rows = rows - rows.mean(1, keepdims=True) if family == "gpt2" else rows
+    wanted = np.sort((rows * weight) @ head.T, 1)
+    found = logit_effects(net, sae, [3, 4], 3)
+    np.testing.assert_allclose([[v for _, v in up] for up, _ in found], wanted[:, ::-1][:, :3], atol=1e-5)
+    np.testing.assert_allclose([[v for _, v in down] for _, down in found], wanted[:, :3], atol=1e-5)
 
 
 def test_what_cannot_be_spliced_is_refused(model: Any) -> None:

@@ -14,6 +14,7 @@ from ...tensor import Tensor
 from .. import values
 from ..capture import capture
 from ..display import Displayable, Pictures
+from ..frozen_norm import freeze
 from ..parts import parts_of
 from ..plots import Bars
 from ..sweep_runs import inputs_of
@@ -353,13 +354,14 @@ def logit_effects(model: Module, sae: SAE, features: Sequence[int], many: int = 
     if not features or head is None or head.shape[-1] != sae.config.gives:
         return []
     with votive.no_grad():
-        rows = sae.directions()[votive.tensor(list(features))].float().to(head.device)
-        scale = getattr(parts.norm, "weight", None)
-        if isinstance(parts.norm, votive.nn.LayerNorm):
-            rows = rows - rows.mean(-1, keepdim=True)
-        if scale is not None:
-            rows = rows * scale.float()
-        found = (rows @ head.float().t()).cpu()
+        rows = sae.directions()[votive.tensor(list(features))].to(device=head.device, dtype=votive.float64)
+        if parts.norm is not None:
+            try:
+                norm = freeze(parts.norm, votive.ones_like(rows[:1]).cumsum(-1).to(head.dtype))
+            except ValueError:
+                return []  # what stands before the head is no norm
+            rows = (rows - rows.mean(-1, keepdim=True) if norm.centred else rows) * norm.weight
+        found = (rows @ head.double().t()).cpu()
         many = min(many, found.shape[-1])
         up, down = found.topk(many, -1), found.topk(many, -1, largest=False)
     return [

@@ -51,11 +51,11 @@ class Rows:
     def __len__(self) -> int:
         return len(self.tensors[0])
 
-    def sizes(self, epoch: int, *, seed: int = 0, shuffle: bool = True) -> list[tuple[list[int], int]]:
+    def _sizes(self, epoch: int, *, seed: int = 0, shuffle: bool = True) -> list[tuple[list[int], int]]:
         """The parts that are in memory one after another: which shards, and how many rows."""
         return [([0], len(self))]
 
-    def part(self, shards: list[int]) -> list[Tensor]:
+    def _part(self, shards: list[int]) -> list[Tensor]:
         """The rows of some shards."""
         return list(self.tensors)
 
@@ -65,12 +65,12 @@ class Rows:
         """All rows once, in batches; the order follows from `seed` and `epoch`, and `start` leaves batches out."""
         if batch_size < 1:
             raise ValueError(f"Rows: batch_size must be at least 1, got {batch_size}.")
-        for number, (shards, rows) in enumerate(self.sizes(epoch, seed=seed, shuffle=shuffle)):
+        for number, (shards, rows) in enumerate(self._sizes(epoch, seed=seed, shuffle=shuffle)):
             count = -(-rows // batch_size)
             if start >= count:
                 start -= count
                 continue
-            found = self.part(shards)
+            found = self._part(shards)
             order = np.random.default_rng((seed, epoch, number)).permutation(rows) if shuffle else np.arange(rows)
             for i in range(start, count):
                 index = votive.from_numpy(order[i * batch_size : (i + 1) * batch_size])
@@ -83,7 +83,7 @@ class Rows:
         if not len(self):
             raise ValueError("Rows: there are none.")
         while True:
-            count = sum(-(-rows // batch_size) for _, rows in self.sizes(epoch, seed=seed))
+            count = sum(-(-rows // batch_size) for _, rows in self._sizes(epoch, seed=seed))
             if start < count:
                 yield from self.epoch(batch_size, epoch=epoch, seed=seed, start=start)
                 start = count
@@ -120,14 +120,14 @@ class ActivationStore(Rows):
     def __len__(self) -> int:
         return sum(self.counts)
 
-    def sizes(self, epoch: int, *, seed: int = 0, shuffle: bool = True) -> list[tuple[list[int], int]]:
+    def _sizes(self, epoch: int, *, seed: int = 0, shuffle: bool = True) -> list[tuple[list[int], int]]:
         order = list(range(len(self.counts)))
         if shuffle:
             order = np.random.default_rng((seed, epoch)).permutation(len(order)).tolist()
         groups = [order[i : i + self.buffer] for i in range(0, len(order), self.buffer)]
         return [(g, sum(self.counts[i] for i in g)) for g in groups]
 
-    def part(self, shards: list[int]) -> list[Tensor]:
+    def _part(self, shards: list[int]) -> list[Tensor]:
         found = [self.shard(i) for i in shards]
         return [votive.cat(t) if len(t) > 1 else t[0] for t in zip(*found, strict=True)]
 
@@ -280,12 +280,10 @@ class Windows:
 
     def __init__(self, tokens: Any, context: int, limit: int | None) -> None:
         several = isinstance(tokens, (list, tuple)) and len(tokens) > 0 and not isinstance(tokens[0], (int, np.integer))
-        self.parts = [self._part(t) for t in (tokens if several else [tokens])]
+        self.parts = [_ids(t) for t in (tokens if several else [tokens])]
         whole = [p for p in self.parts if p.ndim == 2]
-        if whole and len({p.shape[1] for p in self.parts if p.ndim == 2} | {0} - {0}) != 1:
-            raise ValueError("collect: windows must all be of one length.")
-        if whole and len(whole) != len(self.parts):
-            raise ValueError("collect: give windows, or ids in a row, not both.")
+        if whole and (len(whole) != len(self.parts) or len({p.shape[1] for p in whole}) > 1):
+            raise ValueError("collect: give windows of one length, or ids in a row.")
         self.context = int(whole[0].shape[1]) if whole else context
         if self.context < 1:
             raise ValueError(f"collect: context must be at least 1, got {self.context}.")
@@ -293,14 +291,6 @@ class Windows:
         self.count = sum(self.counts) if limit is None else min(limit, sum(self.counts))
         if self.count < 1:
             raise ValueError(f"collect: the text has no window of {self.context} tokens.")
-
-    @staticmethod
-    def _part(tokens: Any) -> np.ndarray[Any, Any]:
-        found = tokens.array if hasattr(tokens, "array") else tokens
-        found = found.detach().cpu().numpy() if isinstance(found, Tensor) else np.asarray(found)
-        if found.ndim not in (1, 2) or found.dtype.kind not in "iu":
-            raise TypeError(f"collect: tokens are whole numbers, in rows or windows; got {found.dtype}, {found.shape}.")
-        return found
 
     def __len__(self) -> int:
         return self.count
@@ -324,6 +314,15 @@ class Windows:
             for start in range(0, len(part), 1 << 20):
                 found.update(np.ascontiguousarray(part[start : start + (1 << 20)]).astype("<i8").tobytes())
         return found.hexdigest()
+
+
+def _ids(tokens: Any) -> np.ndarray[Any, Any]:
+    """A text's tokens as an array."""
+    found = tokens.array if hasattr(tokens, "array") else tokens
+    found = found.detach().cpu().numpy() if isinstance(found, Tensor) else np.asarray(found)
+    if found.ndim not in (1, 2) or found.dtype.kind not in "iu":
+        raise TypeError(f"collect: tokens are whole numbers, in rows or windows; got {found.dtype}, {found.shape}.")
+    return found
 
 
 # --- the manifest -------------------------------------------------------------------------------

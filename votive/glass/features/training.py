@@ -91,7 +91,7 @@ class SAETrainer:
         self.data = data if isinstance(data, Rows) else Rows(*((data,) if isinstance(data, Tensor) else data))
         self.optimizer = Adam(sae.parameters(), lr=training.lr, betas=training.betas)
         self.step, self.history = 0, list[dict[str, float]]()
-        self.since = votive.zeros(sae.config.d_sae, dtype=votive.int64)  # rows since each feature fired
+        self.since = votive.zeros(sae.config.d_sae, dtype=votive.int64, device=sae.W_enc.device)  # rows since each fired
         self.checkpoints = None if folder is None else Checkpoints(folder, keep_last)
         self.display = display(progress)
         if self.checkpoints is not None:
@@ -125,7 +125,7 @@ class SAETrainer:
                 raise ValueError(f"SAETrainer: the checkpoint was made with another {', '.join(differ)}; give its own.")
         self.sae.load_state_dict(state["sae"])
         self.optimizer.load_state_dict(state["optimizer"])
-        self.since = state["since"].clone()
+        self.since = state["since"].clone().to(self.since.device)
         self.step, self.history = int(state["step"]), [dict(r) for r in state["history"]]
 
     def _begin(self) -> None:

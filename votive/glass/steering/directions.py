@@ -121,7 +121,7 @@ def contrast(
     if method not in METHODS:
         raise ValueError(f"contrast: method must be one of {', '.join(METHODS)}, got {method!r}.")
     a, b = (_rows(model, batches, at, positions) for batches in (positive, negative))
-    about = {"method": method, "positive": len(a), "negative": len(b)}
+    about = {"method": method, "samples": [len(a), len(b)]}
     return Direction(at, _direction(a, b, method), about)
 
 
