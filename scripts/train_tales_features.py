@@ -5,7 +5,8 @@
 
 A sparse autoencoder of the stream behind layer 4 and a transcoder of that layer's MLP. The text has the form that
 scripts/train_tales.py says, and the same twentieth of each book is held out. The work folder keeps tokens, values and
-checkpoints: a run that was stopped goes on where it was. docs/laboratory/features.md has what was measured.
+checkpoints: a run that was stopped goes on where it was. docs/laboratory/find_name_and_steer_a_feature.md has
+what was measured.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The glass engine: see, pause, change and re-run every step of a model. Knows no model by name."""
 
 from importlib import import_module
+from typing import TYPE_CHECKING
 
 from ..core.mode import only_shown
 from . import recompute as recompute
@@ -61,14 +62,21 @@ __all__ = [
     "train_tuned_lens", "tree", "watch",
 ]  # fmt: skip
 
-# Loaded when they are asked for.
-_PACKAGES = ("features", "probes", "steering")
+if TYPE_CHECKING:
+    from . import features as features
+    from . import probes as probes
+    from . import steering as steering
+    from .features import splice as splice
+
+# Loaded when they are asked for: packages, and names of theirs.
+_PACKAGES = {"features": "", "probes": "", "steering": "", "splice": "features"}
 
 
 def __getattr__(name: str) -> object:
-    if name in _PACKAGES:
-        return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _PACKAGES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    package = _PACKAGES[name]
+    return getattr(import_module(f"{__name__}.{package}"), name) if package else import_module(f"{__name__}.{name}")
 
 
 def __dir__() -> list[str]:

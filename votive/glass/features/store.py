@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -258,11 +259,16 @@ def _write(
 def _values(model: Module, ids: Tensor, sites: tuple[str, ...], skip: int, dtype: votive.dtype) -> list[Tensor]:
     """The values of a batch at sites, rows of all positions."""
     device = next((p.device for p in model.parameters()), ids.device)
-    with votive.no_grad(), capture(model, list(dict.fromkeys(sites))) as seen:
+    # One capture each: what goes into a module and what comes out bear the same address.
+    with ExitStack() as stack:
+        stack.enter_context(votive.no_grad())
+        seen = [stack.enter_context(capture(model, site)) for site in sites]
         model(ids.to(device))
     found = []
-    for site in sites:
-        value = values.first(seen[site])
+    for site, kept_there in zip(sites, seen, strict=True):
+        if len(kept_there) != 1:
+            raise ValueError(f"collect: {site!r} means {len(kept_there)} values; name one.")
+        value = values.first(kept_there[next(iter(kept_there))])
         if value is None or value.dim() != 3 or tuple(value.shape[:2]) != tuple(ids.shape):
             shape = None if value is None else tuple(value.shape)
             raise ValueError(

@@ -91,7 +91,9 @@ class SAETrainer:
         self.data = data if isinstance(data, Rows) else Rows(*((data,) if isinstance(data, Tensor) else data))
         self.optimizer = Adam(sae.parameters(), lr=training.lr, betas=training.betas)
         self.step, self.history = 0, list[dict[str, float]]()
-        self.since = votive.zeros(sae.config.d_sae, dtype=votive.int64, device=sae.W_enc.device)  # rows since each fired
+        self.since = votive.zeros(
+            sae.config.d_sae, dtype=votive.int64, device=sae.W_enc.device
+        )  # rows since each fired
         self.checkpoints = None if folder is None else Checkpoints(folder, keep_last)
         self.display = display(progress)
         if self.checkpoints is not None:
