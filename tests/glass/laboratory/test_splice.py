@@ -118,6 +118,17 @@ def test_gradients_at_features_are_those_of_small_changes(model: Any, kind: str)
             assert votive.allclose(grads[:, position, feature], slope, atol=1e-7, rtol=1e-5)
 
 
+def test_a_captured_features_gradient_is_that_of_what_it_writes(model: Any) -> None:
+    with features.splice(model, "layers.1", coder()), glass.capture(model, "layers.1.features") as seen:
+        value = metric(model(IDS)).sum()
+    (own,) = votive.autograd.grad(value, [seen["layers.1.features"]])
+    with features.splice(model, "layers.1", coder()):
+        found = glass.gradient_times_activation(model, IDS, at="layers.1.features", metric=metric)
+    # Were the error's part in it, the two would cancel.
+    assert votive.allclose(own, found.grads["model.layers.1.features"], atol=1e-6)
+    assert float(own.abs().max()) > 1e-4
+
+
 def test_gradients_upstream_are_those_without_a_coder_unless_the_error_is_frozen(model: Any) -> None:
     def upstream(**options: Any) -> Any:
         with features.splice(model, "layers.1", coder(), **options):
