@@ -9,6 +9,7 @@ from .address import Address, Pattern
 from .attention_maps import AttentionMap, AttentionMaps, attention_maps
 from .attribution import Attribution, logit_attribution
 from .capture import Capture, capture
+from .check_sites import SiteCheck, WrongSite, check_sites
 from .console import Console, interact
 from .debugger import Breakpoint, Debugger, Event, debug, steps
 from .difference import Difference
@@ -37,6 +38,7 @@ from .session import Session
 from .session_diff import SessionDiff
 from .session_file import Replay, SessionMismatch, model_hash
 from .session_tree import Outlook, SessionNode
+from .sites import sites
 from .speech import Alignment, Mels, alignment, mels
 from .statistics import Statistics, statistics
 from .sweep import Sweep, sweep
@@ -51,14 +53,13 @@ __all__ = [
     "Breakpoint", "Capture", "Console", "Cost", "Debugger", "Difference", "Edit", "Event",
     "FeatureMaps", "Finding", "Frame", "GradCam", "Gradients", "Health", "Heatmap",
     "LayerStatistics", "Lens", "Lines", "Lockstep", "Mels", "NoMatch", "Node", "Outlook", "Parts",
-    "Patch", "PatchAttention", "Pattern", "Pixels", "Prediction", "Probe", "Profile", "QuantizationError",
-    "Reading",
-    "Receipt", "Replay", "Saliency", "Session", "SessionDiff", "SessionMismatch", "SessionNode",
-    "Span", "Statistics", "Sweep", "TunedLens", "Unread", "Watch", "ablate", "alignment",
-    "attention_maps", "capture", "debug", "feature_maps", "find_parts", "grad_cam",
-    "gradient_times_activation", "interact", "layer_statistics", "lockstep", "logit_attribution",
+    "Patch", "PatchAttention", "Pattern", "Pixels", "Prediction", "Probe", "Profile", "QuantizationError", "Reading",
+    "Receipt", "Replay", "Saliency", "Session", "SessionDiff", "SessionMismatch", "SessionNode", "SiteCheck",
+    "Span", "Statistics", "Sweep", "TunedLens", "Unread", "Watch", "WrongSite", "ablate", "alignment",
+    "attention_maps", "capture", "check_sites", "debug", "feature_maps",
+    "find_parts", "grad_cam", "gradient_times_activation", "interact", "layer_statistics", "lockstep", "logit_attribution",
     "logit_lens", "means", "mels", "model_hash", "only_shown", "patch", "patch_attention",
-    "predict", "profile", "quantization_error", "saliency", "skip", "statistics", "steps", "swap", "sweep",
+    "predict", "profile", "quantization_error", "saliency", "sites", "skip", "statistics", "steps", "swap", "sweep",
     "train_tuned_lens", "tree", "watch",
 ]  # fmt: skip
 

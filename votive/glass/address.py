@@ -11,6 +11,8 @@ from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
+from .site_names import means_site, translated
+
 
 class Address(NamedTuple):
     """Where a call happened: module path, which call of it, operator and which call of that.
@@ -57,7 +59,8 @@ class Pattern:
     `^` at the front forbids that. Without `#` all calls are meant, with `/` operators: `/softmax`
     is each softmax. `:in` or `:out` at the end choose inputs or the result (the default), and
     `:in.1`, `:in.mask`, `:out.0` one of several. A compiled regular expression must match the
-    whole address, and a function is asked about each call.
+    whole address, and a function is asked about each call. A text that ends in the name of a place,
+    as `layers.*.attn.pattern` or `blocks.*.attn.hook_pattern`, means that place: `votive.glass.sites`.
 
     >>> pattern = votive.glass.Pattern("layers.*.mlp")
     >>> pattern.matches(votive.glass.Address("model.layers.0.mlp"))
@@ -73,6 +76,7 @@ class Pattern:
         self.side = "out"
         self.path: tuple[str, ...] = ()
         self.compiled = isinstance(given, re.Pattern)
+        self.wants_sites = False
         self._known: dict[Address, bool] = {}
         self.predicate: Predicate | None = None
         self.regex: re.Pattern[str] | None = None
@@ -85,11 +89,13 @@ class Pattern:
             self.predicate, self.text = given, getattr(given, "__name__", repr(given))
             self.wants_ops = self.wants_modules = True
         else:
-            text, chosen = _split_selector(str(given))
+            self.text = translated(str(given))
+            text, chosen = _split_selector(self.text)
             if chosen is not None:
                 self.side, self.path = chosen
             self.regex = _compile(text)
             self.wants_ops = "/" in text
+            self.wants_sites = means_site(text)
             self.wants_modules = not self.wants_ops
 
     def matches(self, address: Address, event: object = None) -> bool:
@@ -108,6 +114,17 @@ class Pattern:
             if len(self._known) < _REMEMBERED:
                 self._known[address] = found
         return found
+
+    def may_mean(self, site: str) -> bool:
+        """Whether some call of the place at this address is meant.
+
+        >>> votive.glass.Pattern("layers.*.attn.z").may_mean("layers.3.attn.z")
+        True
+        """
+        if not self.wants_sites:
+            return False
+        found = any_call(self)
+        return found is not None and found.fullmatch(f"{site}#0") is not None
 
     def __repr__(self) -> str:
         return f"Pattern({self.text!r})"

@@ -51,7 +51,7 @@ def apply_edit(edit: Edit, x: Tensor, place: Place) -> tuple[Any, Any]:
 
 def _looks(edit: Edit, x: Tensor, place: Place) -> bool:
     """Whether it matters what the dimensions of the value are."""
-    parts = (edit.positions, edit.features, edit.samples)
+    parts = (edit.positions, edit.features, edit.samples, edit.heads)
     if edit.do in ("mean", "resample") or any(p is not None for p in parts):
         return True
     if not isinstance(edit.value, votive.Tensor) or edit.value.dim() < 2:
@@ -95,7 +95,7 @@ def _of_samples(edit: Edit, x: Tensor, axes: Axes) -> Tensor:
 def _index(edit: Edit, axes: Axes, place: Place) -> Index:
     """Which indices of each dimension change."""
     index: Index = [None] * len(axes.shape)
-    for name in ("samples", "features", "positions"):
+    for name in ("samples", "heads", "features", "positions"):
         given, dim = getattr(edit, name), getattr(axes, name)
         if given is None:
             continue

@@ -13,6 +13,7 @@ from typing import Any
 
 import votive
 
+from ..nn.points import Point
 from ..tensor import Tensor
 from . import values
 from .address import Pattern
@@ -49,6 +50,7 @@ class Axes:
     positions: int | None = None
     features: int | None = None
     start: int = 0
+    heads: int | None = None
 
     @property
     def stop(self) -> int:
@@ -69,6 +71,8 @@ class Place:
     def axes(self, x: Tensor) -> Axes:
         """What the dimensions of the value there are."""
         shape = tuple(x.shape)
+        if isinstance(self.frame.subject, Point):
+            return self._begun(_of_point(self.frame.subject.layout, shape))
         if any(name in self.frame.address.module for name in _OTHERS):
             return Axes(shape, None, None, len(shape) - 1 if shape else None)
         layout = layout_of(self._chain(), self.model)
@@ -307,6 +311,14 @@ def named_inputs(frame: Frame) -> dict[str, Any]:
     except (TypeError, ValueError):
         names = []
     return {**dict(zip(names, frame.args, strict=False)), **frame.kwargs}
+
+
+def _of_point(layout: str, shape: tuple[int, ...]) -> Axes:
+    """Of a place in a decoder, which tells the order of its dimensions."""
+    at = {name: layout.find(name) for name in "bhtqc"}
+    positions = at["t"] if at["q"] < 0 else at["q"]
+    features, heads = (None if at[name] < 0 else at[name] for name in "ch")
+    return Axes(shape, at["b"], positions, features, heads=heads)
 
 
 def _of_maps(shape: tuple[int, ...]) -> Axes:

@@ -62,7 +62,7 @@ class Capture(Probe, Displayable):
             raise ValueError(f"capture: policy must be one of {POLICIES}, got {policy!r}.")
         self.patterns = patterns(at)
         only = modules_for(model, self.patterns)
-        super().__init__(model, ops=any(p.wants_ops for p in self.patterns), only=only)
+        super().__init__(model, ops=any(p.wants_ops for p in self.patterns), only=only, sites=self.patterns)
         self.policy, self.limit = policy, limit
         self.keeps_graph = policy == "keep"
         self.kept: dict[str, list[Captured]] = {}
@@ -80,7 +80,9 @@ class Capture(Probe, Displayable):
                 self._take(i, frame, pattern, frame.output, "")
 
     def compiled_as(self) -> Any:
-        if type(self) is not Capture or self.inactive or any(p.predicate or p.wants_ops for p in self.patterns):
+        if type(self) is not Capture or self.inactive:
+            return None
+        if any(p.predicate or p.wants_ops or p.wants_sites for p in self.patterns):
             return None
         return self.model, self.policy == "keep", tuple((p.text, p.side, p.path) for p in self.patterns)
 

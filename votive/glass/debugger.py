@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator
 from typing import Any, Self
 
 from ..nn import Module
+from ..nn.points import has_points
 from . import values
-from .address import Address, Pattern, PatternLike
+from .address import Address, Pattern, PatternLike, Patterns
 from .capture import put_input
 from .display import Displayable
 from .module_swap import check_name, replacement_for
@@ -20,6 +21,7 @@ from .probe import Frame
 from .run import Change, Run, Stop
 from .skipping import skipped_output
 from .snapshot import Snapshot
+from .targets import patterns
 
 Condition = Callable[["Debugger"], Any]
 
@@ -43,7 +45,8 @@ class Debugger(Displayable):
     It begins before the model's first call. `step`, `over`, `out`, `run` and `back` move it and
     give the address where it stands, or None at the end. `value` is what a call gave, or is given;
     it may be assigned. With `loss`, a function of the output, the run goes on through the backward
-    pass, whose stops are of kind "grad".
+    pass, whose stops are of kind "grad". `sites` are patterns of named places of a decoder, such as
+    "layers.3.attn.pattern", at which it is to stop too.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(1, 1), votive.nn.ReLU())
     >>> with votive.debug(net, votive.ones(1, 1)) as d:
@@ -54,10 +57,16 @@ class Debugger(Displayable):
     """
 
     def __init__(
-        self, model: Module, *args: object, ops: bool = True, loss: Callable[[Any], Any] | None = None, **kwargs: object
+        self,
+        model: Module,
+        *args: object,
+        ops: bool = True,
+        loss: Callable[[Any], Any] | None = None,
+        sites: Patterns = (),
+        **kwargs: object,
     ) -> None:
         self.breakpoints: list[Breakpoint] = []
-        self._what = (model, args, kwargs, loss, ops)
+        self._what = (model, args, kwargs, loss, ops, tuple(patterns(sites)))
         self._beginning = Snapshot(model, args, kwargs)
         self._changes: list[tuple[int, Change]] = []
         self._run: Run | None = Run(*self._what, self._changes)
@@ -175,6 +184,7 @@ class Debugger(Displayable):
         if until is None and when is None:
             return self._go(lambda frame, p: False)
         goal = Breakpoint("**" if until is None else until, phase, when)
+        self._check_seen(goal.pattern)
         also = None if until is not None else Breakpoint("/**", phase, when)
         return self._go(lambda frame, p: self._hit(goal, frame, p) or (also is not None and self._hit(also, frame, p)))
 
@@ -227,7 +237,18 @@ class Debugger(Displayable):
     def break_at(self, at: PatternLike, *, when: Condition | None = None, phase: str | None = None) -> Breakpoint:
         """Let `run` stop at a pattern, now and after `back`."""
         self.breakpoints.append(Breakpoint(at, phase, when))
+        self._check_seen(self.breakpoints[-1].pattern)
         return self.breakpoints[-1]
+
+    def _check_seen(self, pattern: Pattern) -> None:
+        """Raise for a named place at which this run is not opened."""
+        address = pattern.text.removeprefix("^")
+        given = any(p.may_mean(address) or "*" in address or "{" in address for p in self._what[5])
+        if pattern.wants_sites and has_points(self.model) and not given:
+            raise ValueError(
+                f"debug: {pattern.text!r} is a named place, at which a run stops if it is begun so: "
+                f"debug(model, ..., sites={pattern.text!r})."
+            )
 
     def clear(self, breakpoint: Breakpoint | None = None) -> None:
         """Forget one breakpoint, or all."""
@@ -340,7 +361,12 @@ class Debugger(Displayable):
 
 
 def debug(
-    model: Module, *args: object, ops: bool = True, loss: Callable[[Any], Any] | None = None, **kwargs: object
+    model: Module,
+    *args: object,
+    ops: bool = True,
+    loss: Callable[[Any], Any] | None = None,
+    sites: Patterns = (),
+    **kwargs: object,
 ) -> Debugger:
     """Run `model(*args, **kwargs)` under a debugger; see `votive.glass.Debugger`.
 
@@ -348,7 +374,7 @@ def debug(
     ...     d
     <debugger at enter of  (Identity)>
     """
-    return Debugger(model, *args, ops=ops, loss=loss, **kwargs)
+    return Debugger(model, *args, ops=ops, loss=loss, sites=sites, **kwargs)
 
 
 class Event:
@@ -403,7 +429,8 @@ def steps(
     """
     pattern = None if at is None else Pattern(at)
     ops = ops or (pattern is not None and pattern.wants_ops)
-    with Debugger(model, *args, ops=ops, loss=loss, **kwargs) as d:
+    sites = [pattern] if pattern is not None and pattern.wants_sites else []
+    with Debugger(model, *args, ops=ops, loss=loss, sites=sites, **kwargs) as d:
         while not d.ended:
             frame = d.frame
             assert frame is not None

@@ -112,7 +112,7 @@ def _live(edit: Edit, since: int) -> TimedEdit:
 
 
 def _key(edit: Edit) -> Any:
-    plain = (edit.at, edit.do, edit.positions, edit.features, edit.samples, edit.seed)
+    plain = (edit.at, edit.do, edit.positions, edit.features, edit.samples, edit.heads, edit.seed)
     return (*plain, _value_key(edit.value))
 
 

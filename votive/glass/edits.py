@@ -22,11 +22,12 @@ class Edit(Displayable):
 
     `positions` are those of the text, counted from its beginning even if a cache holds its first
     part: the second dimension of what modules give, the third of what attention gives. `features`
-    choose in the last dimension (for convolutions, channels), `samples` in the first. Where it is
-    not known what a dimension means, they are refused. `runs` are the outermost calls it is made
-    in, counted from 1; None means all. "mean" puts the mean over the samples of a batch in place
-    of a value, position by position; its `value` is the mean of a data set, as `means` gives it.
-    A swap's value is a module, or as a text the address of another one of the model, or "identity".
+    choose in the last dimension (for convolutions, channels), `samples` in the first, `heads` where
+    heads have a dimension of their own, as at `layers.3.attn.z`. Where it is not known what a
+    dimension means, they are refused. `runs` are the outermost calls it is made in, counted from 1;
+    None means all. "mean" puts the mean over the samples of a batch in place of a value, position by
+    position; its `value` is the mean of a data set, as `means` gives it. A swap's value is a module,
+    or as a text the address of another one of the model, or "identity".
 
     >>> edit = votive.glass.Edit("layers.3.mlp", "zero", positions=[0])
     >>> votive.glass.Edit.from_dict(edit.to_dict()) == edit
@@ -41,6 +42,7 @@ class Edit(Displayable):
     samples: tuple[int, ...] | None = None
     runs: tuple[int, ...] | None = None
     seed: int = 0
+    heads: tuple[int, ...] | None = None
     pattern: Pattern = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -50,9 +52,9 @@ class Edit(Displayable):
             raise ValueError(f"Edit: {self.do!r} at {self.at!r} needs a value.")
         if self.do in ("zero", "skip") and self.value is not None:
             raise ValueError(f"Edit: {self.do!r} at {self.at!r} takes no value.")
-        for name in ("positions", "features", "samples", "runs"):
+        for name in ("positions", "features", "samples", "heads", "runs"):
             object.__setattr__(self, name, _indices(name, getattr(self, name)))
-        if self.do in ("swap", "skip") and (self.positions or self.features or self.samples):
+        if self.do in ("swap", "skip") and (self.positions or self.features or self.samples or self.heads):
             raise ValueError(f"Edit: {self.do!r} is about a whole call, not about parts of it.")
         object.__setattr__(self, "pattern", Pattern(self.at))
 
@@ -69,6 +71,7 @@ class Edit(Displayable):
             "samples": self.samples,
             "runs": self.runs,
             "seed": self.seed,
+            "heads": self.heads,
         }
         plain = {k: list(v) if isinstance(v, tuple) else v for k, v in fields.items()}
         return {k: v for k, v in plain.items() if v is not None and (k != "seed" or v)}

@@ -35,7 +35,7 @@ class _Leaves(Probe):
                     "module that it runs in, or one beside it."
                 )
         modules_for(model, wanted)  # a pattern that means nothing is told before the run
-        super().__init__(model)
+        super().__init__(model, sites=wanted)
         self.wanted = list({(p.text, p.side, p.path): p for p in wanted}.values())
         self.values: dict[str, Any] = {}
         self.fired: set[int] = set()

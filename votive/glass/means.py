@@ -69,7 +69,7 @@ def _longer(t: Tensor, dim: int, length: int) -> Tensor:
 class _Means(Probe):
     def __init__(self, model: Module, wanted: list[Pattern], over: str) -> None:
         only = modules_for(model, wanted)
-        super().__init__(model, ops=any(p.wants_ops for p in wanted), only=only)
+        super().__init__(model, ops=any(p.wants_ops for p in wanted), only=only, sites=wanted)
         self.wanted, self.over = wanted, over
         self.totals: dict[str, _Total] = {}
         self.fired: set[int] = set()  # which patterns

@@ -50,7 +50,7 @@ class Patch(Probe, Displayable):
         only = modules_for(model, found)
         for e in self.edits:
             _check_swap(model, e)
-        super().__init__(model, ops=any(p.wants_ops for p in found), only=only)
+        super().__init__(model, ops=any(p.wants_ops for p in found), only=only, sites=found)
         self.measure = measure
         self.receipt = Receipt(edits=[{} for _ in self.edits])
         self._met: dict[int, set[int]] = {}  # by edit: its positions that were found

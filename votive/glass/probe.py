@@ -16,9 +16,10 @@ from typing import Any, Self
 from ..core.mode import mode
 from ..nn import Module
 from ..nn.hooks import register_around
+from ..nn.points import Point
 from ..ops.registry import Op
 from . import values
-from .address import Address
+from .address import Address, Pattern
 from .probe_hub import HUB, LOOKS, UNSET, CallState, around_module
 from .targets import uncompiled
 
@@ -103,19 +104,24 @@ class Probe:
     """Base of everything that looks into a model; use it as a context manager.
 
     Override `entered`, `left` and `failed`. With `ops`, operators are seen too. `only` is the
-    modules to look at, for probes that know them: all others then run as fast as ever. `order` says
-    when it has its turn among the probes at one call: see `votive.glass.probe_hub`.
+    modules to look at, for probes that know them: all others then run as fast as ever. Of the places in
+    decoders it sees those that `sites` mean. `order` says when it has its turn among the probes at one
+    call: see `votive.glass.probe_hub`.
     """
 
     order = LOOKS
     # Whether it is for runs of the block's own: it then says that all were in another thread.
     for_runs = False
 
-    def __init__(self, model: Module, *, ops: bool = False, only: Iterable[Any] | None = None) -> None:
+    def __init__(
+        self, model: Module, *, ops: bool = False, only: Iterable[Any] | None = None, sites: Iterable[Pattern] = ()
+    ) -> None:
         self.model = model = uncompiled(model)
         self.runs = 0  # outermost calls so far
         self.stack: list[Frame] = []
         self._ops = ops
+        self._sites = [p for p in sites if p.wants_sites]
+        self._known_sites: dict[str, bool] = {}
         # Calls of what is around them too, or each of them would be an outermost call.
         self._only = None if only is None or ops else _with_holders(model, only)
         self._calls: Counter[str] = Counter()
@@ -172,6 +178,9 @@ class Probe:
                 stack.enter_context(register_around(module, around_module))
             HUB.add(self)
             stack.callback(HUB.remove, self)
+            if self._sites:
+                HUB.watch_points(self)
+                stack.callback(HUB.unwatch_points, self)
             if self._ops:
                 HUB.watch_operators()
                 stack.callback(HUB.unwatch_operators)
@@ -218,12 +227,24 @@ class Probe:
         if self.inactive:
             self._elsewhere = self._elsewhere or module is self.model
             return False
+        if module.__class__ is Point:
+            return bool(self.stack) and self._means(module.address)
         if self._replacement is module:
             self._replacement = None  # its call is the one in whose place it runs
             return False
         if self._only is not None and id(module) not in self._only and not self._replacements:
             return False
         return bool(self.stack) or self._begins(module)
+
+    def wants(self, address: str) -> bool:
+        """Whether it asks for a place in a decoder now."""
+        return not mode.unobserved and not self.inactive and bool(self.stack) and self._means(address)
+
+    def _means(self, address: str) -> bool:
+        found = self._known_sites.get(address)
+        if found is None:
+            found = self._known_sites[address] = any(p.may_mean(address) for p in self._sites)
+        return found
 
     def _frame(self, module: Module, state: CallState) -> Frame:
         if not self.stack:
@@ -251,7 +272,7 @@ class Probe:
 
     def _push(self, module: Module, state: CallState) -> Frame:
         parent = self.stack[-1] if self.stack else None
-        path = self._path(str(mode.module_path))
+        path = module.address if module.__class__ is Point else self._path(str(mode.module_path))
         if parent is not None and path == parent.address.module and module is not parent.subject:
             # Registered nowhere: it bears its caller's path, so its class tells them apart.
             path = f"{path}.{type(module).__name__}" if path else type(module).__name__

@@ -17,6 +17,7 @@ from ..dispatch.observe import Call, Observer, attach, detach
 from ..dispatch.state import state as dispatch
 from ..nn import Module
 from ..nn.hooks import register_around
+from ..nn.points import POINTS, Point
 from ..ops.registry import Op
 from ..tensor import Tensor
 from . import values
@@ -108,6 +109,14 @@ class ProbeHub(Observer):
         with self._lock:
             self.trackers = (*self.trackers, tracker)
 
+    def watch_points(self, probe: Probe) -> None:
+        """Let a probe see places in decoders."""
+        POINTS.add(probe)
+
+    def unwatch_points(self, probe: Probe) -> None:
+        """Let it see them no longer."""
+        POINTS.remove(probe)
+
     def untrack(self, tracker: TaintTracker) -> None:
         """Tell it no longer."""
         with self._lock:
@@ -194,6 +203,14 @@ def active_probes() -> tuple[Any, ...]:
 def around_module(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], proceed: Callable[..., Any]) -> Any:
     """Stand around a module's call, for all probes that see it."""
     return _around(module, CallState(args, kwargs), proceed, [])
+
+
+def around_point(point: Point, x: Tensor) -> Tensor:
+    """Show a value at a place in a decoder to all probes that ask for it."""
+    return _around(point, CallState((x,)), lambda args, kwargs: args[0], [])
+
+
+POINTS.show = around_point
 
 
 class TracedAround:

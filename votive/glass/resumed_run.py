@@ -42,7 +42,7 @@ class Recording(Probe):
     """One run: the order of its calls, and the values at sites and beside them."""
 
     def __init__(self, model: Module, wanted: list[Pattern], *, beside: set[str] | None = None) -> None:
-        super().__init__(model)
+        super().__init__(model, sites=wanted)
         self.wanted = wanted
         self.beside = beside  # addresses whose results to keep; None keeps none
         self.sites: dict[str, Site] = {}
@@ -152,7 +152,7 @@ class Resumed(Probe):
     ) -> None:
         skipped = {a for a in recorded.outputs if recorded.ended[a] < site.starts}
         # All modules are seen, as by the recording. What patches did is in the recorded values.
-        super().__init__(model)
+        super().__init__(model, sites=recorded.wanted)
         self.recorded, self.site, self.change, self.given = recorded, site, change, given
         self.skipped = skipped
         self.fired = False

@@ -14,6 +14,7 @@ from greenlet import GreenletExit, getcurrent, greenlet
 from ..core.mode import mode
 from ..nn import Module
 from . import values
+from .address import Pattern
 from .backward import BackwardObserver
 from .probe import Frame, Probe
 from .probe_hub import CHANGES
@@ -27,8 +28,8 @@ class _EventProbe(Probe):
 
     order = CHANGES
 
-    def __init__(self, model: Module, run: Run, ops: bool) -> None:
-        super().__init__(model, ops=ops)
+    def __init__(self, model: Module, run: Run, ops: bool, sites: tuple[Pattern, ...]) -> None:
+        super().__init__(model, ops=ops, sites=sites)
         self.run = run
 
     @property
@@ -67,6 +68,7 @@ class Run:
         kwargs: dict[str, Any],
         loss: Callable[[Any], Any] | None,
         ops: bool,
+        sites: tuple[Pattern, ...],
         changes: list[tuple[int, Change]],
     ) -> None:
         self.model, self.args, self.kwargs, self.loss = model, args, kwargs, loss
@@ -79,7 +81,7 @@ class Run:
         self.goal: int | None = None  # the event to stop at, whatever else is said
         self.stop: Stop | None = None  # what to stop at; None while it stands
         self.pause = False  # whether to stop at the next event, whatever else is said
-        self.probe = _EventProbe(model, self, ops)
+        self.probe = _EventProbe(model, self, ops, sites)
         self.worker = greenlet(self._program)
         # It begins with the switches of whoever starts it, and keeps its own from then on.
         self._switches = dict(mode.__dict__)

@@ -94,6 +94,11 @@ class SweepRuns:
         if heads is None:
             before = (every,) * dim
             return [Column(p, (*before, row)) for p, row in zip(where, rows, strict=True)]
+        if axes.heads is not None:
+            if value.shape[axes.heads] != heads:
+                raise ValueError(f"sweep: {site.name} has {value.shape[axes.heads]} heads, not {heads}.")
+            chosen = every if positions is None else rows
+            return [Column(h, _at_both(value.dim(), axes.heads, h, dim, chosen)) for h in range(heads)]
         if value.dim() != 3 or dim != 1 or heads < 1 or value.shape[-1] % heads:
             raise ValueError(
                 f"sweep: {site.name} is {tuple(value.shape)}, whose features do not split into "
@@ -187,6 +192,13 @@ def fill(plan: SweepRuns, site: Site, columns: list[Column], batch: int) -> Tens
         for i, found in zip(part, plan.patched(site, [columns[i] for i in part]), strict=True):
             row[i] = found
     return votive.stack(row)
+
+
+def _at_both(dims: int, dim: int, index: int, other: int, chosen: Any) -> tuple[Any, ...]:
+    """An index into one dimension and some of another."""
+    found: list[Any] = [slice(None)] * dims
+    found[dim], found[other] = index, chosen
+    return tuple(found)
 
 
 def inputs_of(given: object) -> Inputs:

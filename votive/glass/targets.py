@@ -54,7 +54,10 @@ def modules_for(model: Module, wanted: Iterable[Pattern]) -> list[Any] | None:
         hits = _named(pattern, names)
         if not hits:
             # A module that is made in forward has no name yet; but a text names what is known.
-            raise no_match(pattern, [name for name, _ in names])
+            if pattern.wants_sites:
+                hits = [m for _, m in names if getattr(m, "runs_through_points", False)]
+            if not hits:
+                raise no_match(pattern, [name for name, _ in names])
         found.update((id(m), m) for m in hits)
     return None if open_ended else list(found.values())
 

@@ -10,7 +10,13 @@ from .edits import Edit
 def traceable(edit: Edit) -> bool:
     """Whether an edit can be a part of a compiled program."""
     known = edit.do in ("replace", "add", "scale", "zero", "call") or (edit.do == "mean" and edit.value is not None)
-    return known and edit.runs is None and edit.pattern.predicate is None and not edit.pattern.wants_ops
+    return (
+        known
+        and edit.runs is None
+        and edit.pattern.predicate is None
+        and not edit.pattern.wants_ops
+        and not edit.pattern.wants_sites
+    )
 
 
 def key_of(edit: Edit) -> Any:
@@ -18,7 +24,7 @@ def key_of(edit: Edit) -> Any:
     value = edit.value
     plain = value is None or isinstance(value, (bool, int, float, complex))
     told = (type(value), repr(value)) if plain else _Same(value)
-    return edit.at, edit.do, told, edit.positions, edit.features, edit.samples
+    return edit.at, edit.do, told, edit.positions, edit.features, edit.samples, edit.heads
 
 
 class _Same:

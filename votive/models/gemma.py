@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 import votive
 from votive import nn
 from votive.nn import functional as F
+from votive.nn.points import opens
 
 from ..surface.block_attention import as_numbers
 from ..tensor import Tensor
@@ -142,6 +143,8 @@ class Gemma3TextConfig(Gemma2Config):
 class GemmaRMSNorm(nn.RMSNorm):
     """`x / sqrt(mean(x^2) + eps) * (1 + weight)`, in float32."""
 
+    weight_offset = 1.0
+
     def reset_parameters(self) -> None:
         nn.init.zeros_(self.weight)
 
@@ -189,10 +192,20 @@ class Gemma2DecoderLayer(GemmaDecoderLayer):
     def forward(
         self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
     ) -> Tensor:
+        if opens(self.self_attn.layer_idx):
+            return self.opened(x, rope, mask, cache, weights)
         y = self.self_attn(self.input_layernorm(x), rope, mask, cache, weights)
         x = x + self.post_attention_layernorm(y)
         y = self.mlp(self.pre_feedforward_layernorm(x))
         return x + self.post_feedforward_layernorm(y)
+
+    def norms(self) -> tuple[nn.Module, nn.Module | None, nn.Module, nn.Module | None]:
+        return (
+            self.input_layernorm,
+            self.post_attention_layernorm,
+            self.pre_feedforward_layernorm,
+            self.post_feedforward_layernorm,
+        )
 
 
 class GemmaModel(LlamaModel):

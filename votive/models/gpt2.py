@@ -11,12 +11,14 @@ from dataclasses import dataclass
 import votive
 from votive import nn
 from votive.nn.fused_linear import PRODUCTS, feed_forward
+from votive.nn.points import opens, point, wanted, where
 from votive.nn.residual import add_norm
 
 from ..tensor import Tensor
 from .activations import activation
 from .attention import AttentionMask, Weights, attend, causal_mask
 from .config import Config
+from .opened import open_attend, open_heads, open_layer, open_project
 from .output import BaseModelOutput
 from .pretrained import DecoderLM, PreTrainedModel
 from .stack import Trace, run_layers
@@ -114,6 +116,9 @@ class GPT2Attention(nn.Module):
     def forward(
         self, x: Tensor, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
     ) -> Tensor:
+        at = where()
+        if at is not None:
+            return self.opened(at, x, mask, cache, weights)
         B, T, C = x.shape
         parts = self.c_attn(x).view(B, T, 3, self.heads, -1)
         # Taken apart before they are transposed: so their gradients are put together in one pass.
@@ -123,6 +128,23 @@ class GPT2Attention(nn.Module):
         dropout = self.dropout if self.training else 0.0
         y = attend(q, k, v, mask, dropout=dropout, scale=self.scale, weights=weights)
         return self.resid_dropout(self.c_proj(y.transpose(1, 2).reshape(B, T, C)))
+
+    def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        q, k, v = self.c_attn(x).chunk(3, -1)
+        return q, k, v
+
+    def opened(self, at: str, x: Tensor, mask: AttentionMask, cache: nn.KVCache | None, weights: Weights) -> Tensor:
+        """`forward`, with every value between the pieces shown."""
+        q, k, v = open_project(self.project, x, x.shape[-1] // self.heads)
+        q, k, v = (point(f"{at}.attn.{n}", part).transpose(1, 2) for n, part in zip("qkv", (q, k, v), strict=True))
+        if cache is not None:
+            k, v = cache.update(k, v, self.layer_idx)
+        dropout = self.dropout if self.training else 0.0
+        if wanted(f"{at}.attn.scores", f"{at}.attn.pattern"):
+            y = open_attend(at, q, k, v, mask, scale=self.scale, dropout=dropout, weights=weights)
+        else:
+            y = attend(q, k, v, mask, dropout=dropout, scale=self.scale, weights=weights)
+        return self.resid_dropout(open_heads(at, y.transpose(1, 2), self.c_proj))
 
 
 class GPT2MLP(nn.Module):
@@ -137,6 +159,10 @@ class GPT2MLP(nn.Module):
         self.dropout = nn.Dropout(config.resid_pdrop)
 
     def forward(self, x: Tensor) -> Tensor:
+        at = where()
+        if at is not None and wanted(f"{at}.mlp.pre", f"{at}.mlp.post"):
+            pre = point(f"{at}.mlp.pre", self.c_fc(x))
+            return self.dropout(self.c_proj(point(f"{at}.mlp.post", self.act(pre))))
         return self.dropout(feed_forward(self.c_fc, self.act, self.c_proj, x))
 
 
@@ -153,6 +179,10 @@ class GPT2Block(nn.Module):
     def forward(
         self, x: Tensor, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
     ) -> Tensor:
+        if opens(self.attn.layer_idx):
+            norms, heads = (self.ln_1, None, self.ln_2, None), (self.attn.heads,) * 3
+            at = f"layers.{self.attn.layer_idx}"
+            return open_layer(at, x, lambda y: self.attn(y, mask, cache, weights), self.mlp, norms, heads)
         x, change = self.deferred(x, None, mask, cache, weights)
         return x + change
 
@@ -169,6 +199,7 @@ class _GPT2(PreTrainedModel):
     """What both GPT-2 classes share."""
 
     config_class = GPT2Config
+    runs_through_points = True
     base_model_prefix = "transformer"
     # Old files hold the causal mask, a table.
     ignored = (r"\.attn\.bias$", r"\.attn\.masked_bias$")
@@ -227,7 +258,10 @@ class GPT2Model(_GPT2):
                     f"n_positions={self.config.n_positions}."
                 )
             position_ids = votive.arange(past, past + T, device=x.device)
-        x = x + self.wpe(position_ids)  # (B, T, C)
+        places = self.wpe(position_ids)
+        if wanted("pos_embed"):
+            places = point("pos_embed", places.expand(x.shape))
+        x = point("embed", x) + places  # (B, T, C)
         if token_type_ids is not None:
             x = x + self.wte(token_type_ids)
         x = self.drop(x)

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from votive import nn
 from votive.nn.fused_linear import linear_activation
+from votive.nn.points import opens, point, wanted, where
 from votive.nn.residual import add_norm
 
 from ..tensor import Tensor
 from .activations import activation
 from .attention import AttentionMask, Weights, attend, causal_mask
 from .config import Config, rope_of
+from .opened import open_attend, open_heads, open_layer, open_project
 from .output import BaseModelOutput
 from .pretrained import DecoderLM, PreTrainedModel
 from .stack import Trace, run_layers
@@ -140,7 +142,7 @@ class LlamaAttention(nn.Module):
     def __init__(self, config: LlamaConfig, layer_idx: int) -> None:
         super().__init__()
         heads, shared, self.head_dim = config.head_sizes()
-        self.layer_idx = layer_idx
+        self.layer_idx, self.counts = layer_idx, (heads, shared, shared)
         self.dropout, self.scale = config.attention_dropout or 0.0, config.attention_scale
         self.window = config.window_of(layer_idx)
         self.add_projections(config, heads * self.head_dim, shared * self.head_dim)
@@ -163,6 +165,9 @@ class LlamaAttention(nn.Module):
     def forward(
         self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
     ) -> Tensor:
+        at = where()
+        if at is not None:
+            return self.opened(at, x, rope, mask, cache, weights)
         B, T, _ = x.shape
         q, k, v = (part.view(B, T, -1, self.head_dim) for part in self.project(x))
         if self.qk_norm:
@@ -173,6 +178,28 @@ class LlamaAttention(nn.Module):
             k, v = cache.update(k, v, self.layer_idx)
         y = self.look(q, k, v, mask, weights)
         return self.o_proj(y.transpose(1, 2).reshape(B, T, -1))
+
+    cap: float | None = None  # of scores
+
+    def opened(
+        self, at: str, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None, weights: Weights
+    ) -> Tensor:
+        """`forward`, with every value between the pieces shown."""
+        q, k, v = open_project(self.project, x, self.head_dim)
+        if self.qk_norm:
+            q, k = self.q_norm(q), self.k_norm(k)
+        q, k, v = point(f"{at}.attn.q", q), point(f"{at}.attn.k", k), point(f"{at}.attn.v", v).transpose(1, 2)
+        q, k = rope(q.transpose(1, 2)), rope(k.transpose(1, 2))
+        q = point(f"{at}.attn.rot_q", q.transpose(1, 2)).transpose(1, 2)
+        k = point(f"{at}.attn.rot_k", k.transpose(1, 2)).transpose(1, 2)
+        if cache is not None:
+            k, v = cache.update(k, v, self.layer_idx)
+        if wanted(f"{at}.attn.scores", f"{at}.attn.pattern"):
+            dropout = self.dropout if self.training else 0.0
+            y = open_attend(at, q, k, v, mask, scale=self.scale, cap=self.cap, dropout=dropout, weights=weights)
+        else:
+            y = self.look(q, k, v, mask, weights)
+        return open_heads(at, y.transpose(1, 2), self.o_proj)
 
     def look(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, weights: Weights) -> Tensor:
         """What the queries see; how much of each key goes into `weights`, if that is asked for."""
@@ -193,6 +220,10 @@ class LlamaMLP(nn.Module):
         self.act_fn = activation(config.hidden_act)
 
     def forward(self, x: Tensor) -> Tensor:
+        at = where()
+        if at is not None and wanted(f"{at}.mlp.pre", f"{at}.mlp.pre_linear", f"{at}.mlp.post"):
+            pre, linear = point(f"{at}.mlp.pre", self.gate_proj(x)), point(f"{at}.mlp.pre_linear", self.up_proj(x))
+            return self.down_proj(point(f"{at}.mlp.post", self.act_fn(pre) * linear))
         return self.down_proj(linear_activation(self.gate_proj, self.act_fn, x) * self.up_proj(x))
 
 
@@ -218,8 +249,33 @@ class LlamaDecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
     ) -> Tensor:
+        if opens(self.self_attn.layer_idx):
+            return self.opened(x, rope, mask, cache, weights)
         x, change = self.deferred(x, None, rope, mask, cache, weights)
         return x + change
+
+    def norms(self) -> tuple[nn.Module, nn.Module | None, nn.Module, nn.Module | None]:
+        """The norms before and behind attention, and before and behind the net."""
+        return self.input_layernorm, None, self.post_attention_layernorm, None
+
+    def added(self, y: Tensor) -> Tensor:
+        """What of a result is added to the stream."""
+        return y
+
+    def opened(
+        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None, weights: Weights
+    ) -> Tensor:
+        """`forward`, with every value between the pieces shown."""
+        attn = self.self_attn
+        return open_layer(
+            f"layers.{attn.layer_idx}",
+            x,
+            lambda y: attn(y, rope, mask, cache, weights),
+            getattr(self, self.net),
+            self.norms(),
+            attn.counts,
+            self.added,
+        )
 
     def deferred(
         self,
@@ -251,6 +307,7 @@ class LlamaModel(PreTrainedModel):
     config_class: ClassVar[type[Config]] = LlamaConfig
     layer_class: ClassVar[type[LlamaDecoderLayer]] = LlamaDecoderLayer
     norm_class: ClassVar[type[nn.RMSNorm]] = nn.RMSNorm
+    runs_through_points = True
 
     def __init__(self, config: LlamaConfig) -> None:
         super().__init__(config)
@@ -280,7 +337,7 @@ class LlamaModel(PreTrainedModel):
         output_attentions: bool = False,
         output_hidden_states: bool = False,
     ) -> BaseModelOutput:
-        x = self.embedded(input_ids, inputs_embeds)
+        x = point("embed", self.embedded(input_ids, inputs_embeds))
         cache = past_key_values
         if cache is None and use_cache:
             cache = nn.DynamicCache()

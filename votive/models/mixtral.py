@@ -17,6 +17,7 @@ import votive
 from votive import nn
 from votive.nn import functional as F
 from votive.nn.fused_linear import linear_activation
+from votive.nn.points import inside, point, wanted, where
 
 from ..io.source import WeightSource
 from ..tensor import Tensor
@@ -92,6 +93,31 @@ class MixtralSparseMoeBlock(nn.Module):
         if self.training and self.jitter:
             x = x * votive.empty_like(x).uniform_(1 - self.jitter, 1 + self.jitter)
         flat = x.reshape(-1, x.shape[-1])  # (N, C)
+        at = where()
+        if at is not None:
+            with inside(None):  # an expert is no layer's whole net
+                if wanted(f"{at}.mlp.router_logits", f"{at}.mlp.expert_weights"):
+                    return self.opened(at, x, flat)
+                return self.mixed(x, flat)
+        return self.mixed(x, flat)
+
+    def opened(self, at: str, x: Tensor, flat: Tensor) -> Tensor:
+        """`mixed`, with the router's scores and the weight of each expert shown; a weight of 0 leaves it out."""
+        logits = point(f"{at}.mlp.router_logits", self.gate(flat).view(*x.shape[:2], -1))  # (B, T, E)
+        best, chosen = F.softmax(logits.float(), -1).topk(self.top_k, -1)
+        if self.normed:
+            best = best / best.sum(-1, keepdim=True)
+        weights = votive.zeros_like(logits, dtype=best.dtype).scatter(-1, chosen, best)
+        weights = point(f"{at}.mlp.expert_weights", weights).flatten(0, 1).to(x.dtype)  # (N, E)
+        y = votive.zeros_like(flat)
+        for i, expert in enumerate(self.experts):
+            rows = weights[:, i].detach().nonzero().squeeze(-1)
+            if rows.numel():
+                y = y.index_add(0, rows, expert(flat[rows]) * weights[rows, i].unsqueeze(-1))
+        return y.view(x.shape)
+
+    def mixed(self, x: Tensor, flat: Tensor) -> Tensor:
+        """The results of each row's likeliest experts, added by their weights."""
         chances = F.softmax(self.gate(flat).float(), -1)  # (N, E)
         weights, chosen = chances.topk(self.top_k, -1)  # (N, k)
         if self.normed:

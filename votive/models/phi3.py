@@ -7,6 +7,7 @@ from typing import Any
 
 from votive import nn
 from votive.nn import functional as F
+from votive.nn.points import opens, point, wanted, where
 
 from ..tensor import Tensor
 from .activations import activation
@@ -81,6 +82,10 @@ class Phi3MLP(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         gate, up = self.gate_up_proj(x).chunk(2, -1)
+        at = where()
+        if at is not None and wanted(f"{at}.mlp.pre", f"{at}.mlp.pre_linear", f"{at}.mlp.post"):
+            gate, up = point(f"{at}.mlp.pre", gate), point(f"{at}.mlp.pre_linear", up)
+            return self.down_proj(point(f"{at}.mlp.post", self.act_fn(gate) * up))
         return self.down_proj(self.act_fn(gate) * up)
 
 
@@ -99,10 +104,15 @@ class Phi3DecoderLayer(LlamaDecoderLayer):
     def forward(
         self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
     ) -> Tensor:
+        if opens(self.self_attn.layer_idx):
+            return self.opened(x, rope, mask, cache, weights)
         y = self.self_attn(self.input_layernorm(x), rope, mask, cache, weights)
         x = x + F.dropout(y, self.dropout, self.training)
         y = self.mlp(self.post_attention_layernorm(x))
         return x + F.dropout(y, self.dropout, self.training)
+
+    def added(self, y: Tensor) -> Tensor:
+        return F.dropout(y, self.dropout, self.training)
 
 
 class Phi3Model(LlamaModel):

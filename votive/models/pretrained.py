@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import votive
 from votive import nn
+from votive.nn.points import point
 
 from ..io.report import LoadReport
 from ..io.source import WeightSource, as_dtype
@@ -367,7 +368,7 @@ class DecoderLM(CausalLM):
     ) -> CausalLMOutput | MoeCausalLMOutput:
         """Logits of the last positions (0: of all), and their loss where labels are given."""
         assert found.last_hidden_state is not None, "a decoder gives it"
-        logits = self.scores(found.last_hidden_state[:, -logits_to_keep:])
+        logits = point("logits", self.scores(found.last_hidden_state[:, -logits_to_keep:]))
         return CausalLMOutput(
             loss=None if labels is None else next_token_loss(logits, labels),
             logits=logits,

@@ -9,10 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 from votive import nn
+from votive.nn.points import opens, wanted
 from votive.nn.residual import add_norm, can_defer_add
 
 from ..tensor import Tensor
 from .attention import Weights
+from .opened import open_norm
 
 
 class Trace:
@@ -65,10 +67,13 @@ def run_layers(
     change: Tensor | None = None
     for i, layer in enumerate(layers):
         trace.add_state(x)
-        if not trace.keeps_states and can_defer_add(layer, kind, x):
+        if not trace.keeps_states and can_defer_add(layer, kind, x) and not opens(i):
             x, change = layer.deferred(x, change, *arguments(i, layer))
         else:
             x, change = layer(x if change is None else x + change, *arguments(i, layer)), None
-    _, x = add_norm(x, change, norm, exact=True)
+    if wanted("ln_final.scale", "ln_final.normalized"):
+        x = open_norm(norm, x if change is None else x + change, "ln_final")
+    else:
+        _, x = add_norm(x, change, norm, exact=True)
     trace.add_state(x)
     return x

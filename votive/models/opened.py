@@ -1,0 +1,190 @@
+"""A decoder's layer run piece by piece, with every value between the pieces shown. Knows no family.
+
+What is computed is what the fused kernels compute; sums may be rounded otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import votive
+from votive import nn
+from votive.core import dtype as dt
+from votive.nn import functional as F
+from votive.nn.points import inside, point, reads, wanted
+
+from ..tensor import Tensor
+from .attention import AttentionMask, _causal, _of_last
+
+Norms = tuple[nn.Module, nn.Module | None, nn.Module, nn.Module | None]
+Projections = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
+
+
+def wide(dtype: dt.dtype) -> dt.dtype:
+    """The type in which norms and scores are computed."""
+    return dt.float64 if dtype == dt.float64 else dt.float32
+
+
+def open_norm(norm: nn.Module, x: Tensor, at: str) -> Any:
+    """A norm whose scale and normed vectors are shown, if anybody asks for them.
+
+    >>> norm = votive.nn.RMSNorm(2)
+    >>> votive.models.opened.open_norm(norm, votive.ones(2), "ln_final").detach()
+    tensor([1., 1.])
+    """
+    if not wanted(f"{at}.scale", f"{at}.normalized") or not isinstance(norm, (nn.LayerNorm, nn.RMSNorm)):
+        return norm(x)
+    own = norm.__dict__.get("forward")
+    if own is not None:
+        return norm(x)  # somebody's own norm, of which nothing is known
+
+    def forward(x: Tensor) -> Tensor:
+        eps = norm.eps
+        if eps is None:
+            eps = dt.finfo(wide(x.dtype)).eps
+        h = x.to(wide(x.dtype))
+        if isinstance(norm, nn.LayerNorm):
+            h = h - h.mean(-1, keepdim=True)
+        scale = point(f"{at}.scale", (h.square().mean(-1, keepdim=True) + eps).sqrt())
+        h = point(f"{at}.normalized", h / scale)
+        if norm.weight is not None:
+            h = h * (norm.weight.to(h.dtype) + getattr(norm, "weight_offset", 0.0))
+        bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
+        return (h if bias is None else h + bias.to(h.dtype)).to(x.dtype)
+
+    # The module is called as ever, so that its hooks and its address stay.
+    norm.__dict__["forward"] = forward
+    try:
+        return norm(x)
+    finally:
+        del norm.__dict__["forward"]
+
+
+def _head_reads(at: str, x: Tensor, norm: nn.Module, heads: tuple[int, int, int]) -> tuple[Tensor | None, ...] | None:
+    """What each head reads for its query, key and value, normed, where anybody asks for it."""
+    found: list[Tensor | None] = []
+    for name, count in zip("qkv", heads, strict=True):
+        address = f"{at}.{name}_input"
+        if not wanted(address):
+            found.append(None)
+            continue
+        shape = (*x.shape[:2], count, x.shape[2])
+        found.append(norm(point(address, x.unsqueeze(2).expand(shape))))  # (B, T, H, C)
+    return tuple(found) if any(f is not None for f in found) else None
+
+
+def open_layer(
+    at: str,
+    x: Tensor,
+    attention: Callable[[Tensor], Tensor],
+    net: Callable[[Tensor], Tensor],
+    norms: Norms,
+    heads: tuple[int, int, int],
+    dropout: Callable[[Tensor], Tensor] = lambda y: y,
+) -> Tensor:
+    """A layer of attention and a net, each on a normed input and added to the stream.
+
+    `norms` are those before and behind attention and the net, `heads` the numbers of query, key and value heads.
+
+    >>> norm = votive.nn.RMSNorm(2)
+    >>> y = votive.models.opened.open_layer("layers.0", votive.ones(1, 1, 2), lambda y: y, lambda y: y,
+    ...     (norm, None, norm, None), (1, 1, 1))
+    >>> y.detach()
+    tensor([[[3., 3.]]])
+    """
+    before, behind, before_net, behind_net = norms
+    x = point(f"{at}.resid_pre", x)
+    read = point(f"{at}.attn_in", x)
+    y = open_norm(before, read, f"{at}.ln1")
+    with inside(at, _head_reads(at, read, before, heads)):
+        y = attention(y)
+    if behind is not None:
+        y = open_norm(behind, y, f"{at}.ln1_post")
+    x = point(f"{at}.resid_mid", x + point(f"{at}.attn_out", dropout(y)))
+    y = open_norm(before_net, point(f"{at}.mlp_in", x), f"{at}.ln2")
+    with inside(at):
+        y = net(y)
+    if behind_net is not None:
+        y = open_norm(behind_net, y, f"{at}.ln2_post")
+    return point(f"{at}.resid_post", x + point(f"{at}.mlp_out", dropout(y)))
+
+
+def open_project(project: Projections, x: Tensor, head_dim: int) -> list[Tensor]:
+    """Queries, keys and values (batch, positions, heads, features), of heads that may read different vectors.
+
+    >>> parts = votive.models.opened.open_project(lambda x: (x, x, x), votive.ones(1, 2, 4), 2)
+    >>> parts[0].shape
+    votive.Size([1, 2, 2, 2])
+    """
+    parts = [p.unflatten(-1, (-1, head_dim)) for p in project(x)]
+    for i, own in enumerate(reads() or ()):
+        if own is not None:
+            # Every head's vector goes through the whole product, of which its own part is taken: so the product may
+            # be of any kind, in blocks of few bits too.
+            all_heads = project(own)[i].unflatten(-1, (-1, head_dim))  # (B, T, H, H, D)
+            parts[i] = all_heads.diagonal(dim1=2, dim2=3).transpose(2, 3)
+    return parts
+
+
+def open_attend(
+    at: str,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: AttentionMask,
+    *,
+    scale: float | None = None,
+    cap: float | None = None,
+    dropout: float = 0.0,
+    weights: list[Tensor] | None = None,
+) -> Tensor:
+    """Attention of (batch, heads, positions, features) whose scores and pattern are shown.
+
+    Scores are scaled, capped and masked; a query that sees nothing has a pattern of zeros.
+
+    >>> q = votive.ones(1, 1, 2, 4)
+    >>> votive.models.opened.open_attend("layers.0", q, q, q, votive.models.AttentionMask(is_causal=True)).shape
+    votive.Size([1, 1, 2, 4])
+    """
+    kind, last = q.dtype, mask.last
+    if last is not None and k.shape[2] > last:
+        k, v = k[:, :, -last:], v[:, :, -last:]
+    if k.shape[1] != q.shape[1]:
+        group = q.shape[1] // k.shape[1]
+        k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+    scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    scores = (q.to(wide(kind)) @ k.to(wide(kind)).transpose(-2, -1)) * scale
+    if cap is not None:
+        scores = cap * votive.tanh(scores / cap)
+    seen = _causal(scores) if mask.is_causal else _of_last(mask.attn_mask, k)
+    if seen is not None:
+        scores = scores.masked_fill(~seen, -math.inf) if seen.dtype == dt.bool_ else scores + seen
+    scores = point(f"{at}.attn.scores", scores)
+    blind = (scores == -math.inf).all(-1, keepdim=True)
+    pattern = F.softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
+    pattern = point(f"{at}.attn.pattern", pattern)
+    if weights is not None:
+        weights.append(pattern.to(kind))
+    used = F.dropout(pattern, dropout, dropout > 0)
+    return (used @ v.to(wide(kind))).to(kind)
+
+
+def open_heads(at: str, z: Tensor, product: nn.Module) -> Any:
+    """What attention gives of its heads' results (batch, positions, heads, features), with each head's share shown.
+
+    >>> votive.models.opened.open_heads("layers.0", votive.ones(1, 2, 2, 2), votive.nn.Linear(4, 3)).shape
+    votive.Size([1, 2, 3])
+    """
+    z = point(f"{at}.attn.z", z)
+    if not wanted(f"{at}.attn.result"):
+        return product(z.flatten(2))
+    heads = z.shape[2]
+    own = votive.eye(heads, dtype=dt.bool_, device=z.device).view(1, 1, heads, heads, 1)
+    # One head at a time through the whole product, which may be of any kind.
+    alone = votive.where(own, z.unsqueeze(2), votive.zeros_like(z).unsqueeze(2)).flatten(3)  # (B, T, H, H D)
+    bias = getattr(product, "bias", None)
+    result = product(alone) if bias is None else product(alone) - bias
+    result = point(f"{at}.attn.result", result)
+    return result.sum(2) if bias is None else result.sum(2) + bias
