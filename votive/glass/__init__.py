@@ -14,9 +14,11 @@ from .console import Console, interact
 from .debugger import Breakpoint, Debugger, Event, debug, steps
 from .difference import Difference
 from .edits import Edit
+from .factored_matrix import FactoredMatrix, composition
 from .feature_maps import FeatureMaps, feature_maps
 from .grad_cam import GradCam, grad_cam
 from .gradients import Gradients, gradient_times_activation
+from .head_weights import Weights, weights
 from .health import Health, Reading
 from .heatmap import Heatmap
 from .layer_statistics import LayerStatistics, layer_statistics
@@ -51,16 +53,16 @@ from .watch import BadValue, Finding, Watch, watch
 __all__ = [
     "Address", "Alignment", "AttentionMap", "AttentionMaps", "Attribution", "BadValue", "Bars",
     "Breakpoint", "Capture", "Console", "Cost", "Debugger", "Difference", "Edit", "Event",
-    "FeatureMaps", "Finding", "Frame", "GradCam", "Gradients", "Health", "Heatmap",
+    "FactoredMatrix", "FeatureMaps", "Finding", "Frame", "GradCam", "Gradients", "Health", "Heatmap",
     "LayerStatistics", "Lens", "Lines", "Lockstep", "Mels", "NoMatch", "Node", "Outlook", "Parts",
     "Patch", "PatchAttention", "Pattern", "Pixels", "Prediction", "Probe", "Profile", "QuantizationError", "Reading",
     "Receipt", "Replay", "Saliency", "Session", "SessionDiff", "SessionMismatch", "SessionNode", "SiteCheck",
-    "Span", "Statistics", "Sweep", "TunedLens", "Unread", "Watch", "WrongSite", "ablate", "alignment",
-    "attention_maps", "capture", "check_sites", "debug", "feature_maps",
-    "find_parts", "grad_cam", "gradient_times_activation", "interact", "layer_statistics", "lockstep", "logit_attribution",
-    "logit_lens", "means", "mels", "model_hash", "only_shown", "patch", "patch_attention",
+    "Span", "Statistics", "Sweep", "TunedLens", "Unread", "Watch", "Weights", "WrongSite", "ablate", "alignment",
+    "attention_maps", "capture", "check_sites", "composition", "debug", "feature_maps",
+    "find_parts", "grad_cam", "gradient_times_activation", "interact", "layer_statistics", "lockstep",
+    "logit_attribution", "logit_lens", "means", "mels", "model_hash", "only_shown", "patch", "patch_attention",
     "predict", "profile", "quantization_error", "saliency", "sites", "skip", "statistics", "steps", "swap", "sweep",
-    "train_tuned_lens", "tree", "watch",
+    "train_tuned_lens", "tree", "watch", "weights",
 ]  # fmt: skip
 
 if TYPE_CHECKING:

@@ -1,0 +1,343 @@
+"""The weights of a decoder by head and by neuron, in one form for every family. A view: the model stays as it is.
+
+Vectors are rows, as in `x @ W`: `W_Q`, `W_K` and `W_V` are (heads, features, head features), `W_O` (heads, head
+features, features). Every access reads what the model holds at that moment. Knows modules by what they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import votive
+
+from ..nn import Module
+from ..nn.fused_linear import PRODUCTS
+from ..nn.points import has_points
+from ..tensor import Tensor
+from .factored_matrix import FactoredMatrix, composition
+from .parts import find_parts
+from .targets import uncompiled
+
+_KINDS = ("Q", "K", "V")
+
+
+class ByLayer:
+    """Tensors of all layers, of which each is made when it is asked for: `W_Q[3]`, `W_Q[3, 1]`, `W_Q.stack()`."""
+
+    def __init__(self, layers: int, read: Callable[[int], Any]) -> None:
+        self._layers, self._read = layers, read
+
+    def __len__(self) -> int:
+        return self._layers
+
+    def __getitem__(self, index: int | tuple[Any, ...]) -> Any:
+        layer, *rest = index if isinstance(index, tuple) else (index,)
+        if not -self._layers <= layer < self._layers:
+            raise IndexError(f"layer {layer} is outside 0..{self._layers - 1}.")
+        found = self._read(layer % self._layers)
+        return found[tuple(rest)] if rest else found
+
+    def stack(self) -> Tensor:
+        """All of them in one tensor, (layers, ...)."""
+        return votive.stack([self[i] for i in range(self._layers)])
+
+
+class Weights:
+    """A decoder's weights by head and neuron; see `weights`."""
+
+    def __init__(self, model: Module, folded: bool = False) -> None:
+        self.model, self.folded = uncompiled(model), folded
+        if not has_points(self.model):
+            raise LookupError(
+                f"{type(self.model).__name__} is none of the decoders of votive.models, whose heads are known."
+            )
+        self.parts = find_parts(self.model)
+        self.layers = len(self.parts.layers)
+        self.W_Q, self.W_K, self.W_V = (ByLayer(self.layers, self._projection(i, 0)) for i in range(3))
+        self.b_Q, self.b_K, self.b_V = (ByLayer(self.layers, self._projection(i, 1)) for i in range(3))
+        self.W_O = ByLayer(self.layers, self._out)
+        self.W_in = ByLayer(self.layers, lambda i: self._mlp(i)[0])
+        self.W_gate = ByLayer(self.layers, lambda i: self._gate(i))
+        self.W_out = ByLayer(self.layers, lambda i: self._mlp(i)[2])
+
+    # --- what stands where --------------------------------------------------------------------
+
+    def _attention(self, layer: int) -> Any:
+        return next(m for m in self.parts.layers[layer].children() if hasattr(m, "layer_idx"))
+
+    def _net(self, layer: int) -> Any:
+        return next(
+            m
+            for n, m in self.parts.layers[layer].named_children()
+            if not hasattr(m, "layer_idx") and "norm" not in n and "ln_" not in n
+        )
+
+    def _norms(self, layer: int) -> list[Any]:
+        """Before attention, behind it or None, before the net, behind it or None."""
+        found = [m for n, m in self.parts.layers[layer].named_children() if "norm" in n or "ln_" in n]
+        return found if len(found) == 4 else [found[0], None, found[1], None]
+
+    def _counts(self, attention: Any) -> tuple[int, int]:
+        counts = getattr(attention, "counts", None)
+        return (attention.heads, attention.heads) if counts is None else counts[:2]
+
+    @property
+    def heads(self) -> int:
+        """How many query heads each layer has."""
+        return self._counts(self._attention(0))[0]
+
+    def key_head(self, layer: int, head: int) -> int:
+        """Which key and value head a query head reads."""
+        heads, shared = self._counts(self._attention(layer))
+        if not -heads <= head < heads:
+            raise IndexError(f"head {head} is outside 0..{heads - 1}.")
+        return (head % heads) // (heads // shared)
+
+    # --- matrices -----------------------------------------------------------------------------
+
+    def _projection(self, which: int, part: int) -> Callable[[int], Any]:
+        return lambda layer: self._projected(layer, which)[part]
+
+    def _projected(self, layer: int, which: int) -> tuple[Tensor, Tensor]:
+        """The matrices (heads, features, head features) of queries, keys or values; biases (heads, head features)."""
+        attention = self._attention(layer)
+        counts = self._counts(attention)
+        if hasattr(attention, "q_proj"):
+            W, b = _linear((attention.q_proj, attention.k_proj, attention.v_proj)[which])
+        else:
+            W, b = _linear(getattr(attention, "qkv_proj", None) or attention.c_attn)
+            sizes = getattr(attention, "sizes", None) or [W.shape[1] // 3] * 3
+            W, b = W.split(sizes, 1)[which], b.split(sizes, 0)[which]
+        if self.folded:
+            W, b = _fold(self._norms(layer)[0], W, b)
+        count = counts[0] if which == 0 else counts[1]
+        W, b = W.unflatten(1, (count, -1)).transpose(0, 1), b.unflatten(0, (count, -1))
+        if self.folded and which < 2 and getattr(attention, "qk_norm", False):
+            # The norm of a head's query or key weighs its features; its scale is the text's.
+            scale = _gain(attention.q_norm if which == 0 else attention.k_norm)
+            W, b = W * scale, b * scale
+        return W, b
+
+    def _out(self, layer: int) -> Tensor:
+        attention = self._attention(layer)
+        W, _ = _linear(getattr(attention, "o_proj", None) or attention.c_proj)
+        behind = self._norms(layer)[1]
+        if self.folded and behind is not None:
+            W = W * _gain(behind)
+        return W.unflatten(0, (self._counts(attention)[0], -1))
+
+    def _gate(self, layer: int) -> Tensor:
+        found = self._mlp(layer)[1]
+        if found is None:
+            raise LookupError(f"the net of layer {layer} has no gate: {type(self._net(layer)).__name__}.")
+        return found
+
+    def _mlp(self, layer: int, expert: int | None = None) -> tuple[Tensor, Tensor | None, Tensor]:
+        """The matrices in (features, neurons), gate or None, and out (neurons, features)."""
+        net = self._net(layer)
+        experts = getattr(net, "experts", None)
+        if (experts is None) != (expert is None):
+            said = f"has {len(experts)} experts; use expert(layer, number)" if experts is not None else "has no experts"
+            raise LookupError(f"the net of layer {layer} {said}.")
+        if experts is not None:
+            net = experts[expert]
+        if hasattr(net, "c_fc"):
+            found = [_linear(net.c_fc), None, _linear(net.c_proj)]
+        elif hasattr(net, "gate_up_proj"):
+            W, b = _linear(net.gate_up_proj)
+            (gate, up), (bias, more) = W.chunk(2, 1), b.chunk(2, 0)
+            found = [(up, more), (gate, bias), _linear(net.down_proj)]
+        elif hasattr(net, "gate_proj"):
+            found = [_linear(net.up_proj), _linear(net.gate_proj), _linear(net.down_proj)]
+        else:
+            found = [_linear(net.w3), _linear(net.w1), _linear(net.w2)]
+        before, behind = self._norms(layer)[2:]
+        first, gate, last = (None if f is None else f[0] for f in found)
+        assert first is not None
+        assert last is not None
+        if self.folded:
+            first = _fold(before, *_pair(found[0]))[0]
+            gate = None if gate is None else _fold(before, *_pair(found[1]))[0]
+            last = last if behind is None else last * _gain(behind)
+        return first, gate, last
+
+    def expert(self, layer: int, number: int) -> tuple[Tensor, Tensor, Tensor]:
+        """In, gate and out matrix of one expert of a mixture."""
+        first, gate, last = self._mlp(layer, number)
+        assert gate is not None
+        return first, gate, last
+
+    def neuron(self, layer: int, number: int) -> tuple[Tensor, Tensor]:
+        """What a neuron of a layer's net reads, and what it writes: two directions in the stream."""
+        first, _, last = self._mlp(layer)
+        return first[:, number], last[number]
+
+    @property
+    def W_E(self) -> Tensor:
+        """The table of tokens (tokens, features), with a scale that the model puts on it."""
+        table = self.parts.embedding.weight
+        found = (m for m in self.model.modules() if getattr(m, "runs_through_points", False))
+        holder = next(m for m in found if hasattr(m, "embedded"))
+        with votive.no_grad():
+            # As the model looks them up: some multiply, and some keep blocks.
+            holder = getattr(holder, getattr(holder, "base_model_prefix", ""), holder)
+            return holder.embedded(votive.arange(table.shape[0], device=table.device).unsqueeze(0), None)[0]
+
+    @property
+    def W_pos(self) -> Tensor:
+        """The table of learned positions (positions, features)."""
+        found = next((m.wpe for m in self.model.modules() if hasattr(m, "wpe")), None)
+        if found is None:
+            raise LookupError(f"{type(self.model).__name__} learns no vectors of positions: it rotates heads.")
+        return _dense(found.weight)
+
+    @property
+    def W_U(self) -> Tensor:
+        """The head (features, tokens)."""
+        W, b = _linear(self.parts.head)
+        return _fold(self.parts.norm, W, b)[0] if self.folded else W
+
+    @property
+    def b_U(self) -> Tensor:
+        """What is added to the logits (tokens,): the head's bias, and with `folded` what the last norm adds."""
+        W, b = _linear(self.parts.head)
+        return _fold(self.parts.norm, W, b)[1] if self.folded else b
+
+    # --- circuits -----------------------------------------------------------------------------
+
+    def OV(self, layer: int, head: int) -> FactoredMatrix:
+        """What a head writes of what it looks at: `W_V W_O` (features, features)."""
+        return FactoredMatrix(self.W_V[layer, self.key_head(layer, head)], self.W_O[layer, head])
+
+    def QK(self, layer: int, head: int, distance: int = 0) -> FactoredMatrix:
+        """What a head looks for: `W_Q W_K^T` (features, features), not yet scaled.
+
+        `distance` is how many positions the key stands before the query, for models that rotate heads.
+        """
+        q, k = self.W_Q[layer, head], self.W_K[layer, self.key_head(layer, head)]
+        rotary = self._rotary(layer)
+        if rotary is None:
+            if distance:
+                raise ValueError("QK: this model does not rotate heads, so that no distance is in its weights.")
+        else:
+            if distance < 0:
+                raise ValueError(f"QK: distance counts back from the query, got {distance}.")
+            q, k = _rotated(rotary, q, distance), _rotated(rotary, k, 0)
+        return FactoredMatrix(q, k.transpose(-2, -1))
+
+    def _rotary(self, layer: int) -> Any:
+        for m in self.model.modules():
+            if hasattr(m, "rotary_emb"):
+                kinds = getattr(self.model.config, "layer_types", None)
+                near = hasattr(m, "rotary_emb_local") and kinds and kinds[layer] == "sliding_attention"
+                return m.rotary_emb_local if near else m.rotary_emb
+        return None
+
+    def full_OV(self, layer: int, head: int) -> FactoredMatrix:
+        """What a head says for each token it looks at: `W_E W_V W_O W_U` (tokens, tokens)."""
+        found = self.OV(layer, head)
+        return FactoredMatrix(self.W_E @ found.A, found.B @ self.W_U)
+
+    def direct(self) -> FactoredMatrix:
+        """What each token says by itself, past all layers: `W_E W_U` (tokens, tokens)."""
+        return FactoredMatrix(self.W_E, self.W_U)
+
+    def composition(self, kind: str) -> Tensor:
+        """How much each head reads of what each earlier one writes, (layers, heads, layers, heads).
+
+        `kind` says for what: "Q" its query, "K" its key, "V" its value. Heads that cannot, because they are not
+        in a later layer, have 0.
+        """
+        if kind not in _KINDS:
+            raise ValueError(f"composition: kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
+        heads = [self._counts(self._attention(i))[0] for i in range(self.layers)]
+        writes = [[self.OV(i, h) for h in range(heads[i])] for i in range(self.layers)]
+        found = votive.zeros(self.layers, max(heads), self.layers, max(heads), dtype=writes[0][0].A.dtype)
+        for later in range(1, self.layers):
+            for h in range(heads[later]):
+                reads = writes[later][h] if kind == "V" else self.QK(later, h)
+                reads = reads.T if kind == "K" else reads
+                before = [w for own in writes[:later] for w in own]
+                many = FactoredMatrix(votive.stack([w.A for w in before]), votive.stack([w.B for w in before]))
+                scores = composition(many, reads)
+                at = 0
+                for earlier in range(later):
+                    found[earlier, : heads[earlier], later, h] = scores[at : at + heads[earlier]]
+                    at += heads[earlier]
+        return found
+
+    def __repr__(self) -> str:
+        form = "with norms folded in" if self.folded else "as they are"
+        return f"<weights of {type(self.model).__name__}, {self.layers} layers of {self.heads} heads, {form}>"
+
+
+def _pair(found: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
+    assert found is not None
+    return found
+
+
+def _dense(weight: Tensor) -> Tensor:
+    """A weight as plain numbers, whatever it is stored in."""
+    found = weight.detach()
+    return found.to(votive.float32) if getattr(found.dtype, "block_size", 1) not in (None, 1) else found
+
+
+def _linear(module: Any) -> tuple[Tensor, Tensor]:
+    """The matrix (inputs, outputs) that a module multiplies with, and its bias."""
+    with votive.no_grad():
+        if module.__class__ in PRODUCTS:
+            weight, bias = PRODUCTS[module.__class__](module)
+            W = _dense(weight).t()
+            return W, W.new_zeros(W.shape[1]) if bias is None else bias.detach().to(W.dtype)
+        # An adapter or the like: what it does to each unit vector.
+        plain = next(p for p in module.parameters() if p.is_floating_point())
+        inputs = getattr(module, "in_features", None)
+        if inputs is None:
+            raise LookupError(f"{type(module).__name__} is no product whose matrix is known.")
+        bias = module(plain.new_zeros(1, inputs))[0]
+        return module(votive.eye(inputs, dtype=plain.dtype, device=plain.device)) - bias, bias
+
+
+def _gain(norm: Any) -> Tensor:
+    """By what a norm multiplies each feature."""
+    return norm.weight.detach() + getattr(norm, "weight_offset", 0.0)
+
+
+def _fold(norm: Any, W: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+    """A product of normed vectors as one of vectors that are only scaled."""
+    if norm is None:
+        return W, b
+    bias = getattr(norm, "bias", None)
+    if bias is not None:
+        b = b + bias.detach() @ W
+    if norm.weight is not None:
+        W = _gain(norm).unsqueeze(-1) * W
+    if isinstance(norm, votive.nn.LayerNorm):
+        W = W - W.mean(0, keepdim=True)  # what takes the mean away before takes it away from the rows
+    return W, b
+
+
+def _rotated(rotary: Any, W: Tensor, position: int) -> Tensor:
+    """The rows (features, head features) of a matrix as a model turns heads at a position."""
+    with votive.no_grad():
+        rows = W.unsqueeze(0).unsqueeze(0)  # (1, 1, C, D): each row is a head at that position
+        at = votive.full((1, W.shape[0]), position, dtype=votive.int64, device=W.device)
+        return rotary.rotate(rows, rotary.angles(W.shape[0], 0, at))[0, 0]
+
+
+def weights(model: Module, *, folded: bool = False) -> Weights:
+    """A decoder's weights by head and by neuron, in one form for every family.
+
+    With `folded`, the weights of norms are part of the matrices behind them (and of those before them, where a model
+    norms what it writes), so that a matrix acts on vectors that are only scaled. The model is not changed.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=16, num_hidden_layers=2,
+    ...     num_attention_heads=4, num_key_value_heads=2)
+    >>> w = votive.glass.weights(votive.models.LlamaForCausalLM(config))
+    >>> w.W_Q[1].shape, w.W_K[1].shape, w.W_O[1, 3].shape
+    (votive.Size([4, 8, 2]), votive.Size([2, 8, 2]), votive.Size([2, 8]))
+    >>> w.OV(1, 3), w.direct().shape, w.composition("K").shape
+    (<factored matrix (8, 8) of rank 2>, votive.Size([9, 9]), votive.Size([2, 4, 2, 4]))
+    """
+    return Weights(model, folded)
