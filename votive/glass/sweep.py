@@ -7,8 +7,9 @@ computed again, and the positions of a site run together along the batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import votive
@@ -18,9 +19,11 @@ from ..tensor import Tensor
 from .address import Patterns
 from .attribution_patching import correlation, estimated
 from .heatmap import Heatmap
+from .labelled import Labelled
 from .labels import TokenNames, token_labels
 from .plots import Plottable
 from .residual_stream import ids_of
+from .sweep_columns import Positions, chosen
 from .sweep_runs import SweepRuns, check_inputs, fill, inputs_of
 from .targets import modules_for, patterns
 
@@ -29,7 +32,8 @@ from .targets import modules_for, patterns
 class Sweep(Plottable):
     """What patching did: `values` (sites, positions) is the metric, averaged over samples.
 
-    With heads, columns are heads and `positions` their numbers.
+    With heads, columns are heads and `positions` their numbers. `axes` are the labels of what was swept over besides
+    sites, of which columns are all combinations, the last axis fastest.
     `per_sample` is (sites, positions, samples); `clean` and `corrupt` (samples,) are the metric of
     the two runs without patches; `estimate` is attribution patching's guess of `values`.
     """
@@ -45,6 +49,28 @@ class Sweep(Plottable):
     estimate: Any = None
     runs: int = 0  # forward runs that were made
     columns: str = "position"
+    axes: dict[str, list[Any]] = field(default_factory=dict)
+
+    def labelled(self, what: str = "values") -> Labelled:
+        """ "values", "recovered" or "estimate" with a named dimension for sites and for each axis."""
+        if what not in ("values", "recovered", "estimate") or getattr(self, what) is None:
+            raise ValueError(f"Sweep: there is no {what!r}; choose values or recovered.")
+        axes = self.axes or {self.columns: list(self.positions)}
+        dims = {"site": list(self.sites), **axes}
+        found = getattr(self, what)
+        return Labelled(found.reshape(tuple(len(x) for x in dims.values())), dims, what)
+
+    def to_pandas(self, what: str = "values") -> Any:
+        """The table as pandas has it."""
+        return self.labelled(what).to_pandas()
+
+    def to_xarray(self, what: str = "values") -> Any:
+        """The table as xarray has it."""
+        return self.labelled(what).to_xarray()
+
+    def plot(self, what: str = "recovered") -> Any:
+        """The heat map of a table, which notebooks show and `.save("x.svg")` writes."""
+        return self.figure(what)
 
     @property
     def recovered(self) -> Tensor:
@@ -75,7 +101,9 @@ class Sweep(Plottable):
         if what != "recovered":
             shown = shown - self.corrupt.mean()
         labels = [str(p) for p in self.positions]
-        if self.tokens is not None:
+        if self.axes:
+            labels = [" ".join(map(str, c)) for c in product(*self.axes.values())]
+        elif self.tokens is not None:
             row = self.tokens[sample].tolist()
             labels = token_labels([row[p] for p in self.positions], self.tokenizer)
         return Heatmap(
@@ -95,13 +123,16 @@ def sweep(
     clean: object,
     corrupt: object,
     *,
-    metric: Callable[[Any], Any],
+    metric: Callable[[Any], Any] | Sequence[Callable[[Any], Any]],
     sites: Patterns = "layers.*",
-    positions: int | Iterable[int] | None = None,
-    heads: int | None = None,
+    positions: Positions = None,
+    heads: int | Iterable[int] | None = None,
+    by: str | Sequence[str] | None = None,
+    neurons: Iterable[int] | None = None,
     batch: int = 32,
     estimate: bool = False,
     tokenizer: TokenNames | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Sweep:
     """Patch clean values into the corrupted run, one site and position at a time.
 
@@ -110,6 +141,14 @@ def sweep(
     With `heads`, the number of them, columns are heads in place of positions: the last dimension of
     a site such as "layers.*.self_attn.o_proj:in" is split, and patched at all `positions`. `batch`
     is how many samples run at once. With `estimate`, attribution patching is made too.
+
+    `by` names what else is swept over, at named places such as "layers.*.attn.z": "position",
+    "head", "neuron", or several of them for all combinations; `positions`, `heads` and `neurons`
+    then choose. Positions may have names: a dict of a label and a position from either end, the
+    text of a token, or a function of a text's ids, looked up in each sample. Lists of inputs are a
+    data set of pairs, whose lengths may differ if positions have names or count from the end;
+    `metric` may then be a list too. `progress` is called with how many sites are done, and of how
+    many.
 
     >>> _ = votive.manual_seed(0)
     >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
@@ -121,6 +160,10 @@ def sweep(
     (votive.Size([2, 3]), ['model.layers.0', 'model.layers.1'])
     >>> votive.allclose(found.values[1, 2], found.clean[0])  # the last position is all clean
     True
+    >>> found = votive.glass.sweep(model, votive.tensor([[1, 2, 3]]), votive.tensor([[1, 5, 3]]),
+    ...     metric=lambda out: out.logits[:, -1, 4], sites="layers.*.attn.z", by=("head", "position"))
+    >>> found.labelled()
+    <values: site 2, head 2, position 3>
     """
     if batch < 1:
         raise ValueError(f"sweep: batch must be positive, got {batch}.")
@@ -128,27 +171,117 @@ def sweep(
     if any(p.wants_ops and not p.wants_modules for p in wanted):
         raise ValueError(f"sweep: sites must be modules, got {sites!r}.")
     modules_for(model, wanted)
-    given = inputs_of(clean), inputs_of(corrupt)
-    check_inputs(*given)
-    with votive.no_grad():
-        plan = SweepRuns(model, wanted, *given, metric)
-        columns = [plan.columns(site, positions, heads) for site in plan.sites]
-        if len({len(c) for c in columns}) != 1:
-            raise ValueError("sweep: the sites have different lengths; choose positions.")
-        per_sample = votive.stack([fill(plan, site, c, batch) for site, c in zip(plan.sites, columns, strict=True)])
+    if by is None and isinstance(positions, Mapping) and heads is None:
+        by = "position"
+    if by is None and (neurons is not None or isinstance(positions, Mapping) or not isinstance(heads, int | None)):
+        raise ValueError("sweep: say what is swept over, such as by=('head', 'position').")
+    if by is not None and isinstance(heads, int):
+        raise ValueError("sweep: with by=, the heads are those of the place; heads= takes a list that chooses.")
+    one = _Sweeping(model, wanted, sites, positions, heads, by, neurons, batch, estimate, tokenizer)
+    if not isinstance(clean, list) and not isinstance(corrupt, list):
+        if isinstance(metric, Sequence):
+            raise ValueError("sweep: several metrics go with lists of inputs, one for each pair.")
+        return one.pair(clean, corrupt, metric, progress)
+    if not isinstance(clean, list) or not isinstance(corrupt, list) or len(clean) != len(corrupt) or not clean:
+        raise ValueError("sweep: clean and corrupt must be lists of as many inputs, a pair at each place.")
+    each = list(metric) if isinstance(metric, Sequence) else [metric] * len(clean)
+    if len(each) != len(clean):
+        raise ValueError(f"sweep: there are {len(each)} metrics for {len(clean)} pairs.")
+    found = []
+    for i, (a, b, m) in enumerate(zip(clean, corrupt, each, strict=True)):
+        count = _counted(progress, i, len(clean))
+        found.append(one.pair(a, b, m, count))
+    return _joined(found)
+
+
+def _counted(progress: Callable[[int, int], object] | None, i: int, pairs: int) -> Callable[[int, int], object] | None:
+    """Progress of one of several pairs, as that of all."""
+    return None if progress is None else lambda done, total: progress(i * total + done, pairs * total)
+
+
+def _joined(found: list[Sweep]) -> Sweep:
+    """Sweeps of several pairs as one of all samples."""
+    first = found[0]
+    for other in found[1:]:
+        if (other.sites, other.positions, other.axes) != (first.sites, first.positions, first.axes):
+            raise ValueError(
+                "sweep: the pairs do not have the same positions; name them, or count from the end: "
+                "positions={'last': -1}."
+            )
+    per_sample = votive.cat([f.per_sample for f in found], -1)
+    sizes = [f.per_sample.shape[-1] for f in found]
     guess = None
-    if estimate:
-        guess = estimated(model, plan.sites, given[1], plan.clean.values, metric, columns)
-    return Sweep(
-        [s.name for s in plan.sites],
-        [c.number for c in columns[0]],
-        per_sample.mean(-1),
-        per_sample,
-        plan.goal,
-        plan.base,
-        ids_of(*given[1]) if heads is None else None,
-        tokenizer,
-        guess,
-        plan.runs,
-        "position" if heads is None else "head",
+    if first.estimate is not None:
+        guess = sum(f.estimate * n for f, n in zip(found, sizes, strict=True)) / sum(sizes)
+    return replace(
+        first,
+        values=per_sample.mean(-1),
+        per_sample=per_sample,
+        clean=votive.cat([f.clean for f in found]),
+        corrupt=votive.cat([f.corrupt for f in found]),
+        tokens=first.tokens if len(found) == 1 else None,
+        estimate=guess,
+        runs=sum(f.runs for f in found),
     )
+
+
+@dataclass
+class _Sweeping:
+    """What is asked of each pair."""
+
+    model: Any
+    wanted: Any
+    sites: Any
+    positions: Any
+    heads: Any
+    by: Any
+    neurons: Any
+    batch: int
+    estimate: bool
+    tokenizer: Any
+
+    def pair(
+        self,
+        clean: object,
+        corrupt: object,
+        metric: Callable[[Any], Any],
+        progress: Callable[[int, int], object] | None,
+    ) -> Sweep:
+        given = inputs_of(clean), inputs_of(corrupt)
+        check_inputs(*given)
+        axes: dict[str, list[Any]] = {}
+        with votive.no_grad():
+            plan = SweepRuns(self.model, self.wanted, *given, metric)
+            if self.by is None:
+                columns = [plan.columns(site, self.positions, self.heads) for site in plan.sites]
+            else:
+                ids = ids_of(*given[1])
+                asked = chosen(self.by, self.positions, self.heads, self.neurons, ids, self.tokenizer)
+                columns = [plan.product(site, asked) for site in plan.sites]
+                axes = {a: list(dict.fromkeys(c.labels[i] for c in columns[0])) for i, a in enumerate(asked.by)}
+            if len({len(c) for c in columns}) != 1:
+                raise ValueError("sweep: the sites have different lengths; choose positions.")
+            rows = []
+            for site, own in zip(plan.sites, columns, strict=True):
+                rows.append(fill(plan, site, own, self.batch))
+                if progress is not None:
+                    progress(len(rows), len(columns))
+            per_sample = votive.stack(rows)
+        guess = None
+        if self.estimate:
+            guess = estimated(self.model, plan.sites, given[1], plan.clean.values, metric, columns)
+        plain = self.by is None and self.heads is None
+        return Sweep(
+            [s.name for s in plan.sites],
+            [c.number for c in columns[0]],
+            per_sample.mean(-1),
+            per_sample,
+            plan.goal,
+            plan.base,
+            ids_of(*given[1]) if plain else None,
+            self.tokenizer,
+            guess,
+            plan.runs,
+            "position" if plain else "head" if self.by is None else " · ".join(axes),
+            axes,
+        )

@@ -6,7 +6,6 @@ Knows sites, columns and a metric; knows no model class.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import votive
@@ -19,6 +18,7 @@ from .address import Pattern
 from .head_sites import HeadSites
 from .probe import cache_of
 from .resumed_run import Recording, Resumed, Site
+from .sweep_columns import Chosen, Column, columns_of
 from .targets import no_match
 
 if TYPE_CHECKING:
@@ -26,14 +26,6 @@ if TYPE_CHECKING:
 
 
 Inputs = tuple[tuple[Any, ...], dict[str, Any]]
-
-
-@dataclass(frozen=True)
-class Column:
-    """A part of a site's value that is patched together: a position, or a head."""
-
-    number: int
-    index: tuple[Any, ...]
 
 
 class SweepRuns:
@@ -74,6 +66,10 @@ class SweepRuns:
                 f"sweep: metric must give one number for each of {count} samples, got shape {tuple(found.shape)}."
             )
         return found.reshape(count)
+
+    def product(self, site: Site, asked: Chosen) -> list[Column]:
+        """What is patched at a site, for every combination of positions, heads and neurons."""
+        return columns_of(site.name, self.recorded.values[site.name], self.recorded.axes[site.name], asked)
 
     def columns(self, site: Site, positions: int | Iterable[int] | None, heads: int | None) -> list[Column]:
         """What is patched at a site: each position, or with `heads` each head at the positions."""
