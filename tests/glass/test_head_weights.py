@@ -102,6 +102,8 @@ def test_weights_in_blocks_and_with_adapters_are_read() -> None:
     assert w.W_Q[0].dtype == votive.float32
     assert votive.allclose(w.W_Q[0], plain, atol=1e-3)
     assert w.W_E.shape == (64, 64)
+    half = glass.weights(votive.models.LlamaForCausalLM(config).to(votive.bfloat16), folded=True)
+    assert half.full_OV(0, 1).copying().dtype == half.W_U.dtype == votive.float32
 
     class Doubled(nn.Module):
         def __init__(self, inner: Any) -> None:
@@ -174,3 +176,11 @@ def test_composition_scores_equal_those_of_whole_matrices_in_torch(kind: str) ->
             expected = torch.linalg.norm(ov @ reads) / torch.linalg.norm(ov) / torch.linalg.norm(reads)
             np.testing.assert_allclose(found[0, a, 1, b], expected.numpy(), rtol=1e-5)
     assert not found[1].any()
+
+
+def test_composition_of_two_matrices_is_that_of_the_table() -> None:
+    model, _ = decoder("qwen2")
+    w = glass.weights(model)
+    table = w.composition("K")
+    alone = glass.composition(w.OV(0, 1), w.QK(1, 0).T)
+    assert float(table[0, 1, 1, 0]) == pytest.approx(float(alone), rel=1e-5)

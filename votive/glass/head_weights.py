@@ -1,13 +1,14 @@
 """The weights of a decoder by head and by neuron, in one form for every family. A view: the model stays as it is.
 
 Vectors are rows, as in `x @ W`: `W_Q`, `W_K` and `W_V` are (heads, features, head features), `W_O` (heads, head
-features, features). Every access reads what the model holds at that moment. Knows modules by what they hold.
+features, features). Every access reads what the model holds at that moment;
+what it holds in two bytes or in blocks comes as float32. Knows modules by what they hold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import votive
 
@@ -15,7 +16,7 @@ from ..nn import Module
 from ..nn.fused_linear import PRODUCTS
 from ..nn.points import has_points
 from ..tensor import Tensor
-from .factored_matrix import FactoredMatrix, composition
+from .factored_matrix import FactoredMatrix
 from .parts import find_parts
 from .targets import uncompiled
 
@@ -182,7 +183,7 @@ class Weights:
         with votive.no_grad():
             # As the model looks them up: some multiply, and some keep blocks.
             holder = getattr(holder, getattr(holder, "base_model_prefix", ""), holder)
-            return holder.embedded(votive.arange(table.shape[0], device=table.device).unsqueeze(0), None)[0]
+            return _dense(holder.embedded(votive.arange(table.shape[0], device=table.device).unsqueeze(0), None)[0])
 
     @property
     def W_pos(self) -> Tensor:
@@ -252,24 +253,44 @@ class Weights:
         if kind not in _KINDS:
             raise ValueError(f"composition: kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
         heads = [self._counts(self._attention(i))[0] for i in range(self.layers)]
-        writes = [[self.OV(i, h) for h in range(heads[i])] for i in range(self.layers)]
-        found = votive.zeros(self.layers, max(heads), self.layers, max(heads), dtype=writes[0][0].A.dtype)
+        writes = [_Thin.of([self.OV(i, h) for h in range(heads[i])]) for i in range(self.layers)]
+        A = writes[0].A
+        found = votive.zeros(self.layers, max(heads), self.layers, max(heads), dtype=A.dtype, device=A.device)
         for later in range(1, self.layers):
-            for h in range(heads[later]):
-                reads = writes[later][h] if kind == "V" else self.QK(later, h)
-                reads = reads.T if kind == "K" else reads
-                before = [w for own in writes[:later] for w in own]
-                many = FactoredMatrix(votive.stack([w.A for w in before]), votive.stack([w.B for w in before]))
-                scores = composition(many, reads)
-                at = 0
-                for earlier in range(later):
-                    found[earlier, : heads[earlier], later, h] = scores[at : at + heads[earlier]]
-                    at += heads[earlier]
+            reads = writes[later]
+            if kind != "V":
+                own = [self.QK(later, h) for h in range(heads[later])]
+                reads = _Thin.of([m.T for m in own] if kind == "K" else own)
+            for earlier in range(later):
+                scores = writes[earlier].composition(reads)
+                found[earlier, : heads[earlier], later, : heads[later]] = scores
         return found
 
     def __repr__(self) -> str:
         form = "with norms folded in" if self.folded else "as they are"
         return f"<weights of {type(self.model).__name__}, {self.layers} layers of {self.heads} heads, {form}>"
+
+
+class _Thin(NamedTuple):
+    """Factored matrices of one layer's heads, with what their norms are computed from."""
+
+    A: Tensor  # (heads, features, width)
+    B: Tensor  # (heads, width, features)
+    left: Tensor  # (heads, width, width): the triangles of A and of B turned round
+    right: Tensor
+    norm: Tensor  # (heads,)
+
+    @classmethod
+    def of(cls, matrices: list[FactoredMatrix]) -> _Thin:
+        A, B = votive.stack([m.A for m in matrices]), votive.stack([m.B for m in matrices])
+        left, right = votive.linalg.qr(A)[1], votive.linalg.qr(B.transpose(-2, -1))[1]
+        return cls(A, B, left, right, votive.linalg.matrix_norm(left @ right.transpose(-2, -1)))
+
+    def composition(self, reads: _Thin) -> Tensor:
+        """`composition` of each of these with each of those, (heads, heads)."""
+        middle = self.B.unsqueeze(1) @ reads.A  # (H, H', r, r')
+        core = self.left.unsqueeze(1) @ middle @ reads.right.transpose(-2, -1)
+        return votive.linalg.matrix_norm(core) / (self.norm.unsqueeze(1) * reads.norm)
 
 
 def _pair(found: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
@@ -278,9 +299,9 @@ def _pair(found: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
 
 
 def _dense(weight: Tensor) -> Tensor:
-    """A weight as plain numbers, whatever it is stored in."""
+    """A weight as plain numbers of at least four bytes, whatever it is stored in."""
     found = weight.detach()
-    return found.to(votive.float32) if getattr(found.dtype, "block_size", 1) not in (None, 1) else found
+    return found if found.dtype in (votive.float32, votive.float64) else found.to(votive.float32)
 
 
 def _linear(module: Any) -> tuple[Tensor, Tensor]:
@@ -289,19 +310,19 @@ def _linear(module: Any) -> tuple[Tensor, Tensor]:
         if module.__class__ in PRODUCTS:
             weight, bias = PRODUCTS[module.__class__](module)
             W = _dense(weight).t()
-            return W, W.new_zeros(W.shape[1]) if bias is None else bias.detach().to(W.dtype)
+            return W, W.new_zeros(W.shape[1]) if bias is None else _dense(bias)
         # An adapter or the like: what it does to each unit vector.
         plain = next(p for p in module.parameters() if p.is_floating_point())
         inputs = getattr(module, "in_features", None)
         if inputs is None:
             raise LookupError(f"{type(module).__name__} is no product whose matrix is known.")
-        bias = module(plain.new_zeros(1, inputs))[0]
-        return module(votive.eye(inputs, dtype=plain.dtype, device=plain.device)) - bias, bias
+        bias = _dense(module(plain.new_zeros(1, inputs))[0])
+        return _dense(module(votive.eye(inputs, dtype=plain.dtype, device=plain.device))) - bias, bias
 
 
 def _gain(norm: Any) -> Tensor:
     """By what a norm multiplies each feature."""
-    return norm.weight.detach() + getattr(norm, "weight_offset", 0.0)
+    return _dense(norm.weight) + getattr(norm, "weight_offset", 0.0)
 
 
 def _fold(norm: Any, W: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
@@ -310,7 +331,7 @@ def _fold(norm: Any, W: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
         return W, b
     bias = getattr(norm, "bias", None)
     if bias is not None:
-        b = b + bias.detach() @ W
+        b = b + _dense(bias) @ W
     if norm.weight is not None:
         W = _gain(norm).unsqueeze(-1) * W
     if isinstance(norm, votive.nn.LayerNorm):

@@ -1,13 +1,19 @@
 """Circuits: which parts of a decoder write for which, by gradients, by running without them, or by search.
 
 Built on the named places of `votive.glass.sites`; knows no family.
+
+>>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=16, num_hidden_layers=1,
+...     num_attention_heads=2)
+>>> model = votive.models.LlamaForCausalLM(config).eval()
+>>> votive.glass.circuits.graph(model).writers
+['embed', 'layers.0.head.0', 'layers.0.head.1', 'layers.0.mlp']
 """
 
 from .acdc import acdc
 from .direct import direct_logits
-from .edge_run import EdgeRun, faithfulness, patch_paths
+from .edge_run import EdgeRun, Faithfulness, averages, faithfulness, patch_paths
 from .edge_scores import EdgeScores, eap
 from .graph import Circuit, Graph, graph
 
-__all__ = ["Circuit", "EdgeRun", "EdgeScores", "Graph", "acdc", "direct_logits", "eap", "faithfulness", "graph"]
-__all__ += ["patch_paths"]
+__all__ = ["Circuit", "EdgeRun", "EdgeScores", "Faithfulness", "Graph", "acdc", "averages", "direct_logits", "eap"]
+__all__ += ["faithfulness", "graph", "patch_paths"]

@@ -27,17 +27,17 @@ Metric: TypeAlias = Callable[[Any], Any]
 Other: TypeAlias = object
 
 _WRITES = ("layers.0.resid_pre", "layers.*.attn.result", "layers.*.{ln1_post.scale,attn_out,mlp_out}")
-_READS = ("layers.*.q_input", "layers.*.k_input", "layers.*.v_input", "layers.*.mlp_in", "layers.*.resid_post")
+READS = ("layers.*.q_input", "layers.*.k_input", "layers.*.v_input", "layers.*.mlp_in", "layers.*.resid_post")
 
 
 class WriterRun(Probe):
     """Keeps what each writer writes into the stream: `values` (writers, samples, positions, features)."""
 
     order = CHANGES
-    reads: tuple[str, ...] = ()
+    more: tuple[str, ...] = ()  # places besides
 
     def __init__(self, model: Module, of: Graph) -> None:
-        super().__init__(model, sites=[Pattern(n) for n in (*_WRITES, *self.reads)])
+        super().__init__(model, sites=[Pattern(n) for n in (*_WRITES, *self.more)])
         self._only = {id(m): m for m in holders(self.model)}
         self.graph = of
         self.gains = _gains_behind(self.model, of)
@@ -84,7 +84,7 @@ class EdgeRun(WriterRun):
     True
     """
 
-    reads = _READS
+    more = READS
 
     def __init__(self, model: Module, of: Graph, cut: Tensor, other: Tensor) -> None:
         super().__init__(model, of)
@@ -165,6 +165,13 @@ def averages(model: Module, batches: Iterable[object], over: str = "samples") ->
     """What each writer writes on average over a data set, as a dict that `votive.save` takes.
 
     The mean is over samples for each position of texts of one length; with `over="positions"` over both.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=16, num_hidden_layers=1,
+    ...     num_attention_heads=2)
+    >>> model = votive.models.LlamaForCausalLM(config).eval()
+    >>> found = votive.glass.circuits.averages(model, [votive.tensor([[1, 2], [3, 4]])])
+    >>> found["layers.0.head.1"].shape
+    votive.Size([1, 2, 8])
     """
     if over not in ("samples", "positions"):
         raise ValueError(f"averages: over must be samples or positions, got {over!r}.")
@@ -236,7 +243,18 @@ class Faithfulness:
 
 
 def faithfulness(model: Module, clean: object, other: Other, circuit: Circuit, *, metric: Metric) -> Faithfulness:
-    """How much of a metric a circuit keeps by itself, and how much is lost without it."""
+    """How much of a metric a circuit keeps by itself, and how much is lost without it.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=16, num_hidden_layers=1,
+    ...     num_attention_heads=2)
+    >>> model = votive.models.LlamaForCausalLM(config).eval()
+    >>> g = votive.glass.circuits.graph(model)
+    >>> whole = votive.glass.circuits.Circuit(g, g.allowed)
+    >>> left = votive.glass.circuits.faithfulness(model, votive.tensor([[1, 2, 3]]), votive.tensor([[1, 5, 3]]), whole,
+    ...     metric=lambda out: out.logits[:, -1, 4])
+    >>> round(left.faithfulness, 3), round(left.completeness, 3)
+    (1.0, 1.0)
+    """
     model = uncompiled(model)
     of = circuit.graph
     args, kwargs = inputs_of(clean)

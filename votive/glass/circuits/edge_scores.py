@@ -22,7 +22,7 @@ from ..patch import Patch
 from ..plots import Plottable
 from ..sweep_runs import inputs_of
 from ..targets import uncompiled
-from .edge_run import _READS, Metric, Other, other_values, written
+from .edge_run import READS, Metric, Other, other_values, written
 from .graph import Circuit, Edge, Graph, graph
 
 
@@ -87,7 +87,7 @@ def eap(model: Module, clean: object, other: Other, *, metric: Metric, steps: in
         values = other_values(model, of, own, other)
     given = inputs_of(clean)
     last = f"layers.{of.layers - 1}.resid_post"
-    wanted = [Pattern(p if "resid_post" not in p else last) for p in _READS]
+    wanted = [Pattern(p if "resid_post" not in p else last) for p in READS]
     total: Any = 0
     for k in range(1, steps + 1):
         start = values[0] + (own[0] - values[0]) * (k / steps)

@@ -12,6 +12,7 @@ from typing import Any
 
 import votive
 
+from ...core.dtype import bool_
 from ...nn import Module
 from ...tensor import Tensor
 from ..sites import sites
@@ -74,7 +75,7 @@ class Graph:
 
     def mask(self, edges: Iterable[Edge]) -> Tensor:
         """Which of all edges these are, (writers, readers)."""
-        found = votive.zeros(len(self.writers), len(self.readers), dtype=votive.bool)
+        found = votive.zeros(len(self.writers), len(self.readers), dtype=bool_)
         for writer, reader in edges:
             at = self.index(writer, reader)
             if not self.allowed[at]:
