@@ -187,6 +187,9 @@ def test_compiled_models_are_edited_as_written() -> None:
             got = compiled(ids).logits
         assert receipt.sites["layers.1.attn.pattern"].reached
         assert votive.allclose(got, expected, atol=1e-6)
+        with glass.capture(compiled, "layers.0.attn.pattern") as seen:
+            compiled(ids)
+        assert seen["layers.0.attn.pattern"].shape == (1, 4, 3, 3)
         assert votive.equal(compiled(ids).logits, plain)
     assert not glass.check_sites(compiled).wrong
 
@@ -220,6 +223,11 @@ def test_sweeps_and_gradients_take_places() -> None:
     mid = glass.sweep(model, clean, corrupt, metric=metric, sites="layers.*.{resid_pre,resid_mid,resid_post}")
     assert [s.rpartition(".")[2] for s in mid.sites] == ["resid_pre", "resid_mid", "resid_post"] * 2
     assert votive.allclose(mid.values[2], mid.values[3], atol=1e-6)  # one stream
+    scores = glass.sweep(model, clean, corrupt, metric=metric, sites="layers.1.attn.scores", by="head", estimate=True)
+    assert scores.estimate.isfinite().all()
+    assert scores.correlation > 0.5
+    masked = glass.gradient_times_activation(model, clean, at="layers.1.attn.scores", metric=metric)
+    assert masked.product()["layers.1.attn.scores"].isfinite().all()
     found = glass.gradient_times_activation(model, clean, at="layers.1.{resid_mid,mlp_in}", metric=metric)
     # The net is one of two readers of the stream.
     assert not votive.allclose(found.grads["layers.1.resid_mid"], found.grads["layers.1.mlp_in"])
@@ -263,3 +271,22 @@ def test_a_pattern_edit_equals_the_same_written_with_torch() -> None:
     y = torch.nn.functional.silu(y @ w[at + "mlp.gate_proj.weight"].T) * (y @ w[at + "mlp.up_proj.weight"].T)
     x = norm(x + y @ w[at + "mlp.down_proj.weight"].T, w["model.norm.weight"])
     np.testing.assert_allclose(got, (x @ w["lm_head.weight"].T).numpy(), atol=1e-5)
+
+
+def test_sessions_write_on_under_edits_at_places() -> None:
+    model = small()
+    edits = [
+        glass.Edit("layers.0.attn.pattern", "scale", 0.5, heads=[1], positions=[2, 4]),
+        glass.Edit("layers.1.mlp.post", "zero", features=range(8), positions=[5]),
+        glass.Edit("layers.1.attn.k", "scale", 2.0, heads=[0]),
+    ]
+    session = glass.Session(model, None, [5, 6, 7, 8], edits=edits)
+    plain = glass.Session(model, None, [5, 6, 7, 8])
+    session.step(3)
+    with votive.no_grad(), glass.patch(model, edits):
+        whole = model(votive.tensor([session.tokens])).logits[0, -1]
+    assert votive.allclose(session.logits(), whole, atol=1e-5)
+    assert votive.allclose(session.logits(), session.fresh_logits(), atol=1e-6)
+    assert not votive.allclose(session.logits(), plain.logits())
+    with pytest.raises(glass.NoMatch):
+        session.set_edits([glass.Edit("layers.9.attn.z", "zero")])

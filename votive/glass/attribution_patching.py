@@ -31,7 +31,9 @@ def estimated(
     rows = []
     with votive.no_grad():
         for site, own in zip(sites, columns, strict=True):
-            change = (clean[site.name] - found.values[site.name]) * found.grads[site.name]
+            own_value, new = found.values[site.name], clean[site.name]
+            # Masked scores are minus infinity in both runs.
+            change = (new - own_value).masked_fill(new == own_value, 0.0) * found.grads[site.name]
             samples = change.shape[0]
             row = votive.stack([change[c.index].sum() / samples for c in own])
             rows.append(row + found.metric.mean())

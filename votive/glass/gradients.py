@@ -70,7 +70,9 @@ class Gradients(Plottable):
 
     def product(self) -> dict[str, Any]:
         """Gradient times activation: what each number adds to the metric, to first order."""
-        return {n: v * self.grads[n] for n, v in self.values.items()}
+        # Masked scores are minus infinity, and nothing depends on them.
+        masked = {n: v.isinf() & (self.grads[n] == 0) for n, v in self.values.items()}
+        return {n: v.masked_fill(masked[n], 0.0) * self.grads[n] for n, v in self.values.items()}
 
     def totals(self) -> dict[str, float]:
         """The sum of the products at each address."""

@@ -121,7 +121,7 @@ def columns_of(name: str, value: Tensor, axes: Axes, asked: Chosen) -> list[Colu
     for number, combination in enumerate(product(*(places[a] for a in asked.by))):
         index: list[Any] = [slice(None)] * value.dim()
         for _, at, dim in combination:
-            index[dim] = at
+            index[dim] = at.to(value.device) if isinstance(at, Tensor) else at
         if any(isinstance(at, Tensor) for _, at, _ in combination):
             index[0] = votive.arange(value.shape[0], device=value.device)
         if together:

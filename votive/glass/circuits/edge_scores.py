@@ -96,7 +96,7 @@ def eap(model: Module, clean: object, other: Other, *, metric: Metric, steps: in
         total = total + _by_reader(of, found.grads)
     change = (values - own).flatten(1)  # (W, B T C)
     scores = change.double() @ (total / steps).double().flatten(1).t() / own.shape[1]
-    return EdgeScores(of, scores.masked_fill(~of.allowed, 0.0).to(own.dtype))
+    return EdgeScores(of, scores.masked_fill(~of.allowed.to(scores.device), 0.0).to(own.dtype))
 
 
 def _by_reader(of: Graph, grads: dict[str, Any]) -> Tensor:
