@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 from types import FunctionType, TracebackType
 from typing import Any
 
+from .core import spelled
 from .core.mode import mode
 from .dispatch import disabled as _disabled_torch_function_impl
 from .dispatch import overrides as _protocol
@@ -256,7 +257,10 @@ def resolve_name(f: Fn) -> str | None:
     >>> votive.overrides.resolve_name(votive.add)
     'votive.add'
     """
-    return _names()[1].get(f) or (f if isinstance(f, str) else None)
+    name = _names()[1].get(f)
+    if name is None:
+        return f if isinstance(f, str) else None
+    return name.replace("votive", spelled.package, 1)
 
 
 def is_tensor_method_or_property(func: Fn) -> bool:

@@ -135,6 +135,8 @@ class WithWorkers(Iteration):
         self._outstanding = [0] * job.num_workers
         if not keep:
             self._finalizer = weakref.finalize(self, pool.shutdown)
+        # Persistent workers end with their loader, which a loop may be the last to need.
+        self._loader = loader if keep else None
         if not job.iterable:
             for _ in range(position.delivered):
                 next(self._indices)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
+from ..core import spelled
 from ..core.device import device
 from ..core.dtype import dtype
 from ..core.mode import mode
@@ -104,13 +105,14 @@ def handle(func: Callable[..., Any], found: list[Any], args: tuple[Any, ...], kw
 
 
 def _public_name(func: Any) -> str:
-    return f"{getattr(func, '__module__', None) or 'votive'}.{getattr(func, '__name__', func)}"
+    module = getattr(func, "__module__", None) or "votive"
+    return f"{module.replace('votive', spelled.package, 1)}.{getattr(func, '__name__', func)}"
 
 
 def ask_form(form: Form, args: tuple[Any, ...]) -> Any:
     """`ask` for Python's operators: a handler sees the function, and Python may ask the other side."""
     func: Any = form
-    if form.kind == "operator" or (form.kind == "reflected" and form.of.operator in ("add", "mul")):
+    if (form.kind == "operator" and form.__name__ == form.name) or (form.kind == "reflected" and form.of.operator in ("add", "mul")):
         func = form.of
     elif form.kind == "operator in place":
         func = form.of.inplace_form

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import builtins
+import importlib
 import keyword
 import operator
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..core import spelled
 from .node import Node, map_arg, qualified_name, type_text
 
 if TYPE_CHECKING:
@@ -72,7 +74,7 @@ class Namespace:
 
 def _taken(name: str) -> bool:
     """Words that mean something else in Python, or in the text around."""
-    return keyword.iskeyword(name) or hasattr(builtins, name) or name in ("votive", "device", "inf", "nan", "self")
+    return keyword.iskeyword(name) or hasattr(builtins, name) or name in ("votive", "torch", "device", "inf", "nan", "self")
 
 
 class CodeGen:
@@ -124,19 +126,19 @@ class CodeGen:
         if isinstance(v, (type, type(len))) or callable(v):
             return self._known(qualified_name(v), v)
         text = repr(v)
-        if text.startswith("votive."):
+        if text.startswith(f"{spelled.package}."):
             return text
         return self._known(type(v).__name__.lower(), v)
 
     def _known(self, name: str, obj: Any) -> str:
-        """How an object is called in the text: by its path from `votive`, or by a name of its own."""
-        at: Any = self._globals.get("votive")
+        """How an object is called in the text: by its path from the package, or by a name of its own."""
+        at: Any = self._globals[spelled.package]
         parts = name.split(".")
-        if parts[0] == "votive":
+        if parts[0] in ("votive", spelled.package):
             for part in parts[1:]:
                 at = getattr(at, part, None)
             if at is obj:
-                return name
+                return ".".join([spelled.package, *parts[1:]])
         if getattr(builtins, name, None) is obj:
             return name
         plain = re.sub(r"\W", "_", name)
@@ -183,9 +185,7 @@ class CodeGen:
 
     def generate(self, graph: Graph, root: str) -> PythonCode:
         """The whole text."""
-        import votive
-
-        self._globals = {"votive": votive}
+        self._globals = {spelled.package: importlib.import_module(spelled.package)}
         for name, obj in self.additional_globals():
             self._globals[name] = obj
         last_use: dict[Node, list[Node]] = {}

@@ -8,6 +8,7 @@ import linecache
 from pathlib import Path
 from typing import Any
 
+from ..core import spelled
 from ..nn import Module, Parameter
 from ..tensor import Tensor
 from .graph import Graph, PythonCode
@@ -159,7 +160,7 @@ class GraphModule(Module):
     def print_readable(self, print_output: bool = True) -> str:
         """The text of forward under the name of the class; printed unless told otherwise."""
         body = "\n".join(f"    {line}" if line.strip() else "" for line in self._code.strip("\n").splitlines())
-        text = f"class {self._class_name}(votive.nn.Module):\n{body.rstrip()}\n"
+        text = f"class {self._class_name}({spelled.package}.nn.Module):\n{body.rstrip()}\n"
         if print_output:
             print(text)
         return text
@@ -171,13 +172,13 @@ class GraphModule(Module):
         folder = Path(folder)
         folder.mkdir(exist_ok=True, parents=True)
         save(self.state_dict(), folder / "state_dict.pt")
-        lines = [f'"""{module_name}, written from a graph."""', "", "import votive", "", ""]
-        lines += [f"class {module_name}(votive.nn.Module):", "    def __init__(self):", "        super().__init__()"]
+        lines = [f'"""{module_name}, written from a graph."""', "", f"import {spelled.package}", "", ""]
+        lines += [f"class {module_name}({spelled.package}.nn.Module):", "    def __init__(self):", "        super().__init__()"]
         lines += [
-            f"        self.{name} = votive.nn.{m!r}" for name, m in self.named_children() if not list(m.children())
+            f"        self.{name} = {spelled.package}.nn.{m!r}" for name, m in self.named_children() if not list(m.children())
         ]
         lines += [
-            f"        self.{n} = votive.nn.Parameter(votive.empty({tuple(p.shape)}))"
+            f"        self.{n} = {spelled.package}.nn.Parameter({spelled.package}.empty({tuple(p.shape)}))"
             for n, p in self._parameters.items()
             if p is not None
         ]
@@ -219,7 +220,8 @@ def _restored(holder: Module, code: str, class_name: str) -> GraphModule:
 
     from .tracer import Tracer
 
-    forward = _compiled(PythonCode(code, {"votive": votive}))
+    # Text that was written on the alias of torch says `torch`.
+    forward = _compiled(PythonCode(code, {"votive": votive, "torch": votive}))
 
     class KeepModules(Tracer):
         def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:

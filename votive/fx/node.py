@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core import spelled
 from ..ops.operator import Operator
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def qualified_name(func: Any) -> str:
     if getattr(builtins, name, None) is func:
         return str(name)
     module = getattr(func, "__module__", None) or ""
+    if module.partition(".")[0] == "votive":
+        module = module.replace("votive", spelled.package, 1)
     return f"{module.replace('_operator', 'operator')}.{name}"
 
 

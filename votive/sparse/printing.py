@@ -6,6 +6,7 @@ from typing import Any
 
 from ..backends.base import BACKENDS
 from ..core import dtype as dt
+from ..core import spelled
 from ..surface.printing import append_suffixes, current_options, values_text
 from ..tensor import Tensor
 from .tensor import BY_ROWS, CooTensor
@@ -35,8 +36,8 @@ def text_of(x: Any) -> str:
     default = dt.get_default_dtype()
     plain = (default, dt.complex128 if default is dt.float64 else dt.complex64, dt.int64, dt.bool_)
     if x.dtype not in plain:
-        suffixes.append(f"dtype=votive.{x.dtype.name}")
-    suffixes.append(f"layout=votive.{x._layout.name}")
+        suffixes.append(f"dtype={spelled.package}.{x.dtype.name}")
+    suffixes.append(f"layout={spelled.package}.{x._layout.name}")
     node = x.grad_fn
     if node is not None:
         suffixes.append(f"grad_fn=<{node.name()}>")

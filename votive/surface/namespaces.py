@@ -69,7 +69,9 @@ def install(root: types.ModuleType, tensor: type[Tensor]) -> None:
     for name, read in PROPERTIES.items():
         write = _writer(read) if name in ("real", "imag") else None
         setattr(tensor, name, property(read, write))
-    bind_method(tensor, "__getitem__", COMPOSITES["_getitem"])
+    getitem = COMPOSITES["_getitem"]
+    getitem.__name__ = "__getitem__"  # as handlers of `__torch_function__` know it
+    bind_method(tensor, "__getitem__", getitem)
 
 
 def _writer(read: Callable[[Tensor], Tensor]) -> Callable[[Tensor, Any], None]:

@@ -30,6 +30,10 @@ def declared_operators() -> dict[str, tuple[str, str]]:
     return found
 
 
+# Handlers of `__torch_function__` see these under Python's name, and the others as the method: `x + y` is Tensor.add.
+_BY_PYTHON_NAME = frozenset(("eq", "floordiv", "and", "or", "xor", "lshift", "rshift"))
+
+
 def install(tensor: Any) -> None:
     """Bind the operators to Tensor."""
     for python, (name, kind) in declared_operators().items():
@@ -37,7 +41,10 @@ def install(tensor: Any) -> None:
         if kind == "unary":
             bind_method(tensor, f"__{python}__", item)
             continue
-        bind_method(tensor, f"__{python}__", Form(item, "operator"))
+        form = Form(item, "operator")
+        if python in _BY_PYTHON_NAME:
+            form.__name__ = f"__{python}__"
+        bind_method(tensor, f"__{python}__", form)
         if kind == "arithmetic":
             bind_method(tensor, f"__r{python}__", Form(item, "reflected"))
             bind_method(tensor, f"__i{python}__", Form(item, "operator in place"))
