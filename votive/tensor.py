@@ -226,12 +226,15 @@ class Tensor(Layouts):
         self._spec, self._offset = source._spec, source._offset
 
     def is_shared(self) -> bool:
-        return False
+        """Whether processes that are forked from this one see its writes; memory of a GPU counts as shared."""
+        return self.device.type != "cpu" or self._storage.root.shared
 
     def share_memory_(self) -> Tensor:
-        raise NotImplementedError(
-            "share_memory_: tensors in shared memory are not there yet; send NumPy arrays instead."
-        )
+        """Move the values into memory that this process and those forked from it have in common."""
+        from .surface.shared import share
+
+        share(self)
+        return self
 
     def is_view(self) -> bool:
         return self._base is not None

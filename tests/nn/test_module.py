@@ -178,11 +178,6 @@ def test_a_register_buffer_without_the_newer_argument_still_serves() -> None:
     assert list(m.state_dict()) == ["b"]
 
 
-def test_what_votive_does_not_do_is_refused_clearly() -> None:
-    with pytest.raises(NotImplementedError, match="share_memory"):
-        Lin(1, 1).share_memory()
-
-
 def test_a_state_from_before_an_attribute_existed_can_be_unpickled() -> None:
     m = nn.Identity()
     old = {k: v for k, v in m.__dict__.items() if k not in ("_backward_pre_hooks", "_modules")}

@@ -125,13 +125,16 @@ def get_default_device() -> device:
     return _stack[-1] if _stack else _default
 
 
-def set_default_device(dev: DeviceLike) -> None:
+_named = device
+
+
+def set_default_device(device: DeviceLike) -> None:
     """Change the device new tensors are made on; None goes back to the CPU.
 
     >>> votive.set_default_device("cpu")
     """
     global _default
-    _default = cpu if dev is None else device(dev)
+    _default = cpu if device is None else _named(device)
     for tell in default_listeners:
         tell()
 

@@ -32,6 +32,7 @@ class Storage:
     elsewhere = 0  # writes that other versions of this memory counted
     owned = True
     readonly = False  # memory of another object that must not be written
+    shared = False  # forked processes see what is written
     device_type = "cpu"
     memory: Any
 

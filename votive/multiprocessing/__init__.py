@@ -1,7 +1,7 @@
 """`votive.multiprocessing`: Python's `multiprocessing` with torch's `spawn` beside it.
 
-Tensors travel as copies: what one process writes, another does not see. torch moves them to shared memory instead, and
-programs that train one set of weights from several processes rely on that; they must send gradients or weights here.
+Tensors that travel through queues and pipes are copies: what one process writes, another does not see. Processes that are
+forked after `tensor.share_memory_()` or `module.share_memory()` see each other's writes to them.
 """
 
 from __future__ import annotations

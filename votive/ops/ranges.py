@@ -194,14 +194,14 @@ def _triangle(op: str, lower: bool, row: int, col: int, offset: int, given: Tens
     row, col, offset = (int_of(op, n, v) for n, v in zip(("row", "col", "offset"), (row, col, offset), strict=True))
     if row < 0 or col < 0:
         fail(RuntimeError, op, f"row and col must not be negative, got {row} and {col}.")
-    wanted, place = options(op, given, without="requires_grad", default=dt.int64)
+    wanted, place = options(op, given, default=dt.int64)
     if wanted.category != dt.INT:
         fail(UnsupportedError, op, f"not implemented for {wanted}; use an integer dtype.")
     return finish(F._triangle(row, col, offset, lower, wanted, place), given)
 
 
 @composite(method=False)
-@tensor_options(without="requires_grad")
+@tensor_options()
 def tril_indices(row: int, col: int, offset: int = 0, **given: Unpack[TensorOptions]) -> Tensor:
     """Row and column indices of the lower triangle of a row-by-col matrix.
 
@@ -213,7 +213,7 @@ def tril_indices(row: int, col: int, offset: int = 0, **given: Unpack[TensorOpti
 
 
 @composite(method=False)
-@tensor_options(without="requires_grad")
+@tensor_options()
 def triu_indices(row: int, col: int, offset: int = 0, **given: Unpack[TensorOptions]) -> Tensor:
     """Row and column indices of the upper triangle of a row-by-col matrix.
 

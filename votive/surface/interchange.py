@@ -65,7 +65,7 @@ def _kind(value: Any) -> dt.dtype:
     if isinstance(value, (np.ndarray, np.generic)):
         return dt.from_numpy(value.dtype)
     if isinstance(value, str):
-        raise ValueError("tensor: numbers are needed, got a str.")
+        raise TypeError("tensor: numbers are needed, got a str.")
     if not isinstance(value, (bool, int, float, complex)):
         raise RuntimeError(f"tensor: could not infer the dtype of {type(value).__name__}.")
     return dt.of_scalar(value)

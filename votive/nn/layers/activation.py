@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import votive
 
 from ...core import dtype as dt
@@ -79,8 +81,22 @@ class Hardtanh(OptionRepr):
 
     _options: tuple[str, ...] = ("min_val", "max_val")
 
-    def __init__(self, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> None:
+    def __init__(
+        self,
+        min_val: float = -1.0,
+        max_val: float = 1.0,
+        inplace: bool = False,
+        min_value: float | None = None,
+        max_value: float | None = None,
+    ) -> None:
         super().__init__()
+        for name, value in (("min_value", min_value), ("max_value", max_value)):
+            if value is not None:
+                warnings.warn(
+                    f"keyword argument `{name}` is deprecated and rename to `{name[:-2]}`", FutureWarning, stacklevel=2
+                )
+        min_val = min_val if min_value is None else min_value
+        max_val = max_val if max_value is None else max_value
         self.min_val = min_val
         self.max_val = max_val
         self.inplace = inplace
