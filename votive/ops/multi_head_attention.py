@@ -12,15 +12,19 @@ from .attention import scaled_dot_product_attention
 from .registry import F, composite
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .types import Sequence, Tensor
 
 OP = "multi_head_attention_forward"
 
 
-def _require(condition: bool, text: str) -> None:
-    """torch states these rules as assertions, so the error is one here too."""
+def _require(condition: bool, text: str | Callable[[], str]) -> None:
+    """torch states these rules as assertions, so the error is one here too. Text with sizes is made when it is read:
+    where sizes are expressions, writing one fixes it.
+    """
     if not condition:
-        fail(AssertionError, OP, text)
+        fail(AssertionError, OP, text if isinstance(text, str) else text())
 
 
 def _check_ranks(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None) -> bool:
@@ -87,14 +91,15 @@ def _in_weights(
     """The three projection matrices, from one that holds them all or as they are given."""
     if separate is None:
         _require(
-            key.shape == value.shape, f"key and value differ in shape, {tuple(key.shape)} and {tuple(value.shape)}."
+            key.shape == value.shape,
+            lambda: f"key and value differ in shape, {tuple(key.shape)} and {tuple(value.shape)}.",
         )
         if packed is None:
             fail(RuntimeError, OP, "in_proj_weight is missing.")
         return packed.chunk(3)
     _require(
         key.shape[:2] == value.shape[:2],
-        f"key and value differ in length or batch, {tuple(key.shape)} and {tuple(value.shape)}.",
+        lambda: f"key and value differ in length or batch, {tuple(key.shape)} and {tuple(value.shape)}.",
     )
     for name, w in zip("qkv", separate, strict=True):
         _require(w is not None, f"use_separate_proj_weight needs {name}_proj_weight.")
@@ -111,7 +116,7 @@ def _longer(mask: Tensor | None) -> Tensor | None:
 def _given(x: Tensor, name: str, batch_heads: int, head_dim: int) -> Tensor:
     _require(
         x.shape[0] == batch_heads and x.shape[2] == head_dim,
-        f"{name} must be ({batch_heads}, S, {head_dim}), got {tuple(x.shape)}.",
+        lambda: f"{name} must be ({batch_heads}, S, {head_dim}), got {tuple(x.shape)}.",
     )
     return x
 
@@ -209,7 +214,7 @@ def multi_head_attention_forward(
     if padding is not None:
         _require(
             tuple(padding.shape) == (samples, keys),
-            f"key_padding_mask must be {(samples, keys)}, got {tuple(padding.shape)}.",
+            lambda: f"key_padding_mask must be {(samples, keys)}, got {tuple(padding.shape)}.",
         )
         padding = padding.reshape(samples, 1, 1, keys).expand(-1, num_heads, -1, -1)
         padding = padding.reshape(every, 1, keys)

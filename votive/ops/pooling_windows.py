@@ -6,7 +6,7 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import fail
-from ..core.layout import Shape
+from ..core.layout import Shape, symbolic
 from .fold import check_not_negative, check_positive, per_dim
 
 if TYPE_CHECKING:
@@ -31,7 +31,8 @@ def geometry(
 ) -> tuple[Shape, ...]:
     """(output size, kernel, stride, padding, dilation), checked."""
     given = (kernel, stride, padding, dilation)
-    if any(v.__class__ not in (int, tuple, NoneType) for v in given):
+    # Sizes that are expressions would be fixed by being a key.
+    if symbolic.key is not None or any(v.__class__ not in (int, tuple, NoneType) for v in given):
         return _worked_out(op, n, x, *given, ceil_mode)
     key = (op, x._spec.shape, *given, bool(ceil_mode))
     found = _geometries.get(key)

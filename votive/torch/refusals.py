@@ -110,15 +110,9 @@ REFUSALS: tuple[Refusal, ...] = (
         stub=True,
     ),
     Refusal(
-        "torch.export.ExportedProgram",
-        "programs are exported as ONNX, not as graphs of ATen.",
-        "votive.onnx.export writes a model for others. The name can stand in annotations and tests.",
-        stub=True,
-    ),
-    Refusal(
-        "torch.export.* torch.export",
-        "programs are exported as ONNX, not as graphs of ATen.",
-        "votive.onnx.export writes a model for others, votive.compile makes one faster.",
+        "torch.export.*",
+        "exported programs are one graph of votive's operators, which is neither cut into modules nor decomposed.",
+        "torch.export.export, save and load work; torch.fx changes graphs.",
     ),
     Refusal(
         "torch.package.*",
@@ -297,7 +291,7 @@ REFUSALS: tuple[Refusal, ...] = (
 # Modules that can be imported although nothing in them is here, so that programs that only name them go on.
 _MODULES = (
     "torch.ao torch.ao.nn torch.ao.ns torch.ao.pruning torch.ao.quantization torch.quantization "
-    "torch.nn.quantized torch.nn.quantizable torch.nn.intrinsic torch.nn.qat torch.export torch.package "
+    "torch.nn.quantized torch.nn.quantizable torch.nn.intrinsic torch.nn.qat torch.package "
     "torch.monitor torch.utils.cpp_extension torch.utils.mobile_optimizer torch.cuda.tunable "
     "torch.cuda.gds torch.cuda.comm torch.cuda.green_contexts torch.cuda.jiterator torch.cuda.nccl "
     "torch.distributed.algorithms torch.distributed.checkpoint torch.distributed.device_mesh "
