@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -33,6 +34,12 @@ def _no_device(kind: str) -> Callable[..., NoReturn]:
     return refuse
 
 
+def _saved_variables(self: Any) -> Any:
+    """The older name of `saved_tensors`."""
+    warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+    return self.saved_tensors
+
+
 LENT: dict[type, dict[str, Any]] = {
     dt.dtype: {"abbr": property(_abbreviation)},
     Generator: {
@@ -52,7 +59,27 @@ LENT[Function] = {
     name: vars(FunctionCtx)[name]
     for name in ("save_for_backward", "save_for_forward", "mark_dirty", "mark_non_differentiable", "saved_tensors")
 }
-LENT[Function] |= {"set_materialize_grads": FunctionCtx.set_materialize_grads, "needs_input_grad": ()}
+LENT[Function] |= {
+    "set_materialize_grads": FunctionCtx.set_materialize_grads,
+    "needs_input_grad": (),
+    "to_save": (),
+    "non_differentiable": (),
+    "dirty_tensors": (),
+    "saved_for_forward": (),
+    "materialize_grads": True,
+    "requires_grad": False,
+    "next_functions": (),
+    "metadata": property(lambda self: self.__dict__.setdefault("_metadata", {})),
+    "saved_variables": property(_saved_variables),
+    "clear_saved_tensors_on_access": False,
+    "boxed_grads_call": False,
+}
+LENT[FunctionCtx] = {
+    "dirty_tensors": property(lambda self: self.dirty),
+    "saved_for_forward": property(lambda self: self.for_forward),
+    "metadata": property(lambda self: self.__dict__.setdefault("_metadata", {})),
+    "saved_variables": property(_saved_variables),
+}
 _lent: list[tuple[type, str]] = []
 
 

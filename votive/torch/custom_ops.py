@@ -6,8 +6,10 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ..amp.autocast_mode import autocast, is_autocast_enabled
 from ..autograd.function import Function
 from ..autograd.modes import no_grad
+from ..core import dtype as dt
 from ..core.mode import mode
 from ..tensor import Tensor
 
@@ -55,6 +57,8 @@ class CustomOp:
         self.kernels: dict[str | None, Fn] = {}  # by type of device; None is for all
         self.fake: Fn | None = None
         self.composite: Fn | None = None  # made of other operators, whose gradients it has
+        self.casts: dict[str, dt.dtype] = {}  # under autocast, by type of device
+        self.batched: Fn | None = None  # for vmap
         self._backward: Fn | None = None
         self._setup: Fn | None = None
         self.default = Overload(self)
@@ -75,9 +79,16 @@ class CustomOp:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self.signature.bind(*args, **kwargs)
+        given = bound.args
         bound.apply_defaults()
+        if self.casts and (kind := self._cast_now(bound.args)) is not None:
+            cast = tuple(a.to(kind) if isinstance(a, Tensor) and a.is_floating_point() else a for a in bound.args)
+            with autocast(_tensors(bound.args)[0].device.type, enabled=False):
+                return self(*cast, **bound.kwargs)
         if self.composite is not None:
             return self.composite(*bound.args, **bound.kwargs)
+        if self.batched is not None and any(t._level for t in _tensors(bound.args)):
+            return self._by_batches(given, bound.kwargs)
         # Keyword-only values of an operator are settings; they are given by name.
         if not mode.grad or not any(t.requires_grad for t in _tensors(bound.args)):
             return self._compute(bound.args, bound.kwargs)
@@ -85,6 +96,40 @@ class CustomOp:
             with no_grad():
                 return self._compute(bound.args, bound.kwargs)
         return self._recorded(bound.args, bound.kwargs)
+
+    def _cast_now(self, args: tuple[Any, ...]) -> dt.dtype | None:
+        """The dtype that autocast asks for now, or None."""
+        found = _tensors(args)
+        place = found[0].device.type if found else "cpu"
+        return self.casts.get(place) if is_autocast_enabled(place) else None
+
+    def _by_batches(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call under `vmap`, as the rule that was registered says."""
+        op = self
+        rule = self.batched
+        assert rule is not None
+
+        class Batches(Function):
+            @staticmethod
+            def forward(*given: Any) -> Any:
+                return op._compute(given, kwargs)
+
+            @staticmethod
+            def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+                if op._setup is not None:
+                    op._setup(ctx, inputs=inputs, output=output)
+
+            @staticmethod
+            def backward(ctx: Any, *grads: Any) -> Any:
+                if op._backward is None:
+                    raise RuntimeError(f"{op.qualname}: no autograd formula was registered; use register_autograd.")
+                return op._backward(ctx, *grads)
+
+            @staticmethod
+            def vmap(info: Any, in_dims: Any, *given: Any) -> Any:
+                return rule(info, in_dims, *given, **kwargs)
+
+        return Batches.apply(*args)
 
     def _compute(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         tensors = _tensors((*args, *kwargs.values()))

@@ -149,7 +149,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "votive.fuse writes kernels from formulas.",
     ),
     Refusal(
-        "torch.cuda.comm.* torch.cuda.nccl torch.cuda.nccl.*",
+        "torch.cuda.nccl torch.cuda.nccl.*",
         "one process uses one GPU here.",
         "Move tensors with .to(device).",
     ),
@@ -183,23 +183,15 @@ REFUSALS: tuple[Refusal, ...] = (
         "votive.compile explains itself: votive.compiler.explain.",
     ),
     Refusal(
-        "torch.monitor.*", "counters of a training service are not here.", "torch.utils.tensorboard writes curves."
-    ),
-    Refusal(
         "torch.utils.benchmark.Callgrind* torch.utils.benchmark.CopyIfCallgrind torch.utils.benchmark.Function* "
-        "torch.utils.benchmark.Fuzz* torch.utils.benchmark.ParameterAlias",
-        "instructions are not counted and inputs not invented here.",
+        "torch.utils.benchmark.FuzzedSparseTensor",
+        "instructions are not counted, and layouts of sparse tensors not invented here.",
         "torch.utils.benchmark.Timer and Compare measure time.",
     ),
     Refusal(
         "torch.sparse.*SemiStructured* torch.sparse.to_sparse_semi_structured",
         "two of four numbers as zeros is a layout of NVIDIA's libraries.",
         "Multiply dense tensors, or use the sparse layouts.",
-    ),
-    Refusal(
-        "torch.quasirandom.SobolEngine",
-        "its table of direction numbers is not here.",
-        "scipy.stats.qmc.Sobol makes the points; torch.from_numpy takes them.",
     ),
     Refusal(
         "torch.serialization.skip_data torch.serialization.normalize_storage_type "
@@ -213,11 +205,6 @@ REFUSALS: tuple[Refusal, ...] = (
         "torch.cuda.cudart torch.cuda.cudaStatus torch.cuda.check_error torch.cuda.current_blas_handle",
         "votive calls the driver itself and hands out no handles of libraries.",
         "torch.cuda.synchronize raises what went wrong; torch.cuda.mem_get_info and torch.cuda.profiler work.",
-    ),
-    Refusal(
-        "torch.autograd.Function.*",
-        "it belongs to the nodes of torch's engine.",
-        "Contexts have what forward and backward need.",
     ),
     Refusal(
         "torch.autograd.profiler.*Unique torch.autograd.profiler.KinetoStepTracker "
@@ -246,8 +233,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "Leave it out.",
     ),
     Refusal(
-        "torch.library.fallthrough_kernel torch.library.get_ctx torch.library.get_kernel torch.library.impl_abstract "
-        "torch.library.register_autocast torch.library.register_torch_dispatch",
+        "torch.library.fallthrough_kernel torch.library.get_kernel torch.library.register_torch_dispatch",
         "it speaks of the keys of torch's dispatcher.",
         "torch.library.custom_op and its register functions.",
     ),
@@ -258,12 +244,6 @@ REFUSALS: tuple[Refusal, ...] = (
         "work memory and plans of NVIDIA's libraries are kept by votive itself.",
         "torch.cuda.empty_cache gives memory back.",
     ),
-    Refusal(
-        "torch.compiler.config torch.compiler.*_default_backend torch.compiler.set_stance torch.compiler.wrap_numpy",
-        "there is one compiler, with settings of its own.",
-        "votive.compile and votive.compiler.disable.",
-    ),
-    Refusal("torch.func.rearrange", "it is einops' function.", "einops runs on the alias."),
     Refusal(
         "torch._logging.*structured* torch._logging.set_logs torch._logging.getArtifactLogger",
         "it names the logs of torch's compiler.",
@@ -292,8 +272,8 @@ REFUSALS: tuple[Refusal, ...] = (
 _MODULES = (
     "torch.ao torch.ao.nn torch.ao.ns torch.ao.pruning torch.ao.quantization torch.quantization "
     "torch.nn.quantized torch.nn.quantizable torch.nn.intrinsic torch.nn.qat torch.package "
-    "torch.monitor torch.utils.cpp_extension torch.utils.mobile_optimizer torch.cuda.tunable "
-    "torch.cuda.gds torch.cuda.comm torch.cuda.green_contexts torch.cuda.jiterator torch.cuda.nccl "
+    "torch.utils.cpp_extension torch.utils.mobile_optimizer torch.cuda.tunable "
+    "torch.cuda.gds torch.cuda.green_contexts torch.cuda.jiterator torch.cuda.nccl "
     "torch.distributed.algorithms torch.distributed.checkpoint torch.distributed.device_mesh "
     "torch.distributed.fsdp torch.distributed.nn torch.distributed.optim torch.distributed.pipelining "
     "torch.distributed.rpc torch.distributed.tensor torch.distributed.tensor.parallel "

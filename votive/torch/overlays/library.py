@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ...core import dtype as dt
 from ..custom_ops import REGISTRY, CustomOp, devices, find
 from ..op_schema import infer_schema, signature_of, written
 
@@ -13,8 +14,12 @@ __all__ = [
     "Library",
     "custom_op",
     "define",
+    "get_ctx",
     "impl",
+    "impl_abstract",
     "infer_schema",
+    "opcheck",
+    "register_autocast",
     "register_autograd",
     "register_fake",
     "register_kernel",
@@ -49,6 +54,10 @@ class CustomOpDef:
     def register_autograd(self, backward: Fn, /, *, setup_context: Fn | None = None) -> None:
         """State the gradient: `backward(ctx, *grads)`, and what `setup_context(ctx, inputs, output)` keeps for it."""
         self._op.set_autograd(backward, setup_context)
+
+    def register_autocast(self, device_type: str, cast_inputs: dt.dtype) -> None:
+        """Compute in a dtype while autocast is on."""
+        register_autocast(self._op, device_type, cast_inputs)
 
     def register_vmap(self, func: Fn | None = None) -> Any:
         """State how batches are computed."""
@@ -180,12 +189,71 @@ def register_autograd(op: Any, backward: Fn, /, *, setup_context: Fn | None = No
     find(op).set_autograd(backward, setup_context)
 
 
+def impl_abstract(qualname: Any, func: Fn | None = None, *, lib: Library | None = None, _stacklevel: int = 1) -> Any:
+    """The older name of `register_fake`."""
+    return register_fake(qualname, func, lib=lib, _stacklevel=_stacklevel + 1)
+
+
+def register_autocast(
+    op: Any, device_type: str, cast_inputs: dt.dtype, /, *, lib: Library | None = None
+) -> None:
+    """Let an operator compute in a dtype while autocast is on for a type of devices."""
+    if device_type not in ("cpu", "cuda"):
+        raise ValueError(f"Unknown device type: {device_type}")
+    if lib is not None and isinstance(op, str) and "::" not in op:
+        op = f"{lib.ns}::{op}"
+    find(op).casts[device_type] = cast_inputs
+
+
 def register_vmap(op: Any, func: Fn | None = None, /, *, lib: Library | None = None) -> Any:
-    """Refuse: batching rules of custom operators are not asked for."""
-    at = "" if lib is None else f" of {lib.ns}"
-    raise NotImplementedError(
-        f"register_vmap: {find(op).qualname}{at} with {func} has no batching rule here; write the operator for batches."
-    )
+    """Say how a batch is computed: `func(info, in_dims, *args)` gives the results and their batch dimensions."""
+    if lib is not None and isinstance(op, str) and "::" not in op:
+        op = f"{lib.ns}::{op}"
+    found = find(op)
+
+    def register(fn: Fn) -> Fn:
+        found.batched = fn
+        return fn
+
+    return register if func is None else register(func)
+
+
+class _FakeContext:
+    """What `get_ctx` gives to functions that make results without values."""
+
+    def new_dynamic_size(self, *, min: int = 0, max: int | None = None) -> int:
+        """Refuse: a result without values has a size here, which numbers cannot decide."""
+        raise NotImplementedError(
+            f"new_dynamic_size: sizes between {min} and {max} that depend on numbers cannot be told without computing."
+        )
+
+    create_unbacked_symint = new_dynamic_size
+
+
+def get_ctx() -> _FakeContext:
+    """For functions given to `register_fake`."""
+    return _FakeContext()
+
+
+_TESTS = ("test_schema", "test_autograd_registration", "test_faketensor", "test_aot_dispatch_dynamic")
+
+
+def opcheck(
+    op: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    test_utils: str | Sequence[str] = _TESTS,
+    raise_exception: bool = True,
+    atol: float | None = None,
+    rtol: float | None = None,
+) -> dict[str, str]:
+    """Check that an operator does what was registered for it: it writes only what its schema says, its results without
+    values look like those with, and its gradient is one where it is differentiable.
+    """
+    from ..opcheck import check
+
+    return check(find(op), args, kwargs or {}, test_utils, raise_exception, atol, rtol)
 
 
 class Library:

@@ -5,14 +5,19 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 
+from .fuzzer import FuzzedParameter, FuzzedTensor, Fuzzer, ParameterAlias
 from .measurement import Measurement, TaskSpec, ordered_unique, select_unit, trim_sigfig, unit_to_english
 from .timer import Language, Timer, set_torch_threads, timer
 
 __all__ = [
     "Colorize",
     "Compare",
+    "FuzzedParameter",
+    "FuzzedTensor",
+    "Fuzzer",
     "Language",
     "Measurement",
+    "ParameterAlias",
     "TaskSpec",
     "Timer",
     "ordered_unique",
