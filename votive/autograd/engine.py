@@ -234,7 +234,7 @@ def _start(name: str, tensors: Sequence[Any], grads: Tensor | Sequence[Tensor | 
     roots = []
     for t, g in zip(tensors, grads, strict=True):
         if not t._rg:
-            raise AutogradError(f"{name}: element of tensors does not require grad and does not have a grad_fn.")
+            raise AutogradError(f"{name}: element 0 of tensors does not require grad and does not have a grad_fn.")
         if g is None:
             if t._spec.numel != 1:
                 raise AutogradError(

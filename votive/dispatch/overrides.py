@@ -112,7 +112,9 @@ def _public_name(func: Any) -> str:
 def ask_form(form: Form, args: tuple[Any, ...]) -> Any:
     """`ask` for Python's operators: a handler sees the function, and Python may ask the other side."""
     func: Any = form
-    if (form.kind == "operator" and form.__name__ == form.name) or (form.kind == "reflected" and form.of.operator in ("add", "mul")):
+    if (form.kind == "operator" and form.__name__ == form.name) or (
+        form.kind == "reflected" and form.of.operator in ("add", "mul")
+    ):
         func = form.of
     elif form.kind == "operator in place":
         func = form.of.inplace_form

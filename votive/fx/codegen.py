@@ -74,7 +74,11 @@ class Namespace:
 
 def _taken(name: str) -> bool:
     """Words that mean something else in Python, or in the text around."""
-    return keyword.iskeyword(name) or hasattr(builtins, name) or name in ("votive", "torch", "device", "inf", "nan", "self")
+    return (
+        keyword.iskeyword(name)
+        or hasattr(builtins, name)
+        or name in ("votive", "torch", "device", "inf", "nan", "self")
+    )
 
 
 class CodeGen:

@@ -173,9 +173,15 @@ class GraphModule(Module):
         folder.mkdir(exist_ok=True, parents=True)
         save(self.state_dict(), folder / "state_dict.pt")
         lines = [f'"""{module_name}, written from a graph."""', "", f"import {spelled.package}", "", ""]
-        lines += [f"class {module_name}({spelled.package}.nn.Module):", "    def __init__(self):", "        super().__init__()"]
         lines += [
-            f"        self.{name} = {spelled.package}.nn.{m!r}" for name, m in self.named_children() if not list(m.children())
+            f"class {module_name}({spelled.package}.nn.Module):",
+            "    def __init__(self):",
+            "        super().__init__()",
+        ]
+        lines += [
+            f"        self.{name} = {spelled.package}.nn.{m!r}"
+            for name, m in self.named_children()
+            if not list(m.children())
         ]
         lines += [
             f"        self.{n} = {spelled.package}.nn.Parameter({spelled.package}.empty({tuple(p.shape)}))"

@@ -1,7 +1,7 @@
 """`votive.multiprocessing`: Python's `multiprocessing` with torch's `spawn` beside it.
 
-Tensors that travel through queues and pipes are copies: what one process writes, another does not see. Processes that are
-forked after `tensor.share_memory_()` or `module.share_memory()` see each other's writes to them.
+Tensors that travel through queues and pipes are copies: what one process writes, another does not see. Processes that
+are forked after `tensor.share_memory_()` or `module.share_memory()` see each other's writes to them.
 """
 
 from __future__ import annotations

@@ -212,10 +212,8 @@ def multi_head_attention_forward(
     keys = k.shape[1]
 
     if padding is not None:
-        _require(
-            tuple(padding.shape) == (samples, keys),
-            lambda: f"key_padding_mask must be {(samples, keys)}, got {tuple(padding.shape)}.",
-        )
+        given = tuple(padding.shape)
+        _require(given == (samples, keys), lambda: f"key_padding_mask must be {(samples, keys)}, got {given}.")
         padding = padding.reshape(samples, 1, 1, keys).expand(-1, num_heads, -1, -1)
         padding = padding.reshape(every, 1, keys)
         mask = padding if mask is None else mask + padding

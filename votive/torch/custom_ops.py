@@ -106,8 +106,8 @@ class CustomOp:
     def _by_batches(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A call under `vmap`, as the rule that was registered says."""
         op = self
-        rule = self.batched
-        assert rule is not None
+        assert self.batched is not None
+        rule: Fn = self.batched
 
         class Batches(Function):
             @staticmethod

@@ -148,11 +148,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "it is made of CUDA's C++ that torch compiles at run time.",
         "votive.fuse writes kernels from formulas.",
     ),
-    Refusal(
-        "torch.cuda.nccl torch.cuda.nccl.*",
-        "one process uses one GPU here.",
-        "Move tensors with .to(device).",
-    ),
+    Refusal("torch.cuda.nccl torch.cuda.nccl.*", "one process uses one GPU here.", "Move tensors with .to(device)."),
     Refusal(
         "torch.cuda.*CUDAPluggableAllocator torch.cuda.*change_current_allocator torch.cuda.*MemPool "
         "torch.cuda.*use_mem_pool torch.cuda.*caching_allocator_disabled torch.cuda.*caching_allocator_enable "

@@ -1,6 +1,6 @@
-"""Direction numbers of Sobol's sequence: those of S. Joe and F. Y. Kuo (SIAM J. Sci. Comput. 30, 2008), first dimensions.
+"""Direction numbers of Sobol's sequence, first dimensions: S. Joe and F. Y. Kuo, SIAM J. Sci. Comput. 30, 2008.
 
-Data: for each dimension after the first a primitive polynomial over two elements as a number, and its first odd numbers.
+Data: for each dimension after the first a primitive polynomial over two elements as a number, and its first numbers.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from ...compiler.unsized import Abandoned
 from ...nn import Parameter
 from ...tensor import Tensor
 from ..overlays._dynamo.exc import UserError
-from ..overlays.utils import _pytree as pytree
+from . import trees as pytree
 
 
 @dataclass

@@ -64,7 +64,8 @@ def evaluate(text: str, names: Mapping[str, int]) -> Any:
     return walk(text, names, lambda fn, values: fn(*values))
 
 
+_PLAIN: tuple[Callable[..., Any], ...] = (*_BINARY.values(), operator.neg)
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{f.__name__: f for f in (*_BINARY.values(), operator.neg)},
+    **{f.__name__: f for f in _PLAIN},
     **{f"call {name}": f for name, f in _CALLS.items()},
 }

@@ -22,7 +22,7 @@ from ...ops.registry import OPS
 from ...serialization import load as load_tensors
 from ...serialization import save as save_tensors
 from ...tensor import Tensor
-from ..overlays.utils import _pytree as pytree
+from . import trees as pytree
 from .expressions import FUNCTIONS
 from .guards import Guard
 from .lowering import HELPERS
@@ -40,7 +40,10 @@ from .signature import (
 
 VERSION = 1
 _LIMIT = 256 << 20  # characters of text
-_ARGUMENTS = {c.__name__: c for c in (TensorArgument, SymIntArgument, ConstantArgument)}
+_ARGUMENTS: dict[str, type[TensorArgument] | type[SymIntArgument]] = {
+    "TensorArgument": TensorArgument,
+    "SymIntArgument": SymIntArgument,
+}
 _FUNCTION_NAMES = {id(f): name for name, f in {**FUNCTIONS, **HELPERS}.items()}
 File = str | os.PathLike[str] | IO[bytes]
 
@@ -171,7 +174,9 @@ def save(
 ) -> None:
     """Write a program to a file. `opset_version` and `pickle_protocol` are torch's; there is one format here."""
     if not isinstance(ep, ExportedProgram):
-        raise TypeError(f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead.")
+        raise TypeError(
+            f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead."
+        )
     if opset_version is not None or pickle_protocol != 2:
         raise NotImplementedError("save: there is one version of the format, and no pickle in it.")
     nodes = [

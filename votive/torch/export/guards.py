@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,8 +94,6 @@ def _declared(captured: Captured, names: list[str], shapes: list[dict[int, Any]]
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:
-    import re
-
     return re.sub(r"\bs\d+\b", lambda m: names.get(m[0], m[0]), text)
 
 
@@ -114,5 +113,4 @@ def _check_equalities(captured: Captured, shapes: list[dict[int, Any]], hints: d
     for condition in captured.conditions:
         if " == " in condition and not evaluate(condition, values):
             labels = ", ".join(dict.fromkeys(s.root.__name__ for s in declared))
-            raise UserError(f"Constraints violated ({labels})! The program needs {condition} of sizes that are declared "
-                            "to be independent.")  # fmt: skip
+            raise UserError(f"Constraints violated ({labels})! The program needs {condition}, which is not declared.")

@@ -158,5 +158,3 @@ class Lowering:
             return walk(text, self.sizes, call)
         except Unknown as e:
             raise UserError(f"export: {e}") from None
-
-

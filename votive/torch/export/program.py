@@ -10,7 +10,7 @@ from ...fx import Graph, GraphModule
 from ...fx.graph_module import _assign
 from ...nn import Module, Parameter
 from ...tensor import Tensor
-from ..overlays.utils import _pytree as pytree
+from . import trees as pytree
 from .guards import Guard, check
 from .signature import ExportGraphSignature, InputKind
 
@@ -220,7 +220,9 @@ class ExportedProgram:
     ) -> ExportedProgram:
         """The program made of simpler operators. They are votive's own already; a table of one's own is refused."""
         if decomp_table or decompose_custom_triton_ops:
-            raise NotImplementedError("run_decompositions: rules of one's own are not here; use torch.fx.replace_pattern.")
+            raise NotImplementedError(
+                "run_decompositions: rules of one's own are not here; use torch.fx.replace_pattern."
+            )
         graph = Graph()
         values: dict[Any, Any] = {}
         graph.output(graph.graph_copy(self.graph, values))

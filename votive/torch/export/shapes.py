@@ -1,4 +1,4 @@
-"""Which sizes of a program's inputs may change: `Dim`, and what `dynamic_shapes` says of every leaf. Knows no graphs."""
+"""Which sizes of a program's inputs may change: `Dim`, and what `dynamic_shapes` says of a leaf. Knows no graphs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ...nn import Module
 from ...tensor import Tensor
 from ..overlays._dynamo.exc import UserError
-from ..overlays.utils import _pytree as pytree
+from . import trees as pytree
 
 
 class DimHint:

@@ -8,7 +8,7 @@ from ...compiler.graph import Value
 from ...nn import Module, Parameter
 from ...tensor import Tensor
 from ..overlays._dynamo.exc import UserError
-from ..overlays.utils import _pytree as pytree
+from . import trees as pytree
 from .capture import Captured, SizeText, for_any_sizes, for_these_sizes
 from .guards import Guard, guards_of
 from .lowering import Lowering
@@ -108,9 +108,7 @@ def _tables(mod: Module) -> dict[int, tuple[InputKind, str, bool | None]]:
     found: dict[int, tuple[InputKind, str, bool | None]] = {}
     for name, p in mod.named_parameters():
         found.setdefault(id(p), (InputKind.PARAMETER, name, None))
-    unsaved = {
-        f"{path}.{n}" if path else n for path, m in mod.named_modules() for n in m._non_persistent_buffers_set
-    }
+    unsaved = {f"{path}.{n}" if path else n for path, m in mod.named_modules() for n in m._non_persistent_buffers_set}
     for name, b in mod.named_buffers():
         found.setdefault(id(b), (InputKind.BUFFER, name, name not in unsaved))
     for path, m in mod.named_modules():

@@ -107,7 +107,7 @@ def _switched(off: bool) -> bool:
     return before
 
 
-class set_stance:  # noqa: N801 - torch's name
+class set_stance:
     """How compiled functions run from now on, or in a block, or in a function: compiled ("default") or as they are
     ("force_eager"). What has no meaning for votive's compiler raises.
     """

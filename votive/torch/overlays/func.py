@@ -46,7 +46,7 @@ def _side(text: str, pattern: str) -> list[Group]:
 
 
 def rearrange(tensor: Tensor | Sequence[Tensor], pattern: str, **axes_lengths: int) -> Tensor:
-    """Reorder, split and join dimensions: `rearrange(x, "b c (h p) -> b (h c) p", p=2)`. Sequences are stacked first."""
+    """Reorder, split and join dimensions: `rearrange(x, "b (h p) -> b p h", p=2)`. Sequences are stacked first."""
     x = tensor if isinstance(tensor, votive.Tensor) else votive.stack(list(tensor))
     left, arrow, right = pattern.partition("->")
     if not arrow or "->" in right:

@@ -194,9 +194,7 @@ def impl_abstract(qualname: Any, func: Fn | None = None, *, lib: Library | None 
     return register_fake(qualname, func, lib=lib, _stacklevel=_stacklevel + 1)
 
 
-def register_autocast(
-    op: Any, device_type: str, cast_inputs: dt.dtype, /, *, lib: Library | None = None
-) -> None:
+def register_autocast(op: Any, device_type: str, cast_inputs: dt.dtype, /, *, lib: Library | None = None) -> None:
     """Let an operator compute in a dtype while autocast is on for a type of devices."""
     if device_type not in ("cpu", "cuda"):
         raise ValueError(f"Unknown device type: {device_type}")

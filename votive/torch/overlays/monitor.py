@@ -49,7 +49,7 @@ VALUE, MEAN, COUNT = Aggregation.VALUE, Aggregation.MEAN, Aggregation.COUNT
 SUM, MAX, MIN = Aggregation.SUM, Aggregation.MAX, Aggregation.MIN
 
 
-class data_value_t:  # noqa: N801 - torch's name
+class data_value_t:
     """The kind of values in an event: text, whole numbers, floats. It names them and is not made."""
 
     def __new__(cls) -> data_value_t:

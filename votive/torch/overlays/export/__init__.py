@@ -19,13 +19,14 @@ from ...export import (
     save,
 )
 from ..utils import _pytree
+from ..utils._pytree_spec import SUPPORTED_SERIALIZED_TYPES
 
 
 def register_dataclass(cls: type[Any], *, serialized_type_name: str | None = None) -> None:
     """Let objects of a dataclass be inputs and results of exported programs."""
     _pytree.register_dataclass(cls)
     if serialized_type_name is not None:
-        _pytree.SUPPORTED_SERIALIZED_TYPES[cls] = serialized_type_name
+        SUPPORTED_SERIALIZED_TYPES[cls] = serialized_type_name
 
 
 def default_decompositions() -> dict[Any, Any]:

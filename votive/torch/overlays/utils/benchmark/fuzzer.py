@@ -70,7 +70,8 @@ class FuzzedParameter:
             weights = np.array(list(self._distribution.values()))
             return values[int(state.choice(len(values), p=weights / weights.sum()))]
         low, high = self._minval, self._maxval
-        assert low is not None and high is not None
+        assert low is not None
+        assert high is not None
         if self._distribution == "uniform":
             if isinstance(low, int) and isinstance(high, int):
                 return int(state.randint(low, high + 1))
@@ -120,8 +121,9 @@ class FuzzedTensor:
 
     def _shape(self, params: dict[str, Any]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         dim = len(self._size) if self._dims is None else params[self._dims]
-        size = tuple(params.get(s, s) for s in self._size)[:dim]
-        steps = tuple(params.get(s, s) for s in self._steps or ())[:dim] + (1,) * (dim - len(self._steps or ()))
+        size = tuple(int(params[s] if isinstance(s, str) else s) for s in self._size)[:dim]
+        steps = tuple(int(params[s] if isinstance(s, str) else s) for s in self._steps or ())[:dim]
+        steps += (1,) * (dim - len(steps))
         return size, steps, tuple(a * b for a, b in zip(size, steps, strict=True))
 
     def satisfies_constraints(self, params: dict[str, Any]) -> bool:
@@ -138,7 +140,7 @@ class FuzzedTensor:
         raw = self._make(size=allocated, dtype=self._dtype, **given)
         order = np.arange(len(size))
         if len(size) > 1 and state.rand() > self._contiguous:
-            order = np.arange(len(size))[:: -1] if len(size) == 2 else state.permutation(order)
+            order = np.arange(len(size))[::-1] if len(size) == 2 else state.permutation(order)
             raw = raw.permute(*[int(d) for d in order]).contiguous().permute(*[int(d) for d in np.argsort(order)])
         tensor = raw[tuple(slice(0, n * s, s) for n, s in zip(size, steps, strict=True))]
         about = {
