@@ -12,6 +12,7 @@ import numpy as np
 from ..dispatch.state import state
 from ..ops.registry import F
 from .interchange import from_numpy
+from .wrapped import Wrapped
 
 if TYPE_CHECKING:
     from ..tensor import Tensor
@@ -40,7 +41,9 @@ def share(tensor: Tensor) -> None:
 def _lookers(tensor: Tensor, first: int, size: int) -> list[Any]:
     """All tensors of this process whose values lie in a piece of memory, the given one first."""
     plain = state.tensor
-    found = [o for o in gc.get_objects() if isinstance(o, plain) and o.device.type == "cpu" and not o.is_sparse]
+    # By type(): isinstance asks objects for __class__, and some that are not ours warn or compute then.
+    tensors = [o for o in gc.get_objects() if issubclass(type(o), plain)]
+    found = [o for o in tensors if o.device.type == "cpu" and not o.is_sparse and not isinstance(o, Wrapped)]
     others = [o for o in found if o is not tensor and o.numel() and first <= o.data_ptr() < first + size]
     return [tensor, *others]
 
