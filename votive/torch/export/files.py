@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import json
+import keyword
 import os
 import zipfile
 from collections import OrderedDict
@@ -238,18 +239,23 @@ def load(
     )  # fmt: skip
 
 
+def _is_name(text: object) -> bool:
+    """Whether text can be a variable in the function that a graph is written as."""
+    return isinstance(text, str) and text.isidentifier() and not keyword.iskeyword(text)
+
+
 def _graph(nodes: list[Any]) -> Graph:
     graph = Graph()
     known: dict[str, Node] = {}
     for op, name, target, args, kwargs in nodes:
-        if op not in ("placeholder", "call_function", "output") or not str(name).isidentifier():
+        if op not in ("placeholder", "call_function", "output") or not _is_name(name):
             raise ValueError(f"load: the graph has a node of an unknown kind: {op!r} {name!r}.")
-        if not all(str(k).isidentifier() for k, _ in kwargs):
+        if not all(_is_name(k) for k, _ in kwargs):
             raise ValueError("load: a keyword of a call is no name.")
         if op == "placeholder":
-            if target != name:
-                raise ValueError(f"load: a placeholder has two names: {target!r} and {name!r}.")
-            known[name] = graph.placeholder(name)
+            if not _is_name(target):
+                raise ValueError(f"load: {target!r} is no name of an input.")
+            known[name] = graph.create_node("placeholder", target, name=name)
             continue
         given = _read(args, known)
         if op == "output":
