@@ -7,6 +7,7 @@ import sys as _sys
 from . import ops as _ops  # declares every operator
 from .backends import cpu as _cpu  # registers the CPU
 from .backends.cpu import reference as _reference
+from .core.affine import SCHEMES as _SCHEMES, TYPES as _QUANTIZED, qscheme
 from .core.blocks import FORMATS as _FORMATS
 from .core.determinism import (
     are_deterministic_algorithms_enabled,
@@ -117,6 +118,7 @@ _operators.install(Tensor)
 _LAZY_MODULES = (
     "accelerator",
     "amp",
+    "ao",
     "audio",
     "compiler",
     "data",
@@ -161,6 +163,24 @@ _LAZY_NAMES = {
     "save": "serialization",
     "load": "serialization",
     "quantize_": "quant",
+    "quantize_per_tensor": "surface.quantized_functions",
+    "quantize_per_channel": "surface.quantized_functions",
+    "quantize_per_tensor_dynamic": "surface.quantized_functions",
+    "dequantize": "surface.quantized_functions",
+    "int_repr": "surface.quantized_functions",
+    "q_scale": "surface.quantized_functions",
+    "q_zero_point": "surface.quantized_functions",
+    "q_per_channel_scales": "surface.quantized_functions",
+    "q_per_channel_zero_points": "surface.quantized_functions",
+    "q_per_channel_axis": "surface.quantized_functions",
+    "empty_quantized": "surface.quantized_functions",
+    "fake_quantize_per_tensor_affine": "quant.fake",
+    "fake_quantize_per_channel_affine": "quant.fake",
+    "fused_moving_avg_obs_fake_quant": "quant.fake",
+    "quantized_max_pool1d": "quant.pooling",
+    "quantized_max_pool2d": "quant.pooling",
+    "quantized_max_pool3d": "quant.pooling",
+    "quantized_batch_norm": "quant.pooling",
     "autocast": "amp.autocast_mode",
     "clear_autocast_cache": "amp.autocast_mode",
     "get_autocast_dtype": "amp.autocast_mode",
@@ -192,10 +212,11 @@ def __getattr__(name: str) -> object:
         return import_module(f"{__name__}.{name}")
     if name in _LAZY_NAMES:
         return getattr(import_module(f"{__name__}.{_LAZY_NAMES[name]}"), name)
-    if name in _FORMATS:
-        return _FORMATS[name]
+    for known in (_FORMATS, _QUANTIZED, _SCHEMES):
+        if name in known:
+            return known[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY_MODULES, *_LAZY_NAMES, *_FORMATS})
+    return sorted({*globals(), *_LAZY_MODULES, *_LAZY_NAMES, *_FORMATS, *_QUANTIZED, *_SCHEMES})
