@@ -79,12 +79,9 @@ def quantize_per_channel(
     floats = zero_points.dtype.is_floating_point
     shape = tuple(-1 if d == axis else 1 for d in range(x.ndim))
     wide, zeros = F.reshape(scales.to(dt.float32), shape), F.reshape(zero_points.to(dt.float32), shape)
-    if floats:
-        codes = ((x - zeros) * (1 / wide)).round()
-    else:
-        for zero in zero_points.tolist():
-            _in_range(op, zero, kind)
-        codes = (x * (1 / wide) + zeros).round()
+    for zero in [] if floats else zero_points.tolist():
+        _in_range(op, zero, kind)
+    codes = (x * (1 / wide) + zeros).round()
     nan = float(kind.high)
     bounded = codes.nan_to_num(nan=nan).to(dt.float64).clamp(kind.low, kind.high).to(kind.codes)
     kept = zero_points.to(dt.float32) if floats else zero_points.to(dt.int64)

@@ -115,8 +115,6 @@ class QuantizedTensor(Wrapped):
             out: Tensor = (codes - float(self._zero)) * float(_single(float(self._scale)))
             return out
         scale, zero = (_along(v, self._axis, self.ndim) for v in (self._scale, self._zero))
-        if zero.dtype.is_floating_point:
-            return codes * scale.to(dt.float32) + zero.to(dt.float32)
         out = (codes - zero.to(dt.float32)) * scale.to(dt.float32)
         return out
 
