@@ -11,7 +11,7 @@ from ..autograd.function import Function
 from ..core import dtype as dt
 from ..ops.registry import F
 from ..tensor import Tensor
-from .range import affine_steps, channel_bounds
+from .range import channel_bounds, nudged_steps
 
 
 def _along(value: Tensor, axis: int | None, ndim: int) -> Tensor:
@@ -183,7 +183,7 @@ def fused_moving_avg_obs_fake_quant(
     if bool(observer_on.reshape(-1)[0]):
         with no_grad():
             _observe(input.detach(), running_min, running_max, averaging_const, axis)
-            s, z = affine_steps(running_min, running_max, quant_min, quant_max, symmetric_quant)
+            s, z = nudged_steps(running_min, running_max, quant_min, quant_max, symmetric_quant)
             for kept, value in ((scale, s.reshape(-1)), (zero_point, z.reshape(-1))):
                 if kept.shape != value.shape:
                     kept.resize_(value.shape)

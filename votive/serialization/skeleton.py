@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 
 from ..core import dtype as dt
+from ..core.affine import TYPES, qscheme, scheme
 from ..core.device import device
 from ..core.layout import Size
 from ..surface.block_tensor import BlockTensor, from_blocks
+from ..surface.quantized_tensor import QuantizedTensor, made_of
 from ..tensor import Tensor
 from .container import FileFormatError
 
@@ -48,6 +50,8 @@ class _Encoder:
         if isinstance(value, BlockTensor):
             known = {"format": value._format.name, "flipped": value._flipped, "numbers": value.compute_dtype.name}
             return {"blocks": {**known, "bytes": self.tensor(value.blocks, path)}}
+        if isinstance(value, QuantizedTensor):
+            return self._quantized(value, path)
         if isinstance(value, (Tensor, np.ndarray, np.generic)):
             return self.tensor(value, path)
         if kind is complex:
@@ -56,6 +60,8 @@ class _Encoder:
             return {kind.__name__: base64.b64encode(value).decode()}
         if isinstance(value, dt.dtype):
             return {"dtype": value.name}
+        if kind is qscheme:
+            return {"qscheme": value.name}
         if kind is device:
             return {"device": str(value)}
         if kind is list or kind in _SEQUENCES or kind in _MAPPINGS:
@@ -64,6 +70,13 @@ class _Encoder:
             f"save: {path or 'the object'} is a {kind.__module__}.{kind.__qualname__}, and loading "
             "one would run code; save its state_dict(), or numbers, text, lists, dicts and tensors."
         )
+
+    def _quantized(self, value: QuantizedTensor, path: str) -> Any:
+        dot = f"{path}." if path else ""
+        parts = {"scale": value._scale, "zero_point": value._zero}
+        known = {k: self(v, dot + k) for k, v in parts.items()}
+        codes = self.tensor(value._codes, dot + "codes")
+        return {"quantized": {"dtype": value._kind_of.name, "axis": value._axis, "codes": codes, **known}}
 
     def _sparse(self, value: Tensor, path: str) -> Any:
         from ..sparse.persistence import describe
@@ -129,12 +142,25 @@ def _decode(json: object, tensor: Callable[[Any], Any]) -> Any:
             raise FileFormatError("load: the description of a tensor in blocks is wrong.")
         data = _decode(content["bytes"], tensor)
         return from_blocks(data, content["format"], flipped=content["flipped"], compute_dtype=numbers)
+    if kind == "quantized":
+        return _quantized(content, tensor)
     if kind in _BUILD_TEXT and isinstance(content, str):
         return _BUILD_TEXT[kind](content)
     if kind == "complex":
         real, imag = (_decode(x, tensor) for x in content)
         return complex(real, imag)
     raise FileFormatError(f"load: the file holds an unknown kind of value, {kind!r}.")
+
+
+def _quantized(content: dict[str, Any], tensor: Callable[[Any], Any]) -> Any:
+    axis, name = content["axis"], content["dtype"]
+    if name not in TYPES or not (axis is None or type(axis) is int):
+        raise FileFormatError("load: the description of a quantized tensor is wrong.")
+    scale, zero = (_decode(content[k], tensor) for k in ("scale", "zero_point"))
+    one = type(scale) is float and type(zero) is int
+    if one != (axis is None):
+        raise FileFormatError("load: a quantized tensor has a scale and a zero point, or some along an axis.")
+    return made_of(_decode(content["codes"], tensor), TYPES[name], scale, zero, axis)
 
 
 def _float(text: str) -> float:
@@ -165,5 +191,6 @@ _BUILD_TEXT: dict[str, Callable[[str], Any]] = {
     "bytearray": lambda text: bytearray(base64.b64decode(text, validate=True)),
     "dtype": dt.by_name,
     "device": device,
+    "qscheme": scheme,
     "float": _float,
 }

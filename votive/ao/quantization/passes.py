@@ -212,7 +212,9 @@ def convert(
 
 def _convert(module: Any, mapping: Mapping, custom: Mapping, precomputed: bool) -> None:
     for name, child in list(module.named_children()):
-        if not isinstance(child, _FusedModule) and kind_of(child) not in custom:
+        # What is fused, or trained with rounding, becomes one module as a whole.
+        whole = isinstance(child, _FusedModule) or hasattr(child, "weight_fake_quant")
+        if not whole and kind_of(child) not in custom:
             _convert(child, mapping, custom, precomputed)
         made = swap_module(child, mapping, custom, precomputed)
         if made is not child:

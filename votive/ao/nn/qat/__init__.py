@@ -88,10 +88,25 @@ class Linear(_Fake, nn.Linear):
         return super().from_float(mod, use_precomputed_fake_quant)
 
 
+def convolved(mod: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """What a convolution does, with another weight."""
+    n = weight.ndim - 2
+    x, padding = input, mod.padding
+    if mod.padding_mode != "zeros":
+        around = mod._reversed_padding_repeated_twice
+        x, padding = NF.pad(input, around, mode=mod.padding_mode), (0,) * n
+    out: Tensor = getattr(NF, f"conv{n}d")(x, weight, bias, mod.stride, padding, mod.dilation, mod.groups)
+    return out
+
+
 class _ConvFake(_Fake):
     """What convolutions share."""
 
-    _conv_forward: Any
+    padding: Any
+    padding_mode: Any
+    stride: Any
+    dilation: Any
+    groups: Any
     bias: Any
 
     def __init__(self, *args: Any, qconfig: Any = None, **kwargs: Any) -> None:
@@ -99,8 +114,7 @@ class _ConvFake(_Fake):
         self._observe(qconfig)
 
     def forward(self, input: Tensor) -> Tensor:
-        out: Tensor = self._conv_forward(input, self.weight_fake_quant(self.weight), self.bias)
-        return out
+        return convolved(self, input, self.weight_fake_quant(self.weight), self.bias)
 
 
 class Conv1d(_ConvFake, nn.Conv1d):

@@ -109,9 +109,7 @@ def choose(least: float, most: float, highest: int) -> tuple[float, int]:
             low = -smallest * f(highest)
         else:
             low, high = low * (smallest / before), high * (smallest / before)
-    from_low, from_high = -float(low) / scale, highest - float(high) / scale
-    nearer = abs(float(low) / scale) < highest + abs(float(high) / scale)
-    zero = from_low if nearer else from_high
+    zero = -float(low) / scale
     return float(f(scale)), int(np.rint(min(max(zero, 0.0), highest)))
 
 

@@ -10,7 +10,7 @@ from .....nn.utils.fusion import fuse_conv_bn_weights, fuse_linear_bn_weights
 from .....ops.registry import F
 from .....tensor import Tensor
 from ....nn import qat
-from ....nn.qat import copy_values
+from ....nn.qat import convolved, copy_values
 from .. import fused as nni
 
 
@@ -150,11 +150,8 @@ class _Bn(qat._Fake):
 
 
 class _ConvBn(_Bn):
-    _conv_forward: Any
-
     def _product(self, input: Tensor, weight: Tensor) -> Tensor:
-        out: Tensor = self._conv_forward(input, weight, None)
-        return out
+        return convolved(self, input, weight, None)
 
 
 class ConvBn1d(_ConvBn, nn.Conv1d):

@@ -69,14 +69,14 @@ class _Network(nn.Module):
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         super()._save_to_state_dict(destination, prefix, keep_vars)
         for k, pair in enumerate(self.weights):
-            destination[f"{prefix}_all_weight_values.{k}"] = [(p.weight, p.bias) for p in pair]
+            destination[f"{prefix}_all_weight_values.{k}.param"] = [(p.weight, p.bias) for p in pair]
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
         taken = dict(state_dict)
         for k in range(len(self.weights)):
-            found = taken.pop(f"{prefix}_all_weight_values.{k}", None)
+            found = taken.pop(f"{prefix}_all_weight_values.{k}.param", None)
             if found is None:
-                rest[2].append(f"{prefix}_all_weight_values.{k}")
+                rest[2].append(f"{prefix}_all_weight_values.{k}.param")
             else:
                 first, second = found
                 self.weights[k] = (PackedWeight(*first), PackedWeight(*second))

@@ -255,9 +255,7 @@ Steps choose(float least, float most, int high) {
       most *= SMALLEST / before;
     }
   }
-  const double from_least = -least / scale, from_most = high - most / scale;
-  const double error_least = std::abs(least / scale), error_most = std::abs(double(high)) + std::abs(most / scale);
-  const double zero = error_least < error_most ? from_least : from_most;
+  const double zero = -least / scale;
   return {float(scale), int32_t(std::nearbyint(std::min(std::max(zero, 0.0), double(high))))};
 }
 
