@@ -111,8 +111,9 @@ void multiply(int8::Sums sums, const uint8_t* x, int64_t step, int64_t rows, int
   int32_t totals[MOST_ROWS] = {};
   for (int64_t j = first; j < last; j += WIDE) {
     const int64_t n = std::min<int64_t>(WIDE, N - j), panels = (n + PANEL - 1) / PANEL;
-    for (int64_t r = 0; r < rows; r += MOST_ROWS) {
-      const int64_t count = std::min<int64_t>(MOST_ROWS, rows - r);
+    const int64_t passes = (rows + MOST_ROWS - 1) / MOST_ROWS, even = (rows + passes - 1) / passes;
+    for (int64_t r = 0; r < rows; r += even) {
+      const int64_t count = std::min(even, rows - r);
       if (finish.zeros)
         for (int64_t i = 0; i < count; ++i) {
           const uint8_t* row = x + (r + i) * step;

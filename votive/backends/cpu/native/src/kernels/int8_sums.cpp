@@ -75,7 +75,9 @@ void words(const uint8_t* x, int64_t step, int64_t rows, const int8_t* w, int64_
 
 template <int R, int P> void bytes_of(const uint8_t* x, int64_t step, const int8_t* w, int64_t quads, int32_t* y) {
   __m512i sum[R][P];
+#pragma GCC unroll 6
   for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
     for (int p = 0; p < P; ++p) sum[r][p] = _mm512_setzero_si512();
   for (int64_t k = 0; k < quads; ++k) {
     __m512i b[P];
@@ -91,7 +93,9 @@ template <int R, int P> void bytes_of(const uint8_t* x, int64_t step, const int8
       for (int p = 0; p < P; ++p) sum[r][p] = _mm512_dpbusd_epi32(sum[r][p], a, b[p]);
     }
   }
+#pragma GCC unroll 6
   for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
     for (int p = 0; p < P; ++p) _mm512_storeu_si512(y + r * WIDE + p * PANEL, sum[r][p]);
 }
 
