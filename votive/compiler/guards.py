@@ -91,11 +91,13 @@ def modes() -> tuple[Any, ...]:
         devices.get_default_device(),
         determinism.are_deterministic_algorithms_enabled(),
         _quantized["activations"],
+        _quantized["engine"],
     )
 
 
 _MODE_NAMES = ("grad mode", "inference mode", "autocast", "the default dtype", "the default device", "determinism") + (
     "backends.quantized.activations",
+    "backends.quantized.engine",
 )
 _quantized: dict[str, str] = quantized._values  # type: ignore[attr-defined]
 

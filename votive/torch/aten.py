@@ -1,4 +1,4 @@
-"""Functions at the top of torch that are neither layers nor losses: hashes, copies of views, fake quantization."""
+"""Functions at the top of torch that are neither layers nor losses: hashes, copies of views."""
 
 from __future__ import annotations
 
@@ -231,32 +231,3 @@ def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried
         made = body_fn(*values)
         values = tuple(made) if isinstance(made, tuple | list) else (made,)
     return values
-
-
-def _fake(x: Tensor, scale: Any, zero_point: Any, quant_min: int, quant_max: int) -> Tensor:
-    # Where a value was inside the range the gradient passes as it is, elsewhere it is zero.
-    code = (x.detach() * (1 / scale)).round() + zero_point
-    inside = (code >= quant_min) & (code <= quant_max)
-    value = ((code.clamp(quant_min, quant_max) - zero_point) * scale).to(x.dtype)
-    if not x.requires_grad:
-        return value
-    through = x * inside
-    return through + (value - through.detach())
-
-
-def fake_quantize_per_tensor_affine(
-    input: Tensor, scale: float | Tensor, zero_point: int | Tensor, quant_min: int, quant_max: int
-) -> Tensor:
-    """What is left of values after rounding them to whole steps in a range, for training with that loss."""
-    if quant_min > quant_max:
-        raise RuntimeError("fake_quantize: quant_min must not be larger than quant_max.")
-    return _fake(input, scale, zero_point, quant_min, quant_max)
-
-
-def fake_quantize_per_channel_affine(
-    input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int
-) -> Tensor:
-    """The same with steps and zeros of their own along one dimension."""
-    shape = [1] * input.ndim
-    shape[axis] = input.shape[axis]
-    return _fake(input, scale.view(shape), zero_point.view(shape), quant_min, quant_max)

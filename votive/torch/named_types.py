@@ -36,8 +36,8 @@ def _make() -> dict[str, NamedType]:
         found[f"uint{bits}"] = NamedType(f"uint{bits}", 1, dt.INT, False)
     for name, size in (("bits1x8", 1), ("bits2x4", 1), ("bits4x2", 1), ("bits8", 1), ("bits16", 2)):
         found[name] = NamedType(name, size, dt.INT, False)
-    for name, size in (("qint8", 1), ("quint8", 1), ("qint32", 4), ("quint4x2", 1), ("quint2x4", 1)):
-        found[name] = NamedType(name, size, dt.INT, name.startswith("qi"))
+    for name, size in (("quint4x2", 1), ("quint2x4", 1)):
+        found[name] = NamedType(name, size, dt.INT, False)
     for name in ("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2"):
         found[name] = NamedType(name, 1, dt.FLOAT, name != "float8_e8m0fnu")
     return found

@@ -28,6 +28,17 @@ TARGETS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("torch.nn.modules*", ("votive.nn.modules*", "votive.nn")),
     ("torch.nn.parameter", ("votive.nn.parameter", "votive.nn")),
     ("torch.nn.functional", ("votive.nn.functional",)),
+    ("torch.quantization*", ("votive.ao.quantization*", "votive.ao.quantization")),
+    ("torch.ao.quantization.*", ("votive.ao.quantization.*", "votive.ao.quantization")),
+    ("torch.ao.nn.quantized.modules*", ("votive.ao.nn.quantized*", "votive.ao.nn.quantized")),
+    ("torch.ao.nn.quantized.dynamic.modules*", ("votive.ao.nn.quantized.dynamic",)),
+    ("torch.ao.nn.qat.modules*", ("votive.ao.nn.qat",)),
+    ("torch.ao.nn.intrinsic.modules*", ("votive.ao.nn.intrinsic*", "votive.ao.nn.intrinsic")),
+    ("torch.ao.nn.intrinsic.qat.modules*", ("votive.ao.nn.intrinsic.qat",)),
+    ("torch.ao.nn.intrinsic.quantized.modules*", ("votive.ao.nn.intrinsic.quantized",)),
+    ("torch.nn.quantized*", ("votive.ao.nn.quantized*",)),
+    ("torch.nn.intrinsic*", ("votive.ao.nn.intrinsic*",)),
+    ("torch.nn.qat*", ("votive.ao.nn.qat*",)),
     ("torch.nn.utils.*", ("votive.nn.utils.*", "votive.nn.utils")),
     ("torch.nn.parallel.*", ("votive.nn.parallel.*", "votive.nn.parallel")),
     ("torch.optim.lr_scheduler", ("votive.optim.lr_scheduler",)),
@@ -64,6 +75,16 @@ FAMILIES: dict[str, frozenset[str]] = {
         "activation adaptive batchnorm channelshuffle container conv distance dropout flatten fold instancenorm lazy "
         "linear loss module normalization padding pixelshuffle pooling rnn sparse transformer upsampling utils"
     ),
+    "torch.ao.quantization": words(
+        "observer fake_quantize qconfig qconfig_mapping stubs quantization_mappings fuser_method_mappings"
+    ),
+    "torch.quantization": words("observer fake_quantize qconfig qconfig_mapping stubs quantization_mappings"),
+    "torch.ao.nn.quantized": words("modules"),
+    "torch.ao.nn.quantized.dynamic": words("modules"),
+    "torch.ao.nn.qat": words("modules"),
+    "torch.ao.nn.intrinsic": words("modules"),
+    "torch.ao.nn.intrinsic.qat": words("modules"),
+    "torch.ao.nn.intrinsic.quantized": words("modules"),
     "torch.nn.utils": words(
         "clip_grad convert_parameters fusion init memory_format parametrizations parametrize prune rnn spectral_norm "
         "stateless weight_norm"

@@ -41,7 +41,7 @@ class Refusal:
 _ONE = "votive trains in one process, so torch.distributed.is_available() is False."
 _SCRIPT = "it belongs to the insides of TorchScript, and programs are not parsed here."
 _LIBRARY = "it calls one library's kernel by name; votive chooses kernels itself."
-_QUANTIZED = "votive has no tensors of quantized types."
+_ENGINE = "it calls one engine's kernel with weights that it has packed."
 
 REFUSALS: tuple[Refusal, ...] = (
     Refusal(
@@ -81,16 +81,31 @@ REFUSALS: tuple[Refusal, ...] = (
         "Call the function without the prefix, from torch.nn.functional.",
     ),
     Refusal(
-        "torch.quantize* torch.empty_quantized torch.q_* torch.qscheme torch.int_repr torch.dequantize "
-        "torch.choose_qparams_optimized torch.fused_moving_avg_obs_fake_quant torch.per_* torch.ops.quantized.*",
-        _QUANTIZED,
-        "Keep codes as int8 with a scale of your own; torch.fake_quantize_per_tensor_affine trains with the loss.",
+        "torch.choose_qparams_optimized torch.quantized_gru_cell torch.quantized_lstm_cell torch.quantized_rnn_* "
+        "torch.ops.quantized.*",
+        _ENGINE,
+        "Use the modules of torch.ao.nn.quantized and the functions beside torch.quantize_per_tensor.",
+    ),
+    Refusal(
+        "torch.ao.quantization.quantize_fx.* torch.ao.quantization.prepare_fx torch.ao.quantization.convert_fx "
+        "torch.ao.quantization.prepare_qat_fx torch.ao.quantization.*_jit torch.ao.quantization.script_* "
+        "torch.ao.quantization.get_fuser_method_new torch.ao.quantization.get_quantized_operator "
+        "torch.quantization.quantize_fx.* torch.quantization.*_fx torch.quantization.*_jit",
+        "it rewrites graphs; votive rewrites modules.",
+        "Use fuse_modules, prepare and convert, or quantize_dynamic.",
+    ),
+    Refusal(
+        "torch.ao.quantization.AffineQuantizedObserverBase torch.ao.quantization.MappingType "
+        "torch.ao.quantization.TorchAODType torch.ao.quantization.ZeroPointDomain",
+        "it belongs to torchao's own observers.",
+        "torch.ao.quantization.ObserverBase is there.",
     ),
     Refusal(
         "torch.ao.* torch.quantization.* torch.nn.quantized.* torch.nn.quantizable.* torch.nn.intrinsic.* "
         "torch.nn.qat.*",
-        _QUANTIZED + " Its observers and passes rewrite models for them.",
-        "votive loads quantized files by itself (votive.io).",
+        "the eager workflow of torch.ao.quantization with linear, convolution, recurrent and embedding modules is "
+        "here, not reference, sparse and quantizable modules, pruning, comparison tools and types of 4 bits.",
+        "votive.quantize_ puts weights in blocks of 2 to 8 bits.",
     ),
     Refusal(
         "torch.*autocast_ipu_* torch.*autocast_xla_* torch.*_autocast_ipu_* torch.*_autocast_xla_*",
@@ -266,9 +281,8 @@ REFUSALS: tuple[Refusal, ...] = (
 )
 # Modules that can be imported although nothing in them is here, so that programs that only name them go on.
 _MODULES = (
-    "torch.ao torch.ao.nn torch.ao.ns torch.ao.pruning torch.ao.quantization torch.quantization "
-    "torch.nn.quantized torch.nn.quantizable torch.nn.intrinsic torch.nn.qat torch.package "
-    "torch.utils.cpp_extension torch.utils.mobile_optimizer torch.cuda.tunable "
+    "torch.ao.ns torch.ao.pruning torch.ao.quantization.quantize_fx torch.ao.nn.quantizable "
+    "torch.nn.quantizable torch.package torch.utils.cpp_extension torch.utils.mobile_optimizer torch.cuda.tunable "
     "torch.cuda.gds torch.cuda.green_contexts torch.cuda.jiterator torch.cuda.nccl "
     "torch.distributed.algorithms torch.distributed.checkpoint torch.distributed.device_mesh "
     "torch.distributed.fsdp torch.distributed.nn torch.distributed.optim torch.distributed.pipelining "

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..core.layout import Size
+from ..surface import quantized_functions
 from ..tensor import Tensor
 from . import aten
 from .storage import untyped_storage
@@ -148,11 +149,18 @@ def _no_device(kind: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-def _not_quantized(name: str) -> Callable[..., NoReturn]:
-    def refuse(self: Tensor, *args: object) -> NoReturn:
-        raise NotImplementedError(f"{name}: takes a quantized tensor, and votive has none.")
+def _of_codes(name: str) -> Callable[..., Any]:
+    """A method of quantized tensors, which says so on others."""
 
-    return refuse
+    def ask(self: Tensor) -> Any:
+        return getattr(quantized_functions, name)(self)
+
+    ask.__name__ = name
+    return ask
+
+
+def _qscheme(self: Tensor) -> Any:
+    return quantized_functions.quantized("qscheme", self).qscheme()
 
 
 def _lent() -> dict[str, Any]:
@@ -184,12 +192,11 @@ def _lent() -> dict[str, Any]:
         "mtia": _no_device("MTIA"),
         **{name: value for name, value in REMOVED.items() if name != "matrix_rank"},
     }
-    for kind in ("ipu", "maia", "mkldnn", "mps", "mtia", "vulkan", "xla", "xpu", "hpu", "quantized"):
+    for kind in ("ipu", "maia", "mkldnn", "mps", "mtia", "vulkan", "xla", "xpu", "hpu"):
         found[f"is_{kind}"] = property(lambda self: False)
     for name in ("int_repr", "q_per_channel_axis", "q_per_channel_scales", "q_per_channel_zero_points"):
-        found[name] = _not_quantized(name)
-    for name in ("q_scale", "q_zero_point", "qscheme"):
-        found[name] = _not_quantized(name)
+        found[name] = _of_codes(name)
+    found |= {"q_scale": _of_codes("q_scale"), "q_zero_point": _of_codes("q_zero_point"), "qscheme": _qscheme}
     return found
 
 

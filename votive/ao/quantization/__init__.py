@@ -42,6 +42,7 @@ from .fusing import (
     fuse_modules_qat,
     get_fuser_method,
 )
+from .granularity import Granularity, PerAxis, PerBlock, PerGroup, PerRow, PerTensor, PerToken, get_block_size
 from .histogram import (
     HistogramObserver,
 )
@@ -150,6 +151,7 @@ __all__ = [
     "FixedQParamsFakeQuantize",
     "FixedQParamsObserver",
     "FusedMovingAvgObsFakeQuantize",
+    "Granularity",
     "HistogramObserver",
     "MinMaxObserver",
     "MovingAverageMinMaxObserver",
@@ -157,7 +159,13 @@ __all__ = [
     "NoopObserver",
     "ObserverBase",
     "ObserverOrFakeQuantize",
+    "PerAxis",
+    "PerBlock",
     "PerChannelMinMaxObserver",
+    "PerGroup",
+    "PerRow",
+    "PerTensor",
+    "PerToken",
     "PlaceholderObserver",
     "QConfig",
     "QConfigAny",
@@ -229,6 +237,7 @@ __all__ = [
     "fuse_modules_qat",
     "fused_per_channel_wt_fake_quant_range_neg_127_to_127",
     "fused_wt_fake_quant_range_neg_127_to_127",
+    "get_block_size",
     "get_default_compare_output_module_list",
     "get_default_custom_config_dict",
     "get_default_dynamic_quant_module_mappings",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ....backends import quantized
 from ....core import affine
 from ....core import dtype as dt
 from ....core.errors import received
@@ -11,6 +12,8 @@ from ....ops.int8 import packed
 from ....ops.registry import F
 from ....surface.quantized_tensor import QuantizedTensor, made_of
 from ....tensor import Tensor
+
+_switches: dict[str, str] = quantized._values  # type: ignore[attr-defined]
 
 
 class PackedWeight:
@@ -63,7 +66,8 @@ class PackedWeight:
         wide = x if x.dtype is dt.float32 else x.to(dt.float32) if x.dtype in dt.HALF else None
         if wide is None:
             raise RuntimeError(f"a dynamic int8 layer takes float32, float16 or bfloat16, got {x.dtype}.")
-        out: Tensor = F._int8_linear_dynamic(wide.detach(), *self.parts, 127 if reduce_range else 255, relu)
+        highest = 127 if reduce_range and _switches["engine"] != "qnnpack" else 255
+        out: Tensor = F._int8_linear_dynamic(wide.detach(), *self.parts, highest, relu)
         return out if wide is x else out.to(x.dtype)
 
     def conv(

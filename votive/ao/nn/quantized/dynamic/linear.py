@@ -13,7 +13,7 @@ from ..observed import check_source, weight_of
 
 
 class Linear(StaticLinear):
-    """`y = x W^T + b`: x is rounded to 7 bits by its least and greatest number (torch's `reduce_range`), W is 8 bits.
+    """`y = x W^T + b`: x is rounded to 7 bits by its least and greatest number (8 with the engine "qnnpack"), W has 8.
 
     >>> votive.ao.nn.quantized.dynamic.Linear(4, 2)(votive.ones(3, 4)).shape
     votive.Size([3, 2])
