@@ -100,6 +100,9 @@ class Package:
 
 # What is accepted and not read, and why that loses nothing. A pattern covers what begins with it.
 KNOWN = {
+    "ao.nn.quantized.functions.ReLU6.from_float": "there is no weight that could keep its scale",
+    "ao.nn.quantized.functions.Dropout.from_float": "there is no weight",
+    "ao.nn.quantized.stubs.": "there is no weight",
     # Defaults that derived classes narrow.
     "glass.probe.Probe.reads:": "a probe that does not say more looks at everything",
     # How something is computed, where there is one way here and the result is the same.

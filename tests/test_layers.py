@@ -39,7 +39,7 @@ LAYERS = [
         "nested",
     },
     {"compiler"},
-    {"nn", "optim", "amp", "data", "io", "quant", "distributed", "utils", "distributions", "serialization"}
+    {"nn", "optim", "amp", "ao", "data", "io", "quant", "distributed", "utils", "distributions", "serialization"}
     | {"overrides", "func", "fx"}
     | {"profiler", "testing", "onnx"}
     | {"accelerator", "absent_device", "mps", "mtia", "xpu", "futures", "hub", "jit", "library", "monitor"}

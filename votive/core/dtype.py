@@ -245,7 +245,8 @@ class iinfo:
     """
 
     def __init__(self, type: dtype) -> None:
-        if not isinstance(type, dtype) or type.category != INT:
+        # A quantized type has the limits of its codes.
+        if not isinstance(type, dtype) or getattr(type, "codes", type).category != INT:
             raise TypeError(f"iinfo() needs an integer type, got {type}; use finfo.")
         info = np.iinfo(type.np)
         self.dtype = type.name

@@ -389,6 +389,8 @@ class Spec:
         if found is None:
             if dtype is complex32 or dtype.category < 0:
                 ways = ".chalf() or .to(votive.complex32)" if dtype is complex32 else f".to(votive.{dtype.name})"
+                if hasattr(dtype, "codes"):
+                    ways = "quantize_per_tensor()"
                 raise UnsupportedError(f"{caller.name()}: tensors of {dtype.name} are made from others, by {ways}.")
             found = object.__new__(cls)
             found.layout, found.dtype, found.device = key

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
+from ..core.affine import quantized_dtype
 from ..core import spelled
 from ..core.device import cpu as cpu_device
 from ..core.device import resolve
@@ -222,6 +223,8 @@ def to(
     if want is dt.complex32:
         wide = F._copy_as(moved, dt.complex64, format_strides("to", spec, memory_format))
         return import_module("votive.surface.complex_half").halved(wide)  # above this layer, and needed by few
+    if isinstance(want, quantized_dtype):
+        fail(RuntimeError, "to", f"numbers become {want} by quantize_per_tensor(), which is told the scale.")
     if want.category < 0:  # a block format
         return import_module("votive.surface.block_tensor").encoded(moved, want)
     keeps_order = memory_format in (None, preserve_format) or memory_format is suggested(spec)

@@ -35,7 +35,9 @@ def _weight(op: str, packed: Spec, sums: Spec, scales: Spec, zeros: Spec | None,
     """The rows of a weight whose parts fit one another."""
     n = sums.numel
     if packed.dtype is not dt.int8 or packed.ndim != 3 or packed.shape[2] != 4 * PANEL or not packed.contiguous:
-        fail(ShapeError, op, f"a packed weight is int8, (panels, quads, {4 * PANEL}), got {packed.dtype} {packed.shape}.")
+        fail(
+            ShapeError, op, f"a packed weight is int8, (panels, quads, {4 * PANEL}), got {packed.dtype} {packed.shape}."
+        )
     for name, part, kind in (
         ("sums", sums, dt.int32),
         ("scales", scales, dt.float32),
@@ -73,14 +75,7 @@ def _infer_linear(
 
 
 def _infer_dynamic(
-    x: Spec,
-    packed: Spec,
-    sums: Spec,
-    scales: Spec,
-    zeros: Spec | None,
-    bias: Spec | None,
-    highest: int,
-    relu: bool,
+    x: Spec, packed: Spec, sums: Spec, scales: Spec, zeros: Spec | None, bias: Spec | None, highest: int, relu: bool
 ) -> Spec:
     if x.dtype is not dt.float32:
         fail(DtypeError, "linear", f"the input of a dynamic int8 layer is float32, got {x.dtype}.")

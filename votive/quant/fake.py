@@ -106,7 +106,9 @@ def fake_quantize_per_tensor_affine(
     step = scale if isinstance(scale, Tensor) else F.tensor(float(scale), dtype=dt.float32, device=input.device)
     zero = zero_point if isinstance(zero_point, Tensor) else F.tensor(int(zero_point), device=input.device)
     if step.numel() != 1 or zero.numel() != 1:
-        raise RuntimeError(f"{op}: scale and zero_point are one number each; fake_quantize_per_channel_affine has more.")
+        raise RuntimeError(
+            f"{op}: scale and zero_point are one number each; fake_quantize_per_channel_affine has more."
+        )
     out: Tensor = _Fake.apply(input, step.detach().reshape(()), zero.detach().reshape(()), None, quant_min, quant_max)
     return out
 
@@ -149,7 +151,13 @@ def fake_quantize_learnable_per_tensor_affine(
 
 
 def fake_quantize_learnable_per_channel_affine(
-    input: Tensor, scale: Tensor, zero_point: Tensor, axis: int, quant_min: int, quant_max: int, grad_factor: float = 1.0
+    input: Tensor,
+    scale: Tensor,
+    zero_point: Tensor,
+    axis: int,
+    quant_min: int,
+    quant_max: int,
+    grad_factor: float = 1.0,
 ) -> Tensor:
     """The same with a scale and a zero point for each place along a dimension."""
     op = "_fake_quantize_learnable_per_channel_affine"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Union
 
 from ..nn import functional as NF
 from ..surface.quantized_functions import quantize_per_tensor, quantized
 from ..tensor import Tensor
 
-Sizes = Union[int, Sequence[int]]
+Sizes = int | Sequence[int]
 
 
 def _pool(n: int, x: Tensor, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil: bool) -> Tensor:

@@ -46,16 +46,16 @@ def quantize_(
 
     `kind` is a block format (`votive.q4_k` or its name), a recipe by llama.cpp's name (`"q4_k_m"`, see
     `votive.quant.recipe`) or a function of a module's name and its weight's (rows, columns) that gives a format or
-    None; "int8_dynamic" and "int8_static" are described below. `method` chooses the codes: "rtn" rounds, weighted by an importance matrix if there is one; "gptq" and "awq"
-    need `data`, inputs of the model; "hqq" moves the minima of formats that have some. `imatrix` maps names of weights,
-    the model's or llama.cpp's, to sums of squared inputs (`votive.quant.importance`), or is the path of a file of them
-    (`votive.quant.load_imatrix`); with "rtn" and "hqq", `data` has the same effect. `skip` names modules to leave as
-    they are; patterns such as "*.router" count. Tied weights stay tied. With `folded`, "awq" scales inputs only where a
-    norm before can do it, so that layers keep their classes and files describe the model. Whatever is wrong is said
-    before anything changes.
+    None; "int8_dynamic" and "int8_static" are described below. `method` chooses the codes: "rtn" rounds, weighted by
+    an importance matrix if there is one; "gptq" and "awq" need `data`, inputs of the model; "hqq" moves the minima of
+    formats that have some. `imatrix` maps names of weights, the model's or llama.cpp's, to sums of squared inputs
+    (`votive.quant.importance`), or is the path of a file of them (`votive.quant.load_imatrix`); with "rtn" and "hqq",
+    `data` has the same effect. `skip` names modules to leave as they are; patterns such as "*.router" count. Tied
+    weights stay tied. With `folded`, "awq" scales inputs only where a norm before can do it, so that layers keep their
+    classes and files describe the model. Whatever is wrong is said before anything changes.
 
-    "int8_dynamic" replaces linear layers by ones that multiply 8 bits by 8 bits, with a scale of the input found at each
-    call; "int8_static" takes those scales from `data` and replaces convolutions too. Weights have a scale per row.
+    "int8_dynamic" replaces linear layers by ones that multiply 8 bits by 8 bits, with a scale of the input found at
+    each call; "int8_static" takes those scales from `data` and replaces convolutions too. Weights have a scale per row.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(64, 32), votive.nn.ReLU(), votive.nn.Linear(32, 8))
     >>> report = votive.quantize_(net, "q8_0")

@@ -54,9 +54,7 @@ def float_steps(low: Tensor, high: Tensor, quant_min: int, quant_max: int, eps: 
     return scale, -1 * low / scale
 
 
-def nudged_steps(
-    low: Tensor, high: Tensor, quant_min: int, quant_max: int, symmetric: bool
-) -> tuple[Tensor, Tensor]:
+def nudged_steps(low: Tensor, high: Tensor, quant_min: int, quant_max: int, symmetric: bool) -> tuple[Tensor, Tensor]:
     """Scales and zeros as torch's fused functions choose them, which differ from its observers': steps are bounded
     below, the zero is rounded from the end that it errs least at, and symmetric codes reach one further down.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Union
+from typing import Any
 
 from ..backends.cpu.reference.int8 import choose
 from ..core import affine
@@ -15,7 +15,7 @@ from ..ops.registry import F
 from ..tensor import Tensor
 from .quantized_tensor import QuantizedTensor, made_of
 
-Number = Union[float, Tensor]
+Number = float | Tensor
 
 
 def _float(op: str, input: object) -> Tensor:
@@ -167,12 +167,7 @@ def quantized(op: str, input: object) -> QuantizedTensor:
 
 
 def empty_affine_quantized(
-    size: Sequence[int],
-    *,
-    scale: float = 1.0,
-    zero_point: int = 0,
-    dtype: quantized_dtype,
-    device: DeviceLike = None,
+    size: Sequence[int], *, scale: float = 1.0, zero_point: int = 0, dtype: quantized_dtype, device: DeviceLike = None
 ) -> QuantizedTensor:
     """A quantized tensor whose codes are the zero point."""
     kind = _kind("_empty_affine_quantized", dtype)
@@ -184,7 +179,9 @@ def empty_quantized(size: Sequence[int], qtensor: Tensor) -> QuantizedTensor:
     """A quantized tensor of a shape, with the scale and zero point of another."""
     like = quantized("empty_quantized", qtensor)
     dtype, device = like._kind_of, like.device
-    return empty_affine_quantized(size, scale=like.q_scale(), zero_point=like.q_zero_point(), dtype=dtype, device=device)
+    return empty_affine_quantized(
+        size, scale=like.q_scale(), zero_point=like.q_zero_point(), dtype=dtype, device=device
+    )
 
 
 def per_tensor_quantized(input: Tensor, scale: float, zero_point: int) -> QuantizedTensor:

@@ -107,15 +107,19 @@ def _to(
     if place is input.device and not copy:
         return input
     codes = F.to(input._codes, place, non_blocking=non_blocking, copy=copy)
-    parts = [v.to(place) if isinstance(v, Tensor) else v for v in (input._scale, input._zero)]
-    return made_of(codes, input._kind_of, *parts, input._axis)
+    scale, zero = input._scale, input._zero
+    if isinstance(scale, Tensor) and isinstance(zero, Tensor):
+        scale, zero = scale.to(place), zero.to(place)
+    return made_of(codes, input._kind_of, scale, zero, input._axis)
 
 
 @_rule("copy_")
 def _copy(input: Any, src: Any, non_blocking: bool = False) -> Any:
     """Codes are taken with what they mean; numbers become codes of this tensor's scale."""
     if not isinstance(input, QuantizedTensor):
-        raise RuntimeError("Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize")
+        raise RuntimeError(
+            "Copying from quantized Tensor to non-quantized Tensor is not allowed, please use dequantize"
+        )
     if isinstance(src, QuantizedTensor):
         if src._kind_of is not input._kind_of:
             raise RuntimeError(f"copy_: quantized types must be the same, got {input._kind_of!r} and {src._kind_of!r}.")
@@ -271,4 +275,3 @@ def _numel(input: QuantizedTensor) -> int:
 @_rule("element_size")
 def _element_size(input: QuantizedTensor) -> int:
     return input._codes.element_size()
-

@@ -33,6 +33,7 @@ class QuantizedTensor(Wrapped):
     _scale: float | Tensor
     _zero: int | Tensor
     _axis: int | None
+    is_quantized = True
 
     def _parts(self) -> tuple[Tensor, ...]:
         return (self._codes,)
@@ -40,11 +41,6 @@ class QuantizedTensor(Wrapped):
     @classmethod
     def _describe(cls, args: tuple[Any, ...]) -> str:
         return next((a._kind_of.name for a in args if isinstance(a, QuantizedTensor)), "quantized")
-
-    @property
-    def is_quantized(self) -> bool:
-        """Whether the dtype is a quantized one."""
-        return True
 
     def qscheme(self) -> qscheme:
         """How the codes stand for numbers.

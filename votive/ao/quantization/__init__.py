@@ -5,8 +5,6 @@ Static: `prepare`, run some inputs, `convert`. Dynamic: `quantize_dynamic`. Trai
 
 from __future__ import annotations
 
-from typing import Union
-
 from .fake_quantize import (
     FakeQuantize,
     FakeQuantizeBase,
@@ -43,9 +41,7 @@ from .fusing import (
     get_fuser_method,
 )
 from .granularity import Granularity, PerAxis, PerBlock, PerGroup, PerRow, PerTensor, PerToken, get_block_size
-from .histogram import (
-    HistogramObserver,
-)
+from .histogram import HistogramObserver
 from .mappings import (
     get_default_compare_output_module_list,
     get_default_dynamic_quant_module_mappings,
@@ -131,18 +127,10 @@ from .qconfig import (
     per_channel_dynamic_qconfig,
     qconfig_equals,
 )
-from .qconfig_mapping import (
-    QConfigMapping,
-    get_default_qat_qconfig_mapping,
-    get_default_qconfig_mapping,
-)
-from .stubs import (
-    DeQuantStub,
-    QuantStub,
-    QuantWrapper,
-)
+from .qconfig_mapping import QConfigMapping, get_default_qat_qconfig_mapping, get_default_qconfig_mapping
+from .stubs import DeQuantStub, QuantStub, QuantWrapper
 
-ObserverOrFakeQuantize = Union[ObserverBase, FakeQuantizeBase]
+ObserverOrFakeQuantize = ObserverBase | FakeQuantizeBase
 
 __all__ = [
     "DeQuantStub",

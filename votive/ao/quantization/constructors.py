@@ -1,4 +1,4 @@
-"""Classes with some of their arguments given: how a configuration says which observers will be made. Knows no modules."""
+"""Classes with some arguments given: how a configuration says which observers will be made. Knows no modules."""
 
 from __future__ import annotations
 

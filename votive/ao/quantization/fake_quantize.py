@@ -7,8 +7,8 @@ from typing import Any
 from ... import nn
 from ...core import affine
 from ...core import dtype as dt
-from ...quant import fake
 from ...ops.registry import F
+from ...quant import fake
 from ...tensor import Tensor
 from .constructors import Constructible, Constructor
 from .histogram import HistogramObserver
@@ -242,11 +242,7 @@ default_per_channel_weight_fake_quant = FakeQuantize.with_args(
     observer=_FollowSome, **_SIGNED, qscheme=_SOME, reduce_range=False, ch_axis=0
 )
 default_embedding_fake_quant = FakeQuantize.with_args(
-    observer=_FollowSome,
-    qscheme=affine.per_channel_affine_float_qparams,
-    **_UNSIGNED,
-    ch_axis=0,
-    averaging_constant=1,
+    observer=_FollowSome, qscheme=affine.per_channel_affine_float_qparams, **_UNSIGNED, ch_axis=0, averaging_constant=1
 )
 default_histogram_fake_quant = FakeQuantize.with_args(
     observer=HistogramObserver, **_UNSIGNED, qscheme=affine.per_tensor_affine, reduce_range=True

@@ -116,9 +116,7 @@ def fuse_known_modules(mod_list: list[Any], is_qat: bool, additional_fuser_metho
     return [made, *rest]
 
 
-def _fused(
-    model: Any, names: Any, is_qat: bool, inplace: bool, fuser_func: Fuser, fuse_custom_config_dict: Any
-) -> Any:
+def _fused(model: Any, names: Any, is_qat: bool, inplace: bool, fuser_func: Fuser, fuse_custom_config_dict: Any) -> Any:
     target = model if inplace else copy.deepcopy(model)
     further = (fuse_custom_config_dict or {}).get("additional_fuser_method_mapping", {})
     groups = [names] if all(isinstance(n, str) for n in names) else names
@@ -137,9 +135,9 @@ def fuse_modules(
     fuser_func: Fuser = fuse_known_modules,
     fuse_custom_config_dict: Any = None,
 ) -> Any:
-    """Make one of modules that follow each other, by lists of their names: conv, bn, relu; conv, bn; conv, relu; linear,
-    relu; linear, bn; bn, relu. The first becomes the fused one, the others identities. Batch norm is folded, so the
-    model must be in eval mode.
+    """Make one of modules that follow each other, by lists of their names: conv, bn, relu; conv, bn; conv, relu;
+    linear, relu; linear, bn; bn, relu. The first becomes the fused one, the others identities. Batch norm is folded,
+    so the model must be in eval mode.
 
     >>> net = votive.nn.Sequential(votive.nn.Linear(2, 3), votive.nn.ReLU()).eval()
     >>> votive.ao.quantization.fuse_modules(net, ["0", "1"])

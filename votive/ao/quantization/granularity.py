@@ -63,6 +63,8 @@ def get_block_size(input_shape: tuple[int, ...], granularity: Granularity) -> tu
         return (*rows, shape[-1])
     if isinstance(granularity, PerGroup):
         if len(shape) != 2:
-            raise AssertionError(f"Expecting input shape dim to be 2 for per group quantization, gotinput shape: {shape}")
+            raise AssertionError(
+                f"Expecting input shape dim to be 2 for per group quantization, gotinput shape: {shape}"
+            )
         return (1, granularity.group_size)
     raise ValueError(f"Unsupported Granularity: {granularity}")

@@ -1,4 +1,4 @@
-"""The observer that remembers how numbers are distributed, and leaves out the ends where that makes the error smaller."""
+"""The observer that counts numbers in bins, and leaves out the ends where that makes the error smaller."""
 
 from __future__ import annotations
 

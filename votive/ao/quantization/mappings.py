@@ -6,14 +6,12 @@ from typing import Any
 
 from ... import nn
 from ..nn import intrinsic as nni
-from ..nn import qat, quantized as nnq
+from ..nn import qat
+from ..nn import quantized as nnq
 from ..nn.intrinsic import qat as nniqat
 from ..nn.intrinsic import quantized as nniq
 from ..nn.quantized import dynamic as nnqd
-from .fake_quantize import (
-    default_fixed_qparams_range_0to1_fake_quant,
-    default_fixed_qparams_range_neg1to1_fake_quant,
-)
+from .fake_quantize import default_fixed_qparams_range_0to1_fake_quant, default_fixed_qparams_range_neg1to1_fake_quant
 from .stubs import DeQuantStub, QuantStub
 
 Mapping = dict[Any, Any]

@@ -10,18 +10,14 @@ from ...core import affine
 from ...core import dtype as dt
 from ...core.affine import qscheme as Scheme
 from ...core.affine import quantized_dtype
-from ...quant.range import EPS, affine_steps, channel_bounds, float_steps
 from ...ops.registry import F
+from ...quant.range import EPS, affine_steps, channel_bounds, float_steps
 from ...tensor import Tensor
 from .constructors import Constructible
 
 PER_TENSOR = (affine.per_tensor_affine, affine.per_tensor_symmetric)
 SYMMETRIC = (affine.per_tensor_symmetric, affine.per_channel_symmetric)
-PER_CHANNEL = (
-    affine.per_channel_affine,
-    affine.per_channel_symmetric,
-    affine.per_channel_affine_float_qparams,
-)
+PER_CHANNEL = (affine.per_channel_affine, affine.per_channel_symmetric, affine.per_channel_affine_float_qparams)
 UNSIGNED = (affine.quint8, dt.uint8)
 _ALLOWED = (*affine.TYPES.values(), dt.int8, dt.uint8, dt.int16, dt.int32, dt.uint16)
 
@@ -109,8 +105,8 @@ class UniformQuantizationObserverBase(ObserverBase):
                 middle = 1 << 15
             symmetric = self.qscheme in SYMMETRIC
             eps = self.eps if low.ndim else self.eps[0]
-            how = {"eps": eps, "middle": middle}
-            scale, zero = affine_steps(low, high, self.quant_min, self.quant_max, symmetric, **how)
+            bounds = (self.quant_min, self.quant_max)
+            scale, zero = affine_steps(low, high, *bounds, symmetric, eps=eps, middle=middle)
         return scale.reshape(-1), zero.reshape(-1)
 
 

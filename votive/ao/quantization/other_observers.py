@@ -8,8 +8,8 @@ from ... import nn
 from ...core import affine
 from ...core import dtype as dt
 from ...core.affine import qscheme as Scheme
-from ...quant.range import EPS
 from ...ops.registry import F
+from ...quant.range import EPS
 from ...tensor import Tensor
 from .histogram import HistogramObserver
 from .observer import MinMaxObserver, ObserverBase, PerChannelMinMaxObserver

@@ -1,4 +1,4 @@
-"""The passes over a model: configurations to modules, observers in, calibrated or trained modules to modules of 8 bits."""
+"""The passes over a model: configurations to modules, observers in, calibrated or trained modules to 8 bits."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ from ..nn.quantized.stubs import FloatFunctional, QFunctional
 from . import mappings
 from .fake_quantize import FakeQuantizeBase
 from .observer import ObserverBase
-from .qconfig import (
-    default_dynamic_qconfig,
-    float_qparams_weight_only_qconfig,
-    is_memoryless,
-    on_device_of,
-)
+from .qconfig import default_dynamic_qconfig, float_qparams_weight_only_qconfig, is_memoryless, on_device_of
 from .stubs import DeQuantStub, QuantWrapper
 
 Mapping = dict[Any, Any]
@@ -239,7 +234,7 @@ def quantize_dynamic(
     mapping: Mapping | None = None,
     inplace: bool = False,
 ) -> Any:
-    """Weights of 8 bits, inputs rounded at each call: linear layers and recurrent networks (`qint8`), tables (`quint8`).
+    """Weights of 8 bits, inputs rounded at each call: linear layers, recurrent networks (`qint8`), tables (`quint8`).
 
     `qconfig_spec` is a set of kinds or names, or a dictionary from them to configurations.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from ... import nn
 from ...core import affine
@@ -53,7 +53,7 @@ class QConfigDynamic(_Pair):
         return super().__new__(cls, activation, weight)
 
 
-QConfigAny = Optional[QConfig]
+QConfigAny = QConfig | None
 
 default_qconfig = QConfig(seen.default_observer, seen.default_weight_observer)
 default_debug_qconfig = QConfig(seen.default_debug_observer, seen.default_weight_observer)
@@ -92,9 +92,7 @@ default_symmetric_qnnpack_qat_qconfig = QConfig(_SIGNED_FAKE, fq.fused_wt_fake_q
 default_per_channel_symmetric_qnnpack_qat_qconfig = QConfig(
     _SIGNED_FAKE, fq.fused_per_channel_wt_fake_quant_range_neg_127_to_127
 )
-default_embedding_qat_qconfig = QConfig(
-    seen.NoopObserver.with_args(dtype=dt.float32), fq.default_embedding_fake_quant
-)
+default_embedding_qat_qconfig = QConfig(seen.NoopObserver.with_args(dtype=dt.float32), fq.default_embedding_fake_quant)
 
 
 def _backend(name: str) -> str:
@@ -149,7 +147,7 @@ def on_device_of(qconfig: Any, module: nn.Module) -> Any:
     where = {"device": next(iter(devices))}
 
     def placed(made: Any) -> Any:
-        base = made.p.func if isinstance(made, Constructor) else made
+        base: Any = made.p.func if isinstance(made, Constructor) else made
         takes = issubclass(base, (MinMaxObserver, PerChannelMinMaxObserver, HistogramObserver, FakeQuantize))
         return made.with_callable_args(factory_kwargs=lambda: where) if takes else made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Any, Union
+from typing import Any
 
 from ... import nn
 from .other_observers import (
@@ -22,7 +22,7 @@ from .qconfig import (
     get_default_qconfig,
 )
 
-Kind = Union[Callable[..., Any], str]
+Kind = Callable[..., Any] | str
 
 
 class QConfigMapping:
@@ -94,7 +94,7 @@ class QConfigMapping:
     @classmethod
     def from_dict(cls, qconfig_dict: dict[str, Any]) -> QConfigMapping:
         """A mapping from what `to_dict` gave."""
-        made = cls().set_global(qconfig_dict.get("", None))
+        made = cls().set_global(qconfig_dict.get(""))
         for key, put in (
             ("object_type", made.set_object_type),
             ("module_name_regex", made.set_module_name_regex),
@@ -124,8 +124,8 @@ def _mapping(qconfig: QConfig, per_tensor: QConfig) -> QConfigMapping:
         made.set_object_type(kind, QConfig(qconfig.activation, per_tensor.weight))
     made.set_object_type(nn.LayerNorm, QConfig(qconfig.activation, PlaceholderObserver))
     made.set_object_type(nn.PReLU, default_quint8_weight_qconfig)
-    for kind in (nn.Hardsigmoid, nn.Sigmoid, nn.Softmax):
-        made.set_object_type(kind, QConfig(default_fixed_qparams_range_0to1_observer, default_weight_observer))
+    for bounded in (nn.Hardsigmoid, nn.Sigmoid, nn.Softmax):
+        made.set_object_type(bounded, QConfig(default_fixed_qparams_range_0to1_observer, default_weight_observer))
     made.set_object_type(nn.Tanh, QConfig(default_fixed_qparams_range_neg1to1_observer, default_weight_observer))
     return made
 

@@ -1,4 +1,4 @@
-"""Modules in a row that count as one: floating ones, those that train with rounding (`qat`), those of codes (`quantized`)."""
+"""Modules in a row that count as one: of numbers here, in `qat` training with rounding, in `quantized` of codes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,9 @@ class _FusedModule(nn.Sequential):
         for kind, part in zip(self._KINDS, parts, strict=True):
             if not isinstance(part, kind):
                 wanted = ", ".join(k.__name__ for k in self._KINDS)
-                raise AssertionError(f"{type(self).__name__} takes {wanted}, got {', '.join(type(p).__name__ for p in parts)}")
+                raise AssertionError(
+                    f"{type(self).__name__} takes {wanted}, got {', '.join(type(p).__name__ for p in parts)}"
+                )
         super().__init__(*parts)
 
 

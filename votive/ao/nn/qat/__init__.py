@@ -63,7 +63,7 @@ def taking(cls: Any, mod: Any, qconfig: Any) -> Any:
 class Linear(_Fake, nn.Linear):
     """A linear layer that trains with a rounded weight."""
 
-    _FLOAT = nn.Linear
+    _FLOAT: Any = nn.Linear
 
     def __init__(
         self,
@@ -159,9 +159,7 @@ class EmbeddingBag(_Fake, nn.EmbeddingBag):
         super().__init__(*args, **kwargs)
         self._observe(qconfig)
 
-    def forward(
-        self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
         how: dict[str, Any] = {
             "max_norm": self.max_norm,
             "norm_type": self.norm_type,

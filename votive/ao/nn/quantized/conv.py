@@ -142,7 +142,7 @@ class Conv1d(_Conv):
     """A convolution over one dimension from codes to codes."""
 
     _N = 1
-    _FLOAT_MODULE = (nn.Conv1d,)
+    _FLOAT_MODULE: tuple[type, ...] = (nn.Conv1d,)
 
 
 class Conv2d(_Conv):
@@ -154,14 +154,14 @@ class Conv2d(_Conv):
     """
 
     _N = 2
-    _FLOAT_MODULE = (nn.Conv2d,)
+    _FLOAT_MODULE: tuple[type, ...] = (nn.Conv2d,)
 
 
 class Conv3d(_Conv):
     """A convolution over three dimensions from codes to codes."""
 
     _N = 3
-    _FLOAT_MODULE = (nn.Conv3d,)
+    _FLOAT_MODULE: tuple[type, ...] = (nn.Conv3d,)
 
 
 class _ConvTranspose(_Conv):
@@ -240,18 +240,18 @@ class ConvTranspose1d(_ConvTranspose):
     """A transposed convolution over one dimension from codes to codes."""
 
     _N = 1
-    _FLOAT_MODULE = (nn.ConvTranspose1d,)
+    _FLOAT_MODULE: tuple[type, ...] = (nn.ConvTranspose1d,)
 
 
 class ConvTranspose2d(_ConvTranspose):
     """A transposed convolution over two dimensions from codes to codes."""
 
     _N = 2
-    _FLOAT_MODULE = (nn.ConvTranspose2d,)
+    _FLOAT_MODULE: tuple[type, ...] = (nn.ConvTranspose2d,)
 
 
 class ConvTranspose3d(_ConvTranspose):
     """A transposed convolution over three dimensions from codes to codes."""
 
     _N = 3
-    _FLOAT_MODULE = (nn.ConvTranspose3d,)
+    _FLOAT_MODULE: tuple[type, ...] = (nn.ConvTranspose3d,)

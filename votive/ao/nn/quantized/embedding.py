@@ -107,7 +107,9 @@ class Embedding(nn.Module):
     def set_weight(self, w: Tensor) -> None:
         """Take another table."""
         if tuple(w.shape) != (self.num_embeddings, self.embedding_dim):
-            raise AssertionError(f"the table has shape {(self.num_embeddings, self.embedding_dim)}, got {tuple(w.shape)}.")
+            raise AssertionError(
+                f"the table has shape {(self.num_embeddings, self.embedding_dim)}, got {tuple(w.shape)}."
+            )
         self._packed_params.set_weight(w)
 
     def weight(self) -> QuantizedTensor:
@@ -160,7 +162,7 @@ class EmbeddingBag(Embedding):
         super().__init__(num_embeddings, embedding_dim, None, _weight, dtype)
         self.mode, self.include_last_offset = mode, include_last_offset
 
-    def forward(  # type: ignore[override]
+    def forward(
         self, indices: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None
     ) -> Tensor:
         # The rows that are needed, numbered anew, are the table.

@@ -102,7 +102,7 @@ class PackedWeight:
 
 def _codes(op: str, x: Tensor) -> QuantizedTensor:
     if not isinstance(x, QuantizedTensor) or x._kind_of not in (affine.quint8, affine.qint8):
-        raise RuntimeError(f"{op}: takes a quantized tensor (quint8, qint8), got {received(x)}; use quantize_per_tensor.")
+        raise RuntimeError(
+            f"{op}: takes a quantized tensor (quint8, qint8), got {received(x)}; use quantize_per_tensor."
+        )
     return x
-
-

@@ -164,7 +164,7 @@ class QFunctional(nn.Module):
         return self._rounded(F.add(_numbers(x), _numbers(y)), x)
 
     def add_scalar(self, x: Tensor, y: float) -> Tensor:
-        """`x + y` for a number, with the steps of `x`: a moved zero point, and other steps where that leaves the range."""
+        """`x + y` for a number: the zero point of `x` moves, and where that leaves the range the steps change."""
         return _with_number(x, _numbers(x) + y, y, multiplied=False)
 
     def mul(self, x: Tensor, y: Tensor) -> Tensor:

@@ -41,14 +41,7 @@ def int8_linear(
 
 @native("_int8_linear_dynamic", "int8_linear_dynamic", optional=True)
 def int8_linear_dynamic(
-    x: Slot,
-    packed: Slot,
-    sums: Slot,
-    scales: Slot,
-    zeros: Slot | None,
-    bias: Slot | None,
-    highest: int,
-    relu: bool,
+    x: Slot, packed: Slot, sums: Slot, scales: Slot, zeros: Slot | None, bias: Slot | None, highest: int, relu: bool
 ) -> Args:
     return x, packed, sums, scales, zeros, bias, OUT, highest, int(relu), WAY[0]
 

@@ -58,11 +58,12 @@ def _codes(x: Array, scale: float, zero_point: int, low: int, high: int) -> Arra
 @kernel("_quantize_affine", widen=False)
 def quantize_affine(x: Array, scale: float, zero_point: int, dtype: dt.dtype) -> Array:
     info = np.iinfo(dtype.np)
-    codes = _codes(x, scale, zero_point, info.min, info.max)
     if dtype is not dt.int32:
-        return codes.astype(dtype.np)
-    # NaN is the least code there, as torch has it.
-    return np.where(np.isnan(x), info.min, codes.astype(np.float64)).astype(dtype.np)
+        return _codes(x, scale, zero_point, info.min, info.max).astype(dtype.np)
+    # There torch rounds the product first, too, and NaN is the least code.
+    with np.errstate(over="ignore", invalid="ignore"):
+        wide = np.rint(x * (np.float32(1) / np.float32(scale)) + np.float32(zero_point)).astype(np.float64)
+    return np.clip(np.where(np.isnan(wide), info.min, wide), info.min, info.max).astype(np.int64).astype(dtype.np)
 
 
 def _product(x: Array, weight: Array) -> Array:
@@ -167,8 +168,8 @@ def int8_conv(
         rows = np.ascontiguousarray(part).reshape(-1, taps * each)
         total = _product(rows, _unpacked(packed[g * panels : (g + 1) * panels], n, taps * each))
         at = slice(g * n, (g + 1) * n)
-        parts = [None if v is None else v[at] for v in (zeros, bias)]
+        zero, extra = (None if v is None else v[at] for v in (zeros, bias))
         steps, ends = (scale, zero_point), (out_scale, out_zero_point)
-        y = _finished(total, rows, taps * each, sums[at], scales[at], *parts, steps, ends, relu, dtype)
+        y = _finished(total, rows, taps * each, sums[at], scales[at], zero, extra, steps, ends, relu, dtype)
         out[:, at] = y.reshape(batch, *places, n).transpose(0, 4, 1, 2, 3)
     return out

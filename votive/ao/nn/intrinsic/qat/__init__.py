@@ -17,7 +17,7 @@ from .. import fused as nni
 class LinearReLU(qat.Linear):
     """A linear layer and ReLU that train with a rounded weight."""
 
-    _FLOAT = nni.LinearReLU
+    _FLOAT: Any = nni.LinearReLU
 
     def forward(self, input: Tensor) -> Tensor:
         out: Tensor = NF.relu(super().forward(input))

@@ -19,7 +19,7 @@ class Linear(StaticLinear):
     votive.Size([3, 2])
     """
 
-    _FLOAT_MODULE = (nn.Linear, nn.modules.linear.NonDynamicallyQuantizableLinear)
+    _FLOAT_MODULE: tuple[type, ...] = (nn.Linear, nn.modules.linear.NonDynamicallyQuantizableLinear)
     reduce_range = True
 
     def __init__(self, in_features: int, out_features: int, bias_: bool = True, dtype: Any = affine.qint8) -> None:

@@ -35,7 +35,7 @@ def _gru(x: Tensor, y: Tensor, h: Tensor) -> Tensor:
 class _Network(nn.Module):
     """What LSTM and GRU share: layers, directions, and the order of the loop."""
 
-    _FLOAT: ClassVar[type]
+    _FLOAT: ClassVar[Any]
     _STATES: ClassVar[int]
 
     def __init__(self, mod: Any, qconfig: Any) -> None:
@@ -176,7 +176,7 @@ class GRU(_Network):
 class _Cell(nn.Module):
     """One step of a recurrent network."""
 
-    _FLOAT: ClassVar[type]
+    _FLOAT: ClassVar[Any]
 
     def __init__(self, mod: Any, qconfig: Any) -> None:
         super().__init__()

@@ -151,10 +151,12 @@ template <class T> void quantize(const float* x, int64_t n, T* to, Steps s, floa
   }
 }
 
-void quantize_wide(const float* x, int64_t n, int32_t* to, Steps s) {
+// Of 32 bits torch rounds the product first, too.
+__attribute__((optimize("fp-contract=off"))) void quantize_wide(const float* x, int64_t n, int32_t* to, Steps s) {
   const float inverse = 1.0f / s.scale, zero = float(s.zero);
   for (int64_t i = 0; i < n; ++i) {
-    const float v = std::nearbyint(std::fma(x[i], inverse, zero));
+    const float product = x[i] * inverse;
+    const float v = std::nearbyint(product + zero);
     to[i] = v >= 2147483648.0f ? std::numeric_limits<int32_t>::max()
             : v >= -2147483648.0f ? int32_t(v) : std::numeric_limits<int32_t>::min();
   }
