@@ -106,12 +106,14 @@ class QuantizedTensor(Wrapped):
         >>> votive.quantize_per_tensor(votive.tensor([0.4, 9.0]), 0.5, 3, votive.quint8).dequantize()
         tensor([0.5000, 9.0000])
         """
-        codes = self._codes.to(dt.float32)
+        # Codes of 32 bits less their zero are exact as integers, not as float32.
+        codes = self._codes.to(dt.int64 if self._kind_of is affine.qint32 else dt.float32)
         if self._axis is None:
-            out: Tensor = (codes - float(self._zero)) * float(_single(float(self._scale)))
+            out: Tensor = (codes - int(self._zero)).to(dt.float32) * float(_single(float(self._scale)))
             return out
         scale, zero = (_along(v, self._axis, self.ndim) for v in (self._scale, self._zero))
-        out = (codes - zero.to(dt.float32)) * scale.to(dt.float32)
+        narrow = zero if zero.dtype.is_floating_point else zero.to(codes.dtype)
+        out = (codes - narrow).to(dt.float32) * scale.to(dt.float32)
         return out
 
     @property
