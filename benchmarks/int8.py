@@ -1,6 +1,6 @@
 """A dynamic int8 linear layer, 1024 to 3072 features, against float32 and torch, in turns.
 
-    OMP_NUM_THREADS=1 python -m benchmarks.int8
+OMP_NUM_THREADS=1 python -m benchmarks.int8
 """
 
 from __future__ import annotations
@@ -29,10 +29,7 @@ def _torch(threads: int, weights: Any) -> dict[str, Callable[[Any], Any]]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         small = torch.ao.quantization.quantize_dynamic(net)
-    return {
-        "torch float32": lambda x: net(torch.from_numpy(x)),
-        "torch int8": lambda x: small(torch.from_numpy(x)),
-    }
+    return {"torch float32": lambda x: net(torch.from_numpy(x)), "torch int8": lambda x: small(torch.from_numpy(x))}
 
 
 def main() -> None:

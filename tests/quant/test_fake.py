@@ -15,7 +15,8 @@ def test_gradients_pass_where_codes_are_in_the_range() -> None:
     x = votive.tensor([-9.0, -0.3, 0.26, 3.6, 9.0], requires_grad=True)
     y = votive.fake_quantize_per_tensor_affine(x, 0.5, 1, -8, 7)
     (y * votive.arange(1.0, 6.0)).sum().backward()
-    assert y.tolist() == [-4.5, -0.5, 0.5, 3.0, 3.0] and x.grad.tolist() == [0, 2, 3, 0, 0]
+    assert y.tolist() == [-4.5, -0.5, 0.5, 3.0, 3.0]
+    assert x.grad.tolist() == [0, 2, 3, 0, 0]
 
 
 def test_wrong_arguments_raise() -> None:
@@ -42,9 +43,11 @@ def test_an_observer_that_is_off_changes_nothing() -> None:
     on, off = votive.tensor([1]), votive.tensor([0])
     x = votive.tensor([0.3, 1.0])
     y = votive.fused_moving_avg_obs_fake_quant(x, off, off, low, high, scale, zero, 0.01, 0, 255, -1)
-    assert y is x and float(low) == float("inf")
+    assert y is x
+    assert float(low) == float("inf")
     y = votive.fused_moving_avg_obs_fake_quant(x, off, on, low, high, scale, zero, 0.01, 0, 255, -1)
-    assert y.tolist() == [0.5, 1.0] and float(scale) == 0.5
+    assert y.tolist() == [0.5, 1.0]
+    assert float(scale) == 0.5
 
 
 def _both(rng: Any, shape: tuple[int, ...], scale: float) -> tuple[Any, Any]:
@@ -81,7 +84,8 @@ def test_numbers_and_gradients_are_those_of_torch() -> None:
         for kind in ("float16", "float64"):
             y = torch.fake_quantize_per_tensor_affine(a.detach().to(getattr(torch, kind)), step, zero, -8, 7)
             z = votive.fake_quantize_per_tensor_affine(b.detach().to(getattr(votive, kind)), step, zero, -8, 7)
-            assert str(z.dtype) == f"votive.{kind}" and np.abs(y.numpy() - z.numpy()).max() <= 1e-3 * step, i
+            assert str(z.dtype) == f"votive.{kind}"
+            assert np.abs(y.numpy() - z.numpy()).max() <= 1e-3 * step, i
 
 
 @pytest.mark.parity
@@ -120,10 +124,10 @@ def test_fused_observers_are_those_of_torch() -> None:
             n = 3 if rows else 1
             ends = [m.full((3,), v) if rows else m.tensor(v) for v in (float("inf"), float("-inf"))]
             scale, zero, on = m.ones(n), m.zeros(n, dtype=m.int32), m.tensor([1])
+            how = (0.01, low, high, 0, rows, symmetric)
             for factor in (1.0, 2.0):
-                y = m.fused_moving_avg_obs_fake_quant(
-                    m.from_numpy(x * np.float32(factor)), on, on, *ends, scale, zero, 0.01, low, high, 0, rows, symmetric
-                )
+                given = m.from_numpy(x * np.float32(factor))
+                y = m.fused_moving_avg_obs_fake_quant(given, on, on, *ends, scale, zero, *how)
             found.append([t.numpy() for t in (y, *ends, scale, zero)])
         for p, q in zip(*found, strict=True):
             np.testing.assert_array_equal(p, q, err_msg=str(i))

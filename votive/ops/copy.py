@@ -7,8 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
-from ..core.affine import quantized_dtype
 from ..core import spelled
+from ..core.affine import quantized_dtype
 from ..core.device import cpu as cpu_device
 from ..core.device import resolve
 from ..core.errors import DeviceError, ShapeError, fail, foreign_array, received

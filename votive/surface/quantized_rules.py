@@ -89,7 +89,7 @@ def _to(
     copy: bool = False,
     memory_format: Any = None,
 ) -> Any:
-    """Moves keep the codes; no dtype is reached by a cast."""
+    """Moves keep the codes, floating-point types leave them; no quantized type is reached by a cast."""
     for a in args:
         if isinstance(a, Dtype):
             dtype = a
@@ -101,6 +101,8 @@ def _to(
             device = a
     if not isinstance(input, QuantizedTensor):
         raise RuntimeError(f"to: numbers become {dtype!r} by quantize_per_tensor(), which is told the scale.")
+    if dtype is not None and dtype.is_floating_point:
+        return F.to(input.dequantize(), dtype=dtype, device=device)
     if dtype is not None and dtype is not input._kind_of:
         raise RuntimeError(f"to: {input._kind_of!r} is not cast to {dtype!r}; {input._advice}")
     place = input.device if device is None else resolve(device)
@@ -250,6 +252,25 @@ for _compared in ("eq", "ne", "lt", "le", "gt", "ge"):
         return getattr(F, name)(a, b)
 
     _rule(_compared, f"__{_compared}__")(_compare)
+
+
+def _asked(name: str) -> None:
+    """Questions about numbers, which have truth values as answers."""
+
+    def rule(*args: Any, **kwargs: Any) -> Any:
+        first, *rest = (v.dequantize() if isinstance(v, QuantizedTensor) else v for v in args)
+        return _call(name, first, tuple(rest), kwargs)
+
+    _rule(name)(rule)
+
+
+for _question in ("isfinite", "isnan", "isinf", "isclose", "allclose"):
+    _asked(_question)
+
+
+for _number in (dt.float64, dt.float32, *dt.HALF):
+    _named = next((alias for alias, d in dt.ALIASES.items() if d is _number), _number.name)
+    _rule(_named)(lambda input, memory_format=None, number=_number: input.dequantize().to(number))
 
 
 @_rule("is_floating_point", "is_complex")
