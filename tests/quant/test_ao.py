@@ -253,8 +253,9 @@ def test_glass_sees_and_edits_converted_models() -> None:
         assert d.output.dtype is votive.quint8
         assert d.output.shape == (4, 10)
         assert d.finish().equal(plain)
-    with glass.patch(model, {"conv": 0.0}), pytest.raises(RuntimeError, match="told the scale"):
-        model(x)  # a number has no scale: said, not guessed
+    # A number has no scale: that is said, not guessed.
+    with pytest.raises(RuntimeError, match="told the scale"), glass.patch(model, {"conv": 0.0}):
+        model(x)
 
 
 def test_hooks_of_users_move_along() -> None:

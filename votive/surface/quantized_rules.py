@@ -42,28 +42,32 @@ def _uniform(x: QuantizedTensor, what: str) -> QuantizedTensor:
     return x
 
 
-def _on_codes(name: str) -> None:
+def on_codes(name: str, input: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Something that moves or repeats elements, or chooses among them by their order: the scale is above 0."""
+    short = name.rpartition(".")[2].lstrip("_")
+    if not isinstance(input, QuantizedTensor):
+        raise UnsupportedError(f"{short}: a quantized tensor is not for this argument; use .dequantize().")
+    others = tuple(a._codes if isinstance(a, QuantizedTensor) else a for a in args)
+    made = _call(name, _uniform(input, short)._codes, others, kwargs)
+    if isinstance(made, (tuple, list)):
+        parts = [like(input, m) if m.dtype is input._codes.dtype else m for m in made]
+        return type(made)(parts) if type(made) in (tuple, list) else type(made)(*parts)
+    return like(input, made)
 
-    def rule(input: QuantizedTensor, *args: Any, **kwargs: Any) -> Any:
-        short = name.rpartition(".")[2]
-        made = _call(name, _uniform(input, short)._codes, args, kwargs)
-        if isinstance(made, (tuple, list)):
-            parts = [like(input, m) if m.dtype is input._codes.dtype else m for m in made]
-            return type(made)(parts) if type(made) in (tuple, list) else type(made)(*parts)
-        return like(input, made)
 
-    _rule(name)(rule)
+def _by_order(*names: str) -> None:
+    """What is done to the codes although no declaration says that it moves elements only."""
+
+    def bind(name: str) -> None:
+        _rule(name)(lambda input, *args, **kwargs: on_codes(name, input, args, kwargs))
+
+    for name in names:
+        bind(name)
 
 
-for _name in (
-    "view", "reshape", "_slice", "select", "narrow", "squeeze", "unsqueeze", "expand", "expand_as", "flip", "roll",
-    "index_select", "split", "chunk", "unbind", "repeat", "repeat_interleave", "unflatten", "flatten", "movedim",
-    "tile", "gather", "take_along_dim", "masked_select", "ravel", "view_as", "reshape_as", "pixel_shuffle",
-    "channel_shuffle", "_getitem", "__getitem__", "amax", "amin", "_views", "permute", "transpose", "t", "swapaxes",
-    "swapdims", "mT", "T", "sort", "topk", "max", "min",
-):  # fmt: skip
-    _on_codes(_name)
+_by_order("flip", "tile", "repeat", "repeat_interleave", "view_as", "reshape_as", "expand_as", "_views")
+_by_order("split", "chunk", "unbind", "take_along_dim", "masked_select", "sort", "topk", "max", "min", "amax", "amin")
+_by_order(NN + "pixel_shuffle", NN + "channel_shuffle", "pixel_shuffle", "channel_shuffle")
 
 
 @_rule("clone")
@@ -210,10 +214,11 @@ def _rounded_again(*names: str) -> None:
         bind(name)
 
 
-_AVERAGES = ("mean", "leaky_relu", "threshold", "interpolate", "upsample", "hardswish", "elu", "celu", "gelu")
 _POOLS = tuple(f"{kind}_pool{n}d" for kind in ("avg", "adaptive_avg") for n in (1, 2, 3))
 _MOST = tuple(f"{kind}_pool{n}d" for kind in ("max", "adaptive_max") for n in (1, 2, 3))
-_rounded_again(*_AVERAGES, *(NN + n for n in _AVERAGES), *_POOLS, *(NN + n for n in _POOLS))
+_rounded_again("mean", "leaky_relu", "threshold", "hardswish", "elu", "celu", "gelu")
+_rounded_again(NN + "leaky_relu", NN + "threshold", NN + "hardswish", NN + "elu", NN + "celu", NN + "gelu")
+_rounded_again(NN + "interpolate", NN + "upsample", *_POOLS, *(NN + n for n in _POOLS))
 _rounded_again(*_MOST, *(NN + n for n in _MOST))
 
 
@@ -245,27 +250,21 @@ _bounded(("tanh", NN + "tanh"), (1 / 128, 128), (1 / 128, 0))
 _bounded(("hardsigmoid", NN + "hardsigmoid"), (1 / 256, 0), (1 / 256, -128))
 
 
-for _compared in ("eq", "ne", "lt", "le", "gt", "ge"):
-
-    def _compare(input: Any, other: Any, name: str = _compared) -> Any:
-        a, b = (v.dequantize() if isinstance(v, QuantizedTensor) else v for v in (input, other))
-        return getattr(F, name)(a, b)
-
-    _rule(_compared, f"__{_compared}__")(_compare)
-
-
-def _asked(name: str) -> None:
+def _asked(*names: str) -> None:
     """Questions about numbers, which have truth values as answers."""
 
-    def rule(*args: Any, **kwargs: Any) -> Any:
-        first, *rest = (v.dequantize() if isinstance(v, QuantizedTensor) else v for v in args)
-        return _call(name, first, tuple(rest), kwargs)
+    def bind(name: str) -> None:
+        def rule(*args: Any, **kwargs: Any) -> Any:
+            first, *rest = (v.dequantize() if isinstance(v, QuantizedTensor) else v for v in args)
+            return _call(name, first, tuple(rest), kwargs)
 
-    _rule(name)(rule)
+        _rule(name)(rule)
+
+    for name in names:
+        bind(name)
 
 
-for _question in ("isfinite", "isnan", "isinf", "isclose", "allclose"):
-    _asked(_question)
+_asked("eq", "ne", "lt", "le", "gt", "ge", "isfinite", "isnan", "isinf", "isclose", "allclose")
 
 
 for _number in (dt.float64, dt.float32, *dt.HALF):

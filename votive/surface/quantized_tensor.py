@@ -13,6 +13,7 @@ from ..core import dtype as dt
 from ..core.affine import qscheme, quantized_dtype
 from ..core.errors import received
 from ..dispatch.wrapped import OwnSpec
+from ..ops.operator import Composite, Op, Operator
 from ..ops.registry import F
 from ..tensor import Tensor
 from . import printing
@@ -115,6 +116,15 @@ class QuantizedTensor(Wrapped):
         narrow = zero if zero.dtype.is_floating_point else zero.to(codes.dtype)
         out = (codes - narrow).to(dt.float32) * scale.to(dt.float32)
         return out
+
+    @classmethod
+    def _call(cls, name: str, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        # What only moves elements, as its declaration says, is done to the codes.
+        full = f"{op.namespaces[0]}.{name}" if isinstance(op, Composite) and op.namespaces else name
+        moves = op.returns_view or op.indexes or (isinstance(op, Op) and op.moves == (0,))
+        if moves and not {name, full} & cls._rules.keys():
+            return quantized_rules.on_codes(op.name, args[0], args[1:], kwargs)
+        return super()._call(name, op, args, kwargs)
 
     @property
     def nbytes(self) -> int:
