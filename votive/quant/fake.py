@@ -186,6 +186,12 @@ def fused_moving_avg_obs_fake_quant(
     """Move the running bounds towards those of the input, take scale and zero from them, and fake-quantize.
 
     All of it is switched by the tensors `observer_on` and `fake_quant_on`; bounds, scale and zero are written in place.
+
+    >>> low, high, on = votive.tensor(float("inf")), votive.tensor(float("-inf")), votive.tensor([1])
+    >>> scale, zero = votive.ones(1), votive.zeros(1, dtype=votive.int32)
+    >>> x = votive.tensor([0.0, 1.2, 7.5])
+    >>> votive.fused_moving_avg_obs_fake_quant(x, on, on, low, high, scale, zero, 0.01, 0, 15, -1), scale
+    (tensor([0.0000, 1.0000, 7.5000]), tensor([0.5000]))
     """
     axis = ch_axis if per_row_fake_quant else None
     if bool(observer_on.reshape(-1)[0]):

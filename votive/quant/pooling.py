@@ -43,7 +43,12 @@ def quantized_max_pool2d(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The greatest codes of windows along two dimensions."""
+    """The greatest codes of windows along two dimensions.
+
+    >>> x = votive.quantize_per_tensor(votive.arange(4.0).reshape(1, 1, 2, 2), 1.0, 0, votive.quint8)
+    >>> votive.quantized_max_pool2d(x, 2).int_repr()
+    tensor([[[[3]]]], dtype=votive.uint8)
+    """
     return _pool(2, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -55,7 +60,12 @@ def quantized_max_pool3d(
     dilation: Sizes = 1,
     ceil_mode: bool = False,
 ) -> Tensor:
-    """The greatest codes of windows along three dimensions."""
+    """The greatest codes of windows along three dimensions.
+
+    >>> x = votive.quantize_per_tensor(votive.arange(8.0).reshape(1, 1, 2, 2, 2), 1.0, 0, votive.quint8)
+    >>> votive.quantized_max_pool3d(x, 2).int_repr()
+    tensor([[[[[7]]]]], dtype=votive.uint8)
+    """
     return _pool(3, input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
@@ -69,7 +79,14 @@ def quantized_batch_norm(
     output_scale: float,
     output_zero_point: int,
 ) -> Tensor:
-    """Batch norm of codes with given statistics, rounded to a given scale."""
+    """Batch norm of codes with given statistics, rounded to a given scale.
+
+    >>> x = votive.quantize_per_tensor(votive.arange(4.0).reshape(1, 1, 2, 2), 1.0, 0, votive.quint8)
+    >>> mean, var = votive.tensor([1.0]), votive.tensor([1.0])
+    >>> votive.quantized_batch_norm(x, None, None, mean, var, 0.0, 0.5, 2).int_repr()
+    tensor([[[[0, 2],
+              [4, 6]]]], dtype=votive.uint8)
+    """
     codes = quantized("quantized_batch_norm", input)
     y = NF.batch_norm(codes.dequantize(), mean, var, weight, bias, False, 0.0, eps)
     out: Tensor = quantize_per_tensor(y.detach(), output_scale, output_zero_point, codes._kind_of)

@@ -130,32 +130,65 @@ def dequantize(tensor: Tensor | Sequence[Tensor]) -> Any:
 
 
 def int_repr(input: Tensor) -> Tensor:
-    """The codes of a quantized tensor."""
+    """The codes of a quantized tensor.
+
+    >>> x = votive.quantize_per_tensor(votive.ones(2), 0.5, 3, votive.quint8)
+    >>> votive.int_repr(x)
+    tensor([5, 5], dtype=votive.uint8)
+    """
     return quantized("int_repr", input).int_repr()
 
 
 def q_scale(input: Tensor) -> float:
-    """The scale of a quantized tensor."""
+    """The scale of a quantized tensor.
+
+    >>> x = votive.quantize_per_tensor(votive.ones(2), 0.5, 3, votive.quint8)
+    >>> votive.q_scale(x)
+    0.5
+    """
     return quantized("q_scale", input).q_scale()
 
 
 def q_zero_point(input: Tensor) -> int:
-    """The code of zero of a quantized tensor."""
+    """The code of zero of a quantized tensor.
+
+    >>> x = votive.quantize_per_tensor(votive.ones(2), 0.5, 3, votive.quint8)
+    >>> votive.q_zero_point(x)
+    3
+    """
     return quantized("q_zero_point", input).q_zero_point()
 
 
 def q_per_channel_scales(input: Tensor) -> Tensor:
-    """The scales of a quantized tensor that has some per channel."""
+    """The scales of a quantized tensor that has some per channel.
+
+    >>> steps = votive.tensor([0.5, 0.25]), votive.tensor([3, 4])
+    >>> x = votive.quantize_per_channel(votive.ones(2, 2), *steps, 0, votive.quint8)
+    >>> votive.q_per_channel_scales(x)
+    tensor([0.5000, 0.2500], dtype=votive.float64)
+    """
     return quantized("q_per_channel_scales", input).q_per_channel_scales()
 
 
 def q_per_channel_zero_points(input: Tensor) -> Tensor:
-    """The codes of zero of a quantized tensor that has some per channel."""
+    """The codes of zero of a quantized tensor that has some per channel.
+
+    >>> steps = votive.tensor([0.5, 0.25]), votive.tensor([3, 4])
+    >>> x = votive.quantize_per_channel(votive.ones(2, 2), *steps, 0, votive.quint8)
+    >>> votive.q_per_channel_zero_points(x)
+    tensor([3, 4])
+    """
     return quantized("q_per_channel_zero_points", input).q_per_channel_zero_points()
 
 
 def q_per_channel_axis(input: Tensor) -> int:
-    """The dimension whose places have scales of their own."""
+    """The dimension whose places have scales of their own.
+
+    >>> steps = votive.tensor([0.5, 0.25]), votive.tensor([3, 4])
+    >>> x = votive.quantize_per_channel(votive.ones(2, 2), *steps, 0, votive.quint8)
+    >>> votive.q_per_channel_axis(x)
+    0
+    """
     return quantized("q_per_channel_axis", input).q_per_channel_axis()
 
 
@@ -176,7 +209,12 @@ def empty_affine_quantized(
 
 
 def empty_quantized(size: Sequence[int], qtensor: Tensor) -> QuantizedTensor:
-    """A quantized tensor of a shape, with the scale and zero point of another."""
+    """A quantized tensor of a shape, with the scale and zero point of another.
+
+    >>> x = votive.quantize_per_tensor(votive.ones(2), 0.5, 3, votive.quint8)
+    >>> votive.empty_quantized([3], x).dequantize()
+    tensor([0., 0., 0.])
+    """
     like = quantized("empty_quantized", qtensor)
     dtype, device = like._kind_of, like.device
     return empty_affine_quantized(

@@ -66,7 +66,7 @@ class FakeQuantize(FakeQuantizeBase):
 
     >>> fq = votive.ao.quantization.FakeQuantize(quant_min=0, quant_max=255)
     >>> fq(votive.tensor([-1.0, 0.3, 1.0]))
-    F.tensor([-1.0039,  0.2980,  0.9961])
+    tensor([-0.9961,  0.2980,  0.9961])
     """
 
     scale: Tensor

@@ -26,7 +26,7 @@ FINER = 16  # parts of a bin when a histogram is spread over a wider range
 class HistogramObserver(UniformQuantizationObserverBase):
     """Counts numbers in bins; scale and zero are those of the range with the least squared error.
 
-    >>> votive.manual_seed(0)
+    >>> _ = votive.manual_seed(0)
     >>> seen = votive.ao.quantization.HistogramObserver(bins=256)
     >>> _ = seen(votive.randn(1000))
     >>> int(seen.histogram.sum())

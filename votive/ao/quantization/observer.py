@@ -128,7 +128,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
     >>> seen = votive.ao.quantization.MinMaxObserver()
     >>> _ = seen(votive.tensor([-1.0, 3.0]))
     >>> seen.calculate_qparams()
-    (F.tensor([0.0157]), F.tensor([64], dtype=votive.int32))
+    (tensor([0.0157]), tensor([64], dtype=votive.int32))
     """
 
     min_val: Tensor

@@ -18,7 +18,7 @@ class Quantize(nn.Module):
     """Numbers become codes of a given scale.
 
     >>> votive.ao.nn.quantized.Quantize(1.0, 2, votive.qint8)(votive.tensor([1.0, -1.0])).int_repr()
-    F.tensor([3, 1], dtype=votive.int8)
+    tensor([3, 1], dtype=votive.int8)
     """
 
     scale: Tensor
@@ -68,7 +68,7 @@ class FloatFunctional(nn.Module):
 
     >>> f = votive.ao.nn.quantized.FloatFunctional()
     >>> f.add_relu(votive.tensor([1.0, -3.0]), votive.tensor([1.0, 1.0]))
-    F.tensor([2., 0.])
+    tensor([2., 0.])
     """
 
     def __init__(self) -> None:
