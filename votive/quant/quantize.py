@@ -65,8 +65,8 @@ def quantize_(
     if not isinstance(model, Module):
         raise TypeError(f"quantize_: model is a Module, got {type(model).__name__}.")
     if kind in ("int8_dynamic", "int8_static"):
-        if imatrix is not None or method != "rtn":
-            raise ValueError(f"quantize_: {kind} rounds to nearest; leave out imatrix= and method=.")
+        if imatrix is not None or method != "rtn" or folded:
+            raise ValueError(f"quantize_: {kind} rounds to nearest; leave out imatrix=, method= and folded=.")
         from .int8 import int8_
 
         return int8_(model, str(kind), data=data, skip=skip, progress=progress)
