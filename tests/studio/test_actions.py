@@ -105,7 +105,7 @@ def test_every_console_line_runs_and_leads_to_the_same_session(page: Page) -> No
     page.ask("session.branch")
     page.ask("session.settings", seed=5, top_k=30)
     page.ask("session.step", n=2)
-    for ask in ("lens.grid", "layers.statistics", "attention.heads"):
+    for ask in ("lens.grid", "layers.statistics", "attention.heads", "quantization.error"):
         page.ask(ask)
     page.ask("value.window", address=MLP)
     page.ask("value.statistics", address=MLP)

@@ -27,6 +27,7 @@ _FIXED: dict[str, list[Ask]] = {
     "layers": [("layers.statistics", {})],
     "profile": [("profile.run", {"repeat": 1, "ops": True})],
     "compiled": [("compiled.run", {})],
+    "quantization": [("quantization.types", {}), ("quantization.error", {})],
     "topk": [("session.top", {"k": 12})],
     "timeline": [],
     "tree": [],

@@ -21,6 +21,7 @@ import * as layers from "./views/layers.js";
 import * as lens from "./views/lens.js";
 import * as profile from "./views/profile.js";
 import * as prompt from "./views/prompt.js";
+import * as quantization from "./views/quantization.js";
 import * as sampler from "./views/sampler.js";
 import * as vision from "./views/vision.js";
 import * as stack from "./views/stack.js";
@@ -46,7 +47,7 @@ model.actions = {};
 // --- views ---------------------------------------------------------------------------------------
 
 for (const [id, view] of Object.entries({
-  prompt, timeline, sampler, topk, tree, stack, value, lens, layers, profile, compiled, attention, edits, explain, console: consoleView, vision, speech,
+  prompt, timeline, sampler, topk, tree, stack, value, lens, layers, profile, compiled, quantization, attention, edits, explain, console: consoleView, vision, speech,
 })) mount(view, model, $(`view-${id}`));
 
 const centre = tabs($("centre-tabs"));

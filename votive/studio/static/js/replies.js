@@ -68,6 +68,10 @@
  *   std: number}[]}} Layers  layers.statistics; part is "residual", "attention" or "mlp".
  * @typedef {{rows: {address: string, class: string, seconds: number, bytes: number,
  *   calls: number}[], seconds: number}} Profile  profile.run
+ * @typedef {{layers: {name: string, layer: ?number, weight: ?number, stream: ?number, kl: ?number}[],
+ *   sites: {address: string, layer: ?number, format: string, bits: number, weight: ?number,
+ *   output: ?number}[], tokens: number, kl: ?number, same_top: ?number, perplexity: ?number,
+ *   perplexity_original: ?number, python: string}} Quantization  quantization.error
  * @typedef {{name: string, tokens: number, python: string, eager: string, rules: {name: string,
  *   count: number}[], kernels: {name: string, device: string, calls: string[], addresses: string[],
  *   bytes: number, source: ?string}[], operators: {name: string, count: number}[], graphs: {name: string, calls: number, text: string,
