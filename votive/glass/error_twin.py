@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import votive
 
@@ -40,7 +41,8 @@ class Twin:
             return _squares(stored.dequantize(votive.float32) - wanted.float()), _squares(wanted.float())
         for i in range(0, stored.shape[0], 1024):  # rows at a time: tables are large
             ours = wanted[i : i + 1024].float()
-            error += _squares(stored[i : i + 1024].dequantize(votive.float32) - ours)
+            rows: Any = stored[i : i + 1024]
+            error += _squares(rows.dequantize(votive.float32) - ours)
             size += _squares(ours)
         return error, size
 

@@ -227,17 +227,16 @@ class _Run:
             before = call(self.original, item)
         with _watched(self.model, self._against(states)):
             after = call(self.model, item)
-        rows = [_predictions(made) for made in (before, after)]
-        if rows[0] is None or rows[1] is None:
+        first, second = _predictions(before), _predictions(after)
+        if first is None or second is None:
             return
-        first, second = rows
         self.kl += _divergence(first, second)
         self.same += int((first.argmax(-1) == second.argmax(-1)).sum())
         self.predicted += len(first)
         ids = _ids(item)
         if ids is not None and ids.shape[1] > 1 and ids[:, 1:].numel() == len(first):
             target = ids[:, 1:].reshape(-1)
-            for i, row in enumerate(rows):
+            for i, row in enumerate((first, second)):
                 self.losses[i] += float(F.nll_loss(row, target, reduction="sum"))
             self.tokens += target.numel()
         if not each:

@@ -74,7 +74,7 @@ def format_text(format: block_dtype) -> str:
 
 def _spans(format: block_dtype) -> list[tuple[str, np.dtype[Any], int]]:
     """Name, type and first byte of each field."""
-    fields = format.np.fields or {}
+    fields: Any = format.np.fields or {}
     return sorted(((n, f[0], f[1]) for n, f in fields.items()), key=lambda s: s[2])
 
 
@@ -130,6 +130,10 @@ def _places(bits: np.ndarray[Any, Any]) -> str:
     return ", ".join(texts)
 
 
+def _listed(a: np.ndarray[Any, Any] | None) -> list[Any] | None:
+    return None if a is None else list(np.asarray(a).tolist())
+
+
 @dataclass(frozen=True)
 class Block:
     """One block of a tensor, taken apart; `str()` shows it."""
@@ -145,7 +149,6 @@ class Block:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain values, for JSON."""
         p = self.parts
-        listed = lambda a: None if a is None else np.asarray(a).tolist()
         return {
             "format": self.format.name,
             "block": self.index,
@@ -154,12 +157,12 @@ class Block:
             "rule": rule(self.format),
             "bytes": self.raw.hex(),
             **p.whole,
-            **{name: listed(values) for name, values in p.groups.items()},
-            "scale": listed(p.scale),
-            "offset": listed(p.offset),
+            **{name: _listed(values) for name, values in p.groups.items()},
+            "scale": _listed(p.scale),
+            "offset": _listed(p.offset),
             "zero": p.zero,
-            "codes": listed(p.codes),
-            "numbers": listed(self.numbers),
+            "codes": _listed(p.codes),
+            "numbers": _listed(self.numbers),
         }
 
     def __str__(self) -> str:

@@ -87,7 +87,7 @@ def save_adapted(model: nn.Module, tokenizer: Any, out: Path) -> None:
     from ..models import save_adapter
 
     layers = [m for m in model.modules() if isinstance(m, LoRALinear)]
-    if not all(bool(m.lora_B.detach().isfinite().all()) for m in layers):
+    if not all(bool(votive.isfinite(m.lora_B.detach()).all()) for m in layers):
         raise FloatingPointError("the adapters hold infinities or NaN; lower the learning rate.")
     save_adapter(model, out)
     tokenizer.save_pretrained(out)
