@@ -210,13 +210,16 @@ def package_stub() -> str:
                 taken.add(name)
                 known = isinstance(node.value, (ast.Name, ast.Constant))
                 lines.append(f"{name} = {ast.unparse(node.value)}" if known else f"{name}: Any")
-    from votive import _FORMATS, _LAZY_MODULES, _LAZY_NAMES
+    from votive import _FORMATS, _LAZY_MODULES, _LAZY_NAMES, _QUANTIZED, _SCHEMES
 
     lines += [f"from . import {name} as {name}" for name in _LAZY_MODULES]
     lines += [f"from .{module} import {name} as {name}" for name, module in _LAZY_NAMES.items()]
     lines += ["from .core.blocks import block_dtype as _block_dtype"]
     lines += [f"{name}: _block_dtype" for name in sorted(_FORMATS)]
-    taken |= {*_LAZY_MODULES, *_LAZY_NAMES, *_FORMATS}
+    lines += ["from .core.affine import quantized_dtype as _quantized_dtype"]
+    lines += [f"{name}: _quantized_dtype" for name in _QUANTIZED]
+    lines += [f"{name}: qscheme" for name in _SCHEMES]
+    taken |= {*_LAZY_MODULES, *_LAZY_NAMES, *_FORMATS, *_QUANTIZED, *_SCHEMES}
     lines.append("from .tensor import Tensor as Tensor")
     for item in [*OPS.values(), *COMPOSITES.values()]:
         if item.name.startswith("_") or "" not in item.namespaces:
