@@ -13,7 +13,7 @@ from .rows import OUT, native
 
 def _codes() -> dict[str, int]:
     """The numbers by which the native module knows formats: it tells them itself, with the shapes of blocks."""
-    told = getattr(module, "block_formats", list)()
+    told: list[tuple[str, int, int]] = getattr(module, "block_formats", list)()
     for name, size, nbytes in told:
         known = by_name(name)
         if (known.block_size, known.block_bytes) != (size, nbytes):

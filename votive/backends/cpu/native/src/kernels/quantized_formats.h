@@ -311,7 +311,8 @@ struct NVFP4 {
       m[s] = 0;
     }
   }
-  // E4M3 without a sign, halved because the table is doubled: the bits of a half number, whose exponent is moved; 127 is zero.
+  // E4M3 without a sign, halved because the table is doubled: the bits of a half number, whose exponent is moved; 127
+  // is zero.
   static float scale(uint32_t e) {
     const uint16_t bits = uint16_t(e == 127 ? 0 : (e & 127) << 7);
     return half_at(reinterpret_cast<Bytes>(&bits)) * 128.0f;

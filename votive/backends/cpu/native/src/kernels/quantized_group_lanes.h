@@ -15,7 +15,8 @@ template <int N> VT_LANES __m512 scales_of(Bytes p, int step) {
 }
 template <int N> VT_LANES __m512 zeros_of(Bytes p, int step) {
   const auto at = [&](int k) { return short(word_at<uint16_t>(p + k * 32 / N * step)); };
-  return _mm512_zextps256_ps512(_mm256_cvtph_ps(_mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7))));
+  const __m128i h = _mm_setr_epi16(at(0), at(1), at(2), at(3), at(4), at(5), at(6), at(7));
+  return _mm512_zextps256_ps512(_mm256_cvtph_ps(h));
 }
 
 // 64 bytes of codes of eight bits; `step` bytes from block to block of N.

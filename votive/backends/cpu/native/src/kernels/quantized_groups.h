@@ -52,10 +52,12 @@ template <int N> struct Absmax8 {
   }
 };
 
-// What follows stands for numbers that are no small integers; products are of single precision and the input is not rounded.
+// What follows stands for numbers that are no small integers; products are of single precision and the input is not
+// rounded.
 // Quantiles of the normal distribution (QLoRA, appendix E), and the four-bit numbers of bitsandbytes.
 constexpr float NF4_VALUES[16] = {
-    -1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f, -0.18477343022823334f,
+    -1.0f, -0.6961928009986877f, -0.5250730514526367f, -0.39491748809814453f, -0.28444138169288635f,
+    -0.18477343022823334f,
     -0.09105003625154495f, 0.0f, 0.07958029955625534f, 0.16093020141124725f, 0.24611230194568634f, 0.33791524171829224f,
     0.44070982933044434f, 0.5626170039176941f, 0.7229568362236023f, 1.0f};
 constexpr float FP4_VALUES[16] = {0.0f,  0.0625f / 12,  8.0f / 12,  1.0f,  4.0f / 12,  0.5f,  2.0f / 12,  0.25f,
@@ -93,7 +95,8 @@ template <int N> struct Fp8 {
   static constexpr bool FLOATS = true;
   static float value(uint32_t code) {
     const uint32_t magnitude = code & 0x7f, sign = (code & 0x80) << 24;
-    const float normal = std::bit_cast<float>((magnitude << 20) + (120u << 23)), small = float(int(magnitude)) * 0x1p-9f;
+    const float normal = std::bit_cast<float>((magnitude << 20) + (120u << 23));
+    const float small = float(int(magnitude)) * 0x1p-9f;
     const uint32_t bits = std::bit_cast<uint32_t>(magnitude < 8 ? small : normal);
     return std::bit_cast<float>(magnitude == 0x7f ? 0x7fc00000u : bits | sign);
   }

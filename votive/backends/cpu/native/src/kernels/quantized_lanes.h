@@ -38,7 +38,9 @@ template <int OFFSET> VT_LANES __m512i look_up(__m512i v, const int8_t* table) {
   const __m128i t = _mm_add_epi8(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)), _mm_set1_epi8(char(OFFSET)));
   return _mm512_maskz_shuffle_epi8(~__mmask64(0), _mm512_maskz_broadcast_i32x4(0xffff, t), v);
 }
-VT_LANES __m512i add_where(__m512i v, __mmask64 where, int value) { return _mm512_mask_add_epi8(v, where, v, all(value)); }
+VT_LANES __m512i add_where(__m512i v, __mmask64 where, int value) {
+  return _mm512_mask_add_epi8(v, where, v, all(value));
+}
 
 // Eight halves, `step` bytes apart, in the lower half.
 VT_LANES __m512 eight(Bytes p, int step) {
@@ -146,7 +148,8 @@ template <> struct Codes<Q3_K> {
     const int64_t low = word_at<int64_t>(p + 96);
     const uint32_t high = word_at<uint32_t>(p + 104);
     const __m128i four = _mm_and_si128(_mm_set_epi64x(low >> 4, low), _mm_set1_epi8(15));
-    const __m128i two = _mm_and_si128(_mm_setr_epi32(int(high), int(high >> 2), int(high >> 4), int(high >> 6)), _mm_set1_epi8(3));
+    const __m128i places = _mm_setr_epi32(int(high), int(high >> 2), int(high >> 4), int(high >> 6));
+    const __m128i two = _mm_and_si128(places, _mm_set1_epi8(3));
     const __m128i s = _mm_or_si128(four, _mm_slli_epi16(two, 4));
     a = floats(_mm512_sub_epi32(_mm512_maskz_cvtepu8_epi32(0xffff, s), _mm512_set1_epi32(32))) * half_at(p + 108);
     m = a * 4.0f;
@@ -247,7 +250,8 @@ template <> struct Codes<TQ1_0> {
   VT_LANES static __m256i digits(__m256i bytes, __m512i power) {
     const __m512i up = _mm512_maskz_slli_epi16(~__mmask32(0), _mm512_cvtepu8_epi16(bytes), 8);
     const __m512i part = _mm512_maskz_mullo_epi16(~__mmask32(0), up, power);
-    return _mm512_maskz_cvtepi16_epi8(~__mmask32(0), _mm512_maskz_mulhi_epu16(~__mmask32(0), part, _mm512_set1_epi16(3)));
+    const __m512i above = _mm512_maskz_mulhi_epu16(~__mmask32(0), part, _mm512_set1_epi16(3));
+    return _mm512_maskz_cvtepi16_epi8(~__mmask32(0), above);
   }
   VT_LANES __m512i get(int j) const {
     const __m256i first = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(b));

@@ -36,7 +36,8 @@ template <> struct Codes<NVFP4> {
   }
   // Eight bytes hold sixteen neighbours, the first eight in the low bits.
   VT_LANES __m512i get(int j) const {
-    const __m512i v = _mm512_maskz_permutexvar_epi64(0xff, _mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3), twice32(b + 36 * j + 4));
+    const __m512i place = _mm512_setr_epi64(0, 0, 1, 1, 2, 2, 3, 3);
+    const __m512i v = _mm512_maskz_permutexvar_epi64(0xff, place, twice32(b + 36 * j + 4));
     const __m512i q = _mm512_mask_srli_epi16(v, 0xf0f0f0f0, v, 4);  // each second eight bytes
     return look_up<12>(_mm512_and_si512(q, all(15)), FP4);
   }
@@ -62,7 +63,8 @@ template <> struct Codes<Q2_0> {
   }
   // Four neighbours lie in a byte: each moves to a byte of its own.
   VT_LANES __m512i get(int j) const {
-    const __m512i v = _mm512_maskz_cvtepu8_epi32(0xffff, _mm_loadu_si128(reinterpret_cast<const __m128i*>(b + 18 * j + 2)));
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(b + 18 * j + 2));
+    const __m512i v = _mm512_maskz_cvtepu8_epi32(0xffff, bytes);
     const __m512i two = v | _mm512_maskz_slli_epi32(0xffff, v, 12);
     return _mm512_and_si512(two | _mm512_maskz_slli_epi32(0xffff, two, 6), all(3));
   }
@@ -87,7 +89,9 @@ VT_LANES __m512 nibbles(uint64_t v) {
 }
 
 // The eight bytes of signs of part j, and all scales.
-VT_LANES uint64_t signs_of(IQ2_XXS, Bytes b, int j) { return even_words(IQ2_XXS::word(b, 2 * j), IQ2_XXS::word(b, 2 * j + 1)); }
+VT_LANES uint64_t signs_of(IQ2_XXS, Bytes b, int j) {
+  return even_words(IQ2_XXS::word(b, 2 * j), IQ2_XXS::word(b, 2 * j + 1));
+}
 VT_LANES __m512 scales_of(IQ2_XXS, Bytes b) {
   const __m512i odd = _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 1, 3, 5, 7, 9, 11, 13, 15);
   const __m512i words = _mm512_maskz_permutexvar_epi32(0xff, odd, bytes64(b + 2));
@@ -98,12 +102,16 @@ VT_LANES uint64_t signs_of(IQ2_XS, Bytes b, int j) {
   const __m128i q = _mm_srli_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + 2 + 16 * j)), 9);
   return even(uint64_t(_mm_cvtsi128_si64(_mm_packus_epi16(q, q))));
 }
-VT_LANES __m512 scales_of(IQ2_XS, Bytes b) { return (nibbles(word_at<uint64_t>(b + 66)) + 0.5f) * (half_at(b) * 0.25f); }
+VT_LANES __m512 scales_of(IQ2_XS, Bytes b) {
+  return (nibbles(word_at<uint64_t>(b + 66)) + 0.5f) * (half_at(b) * 0.25f);
+}
 
 VT_LANES uint64_t signs_of(IQ2_S, Bytes b, int j) { return word_at<uint64_t>(b + 34 + 8 * j); }
 VT_LANES __m512 scales_of(IQ2_S, Bytes b) { return (nibbles(word_at<uint64_t>(b + 74)) + 0.5f) * (half_at(b) * 0.25f); }
 
-VT_LANES uint64_t signs_of(IQ3_XXS, Bytes b, int j) { return even_words(IQ3_XXS::word(b, 2 * j), IQ3_XXS::word(b, 2 * j + 1)); }
+VT_LANES uint64_t signs_of(IQ3_XXS, Bytes b, int j) {
+  return even_words(IQ3_XXS::word(b, 2 * j), IQ3_XXS::word(b, 2 * j + 1));
+}
 VT_LANES __m512 scales_of(IQ3_XXS, Bytes b) {
   const __m512i words = _mm512_maskz_srli_epi32(0xff, twice32(b + 66), 28);
   return lower((floats(words) + 0.5f) * (half_at(b) * 0.5f));
@@ -129,7 +137,8 @@ VT_LANES __mmask8 down(IQ1_M, Bytes b, int j) {
 VT_LANES __m512 scales_of(IQ1_M, Bytes b) {
   // Three bits of each of four 16-bit words, four times.
   const __m512i by = _mm512_setr_epi32(0, 3, 6, 9, 16, 19, 22, 25, 0, 3, 6, 9, 16, 19, 22, 25);
-  const __m512i words = _mm512_mask_set1_epi32(_mm512_set1_epi32(word_at<int32_t>(b + 48)), 0xff00, word_at<int32_t>(b + 52));
+  const __m512i first = _mm512_set1_epi32(word_at<int32_t>(b + 48));
+  const __m512i words = _mm512_mask_set1_epi32(first, 0xff00, word_at<int32_t>(b + 52));
   const __m512i s = _mm512_and_si512(_mm512_maskz_srlv_epi32(0xffff, words, by), _mm512_set1_epi32(7));
   return (floats(s) * 2.0f + 1.0f) * (IQ1_M::whole(b) * 0.125f);
 }

@@ -131,7 +131,9 @@ struct IQ1_M : Points<IQ1_M, 16> {
     return half_of_bits(
         uint16_t(word(b, 0) >> 12 | (word(b, 1) >> 8 & 0xf0) | (word(b, 2) >> 4 & 0xf00) | (word(b, 3) & 0xf000)));
   }
-  static float scale(Bytes b, int s) { return whole(b) * float(2 * (word(b, s / 4) >> (3 * (s % 4)) & 7) + 1) * 0.125f; }
+  static float scale(Bytes b, int s) {
+    return whole(b) * float(2 * (word(b, s / 4) >> (3 * (s % 4)) & 7) + 1) * 0.125f;
+  }
 };
 
 }  // namespace

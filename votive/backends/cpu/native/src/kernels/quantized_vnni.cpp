@@ -123,8 +123,10 @@ void transpose(const uint8_t* from, int64_t step, uint8_t* to) {
     }
   // v[4 i + c] holds, in each quarter q, column 4 q + c of rows 4 i to 4 i + 3.
   for (int c = 0; c < 4; ++c) {
-    const __m512i a = _mm512_maskz_shuffle_i32x4(0xffff, v[c], v[4 + c], 0x44), b = _mm512_maskz_shuffle_i32x4(0xffff, v[c], v[4 + c], 0xee);
-    const __m512i d = _mm512_maskz_shuffle_i32x4(0xffff, v[8 + c], v[12 + c], 0x44), e = _mm512_maskz_shuffle_i32x4(0xffff, v[8 + c], v[12 + c], 0xee);
+    const __m512i a = _mm512_maskz_shuffle_i32x4(0xffff, v[c], v[4 + c], 0x44);
+    const __m512i b = _mm512_maskz_shuffle_i32x4(0xffff, v[c], v[4 + c], 0xee);
+    const __m512i d = _mm512_maskz_shuffle_i32x4(0xffff, v[8 + c], v[12 + c], 0x44);
+    const __m512i e = _mm512_maskz_shuffle_i32x4(0xffff, v[8 + c], v[12 + c], 0xee);
     _mm512_storeu_si512(to + 64 * c, _mm512_maskz_shuffle_i32x4(0xffff, a, d, 0x88));
     _mm512_storeu_si512(to + 64 * (4 + c), _mm512_maskz_shuffle_i32x4(0xffff, a, d, 0xdd));
     _mm512_storeu_si512(to + 64 * (8 + c), _mm512_maskz_shuffle_i32x4(0xffff, b, e, 0x88));
