@@ -83,7 +83,7 @@ def _contiguous(input: QuantizedTensor, memory_format: Any = None) -> Any:
     return _clone(input, memory_format) if memory_format is not None else like(input, input._codes.contiguous())
 
 
-@_rule("to", "_to_device", "cpu", "cuda")
+@_rule("to", "_to_device")
 def _to(
     input: Any,
     *args: Any,
@@ -117,6 +117,17 @@ def _to(
     if isinstance(scale, Tensor) and isinstance(zero, Tensor):
         scale, zero = scale.to(place), zero.to(place)
     return made_of(codes, input._kind_of, scale, zero, input._axis)
+
+
+@_rule("cpu")
+def _cpu(input: QuantizedTensor, memory_format: Any = None) -> Any:
+    return _to(input, device="cpu")
+
+
+@_rule("cuda")
+def _cuda(input: QuantizedTensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
+    place = "cuda" if device is None else f"cuda:{device}" if isinstance(device, int) else device
+    return _to(input, device=place, non_blocking=non_blocking)
 
 
 @_rule("copy_")
