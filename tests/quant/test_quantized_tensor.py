@@ -48,6 +48,15 @@ def test_what_moves_elements_is_done_to_the_codes() -> None:
         assert got.dequantize().equal(call(numbers))
 
 
+def test_compiled_programs_see_another_scale() -> None:
+    run = votive.compile(lambda t: t.dequantize() * 2)
+    x, y = q(3, 4), q(3, 4, scale=0.3, zero=9)
+    for t in (x, y, x):
+        assert run(t).equal(t.dequantize() * 2)
+    x.copy_(y)
+    assert run(x).equal(y.dequantize() * 2)
+
+
 def test_a_view_shares_its_codes() -> None:
     x = q(3, 4)
     x[1].copy_(votive.full((4,), 2.0))

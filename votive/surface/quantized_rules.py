@@ -11,6 +11,7 @@ from ..core import dtype as dt
 from ..core.device import DeviceLike, resolve
 from ..core.dtype import dtype as Dtype
 from ..core.errors import UnsupportedError
+from ..dispatch.wrapped import OwnSpec
 from ..ops.operator import Op
 from ..ops.registry import COMPOSITES, OPS, F
 from ..tensor import Tensor
@@ -142,6 +143,8 @@ def _copy(input: Any, src: Any, non_blocking: bool = False) -> Any:
             raise RuntimeError(f"copy_: quantized types must be the same, got {input._kind_of!r} and {src._kind_of!r}.")
         input._codes.copy_(src._codes)
         input._scale, input._zero, input._axis = src._scale, src._zero, src._axis
+        # Compiled programs know the scale by the spec, so that becomes another one.
+        input._spec = OwnSpec(tuple(input.shape), input._kind_of, input.device, tuple(input._codes.stride()))
         return input
     input._codes.copy_(again(input, src.to(dt.float32).expand(input.shape))._codes)
     return input
