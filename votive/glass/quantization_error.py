@@ -247,9 +247,9 @@ class _Run:
             # Of a tied weight outside the layers, every owner.
             names = [name] if inside else [n for p in self.groups[name] for n, _ in p.owners]
             with _exchanged(self.original, self.model, names):
-                row = _predictions(call(self.original, item))
-            assert row is not None, "the original gave logits before"
-            self.alone[name] += _divergence(first, row)
+                alone = _predictions(call(self.original, item))
+            assert alone is not None, "the original gave logits before"
+            self.alone[name] += _divergence(first, alone)
         self.tell("", len(self.groups), len(self.groups))
 
     def _products(self) -> dict[str, Callable[[Any, Any, Any], None]]:

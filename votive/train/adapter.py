@@ -12,7 +12,6 @@ import votive
 from votive import nn
 
 from ..autograd.checkpoint import checkpoint
-from ..nn.layers.lora import LoRALinear
 from .recipe import Recipe
 
 
@@ -86,8 +85,8 @@ def save_adapted(model: nn.Module, tokenizer: Any, out: Path) -> None:
     """Write the adapters as PEFT does, and the tokenizer beside them."""
     from ..models import save_adapter
 
-    layers = [m for m in model.modules() if isinstance(m, LoRALinear)]
-    if not all(bool(votive.isfinite(m.lora_B.detach()).all()) for m in layers):
+    trained = [p for p in model.parameters() if p.requires_grad]
+    if not all(bool(p.detach().isfinite().all()) for p in trained):
         raise FloatingPointError("the adapters hold infinities or NaN; lower the learning rate.")
     save_adapter(model, out)
     tokenizer.save_pretrained(out)
