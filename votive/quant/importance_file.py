@@ -52,7 +52,7 @@ def read_importance(path: str | os.PathLike[str]) -> Importance:
         raise FileNotFoundError(f"{where}: there is no such file.")
     with open(where, "rb") as f:
         head = f.read(9)
-    if head[8:9] != b"{":
+    if head[:4] == b"GGUF" or head[8:9] != b"{":
         load = getattr(quant, "load_imatrix", None)
         if load is None:
             raise FileFormatError(f"{where} is no importance matrix: a safetensors file with a vector for each weight.")
