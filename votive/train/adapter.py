@@ -12,6 +12,7 @@ import votive
 from votive import nn
 
 from ..autograd.checkpoint import checkpoint
+from ..tensor import Tensor
 from .recipe import Recipe
 
 
@@ -83,10 +84,10 @@ def trained_parameters(model: nn.Module) -> int:
 
 def save_adapted(model: nn.Module, tokenizer: Any, out: Path) -> None:
     """Write the adapters as PEFT does, and the tokenizer beside them."""
-    from ..models import save_adapter
+    from ..models.adapters import save_adapter
 
-    trained = [p for p in model.parameters() if p.requires_grad]
-    if not all(bool(p.detach().isfinite().all()) for p in trained):
+    trained: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
+    if any(not bool(p.isfinite().all()) for p in trained):
         raise FloatingPointError("the adapters hold infinities or NaN; lower the learning rate.")
     save_adapter(model, out)
     tokenizer.save_pretrained(out)
