@@ -54,6 +54,9 @@ def _kinds(data: Any, found: set[Any]) -> None:
         else:
             plain = False
     if not plain:
+        # torch takes text that comes first for one more dimension, and text after numbers for a wrong type.
+        if isinstance(next(iter(data)), str):
+            raise ValueError("tensor: numbers are needed, got a str.")
         for x in data:
             if type(x) not in (bool, int, float, complex):
                 _kinds(x, found)
