@@ -58,7 +58,9 @@ def test_a_file_names_operators_only(change: Callable[[dict[str, Any]], None]) -
         load(_file(change))
 
 
-@pytest.mark.parametrize("text", ["__import__('os')", "a.b", "[a][0]", "(lambda: a)()", "a ** a", "a if a else 1", "1 +"])
+@pytest.mark.parametrize(
+    "text", ["__import__('os')", "a.b", "[a][0]", "(lambda: a)()", "a ** a", "a if a else 1", "1 +"]
+)
 def test_conditions_are_arithmetic(text: str) -> None:
     with pytest.raises(Unknown):
         evaluate(text, {"a": 3})
