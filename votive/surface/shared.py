@@ -43,7 +43,8 @@ def _lookers(tensor: Tensor, first: int, size: int) -> list[Any]:
     plain = state.tensor
     # By type(): isinstance asks objects for __class__, and some that are not ours warn or compute then.
     tensors = [o for o in gc.get_objects() if issubclass(type(o), plain)]
-    found = [o for o in tensors if o.device.type == "cpu" and not o.is_sparse and not isinstance(o, Wrapped)]
+    # Tensors of a trace, which have no memory, may be alive, too.
+    found = [o for o in tensors if not isinstance(o, Wrapped) and issubclass(type(o._data), np.ndarray)]
     others = [o for o in found if o is not tensor and o.numel() and first <= o.data_ptr() < first + size]
     return [tensor, *others]
 
