@@ -3,6 +3,7 @@
 # ruff: noqa
 from typing import Any
 
+from .core.affine import qscheme as qscheme
 from .core.determinism import are_deterministic_algorithms_enabled as are_deterministic_algorithms_enabled
 from .core.determinism import is_deterministic_algorithms_warn_only_enabled as is_deterministic_algorithms_warn_only_enabled
 from .core.determinism import use_deterministic_algorithms as use_deterministic_algorithms
@@ -110,6 +111,7 @@ nan: Any
 newaxis = None
 from . import accelerator as accelerator
 from . import amp as amp
+from . import ao as ao
 from . import audio as audio
 from . import compiler as compiler
 from . import data as data
@@ -152,6 +154,24 @@ from .glass import steps as steps
 from .serialization import save as save
 from .serialization import load as load
 from .quant import quantize_ as quantize_
+from .surface.quantized_functions import quantize_per_tensor as quantize_per_tensor
+from .surface.quantized_functions import quantize_per_channel as quantize_per_channel
+from .surface.quantized_functions import quantize_per_tensor_dynamic as quantize_per_tensor_dynamic
+from .surface.quantized_functions import dequantize as dequantize
+from .surface.quantized_functions import int_repr as int_repr
+from .surface.quantized_functions import q_scale as q_scale
+from .surface.quantized_functions import q_zero_point as q_zero_point
+from .surface.quantized_functions import q_per_channel_scales as q_per_channel_scales
+from .surface.quantized_functions import q_per_channel_zero_points as q_per_channel_zero_points
+from .surface.quantized_functions import q_per_channel_axis as q_per_channel_axis
+from .surface.quantized_functions import empty_quantized as empty_quantized
+from .quant.fake import fake_quantize_per_tensor_affine as fake_quantize_per_tensor_affine
+from .quant.fake import fake_quantize_per_channel_affine as fake_quantize_per_channel_affine
+from .quant.fake import fused_moving_avg_obs_fake_quant as fused_moving_avg_obs_fake_quant
+from .quant.pooling import quantized_max_pool1d as quantized_max_pool1d
+from .quant.pooling import quantized_max_pool2d as quantized_max_pool2d
+from .quant.pooling import quantized_max_pool3d as quantized_max_pool3d
+from .quant.pooling import quantized_batch_norm as quantized_batch_norm
 from .amp.autocast_mode import autocast as autocast
 from .amp.autocast_mode import clear_autocast_cache as clear_autocast_cache
 from .amp.autocast_mode import get_autocast_dtype as get_autocast_dtype
@@ -222,6 +242,15 @@ q8_1: _block_dtype
 q8_k: _block_dtype
 tq1_0: _block_dtype
 tq2_0: _block_dtype
+from .core.affine import quantized_dtype as _quantized_dtype
+qint8: _quantized_dtype
+quint8: _quantized_dtype
+qint32: _quantized_dtype
+per_tensor_affine: qscheme
+per_channel_affine: qscheme
+per_tensor_symmetric: qscheme
+per_channel_symmetric: qscheme
+per_channel_affine_float_qparams: qscheme
 from .tensor import Tensor as Tensor
 from ._operators import hardshrink as hardshrink
 from ._operators import matmul as matmul

@@ -26,7 +26,17 @@ def test_every_public_name_has_a_docstring() -> None:
 # What other functions return is shown in their examples.
 RETURNED = ("Breakpoint", "Console", "Event", "Frame", "NoMatch", "Node", "Parts", "Prediction", "Probe", "Receipt")
 DRAWN = ("Alignment", "AttentionMap", "AttentionMaps", "Attribution", "FeatureMaps", "GradCam", "Gradients", "Mels")
-READ = ("LayerStatistics", "Lens", "Patch", "PatchAttention", "QuantizationError", "Saliency", "SiteCheck", "Statistics", "Sweep")
+READ = (
+    "LayerStatistics",
+    "Lens",
+    "Patch",
+    "PatchAttention",
+    "QuantizationError",
+    "Saliency",
+    "SiteCheck",
+    "Statistics",
+    "Sweep",
+)
 READ += ("Weights", "WrongSite")
 
 
