@@ -16,6 +16,7 @@ from ..io.safetensors import save_file
 from ..serialization.container import FileFormatError
 from ..surface.interchange import _own
 from .calibration import Importance
+from .imatrix_file import load_imatrix
 
 _COUNTS = "votive.importance"
 # Larger headers are no importance matrix.
@@ -41,23 +42,17 @@ def save_importance(path: str | os.PathLike[str], importance: Mapping[str, Any])
     save_file(values, path, {_COUNTS: json.dumps(counts)})
 
 
-def read_importance(path: str | os.PathLike[str]) -> Importance:
+def read_importance(path: str | os.PathLike[str]) -> Mapping[str, Any]:
     """An importance matrix from a file: one that `save_importance` wrote, a safetensors file of vectors, or one of
-    llama.cpp's where votive reads those.
+    llama.cpp's.
     """
-    from .. import quant
-
     where = Path(path)
     if not where.is_file():
         raise FileNotFoundError(f"{where}: there is no such file.")
     with open(where, "rb") as f:
         head = f.read(9)
     if head[:4] == b"GGUF" or head[8:9] != b"{":
-        load = getattr(quant, "load_imatrix", None)
-        if load is None:
-            raise FileFormatError(f"{where} is no importance matrix: a safetensors file with a vector for each weight.")
-        found: Importance = load(where)
-        return found
+        return load_imatrix(where)
     with open_weights(where) as source:
         counts = _counts(where, source.metadata)
         out: Importance = {}

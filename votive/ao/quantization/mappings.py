@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import nn
+from ...nn.layers.linear import NonDynamicallyQuantizableLinear
 from ..nn import intrinsic as nni
 from ..nn import qat
 from ..nn import quantized as nnq
@@ -15,7 +16,7 @@ from .fake_quantize import default_fixed_qparams_range_0to1_fake_quant, default_
 from .stubs import DeQuantStub, QuantStub
 
 Mapping = dict[Any, Any]
-_Linears = (nn.Linear, nn.modules.linear.NonDynamicallyQuantizableLinear)
+_Linears = (nn.Linear, NonDynamicallyQuantizableLinear)
 
 STATIC: Mapping = {
     QuantStub: nnq.Quantize,

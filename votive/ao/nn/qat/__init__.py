@@ -6,6 +6,7 @@ from typing import Any
 
 from .... import nn
 from ....nn import functional as NF
+from ....nn.layers.linear import NonDynamicallyQuantizableLinear
 from ....tensor import Tensor
 
 
@@ -83,7 +84,7 @@ class Linear(_Fake, nn.Linear):
 
     @classmethod
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
-        if type(mod) is nn.modules.linear.NonDynamicallyQuantizableLinear:
+        if type(mod) is NonDynamicallyQuantizableLinear:
             return taking(cls, mod, mod.qconfig)
         return super().from_float(mod, use_precomputed_fake_quant)
 

@@ -7,6 +7,7 @@ from typing import Any
 from .... import nn
 from ....core import affine
 from ....core.affine import quantized_dtype
+from ....nn.layers.linear import NonDynamicallyQuantizableLinear
 from ....ops.registry import F
 from ....surface.quantized_functions import empty_affine_quantized
 from ....surface.quantized_tensor import QuantizedTensor
@@ -101,7 +102,7 @@ class Linear(QuantizedModule):
     """
 
     _version = 3
-    _FLOAT_MODULE: tuple[type, ...] = (nn.Linear, nn.modules.linear.NonDynamicallyQuantizableLinear)
+    _FLOAT_MODULE: tuple[type, ...] = (nn.Linear, NonDynamicallyQuantizableLinear)
     _RELU = False
 
     def __init__(self, in_features: int, out_features: int, bias_: bool = True, dtype: Any = affine.qint8) -> None:

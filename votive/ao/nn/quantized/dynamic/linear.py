@@ -6,6 +6,7 @@ from typing import Any
 
 from ..... import nn
 from .....core import affine
+from .....nn.layers.linear import NonDynamicallyQuantizableLinear
 from .....tensor import Tensor
 from ....nn.intrinsic import fused as nni
 from ..linear import Linear as StaticLinear
@@ -19,7 +20,7 @@ class Linear(StaticLinear):
     votive.Size([3, 2])
     """
 
-    _FLOAT_MODULE: tuple[type, ...] = (nn.Linear, nn.modules.linear.NonDynamicallyQuantizableLinear)
+    _FLOAT_MODULE: tuple[type, ...] = (nn.Linear, NonDynamicallyQuantizableLinear)
     reduce_range = True
 
     def __init__(self, in_features: int, out_features: int, bias_: bool = True, dtype: Any = affine.qint8) -> None:
