@@ -77,7 +77,13 @@ def test_every_option_of_every_command_is_found_again_without_its_last_letter(ru
     subs = next(a for a in top._actions if hasattr(a, "choices") and a.choices)
     options = [o for a in subs.choices[name]._actions for o in a.option_strings]
     for option in (o for o in options if len(o) > 5 and o[:-1] not in options):
-        placed = {"bench": [], "completion": ["bash"], "diff": "xx", "convert": "xx"}
+        placed = {
+            "bench": "",
+            "completion": ["bash"],
+            "diff": "xx",
+            "convert": "xx",
+            "quantize": ("x", "y", "--type", "x"),
+        }
         code, _, err = run(name, *placed.get(name, "x"), option[:-1])
         assert code == 2
         assert option in err.split("Did you mean")[-1], err

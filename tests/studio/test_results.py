@@ -34,6 +34,7 @@ NO_RESULTS = {
     "Console",
     "Cost",
     "Event",
+    "FactoredMatrix",
     "Frame",
     "NoMatch",
     "Parts",
@@ -44,6 +45,8 @@ NO_RESULTS = {
     "Span",
     "TunedLens",
     "Unread",
+    "Weights",
+    "WrongSite",
 }
 VIEW = "application/vnd.jupyter.widget-view+json"
 

@@ -71,7 +71,8 @@ _PLAIN = (
     (r"^argument (\S+): expected at least one argument", r"\1 needs at least one value."),
     (r"^argument (\S+): ignored explicit argument (.*)", r"\1 takes no value, but got \2."),
     (r"^argument (\S+): ", r"\1 "),
-    (r"^the following arguments are required: (.*)", r"\1 is missing."),
+    (r"^the following arguments are required: ([^,]*)$", r"\1 is missing."),
+    (r"^the following arguments are required: (.*)", r"\1 are missing."),
 )
 
 

@@ -14,12 +14,13 @@ import votive
 
 from ..nn import Module
 from ..tensor import Tensor
-from .display import Displayable
+from .display import Displayable, Pictures
 from .edits import Edit
 from .parts import find_parts
 from .patch import patch
 from .probe import Frame, Probe
 from .sites import AllSites, some_ids
+from .table import Table
 from .targets import uncompiled
 
 
@@ -43,6 +44,9 @@ class SiteCheck(Displayable):
     def worst(self) -> float:
         """The largest difference."""
         return max((r[2] for r in self.rows), default=0.0)
+
+    def pictures(self) -> Pictures:
+        return {"checks": lambda: [Table(["site", "what is equal", "off by"], [list(r) for r in self.rows])]}
 
     def __str__(self) -> str:
         shown = self.wrong or sorted(self.rows, key=lambda r: -r[2])[:8]
