@@ -12,6 +12,7 @@ import pytest
 import votive
 from votive import overrides
 from votive.nn import functional as F
+from votive.ops.operator import Operator
 
 
 class Sub(votive.Tensor):
@@ -210,3 +211,12 @@ def test_what_can_be_overridden_is_listed_by_namespace() -> None:
     assert not overrides.is_tensor_like([1])
     assert overrides.get_testing_overrides()[votive.add](1, 2) == -1
     assert votive.manual_seed in overrides.get_ignored_functions()
+
+
+def test_a_wrong_argument_beside_tensors_is_refused_once_and_lets_nobody_be_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Operator, "overriding", False)
+    with pytest.raises(TypeError, match="argument 'dim' must be int"):
+        votive.softmax(votive.ones(2), "x")
+    assert not Operator.overriding

@@ -255,8 +255,9 @@ class Op(Operator):
         try:
             return Op.run(self, values) if out is None else Op.write_out(self, values, out)
         except TypeError:
-            # Perhaps of an object that would answer the call itself, of a class that was not seen before.
-            if not Operator.overriding and any(hasattr(type(v), "__torch_function__") for v in _flat(values)):
+            # Perhaps of an object that would answer the call itself, of a class that was not seen before. Tensors have
+            # the method as well, and classes of them that override are known since they were made.
+            if not Operator.overriding and any(_answers(v) for v in _flat(values)):
                 return self.overridden(*args, **kwargs)
             raise
 
