@@ -110,3 +110,16 @@ def test_exporting_leaves_buffers_as_they_were() -> None:
     assert norm.running_mean.tolist() == [0.0, 0.0]
     run(votive.ones(3, 2))
     assert norm.running_mean.tolist() == pytest.approx([0.1, 0.1])
+
+
+def test_a_size_that_only_the_result_needs_is_part_of_the_graph() -> None:
+    class Sizes(nn.Module):
+        def forward(self, x: votive.Tensor) -> tuple[votive.Tensor, int, int]:
+            return x * 2, x.shape[0], x.shape[0] * 3 + 1
+
+    program = export(Sizes(), (votive.ones(3, 4),), dynamic_shapes={"x": {0: Dim("b")}})
+    whole = io.BytesIO()
+    save(program, whole)
+    whole.seek(0)
+    for each in (program, load(whole)):
+        assert each.module()(votive.ones(5, 4))[1:] == (5, 16)

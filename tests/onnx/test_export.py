@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from typing import Any
 
@@ -291,3 +292,13 @@ def test_what_cannot_be_written_is_refused(model: Any, args: Any, options: Any, 
 def test_models_in_training_mode_are_refused() -> None:
     with pytest.warns(UserWarning, match="training mode"), pytest.raises(OnnxExporterError, match="eval"):
         export(nn.Dropout(0.5), r(3))
+
+
+def test_open_files_and_buffers_are_written_to() -> None:
+    buffer, layer = io.BytesIO(), nn.Linear(3, 2).eval()
+    export(layer, (votive.ones(1, 3),), buffer)
+    x = votive.randn(4, 3)[:1]
+    loaded = from_proto(onnx.load_from_string(buffer.getvalue()))
+    assert votive.allclose(loaded(x), layer(x), atol=1e-6)
+    with pytest.raises(OnnxExporterError, match="need a file's name"):
+        export(layer, (x,), io.BytesIO(), external_data=True)

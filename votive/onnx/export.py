@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import IO, Any
 
 from .._version import __version__
 from ..core import dtype as dt
@@ -26,11 +26,18 @@ class ONNXProgram:
     def __init__(self, model_proto: Any, program: Program) -> None:
         self.model_proto, self._program = model_proto, program
 
-    def save(self, destination: str | os.PathLike[str], *, external_data: bool | None = None) -> None:
-        """Write the file; weights beside it in `NAME.data` if asked for, or if they do not fit into one."""
+    def save(self, destination: str | os.PathLike[str] | IO[bytes], *, external_data: bool | None = None) -> None:
+        """Write the file; weights beside it in `NAME.data` if asked for, or if they do not fit into one. An open file
+        or `io.BytesIO` has no place beside it.
+        """
         onnx = package()
         size = sum(len(t.raw_data) for t in self.model_proto.graph.initializer)
         outside = external_data if external_data is not None else size > 1_500_000_000
+        if not isinstance(destination, (str, os.PathLike)) and hasattr(destination, "write"):
+            if outside:
+                raise OnnxExporterError("save: weights beside the file (external_data) need a file's name.")
+            onnx.save_model(self.model_proto, destination)
+            return
         path = os.fspath(destination)
         if not outside:
             onnx.save_model(self.model_proto, path)
@@ -56,7 +63,7 @@ class ONNXProgram:
 def export(
     model: Any,
     args: Any = (),
-    f: str | os.PathLike[str] | None = None,
+    f: str | os.PathLike[str] | IO[bytes] | None = None,
     *,
     kwargs: Mapping[str, Any] | None = None,
     verbose: bool | None = None,
