@@ -85,6 +85,10 @@ class Lowering:
                 self.sizes[f"s{k}"] = self.graph.call_function(sym_size, (self.env[value], d))
         for step in self.captured.graph.nodes:
             self._step(step)
+
+    def output(self, results: tuple[Any, ...]) -> None:
+        """What the graph gives; sizes that neither a call nor a result needs are left out."""
+        self.graph.output(results)
         for node in list(self.sizes.values()):
             if not node.users:
                 self.graph.erase_node(node)

@@ -150,7 +150,7 @@ def _program(
         signature.input_specs.append(InputSpec(InputKind.USER_INPUT, arg, None))
     lowering.steps()
     results = [lowering.argument(v) if isinstance(v, (Value, SizeText)) else v for v in captured.results]
-    lowering.graph.output(tuple(results))
+    lowering.output(tuple(results))
     for v, r in zip(captured.results, results, strict=True):
         if isinstance(v, Value):
             arg = TensorArgument(r.name)
