@@ -220,3 +220,19 @@ def test_a_wrong_argument_beside_tensors_is_refused_once_and_lets_nobody_be_aske
     with pytest.raises(TypeError, match="argument 'dim' must be int"):
         votive.softmax(votive.ones(2), "x")
     assert not Operator.overriding
+
+
+def test_a_handler_tells_reflected_operators_by_their_names() -> None:
+    seen: list[tuple[str, bool]] = []
+
+    class Named(votive.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):  # type: ignore[no-untyped-def]
+            seen.append((func.__name__, func is getattr(votive.Tensor, func.__name__)))
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = votive.tensor([1, 2]).as_subclass(Named)
+    assert (2 - x).tolist() == [1, 0] and (2**x).tolist() == [2, 4]
+    2 / x, 2 // x, 2 % x, 2 << x, 2 >> x, 2 + x, 2 & x  # type: ignore[operator]
+    names = ["__rsub__", "__rpow__", "__rdiv__", "__rfloordiv__", "__rmod__", "__rlshift__", "__rrshift__"]
+    assert [(n, True) for n in (*names, "add", "bitwise_and")] == [s for s in seen if s[0] not in ("tolist", "__get__")]

@@ -21,6 +21,8 @@ from .state import state
 
 _PLAIN = frozenset([int, float, bool, complex, str, bytes, type(None), type(...), slice, dtype, device, type])
 NOTHING: Any = object()  # no object overrides the call
+# Python's operators whose reflected form is the function itself.
+COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor"))
 
 
 def _run_plainly(func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -113,7 +115,7 @@ def ask_form(form: Form, args: tuple[Any, ...]) -> Any:
     """`ask` for Python's operators: a handler sees the function, and Python may ask the other side."""
     func: Any = form
     if (form.kind == "operator" and form.__name__ == form.name) or (
-        form.kind == "reflected" and form.of.operator in ("add", "mul")
+        form.kind == "reflected" and form.of.operator in COMMUTATIVE
     ):
         func = form.of
     elif form.kind == "operator in place":

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.promotion import promote_types
 from ..dispatch import with_foreign
+from ..dispatch.overrides import COMMUTATIVE
 from ..ops.operator import Form
 from ..ops.registry import COMPOSITES, OPS, F, Op
 from .namespaces import bind_method
@@ -46,7 +47,10 @@ def install(tensor: Any) -> None:
             form.__name__ = f"__{python}__"
         bind_method(tensor, f"__{python}__", form)
         if kind == "arithmetic":
-            bind_method(tensor, f"__r{python}__", Form(item, "reflected"))
+            reflected = Form(item, "reflected")
+            if python not in COMMUTATIVE:  # by its name, a handler tells `2 - x` from `x - 2`
+                reflected.__name__ = f"__r{'div' if python == 'truediv' else python}__"
+            bind_method(tensor, f"__r{python}__", reflected)
             bind_method(tensor, f"__i{python}__", Form(item, "operator in place"))
     tensor.__div__, tensor.__rdiv__ = tensor.__truediv__, tensor.__rtruediv__
     tensor.__idiv__ = tensor.__itruediv__
