@@ -399,3 +399,25 @@ def test_a_function_that_is_written_anew_is_split_anew() -> None:
     log: list[Any] = []
     assert compiled(votive.ones(2), log).tolist() == votive.ones(2).cos().tolist()
     assert log == ["other"]
+
+
+def test_gradients_of_gradients_are_computed_where_a_program_is_not_one_graph() -> None:
+    critic, seen = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1)), list[float]()
+
+    def penalty(x: votive.Tensor) -> float:
+        critic.zero_grad()
+        at = x.clone().requires_grad_()
+        score = critic(at).sum()
+        seen.append(float(score))
+        (g,) = votive.autograd.grad(score, at, create_graph=True)
+        loss = (g.norm(2, 1) - 1).square().mean()
+        loss.backward()
+        return loss.item()
+
+    compiled = votive.compile(penalty)
+    for _ in range(5):
+        x = votive.randn(4, 3)
+        found, grads = compiled(x), [p.grad for p in critic.parameters()]
+        assert found == pytest.approx(penalty(x))
+        for p, g in zip(critic.parameters(), grads, strict=True):
+            votive.testing.assert_close(g, p.grad)

@@ -73,6 +73,13 @@ def _plain(fn: FunctionType) -> bool:
     return inspect.isgeneratorfunction(fn) or inspect.iscoroutinefunction(fn)
 
 
+def _gradients_of_gradients(code: CodeType) -> bool:
+    """Whether a function asks for gradients that have gradients, which do not go through pieces that were compiled."""
+    names = [c for c in code.co_consts if isinstance(c, tuple)]
+    inner = [c for c in code.co_consts if isinstance(c, CodeType)]
+    return any("create_graph" in c for c in names) or any(_gradients_of_gradients(c) for c in inner)
+
+
 class SplitFunction:
     """A function as pieces, made again when the function is written anew."""
 
@@ -105,6 +112,8 @@ def split(fn: Any, at: Break, units: Units) -> Callable[..., Any]:
         return handler(fn, units)
     inner = fn.__func__ if isinstance(fn, MethodType) else fn
     if not isinstance(inner, FunctionType) or trusted(inner) or at.fn not in (None, inner):
+        return fn
+    if _gradients_of_gradients(inner.__code__):
         return fn
     made = SplitFunction(inner, at.line, units)
     return MethodType(made, fn.__self__) if isinstance(fn, MethodType) else made
