@@ -33,7 +33,9 @@ class ONNXProgram:
         onnx = package()
         size = sum(len(t.raw_data) for t in self.model_proto.graph.initializer)
         outside = external_data if external_data is not None else size > 1_500_000_000
-        if not isinstance(destination, (str, os.PathLike)) and hasattr(destination, "write"):
+        if not isinstance(destination, (str, os.PathLike)):
+            if not hasattr(destination, "write"):
+                raise TypeError(f"save: needs a path or a file open for writing, got {type(destination).__name__}.")
             if outside:
                 raise OnnxExporterError("save: weights beside the file (external_data) need a file's name.")
             onnx.save_model(self.model_proto, destination)
