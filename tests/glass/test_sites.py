@@ -161,6 +161,60 @@ def test_readers_of_one_stream_can_be_told_apart() -> None:
         assert votive.allclose(seen[f"layers.0.attn.{n}"], plain[f"layers.0.attn.{n}"], atol=1e-5)
 
 
+@pytest.mark.parametrize("edit", ["ln1.normalized", "ln1.scale", "input_layernorm"])
+def test_who_looks_at_inputs_of_heads_hides_no_edit_of_the_norm(edit: str) -> None:
+    model = small()
+    ids = votive.tensor([[5, 6, 7]])
+    edit = f"layers.1.{edit}"
+    change = glass.Edit(edit, "scale", 0.5) if "scale" in edit else glass.Edit(edit, "zero", features=range(32))
+    with glass.patch(model, change):
+        expected = model(ids).logits
+    for at in ("layers.1.q_input", "layers.1.{q,k,v}_input"):
+        with glass.patch(model, change) as receipt, glass.capture(model, at) as seen:
+            got = model(ids).logits
+        assert votive.allclose(got, expected, atol=1e-6), at
+        assert all(s.reached is not False for s in receipt.sites.values())
+    assert seen["layers.1.k_input"].shape == (1, 3, 2, 64)
+
+
+def test_attention_is_taken_apart_over_caches_in_blocks() -> None:
+    model = small(hidden_size=128)
+    ids = votive.tensor([[5, 6, 7, 8, 9]])
+    edit = glass.Edit("layers.1.attn.pattern", "scale", 0.25, positions=[4], heads=[2])
+    plain, edited = votive.nn.DynamicCache(dtype="q8_0"), votive.nn.DynamicCache(dtype="q8_0")
+    with votive.no_grad():
+        for a, b in ((0, 3), (3, 5)):
+            expected = model(ids[:, a:b], past_key_values=plain).logits
+            if a:
+                with glass.patch(model, edit):
+                    got = model(ids[:, a:b], past_key_values=edited).logits
+            else:
+                with glass.capture(model, "layers.*.attn.pattern"):
+                    model(ids[:, a:b], past_key_values=edited)
+        assert votive.allclose(got[:, 0], expected[:, 0], atol=1e-2)
+        with glass.patch(model, edit):
+            whole = model(ids).logits
+    assert votive.allclose(got, whole[:, 3:], atol=1e-2)
+    assert not votive.allclose(got[:, 1], expected[:, 1], atol=1e-2)
+
+
+@pytest.mark.parametrize("family", ["mixtral", "qwen3_moe"])
+def test_an_expert_can_be_taken_out(family: str) -> None:
+    model, ids = decoder(family)
+    model.eval()
+    for edit in (
+        glass.Edit("layers.0.mlp.expert_weights", "zero"),
+        glass.Edit("layers.0.mlp.expert_weights", "zero", features=[0]),
+    ):
+        with (
+            glass.patch(model, edit) as receipt,
+            glass.capture(model, ["layers.0.mlp_out", "layers.0.mlp.expert_weights"]) as seen,
+        ):
+            model(ids)
+        assert receipt.sites["layers.0.mlp.expert_weights"].reached
+        assert edit.features is not None or bool((seen["layers.0.mlp_out"] == 0).all())
+
+
 @pytest.mark.parametrize("kind", ["q8_0", "q4_0"])
 def test_models_in_blocks_have_the_same_places(kind: str) -> None:
     model = small()

@@ -102,16 +102,22 @@ class MixtralSparseMoeBlock(nn.Module):
         return self.mixed(x, flat)
 
     def opened(self, at: str, x: Tensor, flat: Tensor) -> Tensor:
-        """`mixed`, with the router's scores and the weight of each expert shown; a weight of 0 leaves it out."""
+        """`mixed`, with the router's scores and the weight of each expert shown.
+
+        Experts run for the rows that the router or somebody's edit gives a weight: so one whose weight is made 0 has
+        a gradient there, and what is zero is known to be computed from it.
+        """
         logits = point(f"{at}.mlp.router_logits", self.gate(flat).view(*x.shape[:2], -1))  # (B, T, E)
         best, chosen = F.softmax(logits.float(), -1).topk(self.top_k, -1)
         if self.normed:
             best = best / best.sum(-1, keepdim=True)
         weights = votive.zeros_like(logits, dtype=best.dtype).scatter(-1, chosen, best)
+        asked = weights.detach().flatten(0, 1) != 0
         weights = point(f"{at}.mlp.expert_weights", weights).flatten(0, 1).to(x.dtype)  # (N, E)
+        asked = asked | (weights.detach() != 0)
         y = votive.zeros_like(flat)
         for i, expert in enumerate(self.experts):
-            rows = weights[:, i].detach().nonzero().squeeze(-1)
+            rows = asked[:, i].nonzero().squeeze(-1)
             if rows.numel():
                 y = y.index_add(0, rows, expert(flat[rows]) * weights[rows, i].unsqueeze(-1))
         return y.view(x.shape)

@@ -15,6 +15,7 @@ from votive.core import dtype as dt
 from votive.nn import functional as F
 from votive.nn.points import inside, point, reads, wanted
 
+from ..surface.block_attention import as_numbers
 from ..tensor import Tensor
 from .attention import AttentionMask, _causal, _of_last
 
@@ -62,8 +63,13 @@ def open_norm(norm: nn.Module, x: Tensor, at: str) -> Any:
         del norm.__dict__["forward"]
 
 
-def _head_reads(at: str, x: Tensor, norm: nn.Module, heads: tuple[int, int, int]) -> tuple[Tensor | None, ...] | None:
-    """What each head reads for its query, key and value, normed, where anybody asks for it."""
+def _head_reads(
+    at: str, x: Tensor, y: Tensor, norm: nn.Module, heads: tuple[int, int, int]
+) -> tuple[Tensor | None, ...] | None:
+    """What each head reads for its query, key and value, normed, where anybody asks for it.
+
+    `y` is what all read otherwise, the norm of `x`: what was changed there is part of what each head reads, too.
+    """
     found: list[Tensor | None] = []
     for name, count in zip("qkv", heads, strict=True):
         address = f"{at}.{name}_input"
@@ -71,7 +77,8 @@ def _head_reads(at: str, x: Tensor, norm: nn.Module, heads: tuple[int, int, int]
             found.append(None)
             continue
         shape = (*x.shape[:2], count, x.shape[2])
-        found.append(norm(point(address, x.unsqueeze(2).expand(shape))))  # (B, T, H, C)
+        own = norm.forward(point(address, x.unsqueeze(2).expand(shape)))  # (B, T, H, C)
+        found.append(own + (y - norm.forward(x)).unsqueeze(2))
     return tuple(found) if any(f is not None for f in found) else None
 
 
@@ -98,7 +105,7 @@ def open_layer(
     x = point(f"{at}.resid_pre", x)
     read = point(f"{at}.attn_in", x)
     y = open_norm(before, read, f"{at}.ln1")
-    with inside(at, _head_reads(at, read, before, heads)):
+    with inside(at, _head_reads(at, read, y, before, heads)):
         y = attention(y)
     if behind is not None:
         y = open_norm(behind, y, f"{at}.ln1_post")
@@ -151,6 +158,7 @@ def open_attend(
     kind, last = q.dtype, mask.last
     if last is not None and k.shape[2] > last:
         k, v = k[:, :, -last:], v[:, :, -last:]
+    k, v = as_numbers(k, kind), as_numbers(v, kind)
     if k.shape[1] != q.shape[1]:
         group = q.shape[1] // k.shape[1]
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
