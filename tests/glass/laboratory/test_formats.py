@@ -66,7 +66,7 @@ def test_files_of_saelens_are_read_as_saelens_computes(tmp_path: Path) -> None:
     pre = (x - v["b_dec"]) @ v["W_enc"] + v["b_enc"]
     f = np.where(pre >= np.sort(pre, -1)[:, -2:-1], np.maximum(pre, 0), 0)
     np.testing.assert_allclose(sae.encode(votive.from_numpy(x)).detach().numpy(), f, atol=1e-5)
-    assert (sae.config.kind, sae.config.site, sae.config.model) == ("topk", "layers.5", "gpt2-small")
+    assert (sae.config.kind, sae.config.site, sae.config.model) == ("topk", "layers.5.resid_post", "gpt2-small")
 
     w = weights("W_enc W_dec b_gate b_mag r_mag b_dec", rng)
     sae = load(write(tmp_path, NEW, w))
@@ -75,7 +75,7 @@ def test_files_of_saelens_are_read_as_saelens_computes(tmp_path: Path) -> None:
     f = gate * np.maximum(x @ (v["W_enc"] * np.exp(v["r_mag"])) + v["b_mag"], 0)
     np.testing.assert_allclose(sae.encode(votive.from_numpy(x)).detach().numpy(), f, atol=1e-5)
     np.testing.assert_allclose(sae(votive.from_numpy(x)).detach().numpy(), f @ v["W_dec"] + v["b_dec"], atol=1e-5)
-    assert sae.config.site == "layers.0.mlp"
+    assert sae.config.site == "layers.0.mlp_out"
 
     cfg = {**NEW, "architecture": "skip_transcoder", "d_out": 6}
     w = weights("W_enc W_dec b_enc b_dec W_skip", rng)

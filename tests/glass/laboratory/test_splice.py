@@ -12,6 +12,7 @@ from votive import glass
 from votive.glass import features
 from votive.glass.features.dashboard import logit_effects
 
+from ..decoders import decoder
 from . import plain
 
 
@@ -310,3 +311,44 @@ def test_tokens_are_escaped_in_html() -> None:
     view = features.FeatureView(0, [Example(0, 0, 1.0, ["<script>"], [1.0])], 0.1, 1.0, [1], 1.0)
     assert "<script>" not in view.html()
     assert "&lt;script&gt;" in view.html()
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama", "gemma2", "phi3", "mixtral"])
+def test_named_places_take_a_coder_in_every_family(family: str) -> None:
+    model, ids = decoder(family)
+    width = model.eval().config.hidden_size
+    hooks = ["hook_resid_pre", "hook_attn_out", "hook_mlp_in", "hook_mlp_out", "hook_resid_post", "attn.hook_z"]
+    hooks += [] if family == "mixtral" else ["mlp.hook_post"]
+    sizes = glass.sites(model, ids)
+    for hook in hooks:
+        hook = f"blocks.1.{hook}"
+        place = features.formats.address_of(hook)
+        sae = features.SAE(int(np.prod(sizes[place][2:])), 24, "relu", site=place)
+        with votive.no_grad():
+            before = model(ids).logits
+            with features.splice(model, None, sae) as at, glass.capture(model, [at.features, hook]) as seen:
+                after = model(ids).logits
+            expected = sae.encode(seen[hook].flatten(2))
+            assert votive.allclose(seen[at.features], expected, atol=1e-5), hook
+            assert votive.allclose(before, after, atol=1e-4)
+            # As the edit at the place itself.
+            with features.splice(model, hook, sae, error=False):
+                spliced = model(ids).logits
+            value = sae(seen[hook].flatten(2)).reshape(seen[hook].shape)
+            with glass.patch(model, {hook: value}):
+                assert votive.allclose(model(ids).logits, spliced, atol=1e-4), hook
+    sae = features.SAE(width, 24, "relu")
+    with pytest.raises(ValueError, match="no value that one module gives"):
+        features.splice(model, "blocks.1.hook_resid_mid", sae)
+    with pytest.raises(IndexError, match="behind the last layer"):
+        features.splice(model, "blocks.2.hook_resid_post", sae)
+
+
+def test_a_transcoder_is_not_given_what_it_does_not_read(model: Any) -> None:
+    for site in ("layers.1.mlp_in", "blocks.1.hook_resid_mid"):
+        with pytest.raises(ValueError, match="reads"):
+            features.splice(model, "layers.1.mlp", coder(d_out=16, site=site))
+    gemma, _ = decoder("gemma2")
+    width = gemma.config.hidden_size
+    with pytest.raises(ValueError, match="what a norm gives"):
+        features.splice(gemma, "layers.1.mlp_out", features.SAE(width, 8, "relu", d_out=width))

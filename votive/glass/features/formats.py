@@ -20,6 +20,7 @@ from ...io.npy import savez
 from ...io.safetensors import save_file
 from ...serialization.atomic import replacing
 from ...tensor import Tensor
+from ..site_names import translated
 from .coder import SAE
 from .config import SAEConfig
 
@@ -207,21 +208,16 @@ def address_of(hook: str) -> str:
 
     >>> from votive.glass.features.formats import address_of
     >>> address_of("blocks.3.hook_resid_post"), address_of("blocks.3.hook_resid_pre")
-    ('layers.3', 'layers.3:in')
+    ('layers.3.resid_post', 'layers.3.resid_pre')
     """
     first, _, rest = hook.partition(".")
     number, _, name = rest.partition(".")
     if first != "blocks" or not number.isdigit():
         return hook
-    places = {
-        "hook_resid_post": "layers.{}",
-        "hook_resid_pre": "layers.{}:in",
-        "hook_mlp_out": "layers.{}.mlp",
-        "hook_mlp_in": "layers.{}.mlp:in",
-        "hook_attn_out": "layers.{}.self_attn",
-        "ln2.hook_normalized": "layers.{}.mlp:in",
-    }
-    return places[name].format(number) if name in places else hook
+    if name == "ln2.hook_normalized":
+        return f"layers.{number}.mlp:in"
+    # The rest are called alike in every family; some are not what a module of the same name gives.
+    return translated(hook)
 
 
 # --- Gemma Scope ----------------------------------------------------------------------------------

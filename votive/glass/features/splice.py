@@ -9,8 +9,10 @@ from ...nn import Module
 from ...tensor import Tensor
 from .. import values
 from ..address import Pattern
+from ..site_names import means_site, translated
 from ..targets import no_match, uncompiled
 from .coder import SAE
+from .places import module_at
 
 # What calls all of its modules itself, or none: one more of them would change what it computes.
 _HOLDERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict)
@@ -41,6 +43,16 @@ class Splice:
         if not at:
             raise ValueError("splice: the coder does not say where its values are; give an address.")
         self.model, self.sae, self.error_term, self.frozen = uncompiled(model), sae, error, frozen_error
+        if c.role == "transcoder" and means_site(translated(c.site)):
+            raise ValueError(
+                f"splice: the transcoder reads {c.site!r}, but in a module's place it is given what goes into that."
+            )
+        place = module_at(self.model, at)
+        if place is not None:
+            host, side = place
+            if c.role == "transcoder" and isinstance(host, (nn.LayerNorm, nn.RMSNorm)):
+                raise ValueError(f"splice: {at!r} is what a norm gives; a transcoder stands for a net, name that one.")
+            at = "^" + next(n for n, m in self.model.named_modules() if m is host) + (":in" if side == "in" else "")
         pattern = Pattern(at)
         if pattern.path or not pattern.wants_modules or pattern.regex is None or pattern.wants_ops:
             raise ValueError(f"splice: {at!r} must name a module, or what goes into it with ':in'.")
@@ -141,6 +153,8 @@ def splice(
     gradients and true receipts. What the coder does not explain is added, and is the site `layers.3.error`, so that
     without edits the model computes what it did, up to rounding; `error=False` leaves it out, and `frozen_error=True`
     lets no gradient through it. A transcoder stands for a module, such as `layers.3.mlp`, and reads what goes into it.
+    Named places that a module gives or is given serve too: at `layers.3.attn_out` or `blocks.3.hook_resid_pre` the
+    coder is put at that module, whatever the family calls it, and `Splice.features` says what its features are called.
     Without an address the coder's own is taken; `name` comes before "features" and "error".
 
     >>> class Block(votive.nn.Module):
