@@ -290,3 +290,21 @@ def test_libraries_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(sys.modules, "xarray", None)
     with pytest.raises(ImportError, match="needs xarray"):
         glass.Labelled(votive.ones(1), {"x": [0]}).to_xarray()
+
+
+def test_averages_leave_padding_out() -> None:
+    model = small()
+    ids = votive.randint(1, 16, (3, 6), generator=votive.Generator().manual_seed(2))
+    mask = votive.tensor([[1, 1, 1, 0, 0, 0], [1, 1, 1, 1, 1, 0], [1] * 6])
+    batch = {"input_ids": ids, "attention_mask": mask}
+    with votive.no_grad(), glass.capture(model, "layers.1.attn.result") as seen:
+        model(**batch)
+    own = seen["layers.1.attn.result"][:, :, 2] * mask.unsqueeze(-1)
+    found = averages(model, [batch])["layers.1.head.2"]
+    assert votive.allclose(found[0], own.sum(0) / mask.sum(0).unsqueeze(-1), atol=1e-6)
+    found = averages(model, [batch, batch], over="positions")["layers.1.head.2"]
+    assert votive.allclose(found[0, 0], own.sum((0, 1)) / mask.sum(), atol=1e-6)
+    with pytest.raises(ValueError, match="padding comes before"):
+        averages(model, [{"input_ids": ids, "attention_mask": mask.flip(1)}])
+    with pytest.raises(ValueError, match="in every sample"):
+        averages(model, [{"input_ids": ids[:1], "attention_mask": mask[:1]}])

@@ -164,7 +164,8 @@ def other_values(model: Module, of: Graph, own: Tensor, other: Other) -> Tensor:
 def averages(model: Module, batches: Iterable[object], over: str = "samples") -> dict[str, Tensor]:
     """What each writer writes on average over a data set, as a dict that `votive.save` takes.
 
-    The mean is over samples for each position of texts of one length; with `over="positions"` over both.
+    The mean is over samples for each position of texts of one length; with `over="positions"` over both. Where a
+    batch has an `attention_mask`, only what is in it counts.
 
     >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=16, num_hidden_layers=1,
     ...     num_attention_heads=2)
@@ -175,18 +176,28 @@ def averages(model: Module, batches: Iterable[object], over: str = "samples") ->
     """
     if over not in ("samples", "positions"):
         raise ValueError(f"averages: over must be samples or positions, got {over!r}.")
-    of, total, count = graph(model), None, 0
+    of, total, count = graph(model), None, votive.zeros(1, 1, 1, 1)
     with votive.no_grad():
         for batch in batches:
             found = written(uncompiled(model), of, batch)[0].double()
             dims = (1,) if over == "samples" else (1, 2)
-            part = found.sum(dims, keepdim=True)
+            used = found.new_ones((1, *found.shape[1:3], 1))
+            mask = inputs_of(batch)[1].get("attention_mask")
+            if isinstance(mask, Tensor) and mask.dim() == 2:
+                if over == "samples" and not bool(mask[:, 0].all()):
+                    raise ValueError(
+                        "averages: padding comes before a text; pad on the right, or use over='positions'."
+                    )
+                used = mask.to(device=found.device, dtype=found.dtype)[None, :, -found.shape[2] :, None]
+            # Not by a product: what is left out may be of any size.
+            part = found.masked_fill(used == 0, 0.0).sum(dims, keepdim=True)
             if total is not None and total.shape != part.shape:
                 raise ValueError("averages: texts have different lengths; use over='positions'.")
-            total = part if total is None else total + part
-            count += found.shape[1] * (found.shape[2] if over == "positions" else 1)
+            total, count = (part if total is None else total + part), count + (used != 0).sum(dims, keepdim=True)
     if total is None:
         raise ValueError("averages: no batch was given.")
+    if not bool((count > 0).all()):
+        raise ValueError("averages: there are positions that the attention_mask leaves out in every sample.")
     return {w: m.float() for w, m in zip(of.writers, total / count, strict=True)}
 
 
