@@ -128,6 +128,35 @@ def test_heads_positions_and_samples_choose() -> None:
         model(ids)
 
 
+def test_heads_can_be_ablated() -> None:
+    model = small()
+    ids = votive.tensor([[5, 6, 7], [7, 6, 5]])
+    for more in ({}, {"data": [ids, ids.flip(1)]}):
+        kind = "mean" if more else "zero"
+        with (
+            glass.ablate(model, "layers.1.attn.z", kind, heads=[2], **more),
+            glass.capture(model, "layers.1.attn.z") as seen,
+        ):
+            model(ids)
+        with glass.capture(model, "layers.1.attn.z") as plain:
+            model(ids)
+        moved = (seen["layers.1.attn.z"] != plain["layers.1.attn.z"]).any(-1)
+        assert not moved[:, :, [0, 1, 3]].any()
+        assert moved[:, -1, 2].all()
+
+
+def test_sweeps_say_which_sites_have_other_heads() -> None:
+    with pytest.raises(ValueError, match=r"layers\.0\.attn\.q 4, layers\.0\.attn\.k 2"):
+        glass.sweep(
+            small(),
+            votive.tensor([[5, 6]]),
+            votive.tensor([[5, 7]]),
+            metric=lambda out: out.logits[:, -1, 3],
+            sites="layers.0.attn.{q,k}",
+            by="head",
+        )
+
+
 def test_an_edit_means_the_same_while_a_cache_is_filled() -> None:
     model = small()
     ids = votive.tensor([[5, 6, 7, 8, 9]])

@@ -374,6 +374,7 @@ def ablate(
     positions: Any = None,
     features: Any = None,
     samples: Any = None,
+    heads: Any = None,
     seed: int = 0,
     measure: bool = True,
     data: Iterable[object] | None = None,
@@ -384,6 +385,7 @@ def ablate(
     The mean is over the samples of the batch, for each position on its own, so that no position
     learns of later ones. With `data` it is over those batches, as `means` has them; `over` as
     there. "resample" takes the values that another sample of the batch has at the same position.
+    `positions`, `features`, `samples` and `heads` choose as in `Edit`.
 
     >>> net = votive.nn.Identity()
     >>> with votive.glass.ablate(net, "^", positions=[1]):
@@ -398,12 +400,13 @@ def ablate(
         if kind != "mean" or value is not None:
             raise ValueError("ablate: data= is for kind 'mean', in place of value=.")
         found = [
-            replace(e, positions=positions, features=features, samples=samples)
+            replace(e, positions=positions, features=features, samples=samples, heads=heads)
             for e in means(model, at, data, over=over)
         ]
         return Patch(model, found, measure=measure)
     at = [at] if isinstance(at, str) else list(at)
-    made = [Edit(a, kind, value, positions=positions, features=features, samples=samples, seed=seed) for a in at]
+    chosen = {"positions": positions, "features": features, "samples": samples, "heads": heads}
+    made = [Edit(a, kind, value, **chosen, seed=seed) for a in at]
     return Patch(model, made, measure=measure)
 
 

@@ -260,7 +260,11 @@ class _Sweeping:
                 columns = [plan.product(site, asked) for site in plan.sites]
                 axes = {a: list(dict.fromkeys(c.labels[i] for c in columns[0])) for i, a in enumerate(asked.by)}
             if len({len(c) for c in columns}) != 1:
-                raise ValueError("sweep: the sites have different lengths; choose positions.")
+                sizes = ", ".join(f"{site.address} {len(c)}" for site, c in zip(plan.sites, columns, strict=True))
+                raise ValueError(
+                    f"sweep: all sites need the same columns, and have {sizes}; choose positions, and sweep sites "
+                    "with different numbers of heads or neurons one after the other."
+                )
             rows = []
             for site, own in zip(plan.sites, columns, strict=True):
                 rows.append(fill(plan, site, own, self.batch))
