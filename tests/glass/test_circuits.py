@@ -308,3 +308,14 @@ def test_averages_leave_padding_out() -> None:
         averages(model, [{"input_ids": ids, "attention_mask": mask.flip(1)}])
     with pytest.raises(ValueError, match="in every sample"):
         averages(model, [{"input_ids": ids[:1], "attention_mask": mask[:1]}])
+
+
+def test_direct_logits_refuse_a_stream_that_is_changed_behind_the_last_layer() -> None:
+    model, ids = small(), votive.tensor(CLEAN)
+    for at in ("model.layers.1", "ln_final.normalized"):
+        with glass.patch(model, glass.Edit(at, "zero", features=[0, 1, 2])), pytest.raises(ValueError, match="behind"):
+            circuits.direct_logits(model, ids, 4)
+    for at in ("layers.1.resid_post", "model.norm"):
+        with glass.patch(model, glass.Edit(at, "zero", features=[0, 1, 2])), votive.no_grad():
+            found = circuits.direct_logits(model, ids, 4)
+            assert votive.allclose(found.values.sum(0), model(ids).logits[..., 4], atol=1e-5), at

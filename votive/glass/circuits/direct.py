@@ -53,13 +53,14 @@ def direct_logits(
     with votive.no_grad():
         streams = (*(f"layers.{i}.resid_pre" for i in range(of.layers)), f"layers.{of.layers - 1}.resid_post")
         names = streams if layer is None else (*streams, f"layers.{layer % of.layers}.mlp.post")
-        names = (*names, f"layers.{(layer or 0) % of.layers}.ln2_post.scale")
+        names = (*names, f"layers.{(layer or 0) % of.layers}.ln2_post.scale", "ln_final.normalized")
         seen, writers = AllSites(model, names), WriterRun(model, of)
         with seen, writers:
             model(*args, **kwargs)
         end = seen.values[streams[-1]]
         direction, constant = _direction(weights, end, target, against)
         norm = freeze(weights.parts.norm, end)
+        _check_end(seen.values["ln_final.normalized"].double() * norm.weight, norm.part(end.double()), end)
 
         def said(x: Tensor) -> Tensor:
             """What vectors (..., samples, positions, features) say."""
@@ -86,6 +87,16 @@ def direct_logits(
         rest = said(end.double() - writers.values.double().sum(0)) + constant + (norm.bias * direction).sum(-1)
         values = votive.cat([parts, rest.unsqueeze(0)])
         return Labelled(values.float(), {"part": [*of.writers, "rest"], **dims}, "logit")
+
+
+def _check_end(got: Tensor, expected: Tensor, end: Tensor) -> None:
+    """Raise where the logits are not made of the stream as the last layer leaves it."""
+    off, size = float((got - expected).abs().max()), float(expected.abs().max())
+    if not off <= (1e-4 + 4 * votive.finfo(end.dtype).eps) * max(size, 1e-30):
+        raise ValueError(
+            "direct_logits: something changes the stream behind the last layer, or in the last norm, so that logits "
+            "are not the sum of what was written; edit the place layers.N.resid_post, or splice with the error term."
+        )
 
 
 def _direction(weights: Weights, end: Tensor, target: object, against: object) -> tuple[Tensor, Tensor]:

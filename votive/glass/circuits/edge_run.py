@@ -185,9 +185,7 @@ def averages(model: Module, batches: Iterable[object], over: str = "samples") ->
             mask = inputs_of(batch)[1].get("attention_mask")
             if isinstance(mask, Tensor) and mask.dim() == 2:
                 if over == "samples" and not bool(mask[:, 0].all()):
-                    raise ValueError(
-                        "averages: padding comes before a text; pad on the right, or use over='positions'."
-                    )
+                    raise ValueError("averages: padding comes before a text; pad on the right, or use over='positions'")
                 used = mask.to(device=found.device, dtype=found.dtype)[None, :, -found.shape[2] :, None]
             # Not by a product: what is left out may be of any size.
             part = found.masked_fill(used == 0, 0.0).sum(dims, keepdim=True)
