@@ -128,6 +128,17 @@ def test_heads_positions_and_samples_choose() -> None:
         model(ids)
 
 
+def test_what_chooses_is_taken_as_numbers_only() -> None:
+    for given in (2, [2], votive.tensor([2]), votive.tensor(2), np.int64(2), slice(2, 3), range(2, 3)):
+        assert glass.Edit("hook_z", "zero", heads=given).heads == (2,)
+    for mask in ([True, False, True, False], votive.tensor([True, False]), True, [1.5], votive.tensor([1.0]), "12"):
+        with pytest.raises(TypeError, match="heads"):
+            glass.Edit("hook_z", "zero", heads=mask)
+    for part in (slice(-2, 3), slice(0, -1)):
+        with pytest.raises(ValueError, match="from the beginning"):
+            glass.Edit("hook_z", "zero", positions=part)
+
+
 def test_heads_can_be_ablated() -> None:
     model = small()
     ids = votive.tensor([[5, 6, 7], [7, 6, 5]])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -111,14 +112,22 @@ def _listed(name: str, given: object) -> tuple[int, ...]:
     if isinstance(given, slice):
         if given.stop is None:
             raise ValueError(f"Edit: {name} as a slice needs an end, or give a range.")
+        if given.stop < 0 or (given.start or 0) < 0:
+            raise ValueError(f"Edit: {name} as a slice counts from the beginning; give a list of negative numbers.")
         return tuple(range(*given.indices(given.stop)))
-    if isinstance(given, int):
-        return (given,)
-    if hasattr(given, "tolist"):
-        return tuple(int(i) for i in given.tolist())
-    if isinstance(given, Sequence):
-        return tuple(int(i) for i in given)
-    raise TypeError(f"Edit: {name} must be an int, a range or a list, got {type(given).__name__}.")
+    found = given.tolist() if hasattr(given, "tolist") else given
+    if isinstance(found, Sequence) and not isinstance(found, str):
+        return tuple(_whole(name, i) for i in found)
+    return (_whole(name, found),)
+
+
+def _whole(name: str, given: object) -> int:
+    if isinstance(given, bool):
+        raise TypeError(f"Edit: {name} are numbers, not truth values; give mask.nonzero().flatten() for a mask.")
+    try:
+        return operator.index(given)  # type: ignore[call-overload, no-any-return]
+    except TypeError:
+        raise TypeError(f"Edit: {name} must be an int, a range or a list of them, got {given!r}.") from None
 
 
 def edits_of(given: Edits) -> list[Edit]:
