@@ -352,3 +352,18 @@ def test_a_transcoder_is_not_given_what_it_does_not_read(model: Any) -> None:
     width = gemma.config.hidden_size
     with pytest.raises(ValueError, match="what a norm gives"):
         features.splice(gemma, "layers.1.mlp_out", features.SAE(width, 8, "relu", d_out=width))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_has_no_part_in_losses(model: Any, side: str) -> None:
+    from votive.glass.features.measures import model_losses
+
+    sae = coder(site="layers.0")
+    short, whole = IDS[:1, :3], IDS[1:]
+    ids, mask = IDS.clone(), votive.ones(2, 5, dtype=votive.int64)
+    gap = slice(0, 2) if side == "left" else slice(3, 5)
+    ids[0] = votive.tensor([1, 1, *short[0].tolist()] if side == "left" else [*short[0].tolist(), 1, 1])
+    mask[0, gap] = 0
+    batch = {"input_ids": ids, "attention_mask": mask, "position_ids": (mask.cumsum(1) - 1).clamp(min=0)}
+    found = model_losses(model, sae, [batch])
+    assert found == pytest.approx(model_losses(model, sae, [short, whole]), rel=1e-5)

@@ -115,7 +115,8 @@ def _spread(many: int, mean: Tensor | None, spread: Tensor | None, x: Tensor) ->
 def model_losses(model: Module, sae: SAE, batches: Iterable[Any], *, at: str | None = None) -> tuple[float, ...]:
     """A language model's mean loss per token: its own, with a coder in place of the value, with zeros there.
 
-    `batches` are ids (samples, positions) or a model's named inputs; `at` is where, if the coder does not say.
+    `batches` are ids (samples, positions) or a model's named inputs; `at` is where, if the coder does not say. Tokens
+    that an `attention_mask` leaves out do not count.
 
     >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
     ...     num_attention_heads=2)
@@ -136,7 +137,8 @@ def model_losses(model: Module, sae: SAE, batches: Iterable[Any], *, at: str | N
                 sums[1] += _loss(model, args, kwargs, ids)
             with patch(model, {place.target: 0.0}, measure=False):
                 sums[2] += _loss(model, args, kwargs, ids)
-            many += ids.shape[0] * (ids.shape[1] - 1)
+            mask = _counted(kwargs, ids)
+            many += ids.shape[0] * (ids.shape[1] - 1) if mask is None else int(mask.sum())
     if not many:
         raise ValueError("measure: no batch of tokens was given, so there is no loss.")
     return tuple(s / many for s in sums)
@@ -158,4 +160,15 @@ def tokens_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
 def _loss(model: Module, args: tuple[Any, ...], kwargs: dict[str, Any], ids: Tensor) -> float:
     out = model(*args, **kwargs)
     logits = getattr(out, "logits", out)[:, :-1]
-    return float(F.cross_entropy(logits.flatten(0, 1).float(), ids[:, 1:].flatten().to(logits.device), reduction="sum"))
+    mask = _counted(kwargs, ids)
+    after = ids[:, 1:] if mask is None else ids[:, 1:].masked_fill(~mask, -100)
+    return float(F.cross_entropy(logits.flatten(0, 1).float(), after.flatten().to(logits.device), reduction="sum"))
+
+
+def _counted(kwargs: dict[str, Any], ids: Tensor) -> Tensor | None:
+    """Which tokens are to be foretold, (samples, positions - 1): text that follows text; None for all."""
+    mask = kwargs.get("attention_mask")
+    if not isinstance(mask, Tensor) or mask.dim() != 2:
+        return None
+    mask = mask.to(ids.device) != 0
+    return mask[:, 1:] & mask[:, :-1]
