@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, SupportsIndex, TypeAlias
 
 import votive
 
@@ -124,10 +124,9 @@ def _listed(name: str, given: object) -> tuple[int, ...]:
 def _whole(name: str, given: object) -> int:
     if isinstance(given, bool):
         raise TypeError(f"Edit: {name} are numbers, not truth values; give mask.nonzero().flatten() for a mask.")
-    try:
-        return operator.index(given)  # type: ignore[call-overload, no-any-return]
-    except TypeError:
-        raise TypeError(f"Edit: {name} must be an int, a range or a list of them, got {given!r}.") from None
+    if not isinstance(given, SupportsIndex):
+        raise TypeError(f"Edit: {name} must be an int, a range or a list of them, got {given!r}.")
+    return operator.index(given)
 
 
 def edits_of(given: Edits) -> list[Edit]:
