@@ -305,6 +305,20 @@ def test_a_dashboard_is_the_same_whatever_the_batches(model: Any) -> None:
     ]
 
 
+def test_padding_is_in_no_dashboard(model: Any) -> None:
+    sae = coder("relu", site="layers.1")
+    ids = votive.randint(1, 11, (6, 7))
+    mask = votive.ones_like(ids)
+    mask[:3, 4:] = 0
+    padded = features.dashboard(model, sae, [{"input_ids": ids, "attention_mask": mask}], [5, 9], skip=1).views
+    whole = features.dashboard(model, sae, [ids[:3, :4], ids[3:]], [5, 9], skip=1).views
+    for i in (5, 9):
+        assert padded[i].places == whole[i].places == 3 * 3 + 3 * 6
+        assert padded[i].counts == whole[i].counts
+        assert padded[i].rate == whole[i].rate > 0
+        assert [(e.text, e.position) for e in padded[i].examples] == [(e.text, e.position) for e in whole[i].examples]
+
+
 def test_tokens_are_escaped_in_html() -> None:
     from votive.glass.features.dashboard import Example
 

@@ -196,7 +196,7 @@ def dashboard(
     Without `features` it shows the ten with the strongest places among those that fire at fewer than one place in
     twenty. Each text gives one example at most, of `around` tokens to either side. Effects on logits are those of the
     decoder's row behind the last norm with its scale held at 1. `skip` leaves out the first positions, as `collect`
-    does. Memory is bounded whatever the number of batches.
+    does, and an `attention_mask` padding. Memory is bounded whatever the number of batches.
 
     >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=8, num_hidden_layers=1,
     ...     num_attention_heads=2)
@@ -223,7 +223,9 @@ def dashboard(
             value = values.first(seen[site])
             if value is None or tuple(value.shape[:2]) != tuple(ids.shape):
                 raise ValueError(f"dashboard: {site!r} has no value for each sample and position.")
-            found.add(sae.encode(value).float(), ids, skip)
+            mask = kwargs.get("attention_mask")
+            text = mask.to("cpu") != 0 if isinstance(mask, Tensor) and mask.dim() == 2 else None
+            found.add(sae.encode(value).float(), ids, skip, text)
     if not found.places:
         raise ValueError("dashboard: no batch was given.")
     chosen = list(features) if features is not None else found.notable(10)
@@ -247,8 +249,12 @@ class _Gathered:
         self.kept: dict[int, tuple[list[int], Any]] = {}  # of texts that are among the best: ids and features
         self.texts = self.places = 0
 
-    def add(self, f: Tensor, ids: Tensor, skip: int) -> None:
+    def add(self, f: Tensor, ids: Tensor, skip: int, text: Tensor | None = None) -> None:
+        """Take in the features of a batch; `text` says which places are no padding."""
         f = f.cpu()
+        if text is not None:
+            f = f.masked_fill(~text.unsqueeze(-1), 0.0)
+            self.places -= int((~text[:, skip:]).sum())
         if skip:
             f = f.clone()
             f[:, :skip] = 0
