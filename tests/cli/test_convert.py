@@ -94,6 +94,19 @@ def test_copying_gguf_copies_blocks(run: Run, model: Path, tmp_path: Path, optio
     assert a.read_bytes() == b.read_bytes()
 
 
+@pytest.mark.parametrize("out", ["numbers", "numbers.safetensors"])
+def test_blocks_in_a_folder_become_numbers(run: Run, model: Path, tmp_path: Path, out: str) -> None:
+    made = AutoModelForCausalLM.from_pretrained(model)
+    votive.quantize_(made, "q8_0")
+    made.save_pretrained(tmp_path / "blocks")
+    assert run("convert", tmp_path / "blocks", tmp_path / out, "--dtype", "float32")[0] == 0
+    path = tmp_path / out / "model.safetensors" if out == "numbers" else tmp_path / out
+    found = votive.io.safetensors.load_file(path)
+    assert {t.dtype for t in found.values()} == {votive.float32}
+    wanted = made.state_dict()
+    assert all(t.equal(wanted[n].to(votive.float32)) for n, t in found.items())
+
+
 def test_parts_of_a_sentence_encoder_go_along(run: Run, tmp_path: Path) -> None:
     folder, out = tmp_path / "encoder", tmp_path / "copy"
     votive.text.train_bpe(["a cat"], 260, progress=False).save_pretrained(folder)

@@ -261,11 +261,12 @@ def _gguf(made: Input, out: Path, request: Request) -> None:
 
 def _importance(path: str, weights: WeightSource, metadata: dict[str, Any]) -> Any:
     """The importance of columns by tensors' names; what it came from is noted in the file's metadata."""
-    from ..quant.imatrix import chooser
-    from ..quant.imatrix_file import load_imatrix
+    from ..quant import read_importance
+    from ..quant.imatrix import ImportanceMatrix, by_all_names, chooser
 
-    found = load_imatrix(path)
-    choose = chooser(found)
+    read = read_importance(path)
+    found = read if isinstance(read, ImportanceMatrix) else ImportanceMatrix(read)
+    choose = chooser(by_all_names(found))
     shapes = {name: tuple(weights.info(name).shape) for name in weights.names()}
     count = sum(choose(name, shape) is not None for name, shape in shapes.items())
     if not count:
@@ -321,8 +322,11 @@ def _tokenizer(made: Input, note: Note) -> Any:
 
 def _text(made: Input) -> dict[str, str]:
     """Metadata as safetensors has it: text only, and only what a person would read."""
+    from ..io.block_entries import KEY
+
     if made.kind.startswith("safetensors"):
-        kept = {k: v for k, v in made.weights.metadata.items() if isinstance(v, str)}
+        # What was in blocks is written as numbers.
+        kept = {k: v for k, v in made.weights.metadata.items() if isinstance(v, str) and k != KEY}
         return {"format": "pt", **kept}
     return {"format": "pt"}
 
