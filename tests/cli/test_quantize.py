@@ -114,6 +114,66 @@ def test_importance_is_kept_read_again_and_changes_the_codes(
     assert not (tmp_path / "d.gguf").exists()
 
 
+def test_importance_that_was_kept_serves_the_model_and_convert_too(
+    run_json: RunJson, wide: Path, text: Path, tmp_path: Path
+) -> None:
+    kept, a, b = tmp_path / "importance.safetensors", tmp_path / "a.gguf", tmp_path / "b.gguf"
+    run_json("quantize", wide, a, "--type", "q3_k_s", "--calibrate", text, "--save-imatrix", kept)
+    run_json("convert", wide, b, "--quantize", "q3_k_s", "--imatrix", kept)
+    model = AutoModelForCausalLM.from_pretrained(wide)
+    votive.quantize_(model, "q3_k_s", imatrix=kept)
+    for made in (a, b):
+        found = AutoModelForCausalLM.from_pretrained(made).model.layers.state_dict()
+        assert all(t.equal(found[name]) for name, t in model.model.layers.state_dict().items())
+
+
+@pytest.mark.parametrize("out", ["small.gguf", "small"])
+def test_mixtures_of_the_iq_kinds_are_those_of_the_model(
+    run_json: RunJson, wide: Path, text: Path, tmp_path: Path, out: str
+) -> None:
+    kept = tmp_path / "importance.safetensors"
+    votive.quant.save_importance(kept, {"model.layers.0.mlp.up_proj.weight": np.linspace(1, 2, 256)})
+    run_json("quantize", wide, tmp_path / out, "--type", "iq3_m")
+    run_json("quantize", wide, tmp_path / f"weighed-{out}", "--type", "iq3_xxs", "--imatrix", kept)
+    for name, kind, more in ((out, "iq3_m", {}), (f"weighed-{out}", "iq3_xxs", {"imatrix": kept})):
+        model = AutoModelForCausalLM.from_pretrained(wide)
+        votive.quantize_(model, kind, **more)
+        wanted = {n: p.dtype for n, p in model.named_parameters()}
+        found = AutoModelForCausalLM.from_pretrained(tmp_path / name)
+        assert {n: p.dtype for n, p in found.named_parameters()} == wanted
+
+
+def test_experts_get_their_own_importance(run_json: RunJson, wide: Path, text: Path, tmp_path: Path) -> None:
+    config = votive.models.MixtralConfig(
+        **tiny_sizes.transformer(256, 512, layers=1, heads=4, vocab=320, kv_heads=2),
+        num_local_experts=3,
+        num_experts_per_tok=2,
+        initializer_range=0.1,
+    )
+    votive.manual_seed(0)
+    votive.models.MixtralForCausalLM(config).save_pretrained(tmp_path / "mixture")
+    votive.text.Tokenizer.from_pretrained(wide).save_pretrained(tmp_path / "mixture")
+    kept = tmp_path / "importance.safetensors"
+    run_json(
+        "quantize",
+        tmp_path / "mixture",
+        tmp_path / "a.gguf",
+        "--type",
+        "q3_k",
+        "--calibrate",
+        text,
+        "--save-imatrix",
+        kept,
+    )
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "mixture")
+    votive.quantize_(model, "q3_k", imatrix=kept)
+    made = AutoModelForCausalLM.from_pretrained(tmp_path / "a.gguf").state_dict()
+    names = [n for n in model.state_dict() if ".experts." in n]
+    assert len(names) == 9
+    for name in names:
+        assert made[name].dequantize().equal(model.state_dict()[name].dequantize()), name
+
+
 def test_the_report_tells_what_is_measured_and_where_the_error_sits(
     run_json: RunJson, run: Run, wide: Path, text: Path, tmp_path: Path
 ) -> None:

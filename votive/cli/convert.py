@@ -41,7 +41,7 @@ def add(commands: Commands) -> None:
     p.add_argument(
         "--quantize", metavar="TYPE", help="for GGUF: q8_0, q4_k_m, q6_k, iq4_xs, iq3_m, iq2_xs, … (as they are)"
     )
-    p.add_argument("--imatrix", metavar="FILE", help="an importance matrix of llama.cpp's, for --quantize")
+    p.add_argument("--imatrix", metavar="FILE", help="an importance matrix from a file, for --quantize")
     p.add_argument("--tensor", metavar="GLOB", action="append", help="only tensors that match")
     p.add_argument("--drop", metavar="GLOB", action="append", default=[], help="without tensors that match")
     p.add_argument(

@@ -183,21 +183,21 @@ def _by_tensor(job: Job, made: Input, importance: Mapping[str, Any] | None, bars
     from ..quant.files import SourceInBlocks, check_importance, encoder
 
     if job.kind == "gguf":
-        metadata, weights, choose = _as_gguf(job, made)
+        metadata, weights, choose = _as_gguf(job, made, weighed=importance is not None)
         infos = [weights.info(n) for n in weights.names()]
         planned = {i.name: choose(i.name, tuple(i.shape), i.dtype) for i in infos}
         formats = {n: FORMATS[t.lower()] for n, t in planned.items() if t is not None and t.lower() in FORMATS}
         if importance is not None:
-            check_importance(importance, {n: (f, weights.info(n).shape[-1]) for n, f in formats.items()}, job.method)
+            check_importance(importance, {n: (f, tuple(weights.info(n).shape)) for n, f in formats.items()}, job.method)
         check_room(job.out, sum(_nbytes(weights, n, t) for n, t in planned.items()))
         with bars("quantizing", len(formats)) as bar:
             _write_gguf(job.out, weights, metadata, choose, encoder(job.method, importance, _step(bar)))
         return
-    formats, transposed = _formats(job, made)
+    formats, transposed = _formats(job, made, weighed=importance is not None)
     if importance is not None:
-        shapes = {n: made.weights.info(n).shape for n in formats}
-        widths = {n: shape[-2 if n in transposed else -1] for n, shape in shapes.items()}
-        check_importance(importance, {n: (f, widths[n]) for n, f in formats.items()}, job.method)
+        shapes = {n: tuple(made.weights.info(n).shape) for n in formats}
+        shapes.update({n: (*shapes[n][:-2], shapes[n][-1], shapes[n][-2]) for n in transposed})
+        check_importance(importance, {n: (f, shapes[n]) for n, f in formats.items()}, job.method)
     with bars("quantizing", len(formats)) as bar:
         source = SourceInBlocks(made.weights, formats, encoder(job.method, importance, _step(bar)), transposed)
         check_room(job.out, sum(source.info(n).nbytes for n in source.names()))
@@ -215,7 +215,7 @@ def _step(bar: Any) -> Callable[[str], None]:
     return done
 
 
-def _as_gguf(job: Job, made: Input) -> tuple[dict[str, Any], WeightSource, Any]:
+def _as_gguf(job: Job, made: Input, *, weighed: bool = False) -> tuple[dict[str, Any], WeightSource, Any]:
     """Metadata, tensors and types of the GGUF file to write."""
     from ..models.gguf_types import mixture
 
@@ -227,7 +227,7 @@ def _as_gguf(job: Job, made: Input) -> tuple[dict[str, Any], WeightSource, Any]:
         metadata, weights = {}, made.weights
         job.note("the model is not known: the file holds tensors under their own names")
     plain = {k: getattr(v, "value", v) for k, v in metadata.items()}
-    choose, told = mixture(job.type, plain, weights.names())
+    choose, told = mixture(job.type, plain, weights.names(), weighed=weighed)
     return {**metadata, **told}, weights, choose
 
 
@@ -244,7 +244,7 @@ def _write_gguf(out: Path, weights: WeightSource, metadata: dict[str, Any], choo
     gguf.write(out, weights, metadata, types=choose, encode=encode)
 
 
-def _formats(job: Job, made: Input) -> tuple[dict[str, block_dtype], frozenset[str]]:
+def _formats(job: Job, made: Input, *, weighed: bool) -> tuple[dict[str, block_dtype], frozenset[str]]:
     """The format of each weight of the model's linear layers and tables, by its name in the file."""
     from .. import device
     from ..models import auto
@@ -258,7 +258,7 @@ def _formats(job: Job, made: Input) -> tuple[dict[str, block_dtype], frozenset[s
     with device("meta"):
         model = kind(config_class.from_dict(made.config))
     found = places(model)
-    choose = recipe(job.type, [n for p in found for n, _ in p.owners])
+    choose = recipe(job.type, {n: p.shape for p in found for n, _ in p.owners}, weighed=weighed)
     by_name = {f"{n}.weight": p for p in found for n, _ in p.owners}
     prefix = f"{model.base_model_prefix}."
     formats, transposed = {}, set()

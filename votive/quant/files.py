@@ -23,7 +23,7 @@ from ..tensor import Tensor
 from .encoding import rounded
 from .grid import ASYMMETRIC, Array
 from .hqq import hqq
-from .recipes import gguf_name
+from .imatrix import by_all_names, columns_of
 
 # The bytes of blocks for the numbers of a tensor.
 Encode = Callable[[str, Array, block_dtype], Array]
@@ -42,17 +42,18 @@ def encoder(
     """
     if method not in ("rtn", "hqq"):
         raise ValueError(f"encoder: {method} chooses codes by what layers are fed; use votive.quantize_ on the model.")
-    known = columns(importance or {})
+    known = by_all_names(importance or {})
 
     def encode(name: str, array: Array, format: block_dtype) -> Array:
-        weight = _of(name, known)
+        weight = columns_of(known, [name], array.shape)
         rows = array.reshape(-1, array.shape[-1])
         if not np.isfinite(rows).all():
             raise ValueError(f"quantize: {name!r} holds infinities or NaN.")
-        if method == "hqq" and format.name in ASYMMETRIC:
-            raw = hqq(rows, format, weight)
+        chosen = hqq if method == "hqq" and format.name in ASYMMETRIC else rounded
+        if weight is not None and weight.ndim == 2:
+            raw = np.stack([chosen(part, format, columns) for part, columns in zip(array, weight)])
         else:
-            raw = rounded(rows, format, weight)
+            raw = chosen(rows, format, weight)
         if done is not None:
             done(name)
         out: Array = np.ascontiguousarray(raw).view(np.uint8).reshape(*array.shape[:-1], -1)
@@ -61,46 +62,21 @@ def encoder(
     return encode
 
 
-def columns(importance: Mapping[str, Any]) -> dict[str, Array]:
-    """Values by both spellings of a name: that of the model and that of llama.cpp."""
-    found: dict[str, Array] = {}
-    for name, value in importance.items():
-        array = np.asarray(value[0] if isinstance(value, tuple) else value, np.float32).reshape(-1)
-        if not np.isfinite(array).all() or (array < 0).any():
-            raise ValueError(f"quantize: the importance of {name!r} must be finite and not negative.")
-        array = array if array.any() else np.ones_like(array)
-        found[name] = array
-        found.setdefault(gguf_name(name.removesuffix(".weight")), array)
-    return found
-
-
-def _of(name: str, known: Mapping[str, Array]) -> Array | None:
-    found = known.get(name)
-    return known.get(gguf_name(name.removesuffix(".weight"))) if found is None else found
-
-
 def check_importance(
-    importance: Mapping[str, Any], wanted: Mapping[str, tuple[block_dtype, int]], method: str = "rtn"
+    importance: Mapping[str, Any], wanted: Mapping[str, tuple[block_dtype, tuple[int, ...]]], method: str = "rtn"
 ) -> None:
-    """Raise where an importance matrix would change nothing, or does not fit; `wanted` has formats and columns.
+    """Raise where an importance matrix would change nothing, or does not fit; `wanted` has formats and shapes.
 
     >>> from votive.quant.files import check_importance
-    >>> check_importance({"w": np.ones(256)}, {"w": (votive.q4_k, 256)})
+    >>> check_importance({"w": np.ones(256)}, {"w": (votive.q4_k, (1, 256))})
     """
-    known = columns(importance)
-    heard = (*FITTED, *(ASYMMETRIC if method == "hqq" else ()))
-    hits = 0
-    for name, (format, width) in wanted.items():
-        weight = _of(name, known)
-        if weight is None:
-            continue
-        if len(weight) != width:
-            raise ValueError(f"quantize: the importance of {name!r} has {len(weight)} columns, the weight {width}.")
-        hits += format.name in heard
+    known = by_all_names(importance)
+    heard = (*sorted(FITTED), *(ASYMMETRIC if method == "hqq" else ()))
+    named = {name for name, (_, shape) in wanted.items() if columns_of(known, [name], shape) is not None}
     if not any(format.name in heard for format, _ in wanted.values()):
         names = ", ".join(sorted({format.name for format, _ in wanted.values()}))
-        raise ValueError(f"quantize: {names} is rounded as it is; importance weighs errors in {', '.join(FITTED)}.")
-    if not hits:
+        raise ValueError(f"quantize: {names} is rounded as it is; importance weighs errors in {', '.join(heard)}.")
+    if not any(wanted[name][0].name in heard for name in named):
         raise ValueError("quantize: the importance matrix names no weight of this model; is it of another one?")
 
 

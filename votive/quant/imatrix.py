@@ -104,6 +104,42 @@ def columns_of(imatrix: Mapping[str, Any], names: Iterable[str], shape: tuple[in
     return None
 
 
+def by_all_names(imatrix: Mapping[str, Any]) -> dict[str, Entry]:
+    """The entries under their names and under llama.cpp's, those of single experts stacked as its files have them.
+
+    A name of llama.cpp's that several weights resemble is left out, as it would give one the importance of another.
+
+    >>> from votive.quant.imatrix import by_all_names
+    >>> sorted(by_all_names({"layers.0.mlp.up_proj.weight": ([4.0, 8.0], 2)}))
+    ['blk.0.ffn_up.weight', 'layers.0.mlp.up_proj.weight']
+    """
+    found = {name: checked(name, entry) for name, entry in imatrix.items()}
+    claims: dict[str, list[Entry]] = {}
+    experts: dict[str, dict[int, Entry]] = {}
+    for name, entry in found.items():
+        for key, expert in keys(name)[1:]:
+            if key.endswith(".other.weight") or key in found:
+                continue
+            if expert is None:
+                claims.setdefault(key, []).append(entry)
+            else:
+                experts.setdefault(key, {})[expert] = entry
+    alike = {key: entries[0] for key, entries in claims.items() if len(entries) == 1}
+    return {**{key: _stacked(entries) for key, entries in experts.items()}, **alike, **found}
+
+
+def _stacked(entries: Mapping[int, Entry]) -> Entry:
+    """One entry for all experts; one that was never fed counts nothing."""
+    columns = {sums.shape[-1] for sums, _ in entries.values()}
+    if len(columns) != 1:
+        raise ValueError(f"imatrix: experts of one layer have {sorted(columns)} columns.")
+    sums = np.zeros((max(entries) + 1, columns.pop()), np.float32)
+    counts = np.zeros(len(sums), np.int64)
+    for expert, (values, count) in entries.items():
+        sums[expert], counts[expert] = values, count
+    return sums, counts
+
+
 def _positive(found: Array) -> Array:
     """Matrices whose columns all count nothing are fitted as if all counted alike."""
     return np.where(found.any(axis=-1, keepdims=True), found, np.float32(1))

@@ -11,10 +11,11 @@ def known_types() -> list[str]:
     """What `votive quantize --type` takes.
 
     >>> from votive.quant.known import known_types
-    >>> {"q4_k_m", "q8_0", "mxfp4"} <= set(known_types())
+    >>> {"q4_k_m", "q8_0", "mxfp4", "iq3_m"} <= set(known_types())
     True
     """
     # The mixtures stand with the files that name them, in a layer above this one.
     types = import_module("votive.models.gguf_types")
     inside = [n.lower() for n, (base, *_) in types._MIXTURES.items() if base.lower() in ENCODABLE]
+    inside += [n.lower() for n, found in types.IQ_MIXTURES.items() if found.base.lower() in ENCODABLE]
     return sorted({*inside, *ENCODABLE})

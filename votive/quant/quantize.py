@@ -18,7 +18,7 @@ from .gptq import gptq
 from .grid import ASYMMETRIC, FORMATS, Array, decoded, records_of
 from .hqq import hqq
 from .imatrix import columns_of
-from .imatrix_file import load_imatrix
+from .importance_file import read_importance
 from .places import Place, places
 from .recipes import Kind, recipe
 from .report import Entry, Report
@@ -49,10 +49,10 @@ def quantize_(
     None; "int8_dynamic" and "int8_static" are described below. `method` chooses the codes: "rtn" rounds, weighted by
     an importance matrix if there is one; "gptq" and "awq" need `data`, inputs of the model; "hqq" moves the minima of
     formats that have some. `imatrix` maps names of weights, the model's or llama.cpp's, to sums of squared inputs
-    (`votive.quant.importance`), or is the path of a file of them (`votive.quant.load_imatrix`); with "rtn" and "hqq",
-    `data` has the same effect. `skip` names modules to leave as they are; patterns such as "*.router" count. Tied
-    weights stay tied. With `folded`, "awq" scales inputs only where a norm before can do it, so that layers keep their
-    classes and files describe the model. Whatever is wrong is said before anything changes.
+    (`votive.quant.importance`), or is the path of a file of them (`votive.quant.read_importance`); with "rtn" and
+    "hqq", `data` has the same effect. `skip` names modules to leave as they are; patterns such as "*.router" count.
+    Tied weights stay tied. With `folded`, "awq" scales inputs only where a norm before can do it, so that layers keep
+    their classes and files describe the model. Whatever is wrong is said before anything changes.
 
     "int8_dynamic" replaces linear layers by ones that multiply 8 bits by 8 bits, with a scale of the input found at
     each call; "int8_static" takes those scales from `data` and replaces convolutions too. Weights have a scale per row.
@@ -90,7 +90,7 @@ def quantize_(
     _check(chosen, method, imatrix, data)
     # Every item is used once for each group of layers.
     inputs = None if data is None else list(data)
-    weights = _importance(chosen, load_imatrix(imatrix) if isinstance(imatrix, (str, os.PathLike)) else imatrix)
+    weights = _importance(chosen, read_importance(imatrix) if isinstance(imatrix, (str, os.PathLike)) else imatrix)
     tell = progress if progress is not None else lambda name, done, total: None
     run = _Run(model, chosen, method, weights, inputs, report, tell, folded)
     run.all()
