@@ -110,3 +110,25 @@ def test_tied_weights_stay_tied() -> None:
     votive.quantize_(model, "int8_dynamic")
     assert model.head.weight is model.table.weight
     assert type(model.body).__name__ == "Int8Linear"
+
+
+def test_inputs_of_another_width_are_refused() -> None:
+    # Rows of 62 and 64 numbers are filled up to the same packed length.
+    linear, conv = nn.Sequential(nn.Linear(62, 8)), nn.Sequential(nn.Conv2d(2, 8, 1))
+    x, image = votive.randn(3, 62), votive.randn(1, 2, 4, 4)
+    dynamic, static = copy.deepcopy(linear), copy.deepcopy(linear)
+    votive.quantize_(dynamic, "int8_dynamic")
+    votive.quantize_(static, "int8_static", data=[x])
+    votive.quantize_(conv, "int8_static", data=[image])
+    small = votive.ao.quantization.quantize_dynamic(linear, {nn.Linear})
+    for model in (dynamic, static, small):
+        assert model(x).shape == (3, 8)
+        for wrong in (votive.randn(3, 64), votive.randn(3, 61), votive.tensor(1.0)):
+            with pytest.raises(RuntimeError, match="takes rows of 62, got shape"):
+                model(wrong)
+    for wrong in (votive.randn(1, 3, 4, 4), votive.randn(4, 4)):
+        with pytest.raises(RuntimeError, match="2 channels|dimensions"):
+            conv(wrong)
+    codes = votive.quantize_per_tensor(votive.randn(3, 64), 0.1, 0, votive.quint8)
+    with pytest.raises(RuntimeError, match="takes rows of 62"):
+        votive.ao.nn.quantized.Linear(62, 8)(codes)

@@ -15,6 +15,7 @@ from ..ao.nn.quantized.packed import PackedWeight
 from ..ao.quantization.histogram import HistogramObserver
 from ..ao.quantization.other_observers import default_per_channel_weight_observer
 from ..core import dtype as dt
+from ..core.errors import ShapeError
 from ..nn import Conv1d, Conv2d, Conv3d, Linear, Module
 from ..ops.registry import F
 from ..tensor import Tensor
@@ -82,6 +83,7 @@ class Int8Linear(_Int8):
     def forward(self, input: Tensor) -> Tensor:
         if self.steps is None:
             return self.packed.linear_dynamic(input, reduce_range=False)
+        self.packed.check(input)
         codes, steps = self._codes(input)
         out: Tensor = F._int8_linear(codes, *self.packed.parts, *steps, 1.0, 0, False, dt.float32)
         return out.to(input.dtype)
@@ -96,6 +98,9 @@ class Int8Conv(_Int8):
 
     def forward(self, input: Tensor) -> Tensor:
         n = self.packed.weight.ndim - 2
+        if input.ndim not in (n + 1, n + 2):
+            raise ShapeError(f"conv{n}d: the input has {n + 1} or {n + 2} dimensions, got shape {tuple(input.shape)}.")
+        self.packed.check(input, -n - 1)
         codes, steps = self._codes(input)
         alone = codes.ndim == n + 1
         batch = codes.unsqueeze(0) if alone else codes

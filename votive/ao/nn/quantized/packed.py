@@ -7,7 +7,7 @@ from typing import Any
 from ....backends import quantized
 from ....core import affine
 from ....core import dtype as dt
-from ....core.errors import received
+from ....core.errors import ShapeError, received
 from ....ops.int8 import packed
 from ....ops.registry import F
 from ....surface.quantized_tensor import QuantizedTensor, made_of
@@ -32,6 +32,7 @@ class PackedWeight:
         self.weight, self.bias, self.groups = weight, None if bias is None else bias.detach(), groups
         if self.bias is not None and (self.bias.dtype is not dt.float32 or tuple(self.bias.shape) != (rows,)):
             raise RuntimeError(f"a bias is float32 of shape {(rows,)}, got {received(self.bias)}.")
+        self.inputs = int(weight.shape[1]) * groups
         codes = weight._codes
         # Channels last, so that a tap of a convolution is a run of bytes.
         flat = F.movedim(codes, 1, -1).reshape(rows, -1) if codes.ndim > 2 else codes
@@ -52,9 +53,17 @@ class PackedWeight:
         """What operators are given of a weight."""
         return self.panels, self.sums, self.scales, self.zeros, self._bias
 
+    def check(self, x: Tensor, dim: int = -1) -> None:
+        """Raise where an input has other columns or channels: packed ones are filled up, and would seem to fit."""
+        shape = tuple(x.shape)
+        if len(shape) < abs(dim) or shape[dim] != self.inputs:
+            what = f"rows of {self.inputs}" if dim == -1 else f"{self.inputs} channels"
+            raise ShapeError(f"a weight of shape {tuple(self.weight.shape)} takes {what}, got shape {shape}.")
+
     def linear(self, x: Tensor, scale: float, zero_point: int, relu: bool = False) -> QuantizedTensor:
         """A linear layer between codes."""
         codes = _codes("linear", x)
+        self.check(x)
         steps = (codes.q_scale(), codes.q_zero_point(), float(scale), int(zero_point))
         out = F._int8_linear(codes._codes, *self.parts, *steps, relu, codes._codes.dtype)
         return made_of(out, codes._kind_of, scale, zero_point)
@@ -66,6 +75,7 @@ class PackedWeight:
         wide = x if x.dtype is dt.float32 else x.to(dt.float32) if x.dtype in dt.HALF else None
         if wide is None:
             raise RuntimeError(f"a dynamic int8 layer takes float32, float16 or bfloat16, got {x.dtype}.")
+        self.check(x)
         highest = 127 if reduce_range and _switches["engine"] != "qnnpack" else 255
         out: Tensor = F._int8_linear_dynamic(wide.detach(), *self.parts, highest, relu)
         return out if wide is x else out.to(x.dtype)
@@ -78,6 +88,7 @@ class PackedWeight:
         data, n = codes._codes, self.weight.ndim - 2
         if data.ndim not in (n + 1, n + 2):
             raise RuntimeError(f"conv{n}d: the input has {n + 1} or {n + 2} dimensions, got shape {tuple(x.shape)}.")
+        self.check(x, -n - 1)
         alone = data.ndim == n + 1
         batch = data.unsqueeze(0) if alone else data
         shape = (*batch.shape[:2], *[1] * (3 - n), *batch.shape[2:])
