@@ -127,7 +127,7 @@ def test_inputs_of_another_width_are_refused() -> None:
             with pytest.raises(RuntimeError, match="takes rows of 62, got shape"):
                 model(wrong)
     for wrong in (votive.randn(1, 3, 4, 4), votive.randn(4, 4)):
-        with pytest.raises(RuntimeError, match="2 channels|dimensions"):
+        with pytest.raises(RuntimeError, match=r"2 channels|dimensions"):
             conv(wrong)
     codes = votive.quantize_per_tensor(votive.randn(3, 64), 0.1, 0, votive.quint8)
     with pytest.raises(RuntimeError, match="takes rows of 62"):

@@ -218,3 +218,15 @@ def test_divergence_grows_as_bits_become_fewer() -> None:
         votive.quantize_(small, kind)
         found.append(votive.quant.divergence(model, small, tokens).kl_divergence)
     assert 0 < found[0] < found[1] < found[2]
+
+
+def test_attention_that_reads_its_own_weights_keeps_them() -> None:
+    votive.manual_seed(0)
+    net = votive.nn.TransformerEncoderLayer(64, 4, 128, batch_first=True).eval()
+    x = votive.randn(2, 5, 64)
+    wanted = net(x).detach()
+    report = votive.quantize_(net, "q8_0")
+    assert [e.name for e in report.entries] == ["linear1", "linear2"]
+    assert float((net(x) - wanted).abs().max()) < 0.05
+    with votive.no_grad():
+        assert float((net(x) - wanted).abs().max()) < 0.05

@@ -13,6 +13,7 @@ import numpy as np
 
 from ..nn import Embedding, Linear, Module, Parameter
 from ..nn.fused_linear import PRODUCTS
+from ..nn.modules.linear import NonDynamicallyQuantizableLinear
 from ..surface.block_tensor import BlockTensor, from_blocks
 from ..surface.interchange import _own
 from ..tensor import Tensor
@@ -65,6 +66,9 @@ class Place:
 
 
 def _is_product(module: Module) -> bool:
+    # Attention reads the weight of its last layer itself, and has no kernel for blocks.
+    if isinstance(module, NonDynamicallyQuantizableLinear):
+        return False
     return isinstance(module, Linear) or type(module) in PRODUCTS
 
 
