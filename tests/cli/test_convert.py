@@ -287,6 +287,9 @@ def test_an_importance_matrix_changes_blocks_and_is_noted_in_the_file(
     code, _, err = run("convert", folder, tmp_path / "c.gguf", "--imatrix", imatrix)
     assert code == 2
     assert "--quantize, which is not given" in err
+    code, _, err = run("convert", folder, tmp_path / "c.gguf", "--quantize", "q8_0", "--imatrix", imatrix)
+    assert code == 1
+    assert "q8_0 is rounded as it is" in err
     votive.quant.save_imatrix(imatrix, {"blk.7.ffn_up.weight": (sums, 3)})
     code, _, err = run("convert", folder, tmp_path / "c.gguf", "--quantize", "q4_k", "--imatrix", imatrix)
     assert code == 1

@@ -230,3 +230,12 @@ def test_attention_that_reads_its_own_weights_keeps_them() -> None:
     assert float((net(x) - wanted).abs().max()) < 0.05
     with votive.no_grad():
         assert float((net(x) - wanted).abs().max()) < 0.05
+
+
+@pytest.mark.parametrize("given", [{"data": [votive.ones(2, 64)]}, {"imatrix": {"0.weight": np.ones(64)}}])
+def test_importance_that_nothing_listens_to_is_refused(given: dict[str, object]) -> None:
+    net = votive.nn.Sequential(votive.nn.Linear(64, 32))
+    with pytest.raises(ValueError, match="q4_0 is rounded as it is; imatrix= and data= weigh errors in"):
+        votive.quantize_(net, "q4_0", **given)
+    assert net[0].weight.dtype is votive.float32
+    votive.quantize_(net, "iq4_nl", **given)

@@ -250,12 +250,19 @@ def _gguf(made: Input, out: Path, request: Request) -> None:
         if made.kind == "gguf":
             metadata = dict(made.file.typed_metadata())
         request.note("the model is not known: the file holds tensors under their own names")
+    from ..backends.common.blocks.encode import FITTED
     from ..models.gguf_types import mixture
 
     plain = {k: getattr(v, "value", v) for k, v in metadata.items()}
     choose, type_metadata = mixture(kind, plain, weights.names(), weighed=request.imatrix is not None)
     same = kind is None and weights is made.file
-    importance = None if request.imatrix is None else _importance(request.imatrix, weights, type_metadata)
+    importance = None
+    if request.imatrix is not None:
+        infos = [weights.info(n) for n in weights.names()]
+        planned = {choose(i.name, tuple(i.shape), i.dtype) for i in infos}
+        if not {t.lower() for t in planned if t is not None} & FITTED:
+            raise ValueError(f"{request.quantize} is rounded as it is; leave out --imatrix.")
+        importance = _importance(request.imatrix, weights, type_metadata)
     gguf.write(out, weights, {**metadata, **type_metadata}, types=None if same else choose, importance=importance)
 
 

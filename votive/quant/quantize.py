@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..backends.common.blocks.encode import FITTED
 from ..core.blocks import block_dtype
 from ..nn import Module
 from ..surface.block_tensor import BlockTensor
@@ -91,6 +92,8 @@ def quantize_(
     # Every item is used once for each group of layers.
     inputs = None if data is None else list(data)
     weights = _importance(chosen, read_importance(imatrix) if isinstance(imatrix, (str, os.PathLike)) else imatrix)
+    if (imatrix is not None or data is not None) and method in ("rtn", "hqq"):
+        _check_heard({f.name for _, f in chosen}, method)
     tell = progress if progress is not None else lambda name, done, total: None
     run = _Run(model, chosen, method, weights, inputs, report, tell, folded)
     run.all()
@@ -115,6 +118,15 @@ def _check(chosen: Chosen, method: str, imatrix: object, data: object) -> None:
             raise ValueError(f"quantize_: {place.name!r} is on meta and has no numbers; load the model first.")
         if not isinstance(place.weight, BlockTensor) and not bool(place.weight.isfinite().all()):
             raise ValueError(f"quantize_: the weight of {place.name!r} holds infinities or NaN.")
+
+
+def _check_heard(names: set[str], method: str) -> None:
+    heard = FITTED | (set(ASYMMETRIC) if method == "hqq" else set())
+    if not names & heard:
+        raise ValueError(
+            f"quantize_: {', '.join(sorted(names))} is rounded as it is; "
+            f"imatrix= and data= weigh errors in {', '.join(sorted(heard))}."
+        )
 
 
 def _importance(chosen: Chosen, imatrix: Mapping[str, Any] | None) -> dict[int, Array]:
