@@ -365,3 +365,17 @@ def test_a_gguf_model_computes_as_the_same_model_with_numbers(tmp_path: Path, ex
     kept.save_pretrained(tmp_path / "folder")
     again = votive.models.AutoModelForCausalLM.from_pretrained(tmp_path / "folder")
     assert again.lm_head.weight.equal(kept.lm_head.weight)
+
+
+def test_numbers_are_copied_into_blocks_that_lie_along_the_other_dimension() -> None:
+    votive.manual_seed(0)
+    config = votive.models.GPT2Config(vocab_size=32, n_embd=32, n_layer=1, n_head=2)
+    first, second = votive.models.GPT2LMHeadModel(config), votive.models.GPT2LMHeadModel(config)
+    wanted = first.state_dict()
+    votive.quantize_(second, "q8_0")
+    second.load_state_dict(wanted)
+    votive.quantize_(first, "q8_0")
+    found = second.state_dict()
+    assert all(t.equal(found[name]) for name, t in first.state_dict().items())
+    with votive.no_grad(), pytest.raises(RuntimeError, match="shapes must be the same"):
+        second.transformer.h[0].mlp.c_fc.weight.copy_(votive.ones(128, 32))

@@ -256,6 +256,9 @@ def _copy(input: Any, src: Any, non_blocking: bool = False) -> Any:
         return input.copy_(src.dequantize(input.dtype if input.dtype.is_floating_point else dt.float32))
     if tuple(input.shape) != tuple(src.shape):
         raise RuntimeError(f"copy_: shapes must be the same, got {tuple(input.shape)} and {tuple(src.shape)}.")
+    if input._flipped and not isinstance(src, BlockTensor):
+        input._bytes.copy_(encoded(src.transpose(-1, -2), input._format)._bytes)
+        return input
     source = encoded(src, input._format)
     if source._flipped != input._flipped:
         raise UnsupportedError(f"copy_: {input._format.name} blocks lie along the other dimension; {input._advice}")
