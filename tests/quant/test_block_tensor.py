@@ -379,3 +379,11 @@ def test_numbers_are_copied_into_blocks_that_lie_along_the_other_dimension() -> 
     assert all(t.equal(found[name]) for name, t in first.state_dict().items())
     with votive.no_grad(), pytest.raises(RuntimeError, match="shapes must be the same"):
         second.transformer.h[0].mlp.c_fc.weight.copy_(votive.ones(128, 32))
+
+
+def test_out_is_refused_at_the_first_call_and_later() -> None:
+    w, x, out = votive.ones(4, 32).to(votive.q8_0), votive.ones(2, 32), votive.zeros(2, 4)
+    for _ in range(2):
+        with pytest.raises(UnsupportedError, match="matmul: out= is not taken with q8_0 tensors"):
+            votive.matmul(x, w.t(), out=out)
+    assert not bool(out.any())

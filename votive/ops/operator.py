@@ -258,7 +258,7 @@ class Op(Operator):
             # Perhaps of an object that would answer the call itself, of a class that was not seen before. Tensors have
             # the method as well, and classes of them that override are known since they were made.
             if not Operator.overriding and any(_answers(v) for v in _flat(values)):
-                return self.overridden(*args, **kwargs)
+                return self.overridden(*args, **(kwargs if out is None else {**kwargs, "out": out}))
             raise
 
     def as_given(self, values: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:

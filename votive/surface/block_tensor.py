@@ -13,6 +13,7 @@ from ..core.blocks import block_dtype, by_name
 from ..core.dtype import dtype as Dtype
 from ..core.errors import UnsupportedError, received
 from ..dispatch.wrapped import OwnSpec
+from ..ops.operator import Operator
 from ..ops.registry import F
 from ..tensor import Tensor
 from .wrapped import Rule, Wrapped
@@ -33,6 +34,12 @@ class BlockTensor(Wrapped):
 
     def _parts(self) -> tuple[Tensor, ...]:
         return (self._bytes,)
+
+    @classmethod
+    def _call(cls, name: str, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if kwargs.get("out") is not None:
+            raise UnsupportedError(f"{name}: out= is not taken with {cls._describe(args)} tensors; use copy_().")
+        return super()._call(name, op, args, kwargs)
 
     @classmethod
     def _describe(cls, args: tuple[Any, ...]) -> str:
