@@ -183,6 +183,8 @@ def test_functions_choose_formats_and_skipped_layers_stay() -> None:
         ({"kind": "q8_0", "imatrix": {"none": np.ones(2)}}, "names no weight"),
         ({"kind": "q8_0", "imatrix": {"0.weight": np.ones(2)}}, "has 2 columns, the weight 256"),
         ({"kind": "q8_0", "skip": "*"}, "no weight of a linear layer"),
+        ({"kind": "q8_0", "skip": ["0", "lm_head"]}, "names no module"),
+        ({"kind": "int8_dynamic", "skip": "lm_head"}, "names no module"),
     ],
 )
 def test_what_is_wrong_is_said_before_anything_changes(options: dict[str, object], text: str) -> None:

@@ -20,6 +20,7 @@ from ..nn import Conv1d, Conv2d, Conv3d, Linear, Module
 from ..ops.registry import F
 from ..tensor import Tensor
 from .calibration import call, evaluating
+from .places import skipped
 from .report import Entry, Report
 
 KINDS = ("int8_dynamic", "int8_static")
@@ -115,7 +116,7 @@ class Int8Conv(_Int8):
 
 def _layers(model: Module, skip: Iterable[str], convolutions: bool) -> Iterator[tuple[str, Any]]:
     """The layers that become int8: those whose weight has no other use."""
-    patterns = (skip,) if isinstance(skip, str) else tuple(skip)
+    patterns = skipped(model, skip)
     uses: dict[int, int] = {}
     for module in model.modules():
         for value in module._parameters.values():

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
+from ..core.similar import did_you_mean
 from ..nn import Embedding, Linear, Module, Parameter
 from ..nn.fused_linear import PRODUCTS
 from ..nn.modules.linear import NonDynamicallyQuantizableLinear
@@ -72,13 +73,23 @@ def _is_product(module: Module) -> bool:
     return isinstance(module, Linear) or type(module) in PRODUCTS
 
 
+def skipped(model: Module, skip: Iterable[str]) -> tuple[str, ...]:
+    """Patterns of names of modules to leave as they are; one that names none is a slip."""
+    patterns = (skip,) if isinstance(skip, str) else tuple(skip)
+    names = [n for n, _ in model.named_modules()]
+    for pattern in patterns:
+        if not any(fnmatchcase(n, pattern) for n in names):
+            raise ValueError(f"quantize_: skip={pattern!r} names no module.{did_you_mean(pattern, names)}")
+    return patterns
+
+
 def places(model: Module, skip: Iterable[str] = ()) -> list[Place]:
     """The weights of a model that can be in blocks, in the order of its modules.
 
     `skip` holds patterns of names of modules, such as "lm_head" or "*.router". A weight that also has another use is
     left out, and so is one of its owners' being skipped.
     """
-    patterns = (skip,) if isinstance(skip, str) else tuple(skip)
+    patterns = skipped(model, skip)
     found: dict[int, Place] = {}
     used: dict[int, int] = {}
     left: set[int] = set()
