@@ -1,5 +1,5 @@
 """Steps a second of a decoder of 8 billion parameters with random weights, for several batches:
-`python -m benchmarks.gpu.decoding [--rows 1 8 32] [--layers 32]`.
+`python -m benchmarks.gpu.decoding [--rows 1 8 32] [--layers 32] [--blocks q4_k]`.
 """
 
 from __future__ import annotations
@@ -36,6 +36,22 @@ def model(layers: int, **shape: Any) -> Any:
         votive.set_default_dtype(before)
 
 
+def in_blocks(model: Any, name: str) -> Any:
+    """The same model whose linear layers have random codes of a block format, and scales that keep numbers small."""
+    import votive
+    from votive.surface.block_tensor import from_blocks
+
+    from .quantized import codes
+
+    for part in model.modules():
+        if isinstance(part, votive.nn.Linear):
+            data, kind = codes(name, *part.weight.shape)
+            blocks = from_blocks(data, kind, compute_dtype=votive.bfloat16)
+            part.weight = votive.nn.Parameter(blocks, requires_grad=False)
+    votive.cuda.empty_cache()
+    return model
+
+
 def steps(model: Any, rows: int, context: int = CONTEXT, count: int = STEPS) -> float:
     """Steps a second of a batch, greedy; the choice is on the device."""
     import votive
@@ -60,8 +76,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--layers", type=int, default=32)
+    parser.add_argument("--blocks", help="weights of linear layers in blocks of this format")
     args = parser.parse_args()
     llama = model(args.layers)
+    if args.blocks:
+        llama = in_blocks(llama, args.blocks)
     for rows in args.rows:
         print(f"{rows:3} rows: {steps(llama, rows):.0f} steps/s", flush=True)
 

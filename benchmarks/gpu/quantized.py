@@ -23,7 +23,7 @@ def _error(a: Any, b: Any) -> float:
     return float((x - y).norm() / (y.norm() + 1e-30))
 
 
-def _codes(name: str, rows: int, columns: int) -> Any:
+def codes(name: str, rows: int, columns: int) -> Any:
     """Random codes, with scales that keep numbers finite: quantizing a weight of this size would take longer."""
     import numpy as np
 
@@ -53,7 +53,7 @@ def blocks(formats: Sequence[str] = FORMATS, counts: Sequence[int] = ROWS) -> It
                 f"bfloat16 {k} to {n}, {rows} rows", lambda x=x, w=weight: F.linear(x, w), None, bytes=2.0 * n * k
             )
         for name in formats:
-            data, kind = _codes(name, n, k)
+            data, kind = codes(name, n, k)
             weight = ops._block_decode(data, kind, votive.bfloat16)
             for rows, x in inputs.items():
                 mine = lambda x=x, d=data, f=kind: ops._block_linear(x, d, None, f, True)

@@ -405,6 +405,19 @@ def test_data_of_a_tensor_that_requires_grad_must_stay_differentiable() -> None:
         p.data = vt.tensor([1, 2])
 
 
+def test_nothing_is_recorded_in_inference_mode_even_where_recording_is_switched_on() -> None:
+    x = vt.ones(2, requires_grad=True)
+    with vt.inference_mode():
+        with vt.enable_grad():
+            y = x * 2
+        with vt.set_grad_enabled(True):
+            z = x * 3
+    assert (y.requires_grad, y.is_inference()) == (False, True)
+    assert (z.requires_grad, z.is_inference()) == (False, True)
+    with vt.inference_mode(), vt.inference_mode(False):
+        assert (x * 2).requires_grad
+
+
 def test_inference_tensors_cannot_be_saved_for_backward() -> None:
     with vt.inference_mode():
         x = vt.ones(2, dtype=vt.float64) * 2

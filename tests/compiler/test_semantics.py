@@ -406,3 +406,18 @@ def test_a_long_sum_is_compiled() -> None:
     compiled = votive.compile(added)
     for _ in range(2):
         assert compiled(x).tolist() == added(x).tolist()
+
+
+@pytest.mark.parametrize("change", [lambda x: x.t_(), lambda x: x.squeeze_(0), lambda x: x.transpose_(0, 1)])
+def test_an_input_whose_shape_is_changed_has_the_new_shape(change: Any) -> None:
+    def program(x: Any) -> Any:
+        change(x)
+        return x * 2
+
+    compiled = votive.compile(program)
+    for _ in range(2):
+        x = votive.arange(3.0).reshape(1, 3)
+        y = x.clone()
+        assert compiled(x).shape == program(y).shape
+        assert x.shape == y.shape
+        assert votive.equal(x, y)

@@ -109,7 +109,7 @@ class enable_grad(no_grad):
     """
 
     def _enter(self) -> None:
-        mode.grad = True
+        mode.grad = not mode.inference  # what is made in inference mode never takes part in recording
 
 
 class set_grad_enabled(_Switch):
@@ -127,7 +127,7 @@ class set_grad_enabled(_Switch):
         self._enter()
 
     def _enter(self) -> None:
-        mode.grad = self._flag
+        mode.grad = self._flag and not mode.inference
 
     def __enter__(self) -> None:
         self._saved.append(self._before)

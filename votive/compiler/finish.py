@@ -29,6 +29,7 @@ def finish(watch: Watch, result: Any, options: Any, make: Any = Entry) -> Entry 
     if modes() != guards.modes:
         raise Untraceable("it changes a mode that stays changed")
     tracer.check_draws()
+    tracer.check_windows()
     whole = Template(result, watch.is_outer)
     found = whole.tensors
     results = len(found)  # the rest is what others look at

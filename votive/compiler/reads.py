@@ -41,6 +41,8 @@ REFUSED = {
     "register_post_accumulate_grad_hook", "untyped_storage", "storage", "data_ptr", "numpy", "__dlpack__",
     "storage_offset",
 }  # fmt: skip
+# Those that give a tensor another shape. One that was there before keeps it behind the program.
+RESHAPING = {"t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"}
 
 
 class Stop(BaseException):
@@ -257,7 +259,7 @@ class Reads:
             return x.backward
         if name == "grad" or name == "data":
             self.stop(f"it uses .{name} of a tensor")
-        elif name in REFUSED:
+        elif name in REFUSED or (name in RESHAPING and id(x) in self.tensors):
             self.stop(f"it calls {name}() of a tensor")
         return getattr(x, name)
 

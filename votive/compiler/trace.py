@@ -66,6 +66,7 @@ class Tracer(Observer):
         # Tensors have values of their own, also where they share memory, since autograd tells them apart.
         self.named: dict[int, Value] = {}  # by identity
         self.outside: dict[int, Any] = {}  # those that Python has reached
+        self.given: list[tuple[Any, Any]] = []  # those that are inputs, and the windows on memory that they were
         self.owners: dict[Any, Value] = {}  # storage -> the first that shows it
         self.alive: list[Any] = []  # storages must keep their identity while they are compared
         self.broken: str = ""  # why the graph is not all of the program; what follows is not written down
@@ -93,8 +94,10 @@ class Tracer(Observer):
             found.leaf = bool(tensor._rg)
             if tensor._rg:
                 self.differentiable.add(found)
-            self.known.setdefault(place_of(tensor), found)
+            place = place_of(tensor)
+            self.known.setdefault(place, found)
             self.alive.append((tensor, tensor._storage))
+            self.given.append((tensor, place))
             self.graph.inputs.append(found)
         return found
 
@@ -238,6 +241,11 @@ class Tracer(Observer):
                     offset = (offset + d.count) % (1 << 64)
             if (generator._seed, generator._offset) != (seed, offset):
                 raise Untraceable("it seeds a random generator")
+
+    def check_windows(self) -> None:
+        """Inputs must still show what they did: a graph writes numbers, never another shape into a tensor."""
+        if any(place_of(tensor) != place for tensor, place in self.given):
+            raise Untraceable("it changes the shape of a tensor that was there before")
 
     def __enter__(self) -> Tracer:
         self.start = self.start or next(sequence)  # nodes of autograd that come later are the trace's
