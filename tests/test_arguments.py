@@ -191,7 +191,6 @@ KNOWN = {
     "data.collate.collate_": "one signature for all collate functions",
     "models.bert.BertModel.positions: input_ids": "RoBERTa reads it",
     "models.fused_decoder.MLP.step: ": "one signature for all blocks",
-    "models.llama.LlamaDecoderLayer.feed_forward: layer_idx": "mixtures of experts read it",
     "models.pretrained.DecoderLM.predictions: attention_mask": "mixtures of experts read it",
     "models.trocr.TrOCRPositions.forward: input_ids": "TrOCRSinusoids reads it",
     "nn.layers.rope_scaling.": "one signature for all rules",

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from ..core.mode import mode
 from ..dispatch import state
 from ..ops.operator import Operator
+from ..ops.registry import COMPOSITES
 from ..surface.wrapped import Wrapped
 from .effects import Effects
 from .guards import Guards, Place
@@ -41,8 +42,6 @@ REFUSED = {
     "register_post_accumulate_grad_hook", "untyped_storage", "storage", "data_ptr", "numpy", "__dlpack__",
     "storage_offset",
 }  # fmt: skip
-# Those that give a tensor another shape. One that was there before keeps it behind the program.
-RESHAPING = {"t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"}
 
 
 class Stop(BaseException):
@@ -259,7 +258,8 @@ class Reads:
             return x.backward
         if name == "grad" or name == "data":
             self.stop(f"it uses .{name} of a tensor")
-        elif name in REFUSED or (name in RESHAPING and id(x) in self.tensors):
+        elif name in REFUSED or (id(x) in self.tensors and getattr(COMPOSITES.get(name), "reshapes", False)):
+            # (One that was there before keeps its new shape behind the program.)
             self.stop(f"it calls {name}() of a tensor")
         return getattr(x, name)
 

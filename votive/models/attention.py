@@ -24,24 +24,26 @@ Weights = list[Tensor] | None  # where layers put their attention weights, (batc
 class AttentionMask(NamedTuple):
     """Which keys the queries see: a mask for the attention function, or its plain causal rule.
 
-    With `last`, only so many last keys are looked at, and the mask is for these.
+    With `last`, only so many last keys are looked at, and the mask is for these. `padding` (batch, queries) is what
+    mixers without keys leave out: False at padding.
 
     >>> votive.models.AttentionMask(is_causal=True)
-    AttentionMask(attn_mask=None, is_causal=True, last=None)
+    AttentionMask(attn_mask=None, is_causal=True, last=None, padding=None)
     """
 
     attn_mask: Tensor | None = None
     is_causal: bool = False
     last: int | None = None
+    padding: Tensor | None = None
 
     def biased(self, bias: Tensor) -> AttentionMask:
         """The same, with a bias (batch, heads, queries, keys) added to the scores."""
         mask = self.attn_mask
         if self.is_causal:
             mask = _causal(bias)
-        if mask is None:
-            return AttentionMask(bias)
-        return AttentionMask(bias.masked_fill(~mask, -math.inf) if mask.dtype == dt.bool_ else bias + mask)
+        if mask is not None:
+            bias = bias.masked_fill(~mask, -math.inf) if mask.dtype == dt.bool_ else bias + mask
+        return AttentionMask(bias, last=self.last, padding=self.padding)
 
 
 def _causal(scores: Tensor) -> Tensor:
@@ -54,6 +56,7 @@ def causal_mask(
     keys: int,
     *,
     window: int | None = None,
+    chunk: int | None = None,
     cache: Cache | None = None,
     device: votive.device | str,
 ) -> AttentionMask:
@@ -61,11 +64,12 @@ def causal_mask(
 
     `attention_mask` is (batch, keys) with 0 at padding, or (batch, 1, queries, keys) and then says
     all: True or 0.0 where a query sees a key. With `window`, only so many last positions are seen,
-    and no more than a `cache` that forgets still has.
+    and no more than a `cache` that forgets still has. With `chunk`, only positions of the same
+    chunk of so many are, counted from the first that is no padding.
 
     >>> from votive.models.attention import causal_mask
     >>> causal_mask(None, 3, 3, device="cpu")
-    AttentionMask(attn_mask=None, is_causal=True, last=None)
+    AttentionMask(attn_mask=None, is_causal=True, last=None, padding=None)
     >>> causal_mask(votive.tensor([[0, 1]]), 1, 2, device="cpu").attn_mask
     tensor([[[[False,  True]]]])
     """
@@ -77,6 +81,9 @@ def causal_mask(
                 f"attention_mask must be (batch, {keys}), one value for each position so far and each new one; "
                 f"got shape {tuple(attention_mask.shape)}."
             )
+    if chunk is not None and keys > chunk:
+        return _chunked(attention_mask, queries, keys, chunk, cache, device)
+    padding = None if attention_mask is None else attention_mask[:, -queries:].bool()
     # Windows that differ by layer are the layers' own.
     if isinstance(cache, SlidingWindowCache) and isinstance(cache.window, int):
         window = cache.window if window is None else min(window, cache.window)
@@ -89,14 +96,32 @@ def causal_mask(
         if bool(attention_mask.all()):
             attention_mask = None
     if queries == 1:  # the newest sees all that are left
-        return AttentionMask(None if attention_mask is None else attention_mask[:, None, None, :], last=last)
+        seen = None if attention_mask is None else attention_mask[:, None, None, :]
+        return AttentionMask(seen, last=last, padding=padding)
     window = None if window is None or keys <= window else window
     if attention_mask is None and window is None and queries == keys:
-        return AttentionMask(None, True)
+        return AttentionMask(None, True, padding=padding)
     seen = visible(queries, keys, window, device)  # (queries, keys)
+    if attention_mask is not None:
+        seen = seen & attention_mask[:, None, None, :]  # (batch, 1, queries, keys)
+    return AttentionMask(seen, last=last, padding=padding)
+
+
+def _chunked(
+    attention_mask: Tensor | None, queries: int, keys: int, chunk: int, cache: Cache | None, device: votive.device | str
+) -> AttentionMask:
+    if isinstance(cache, SlidingWindowCache):
+        raise ValueError("attention in chunks needs all keys of its chunk; use a DynamicCache or a StaticCache.")
+    at = votive.arange(keys, device=device)
+    seen = visible(queries, keys, None, device)
     if attention_mask is None:
-        return AttentionMask(seen, last=last)
-    return AttentionMask(seen & attention_mask[:, None, None, :], last=last)  # (batch, 1, queries, keys)
+        return AttentionMask(seen & (at[-queries:, None] // chunk == at // chunk))
+    real = attention_mask.bool()
+    at = at - (real.cumsum(-1) == 0).sum(-1, keepdim=True)  # (batch, keys)
+    same = votive.div(at[:, -queries:, None], chunk, rounding_mode="floor") == votive.div(
+        at[:, None], chunk, rounding_mode="floor"
+    )
+    return AttentionMask((seen & same & real[:, None])[:, None], padding=real[:, -queries:])
 
 
 def padding_mask(attention_mask: Tensor | None) -> AttentionMask:
@@ -170,12 +195,19 @@ def self_attention(
 
 
 def attention_weights(
-    q: Tensor, k: Tensor, mask: AttentionMask, *, scale: float | None = None, cap: float | None = None
+    q: Tensor,
+    k: Tensor,
+    mask: AttentionMask,
+    *,
+    scale: float | None = None,
+    cap: float | None = None,
+    sinks: Tensor | None = None,
 ) -> Tensor:
     """The weights (batch, heads, queries, keys) that `attend` uses, made beside it.
 
     The fused kernel never holds them, so asking for them leaves its result as it is. `cap` bends
-    scores, so that none is larger: `cap * tanh(score / cap)`.
+    scores, so that none is larger: `cap * tanh(score / cap)`. `sinks` (heads,) are scores of
+    nothing, which take their share of the weights.
 
     >>> q = votive.ones(1, 1, 2, 4)
     >>> votive.models.attention_weights(q, q, votive.models.AttentionMask(is_causal=True))[0, 0]
@@ -184,7 +216,7 @@ def attention_weights(
     """
     unseen = 0 if mask.last is None else max(k.shape[2] - mask.last, 0)
     if unseen:
-        rest = attention_weights(q, k[:, :, unseen:], mask, scale=scale, cap=cap)
+        rest = attention_weights(q, k[:, :, unseen:], mask, scale=scale, cap=cap, sinks=sinks)
         return F.pad(rest, (unseen, 0))
     k = as_numbers(k, q.dtype)
     if k.shape[1] != q.shape[1]:
@@ -194,15 +226,24 @@ def attention_weights(
     if cap is not None:
         scores = cap * votive.tanh(scores / cap)
     seen = _causal(scores) if mask.is_causal else _of_last(mask.attn_mask, k)
-    if seen is not None and seen.dtype == dt.bool_:
-        scores = scores.masked_fill(~seen, -math.inf)
-        # A query that sees nothing has no weights, rather than undefined ones.
-        return F.softmax(scores, -1).masked_fill(~seen, 0.0).to(q.dtype)
     if seen is not None:
-        scores = scores + seen
-        blind = (scores == -math.inf).all(-1, keepdim=True)
-        return F.softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0).to(q.dtype)
-    return F.softmax(scores, -1).to(q.dtype)
+        scores = scores.masked_fill(~seen, -math.inf) if seen.dtype == dt.bool_ else scores + seen
+    return softmax_with_sinks(scores, sinks).to(q.dtype)
+
+
+def softmax_with_sinks(scores: Tensor, sinks: Tensor | None = None) -> Tensor:
+    """The weights of scores (batch, heads, queries, keys), of which a score more of each head may take a share.
+
+    >>> from votive.models.attention import softmax_with_sinks
+    >>> softmax_with_sinks(votive.zeros(1, 1, 1, 1), votive.zeros(1))
+    tensor([[[[0.5000]]]])
+    """
+    if sinks is not None:
+        sink = sinks.to(scores.dtype).view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+        return F.softmax(votive.cat([scores, sink], -1), -1)[..., :-1]
+    # A query that sees nothing has no weights, rather than undefined ones.
+    blind = (scores == -math.inf).all(-1, keepdim=True)
+    return F.softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
 
 
 def shown_weights(q: Tensor, k: Tensor, mask: AttentionMask, *, scale: float | None = None) -> Tensor:

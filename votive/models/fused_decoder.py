@@ -18,7 +18,10 @@ from votive.ops.registry import F as ops
 
 from ..tensor import Tensor
 from .activations import activation
-from .llama import LlamaAttention, LlamaDecoderLayer, LlamaForCausalLM, LlamaMLP, LlamaModel
+from .decoder.attention import DecoderAttention
+from .decoder.layer import DecoderLayer
+from .decoder.model import Decoder, DecoderForCausalLM
+from .decoder.nets import GatedMLP
 
 # What the fused kernels take; they would leave the rest to the CPU.
 _DTYPES = (votive.float32, votive.float16, votive.bfloat16)
@@ -73,19 +76,24 @@ class Attention:
     @staticmethod
     def of(at: nn.Module, norm: nn.Module, rope: nn.Module, width: int, counts: dict[int, Tensor]) -> Attention | None:
         before = Norm.of(norm, width)
-        if before is None or not can_bypass(at, LlamaAttention, "look", "project") or at.window is not None:
+        if before is None or not can_bypass(at, DecoderAttention, "look", "project", "turned", "normed"):
             return None
-        if (at.training and at.dropout) or not hasattr(at, "q_proj"):
+        if (at.training and at.dropout) or len(at.names) != 3 or at.rope != 0 or at.norm_last:
             return None
-        if not all(_is_product(p) for p in (at.q_proj, at.k_proj, at.v_proj, at.o_proj)):
+        if at.window is not None or at.chunk is not None or at.clip is not None or at.cap is not None or at.has_sinks:
+            return None
+        q_proj, k_proj, v_proj = (getattr(at, name) for name in at.names)
+        if not all(_is_product(p) for p in (q_proj, k_proj, v_proj, at.product)):
             return None
         head_norms = None
         if at.qk_norm:
-            q_norm, k_norm = Norm.of(at.q_norm, at.head_dim), Norm.of(at.k_norm, at.head_dim)
+            if at.qk_norm != "head":
+                return None
+            q_norm, k_norm = (Norm.of(norm, at.head_dim) for norm in at.norms())
             if q_norm is None or k_norm is None or q_norm.eps != k_norm.eps:
                 return None
             head_norms = q_norm, k_norm
-        q, k, v, out = at.q_proj.weight, at.k_proj.weight, at.v_proj.weight, at.o_proj.weight
+        q, k, v, out = q_proj.weight, k_proj.weight, v_proj.weight, at.product.weight
         heads, shared = q.shape[0], k.shape[0]
         fit = q.shape[1] == k.shape[1] == width and v.shape == k.shape and tuple(out.shape) == (width, heads)
         fit = fit and not heads % shared and not shared % at.head_dim
@@ -137,11 +145,12 @@ class MLP:
     @staticmethod
     def of(net: nn.Module, norm: nn.Module, width: int) -> MLP | None:
         before = Norm.of(norm, width)
-        if before is None or not can_bypass(net, LlamaMLP) or net.act_fn is not activation("silu"):
+        if before is None or not can_bypass(net, GatedMLP) or net.act_fn is not activation("silu"):
             return None
-        if not all(_is_product(p) for p in (net.gate_proj, net.up_proj, net.down_proj)):
+        products = [getattr(net, name) for name in net.names]
+        if not all(map(_is_product, products)):
             return None
-        gate, up, down = net.gate_proj.weight, net.up_proj.weight, net.down_proj.weight
+        gate, up, down = (p.weight for p in products)
         fits = gate.shape == up.shape and gate.shape[1] == width and tuple(down.shape) == (width, gate.shape[0])
         return MLP(before, [gate, up], down) if fits else None
 
@@ -162,11 +171,17 @@ def _blocks(layers: list[nn.Module], rope: nn.Module, width: int) -> list[Block]
     found: list[Block | None] = []
     counts: dict[int, Tensor] = {}
     for layer in layers:
-        if not can_bypass(layer, LlamaDecoderLayer, "deferred"):
+        if not can_bypass(layer, DecoderLayer, "deferred", "norms", "added", "added_by_mixer"):
             return None
-        net = getattr(layer, layer.net)
-        found.append(Attention.of(layer.self_attn, layer.input_layernorm, rope, width, counts))
-        found.append(MLP.of(net, layer.post_attention_layernorm, width))
+        if layer.parallel or layer.residual_scale != 1.0:
+            return None
+        if layer.training and (layer.dropout or layer.mixer_dropout):
+            return None
+        before, behind, before_net, behind_net = layer.norms()
+        if before is None or behind is not None or before_net is None or behind_net is not None:
+            return None
+        found.append(Attention.of(layer.mixer, before, rope, width, counts))
+        found.append(MLP.of(layer.net, before_net, width))
     blocks = [block for block in found if block is not None]
     return blocks if len(blocks) == len(found) else None
 
@@ -181,7 +196,7 @@ def _is_steady(rope: nn.Module) -> bool:
 
 
 class FusedDecoder:
-    """The step of a causal language model whose decoder is a Llama."""
+    """The step of a causal language model whose decoder is built as a Llama."""
 
     def __init__(self, embedding: nn.Module, blocks: list[Block], norm: Norm, head: Tensor) -> None:
         self.embedding, self.blocks, self.norm, self.head = embedding, blocks, norm, head
@@ -195,23 +210,29 @@ class FusedDecoder:
     @staticmethod
     def read(model: nn.Module) -> FusedDecoder | None:
         """The same, whatever the type and the place of its weights."""
-        if not can_bypass(model, LlamaForCausalLM, "scores", "predictions") or mode.autocast or model.training:
+        if not can_bypass(model, DecoderForCausalLM, "scores", "predictions") or mode.autocast or model.training:
             return None
-        decoder: Any = getattr(model, "model", None)
-        if not can_bypass(decoder, LlamaModel, "rotations", "embedded", "get_input_embeddings"):
+        decoder: Any = getattr(model, model.base_model_prefix, None)
+        if not can_bypass(decoder, Decoder, "rotations", "embedded", "get_input_embeddings", "start", "biased"):
             return None
-        if not can_bypass(decoder.embed_tokens, nn.Embedding) or not _is_product(model.lm_head):
+        d = model.config.design
+        plain = d.logit_scale == 1.0 == d.embedding_scale and d.logit_cap is None and d.last_norm
+        if not plain or d.places or d.embedding_norm or d.alibi or len(d.ropes) != 1:
             return None
-        layers, width = list(decoder.layers), decoder.embed_tokens.weight.shape[1]
-        if not layers or width > _WIDEST or not _is_steady(decoder.rotary_emb):
+        table, head = model.get_input_embeddings(), getattr(model, d.head)
+        if not can_bypass(table, nn.Embedding) or not _is_product(head):
             return None
-        norm, blocks = Norm.of(decoder.norm, width), _blocks(layers, decoder.rotary_emb, width)
-        if norm is None or blocks is None or model.lm_head.weight.shape[1] != width:
+        layers, width, rope = list(decoder.stack), table.weight.shape[1], getattr(decoder, d.ropes[0].name)
+        if not layers or width > _WIDEST or not _is_steady(rope):
+            return None
+        norm = Norm.of(getattr(decoder.body, d.last_norm), width)
+        blocks = _blocks(layers, rope, width)
+        if norm is None or blocks is None or head.weight.shape[1] != width:
             return None
         # Each layer has a place of its own in the cache.
-        if len({layer.self_attn.layer_idx for layer in layers}) != len(layers):
+        if len({layer.mixer.layer_idx for layer in layers}) != len(layers):
             return None
-        return FusedDecoder(decoder.embed_tokens, blocks, norm, model.lm_head.weight)
+        return FusedDecoder(table, blocks, norm, head.weight)
 
     def _runs(self) -> bool:
         """Whether the kernels take the weights as they lie."""

@@ -7,22 +7,12 @@ Gemma 3 norms queries and keys and turns them at another base in windowed layers
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-import votive
-from votive import nn
-from votive.nn import functional as F
-from votive.nn.points import opens
-
-from ..surface.block_attention import as_numbers
-from ..tensor import Tensor
-from .attention import AttentionMask, Weights, attention_weights
-from .config import Config, rope_of
-from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel, Rotate, rotary
-
-_NO_CAP: float | None = None
+from .config import rope_of
+from .decoder import decoder_classes
+from .llama import LlamaConfig
 
 
 @dataclass(kw_only=True)
@@ -50,10 +40,6 @@ class GemmaConfig(LlamaConfig):
     tie_word_embeddings: bool = True
     use_bidirectional_attention: bool | None = None
 
-    # What sets families apart, as the layers ask for it.
-    attn_logit_softcapping = _NO_CAP
-    final_logit_softcapping = _NO_CAP
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.use_bidirectional_attention:
@@ -61,6 +47,12 @@ class GemmaConfig(LlamaConfig):
         if self.hidden_act == "gelu":
             # The first files say so, and mean the form that the model was trained with.
             self.hidden_act = "gelu_pytorch_tanh"
+
+    def choices(self) -> dict[str, Any]:
+        return {"norm": "rms 1+", "embedding_scale": self.hidden_size**0.5}
+
+
+GemmaModel, GemmaForCausalLM = decoder_classes("Gemma", GemmaConfig)
 
 
 @dataclass(kw_only=True)
@@ -100,9 +92,22 @@ class Gemma2Config(GemmaConfig):
                 "sliding_attention" if (i + 1) % every else "full_attention" for i in range(self.num_hidden_layers)
             ]
 
-    @property
-    def attention_scale(self) -> float:  # type: ignore[override]
-        return self.query_pre_attn_scalar**-0.5
+    def choices(self) -> dict[str, Any]:
+        return {
+            **super().choices(),
+            "norms": (
+                "input_layernorm",
+                "post_attention_layernorm",
+                "pre_feedforward_layernorm",
+                "post_feedforward_layernorm",
+            ),
+            "scale": self.query_pre_attn_scalar**-0.5,
+            "cap": self.attn_logit_softcapping,
+            "logit_cap": self.final_logit_softcapping,
+        }
+
+
+Gemma2Model, Gemma2ForCausalLM = decoder_classes("Gemma2", Gemma2Config)
 
 
 @dataclass(kw_only=True)
@@ -124,7 +129,6 @@ class Gemma3TextConfig(Gemma2Config):
     attn_logit_softcapping: float | None = None
 
     pattern = 6
-    qk_norm = True
 
     @classmethod
     def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -139,166 +143,14 @@ class Gemma3TextConfig(Gemma2Config):
             values["rope_parameters"] = parameters
         return super().adapt(values)
 
-
-class GemmaRMSNorm(nn.RMSNorm):
-    """`x / sqrt(mean(x^2) + eps) * (1 + weight)`, in float32."""
-
-    weight_offset = 1.0
-
-    def reset_parameters(self) -> None:
-        nn.init.zeros_(self.weight)
-
-    def forward(self, x: Tensor) -> Tensor:
-        scale = 1.0 + self.weight.float()
-        return F.rms_norm(x.float(), self.normalized_shape, scale, self.eps).to(x.dtype)
+    def choices(self) -> dict[str, Any]:
+        kinds = self.layer_types or []
+        return {
+            **super().choices(),
+            "qk_norm": "head",
+            "ropes": (self.rope(), self.rope(theta=self.rope_local_base_freq, scaling=None, name="rotary_emb_local")),
+            "rope_of": tuple(int(kinds[i] == "sliding_attention") for i in range(self.num_hidden_layers)),
+        }
 
 
-class GemmaAttention(LlamaAttention):
-    """Llama's attention, with scores that may be capped."""
-
-    norm_class = GemmaRMSNorm
-
-    def __init__(self, config: GemmaConfig, layer_idx: int) -> None:
-        super().__init__(config, layer_idx)
-        self.cap = config.attn_logit_softcapping
-
-    def look(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, weights: Weights) -> Tensor:
-        if self.cap is None:
-            return super().look(q, k, v, mask, weights)
-        seen = attention_weights(q, k, mask, scale=self.scale, cap=self.cap)  # (B, H, T, K)
-        used = F.dropout(seen, self.dropout, self.training)
-        v = as_numbers(v, q.dtype).repeat_interleave(q.shape[1] // v.shape[1], 1)
-        if weights is not None:
-            weights.append(seen)
-        return used @ v
-
-
-class GemmaDecoderLayer(LlamaDecoderLayer):
-    """Attention, then the MLP, each on a normed input and added to the stream."""
-
-    attention_class = GemmaAttention
-    norm_class = GemmaRMSNorm
-
-
-class Gemma2DecoderLayer(GemmaDecoderLayer):
-    """Attention, then the MLP, each between two norms and added to the stream."""
-
-    def __init__(self, config: GemmaConfig, layer_idx: int) -> None:
-        super().__init__(config, layer_idx)
-        width, eps = config.hidden_size, config.rms_norm_eps
-        self.pre_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
-        self.post_feedforward_layernorm = GemmaRMSNorm(width, eps=eps)
-
-    def forward(
-        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
-    ) -> Tensor:
-        if opens(self.self_attn.layer_idx):
-            return self.opened(x, rope, mask, cache, weights)
-        y = self.self_attn(self.input_layernorm(x), rope, mask, cache, weights)
-        x = x + self.post_attention_layernorm(y)
-        y = self.mlp(self.pre_feedforward_layernorm(x))
-        return x + self.post_feedforward_layernorm(y)
-
-    def norms(self) -> tuple[nn.Module, nn.Module | None, nn.Module, nn.Module | None]:
-        return (
-            self.input_layernorm,
-            self.post_attention_layernorm,
-            self.pre_feedforward_layernorm,
-            self.post_feedforward_layernorm,
-        )
-
-
-class GemmaModel(LlamaModel):
-    """Gemma's decoder.
-
-    >>> config = votive.models.GemmaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
-    ...     num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, head_dim=4)
-    >>> votive.models.GemmaModel(config)(votive.tensor([[1, 2, 3]])).last_hidden_state.shape
-    votive.Size([1, 3, 8])
-    """
-
-    config_class: ClassVar[type[Config]] = GemmaConfig
-    layer_class: ClassVar[type[LlamaDecoderLayer]] = GemmaDecoderLayer
-    norm_class = GemmaRMSNorm
-
-    def embedded(self, input_ids: Tensor | None, inputs_embeds: Tensor | None) -> Tensor:
-        x = super().embedded(input_ids, inputs_embeds)
-        if inputs_embeds is not None:
-            return x
-        # Rounded to the type of the weights, as in training.
-        return x * votive.tensor(self.config.hidden_size**0.5, dtype=x.dtype, device=x.device)
-
-
-class GemmaForCausalLM(LlamaForCausalLM):
-    """Gemma with its head.
-
-    >>> votive.models.GemmaForCausalLM.config_class.model_type
-    'gemma'
-    """
-
-    config_class: ClassVar[type[Config]] = GemmaConfig
-    model_class: ClassVar[type[LlamaModel]] = GemmaModel
-
-    def scores(self, x: Tensor) -> Tensor:
-        logits, cap = super().scores(x), self.config.final_logit_softcapping
-        return logits if cap is None else cap * votive.tanh(logits / cap)
-
-
-class Gemma2Model(GemmaModel):
-    """Gemma 2's decoder.
-
-    >>> votive.models.Gemma2Model.config_class.model_type
-    'gemma2'
-    """
-
-    config_class = Gemma2Config
-    layer_class = Gemma2DecoderLayer
-
-
-class Gemma2ForCausalLM(GemmaForCausalLM):
-    """Gemma 2 with its head.
-
-    >>> votive.models.Gemma2ForCausalLM.config_class.model_type
-    'gemma2'
-    """
-
-    config_class = Gemma2Config
-    model_class = Gemma2Model
-
-
-class Gemma3TextModel(Gemma2Model):
-    """Gemma 3's decoder; windowed layers turn queries and keys at a base of their own.
-
-    >>> votive.models.Gemma3TextModel.config_class.model_type
-    'gemma3_text'
-    """
-
-    config_class = Gemma3TextConfig
-
-    def __init__(self, config: GemmaConfig) -> None:
-        super().__init__(config)
-        self.rotary_emb_local = rotary(config, config.rope_local_base_freq, None)
-
-    def rotations(self, length: int, past: int, position_ids: Tensor | None) -> Callable[[int], Rotate]:
-        far = super().rotations(length, past, position_ids)(0)
-        angles = self.rotary_emb_local.angles(length, past, position_ids)
-
-        def near(part: Tensor) -> Any:
-            return self.rotary_emb_local.rotate(part, angles)
-
-        kinds = self.config.layer_types
-        return lambda layer: near if kinds[layer] == "sliding_attention" else far
-
-
-class Gemma3ForCausalLM(GemmaForCausalLM):
-    """Gemma 3 with its head.
-
-    >>> config = votive.models.Gemma3TextConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
-    ...     num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, head_dim=4,
-    ...     max_position_embeddings=32)
-    >>> votive.models.Gemma3ForCausalLM(config)(votive.tensor([[1, 2, 3]])).logits.shape
-    votive.Size([1, 3, 10])
-    """
-
-    config_class = Gemma3TextConfig
-    model_class = Gemma3TextModel
+Gemma3TextModel, Gemma3ForCausalLM = decoder_classes("Gemma3", Gemma3TextConfig, model="TextModel")

@@ -17,10 +17,10 @@ from votive.nn.points import inside, point, reads, wanted
 
 from ..surface.block_attention import as_numbers
 from ..tensor import Tensor
-from .attention import AttentionMask, _causal, _of_last
+from .attention import AttentionMask, _causal, _of_last, softmax_with_sinks
 
-Norms = tuple[nn.Module, nn.Module | None, nn.Module, nn.Module | None]
-Projections = Callable[[Tensor], tuple[Tensor, Tensor, Tensor]]
+Norms = tuple[nn.Module | None, nn.Module | None, nn.Module | None, nn.Module | None]
+Projections = Callable[[Tensor], tuple[Tensor, ...]]
 
 
 def wide(dtype: dt.dtype) -> dt.dtype:
@@ -28,13 +28,15 @@ def wide(dtype: dt.dtype) -> dt.dtype:
     return dt.float64 if dtype == dt.float64 else dt.float32
 
 
-def open_norm(norm: nn.Module, x: Tensor, at: str) -> Any:
-    """A norm whose scale and normed vectors are shown, if anybody asks for them.
+def open_norm(norm: nn.Module | None, x: Tensor, at: str) -> Any:
+    """A norm whose scale and normed vectors are shown, if anybody asks for them; None gives its input.
 
     >>> norm = votive.nn.RMSNorm(2)
     >>> votive.models.opened.open_norm(norm, votive.ones(2), "ln_final").shape
     votive.Size([2])
     """
+    if norm is None:
+        return x
     if not wanted(f"{at}.scale", f"{at}.normalized") or not isinstance(norm, (nn.LayerNorm, nn.RMSNorm)):
         return norm(x)
     own = norm.__dict__.get("forward")
@@ -64,7 +66,7 @@ def open_norm(norm: nn.Module, x: Tensor, at: str) -> Any:
 
 
 def _head_reads(
-    at: str, x: Tensor, y: Tensor, norm: nn.Module, heads: tuple[int, int, int]
+    at: str, x: Tensor, y: Tensor, norm: nn.Module | None, heads: tuple[int, int, int]
 ) -> tuple[Tensor | None, ...] | None:
     """What each head reads for its query, key and value, normed, where anybody asks for it.
 
@@ -77,8 +79,9 @@ def _head_reads(
             found.append(None)
             continue
         shape = (*x.shape[:2], count, x.shape[2])
-        own = norm.forward(point(address, x.unsqueeze(2).expand(shape)))  # (B, T, H, C)
-        found.append(own + (y - norm.forward(x)).unsqueeze(2))
+        plain: Callable[[Tensor], Tensor] = (lambda h: h) if norm is None else norm.forward
+        own = plain(point(address, x.unsqueeze(2).expand(shape)))  # (B, T, H, C)
+        found.append(own + (y - plain(x)).unsqueeze(2))
     return tuple(found) if any(f is not None for f in found) else None
 
 
@@ -89,11 +92,16 @@ def open_layer(
     net: Callable[[Tensor], Tensor],
     norms: Norms,
     heads: tuple[int, int, int],
-    dropout: Callable[[Tensor], Tensor] = lambda y: y,
+    added: Callable[[Tensor], Tensor] = lambda y: y,
+    *,
+    parallel: bool = False,
+    added_by_attention: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
-    """A layer of attention and a net, each on a normed input and added to the stream.
+    """A layer of attention and a net, each added to the stream.
 
-    `norms` are those before and behind attention and the net, `heads` the numbers of query, key and value heads.
+    `norms` are those before and behind attention and the net, None where there is none; `heads` the numbers of query,
+    key and value heads; `added` what of a result is added. In a `parallel` layer both read the stream before it, the
+    net by attention's norm if it has none of its own.
 
     >>> norm = votive.nn.RMSNorm(2)
     >>> y = votive.models.opened.open_layer("layers.0", votive.ones(1, 1, 2), lambda y: y, lambda y: y,
@@ -103,19 +111,37 @@ def open_layer(
     """
     before, behind, before_net, behind_net = norms
     x = point(f"{at}.resid_pre", x)
-    read = point(f"{at}.attn_in", x)
-    y = open_norm(before, read, f"{at}.ln1")
-    with inside(at, _head_reads(at, read, y, before, heads)):
-        y = attention(y)
+    one_norm = parallel and before_net is None
+    if one_norm:
+        shared = open_norm(before, x, f"{at}.ln1")
+        read = point(f"{at}.attn_in", x)
+        normed = _own_read(before, shared, x, read)
+    else:
+        read = point(f"{at}.attn_in", x)
+        normed = open_norm(before, read, f"{at}.ln1")
+    with inside(at, _head_reads(at, read, normed, before, heads)):
+        y = attention(normed)
     if behind is not None:
         y = open_norm(behind, y, f"{at}.ln1_post")
-    x = point(f"{at}.resid_mid", x + point(f"{at}.attn_out", dropout(y)))
-    y = open_norm(before_net, point(f"{at}.mlp_in", x), f"{at}.ln2")
+    y = point(f"{at}.attn_out", (added_by_attention or added)(y))
+    start = x
+    x = x + y if parallel else point(f"{at}.resid_mid", x + y)
+    read = point(f"{at}.mlp_in", start if parallel else x)
+    y = _own_read(before, shared, start, read) if one_norm else open_norm(before_net, read, f"{at}.ln2")
     with inside(at):
         y = net(y)
     if behind_net is not None:
         y = open_norm(behind_net, y, f"{at}.ln2_post")
-    return point(f"{at}.resid_post", x + point(f"{at}.mlp_out", dropout(y)))
+    return point(f"{at}.resid_post", x + point(f"{at}.mlp_out", added(y)))
+
+
+def _own_read(norm: nn.Module | None, shared: Tensor, x: Tensor, read: Tensor) -> Tensor:
+    """What one of two readers of a norm gets: the norm's result, changed as much as the reader's own input differs."""
+    if read is x:
+        return shared
+    if norm is None:
+        return shared + (read - x)
+    return shared + (norm.forward(read) - norm.forward(x))
 
 
 def open_project(project: Projections, x: Tensor, head_dim: int) -> list[Tensor]:
@@ -146,6 +172,7 @@ def open_attend(
     cap: float | None = None,
     dropout: float = 0.0,
     weights: list[Tensor] | None = None,
+    sinks: Tensor | None = None,
 ) -> Tensor:
     """Attention of (batch, heads, positions, features) whose scores and pattern are shown.
 
@@ -170,9 +197,7 @@ def open_attend(
     if seen is not None:
         scores = scores.masked_fill(~seen, -math.inf) if seen.dtype == dt.bool_ else scores + seen
     scores = point(f"{at}.attn.scores", scores)
-    blind = (scores == -math.inf).all(-1, keepdim=True)
-    pattern = F.softmax(scores.masked_fill(blind, 0.0), -1).masked_fill(blind, 0.0)
-    pattern = point(f"{at}.attn.pattern", pattern)
+    pattern = point(f"{at}.attn.pattern", softmax_with_sinks(scores, sinks))
     if weights is not None:
         weights.append(pattern.to(kind))
     used = F.dropout(pattern, dropout, dropout > 0)

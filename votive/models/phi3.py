@@ -5,14 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from votive import nn
-from votive.nn import functional as F
-from votive.nn.points import opens, point, wanted, where
-
-from ..tensor import Tensor
-from .activations import activation
-from .attention import AttentionMask, Weights
-from .llama import LlamaAttention, LlamaConfig, LlamaDecoderLayer, LlamaForCausalLM, LlamaModel, Rotate
+from .decoder import decoder_classes
+from .llama import LlamaConfig
 
 
 @dataclass(kw_only=True)
@@ -57,83 +51,16 @@ class Phi3Config(LlamaConfig):
 
     all_slide = True
 
-
-class Phi3Attention(LlamaAttention):
-    """Llama's attention; queries, keys and values come from one product."""
-
-    def add_projections(self, config: LlamaConfig, heads: int, shared: int) -> None:
-        self.sizes = [heads, shared, shared]
-        self.o_proj = nn.Linear(heads, config.hidden_size, bias=False)
-        self.qkv_proj = nn.Linear(config.hidden_size, sum(self.sizes), bias=False)
-
-    def project(self, x: Tensor) -> tuple[Any, Any, Any]:
-        return self.qkv_proj(x).split(self.sizes, -1)
-
-
-class Phi3MLP(nn.Module):
-    """`down(act(gate) * up)`, with both halves from one product."""
-
-    def __init__(self, config: LlamaConfig) -> None:
-        super().__init__()
-        width, hidden = config.hidden_size, config.intermediate_size
-        self.gate_up_proj = nn.Linear(width, 2 * hidden, bias=False)
-        self.down_proj = nn.Linear(hidden, width, bias=False)
-        self.act_fn = activation(config.hidden_act)
-
-    def forward(self, x: Tensor) -> Tensor:
-        gate, up = self.gate_up_proj(x).chunk(2, -1)
-        at = where()
-        if at is not None and wanted(f"{at}.mlp.pre", f"{at}.mlp.pre_linear", f"{at}.mlp.post"):
-            gate, up = point(f"{at}.mlp.pre", gate), point(f"{at}.mlp.pre_linear", up)
-            return self.down_proj(point(f"{at}.mlp.post", self.act_fn(gate) * up))
-        return self.down_proj(self.act_fn(gate) * up)
+    def choices(self) -> dict[str, Any]:
+        return {
+            "fused": "qkv_proj",
+            "qkv_bias": False,
+            "out_bias": False,
+            "net_kind": "fused",
+            "net_bias": False,
+            "net_names": ("gate_up_proj", "", "down_proj"),
+            "dropout": self.resid_pdrop,
+        }
 
 
-class Phi3DecoderLayer(LlamaDecoderLayer):
-    """Llama's layer, with dropout on what is added to the stream."""
-
-    attention_class = Phi3Attention
-
-    def __init__(self, config: LlamaConfig, layer_idx: int) -> None:
-        super().__init__(config, layer_idx)
-        self.dropout = config.resid_pdrop
-
-    def feed_forward(self, config: LlamaConfig, layer_idx: int) -> nn.Module:
-        return Phi3MLP(config)
-
-    def forward(
-        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
-    ) -> Tensor:
-        if opens(self.self_attn.layer_idx):
-            return self.opened(x, rope, mask, cache, weights)
-        y = self.self_attn(self.input_layernorm(x), rope, mask, cache, weights)
-        x = x + F.dropout(y, self.dropout, self.training)
-        y = self.mlp(self.post_attention_layernorm(x))
-        return x + F.dropout(y, self.dropout, self.training)
-
-    def added(self, y: Tensor) -> Tensor:
-        return F.dropout(y, self.dropout, self.training)
-
-
-class Phi3Model(LlamaModel):
-    """Phi-3's decoder.
-
-    >>> config = votive.models.Phi3Config(vocab_size=10, hidden_size=8, intermediate_size=16,
-    ...     num_hidden_layers=1, num_attention_heads=2)
-    >>> votive.models.Phi3Model(config)(votive.tensor([[1, 2, 3]])).last_hidden_state.shape
-    votive.Size([1, 3, 8])
-    """
-
-    config_class = Phi3Config
-    layer_class = Phi3DecoderLayer
-
-
-class Phi3ForCausalLM(LlamaForCausalLM):
-    """Phi-3 with its head.
-
-    >>> votive.models.Phi3ForCausalLM.config_class.model_type
-    'phi3'
-    """
-
-    config_class = Phi3Config
-    model_class = Phi3Model
+Phi3Model, Phi3ForCausalLM = decoder_classes("Phi3", Phi3Config)

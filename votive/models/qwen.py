@@ -6,15 +6,18 @@ Yang et al. 2024, arXiv:2407.10671 and 2025, arXiv:2505.09388.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from .llama import LlamaConfig, LlamaForCausalLM, LlamaModel
+from .decoder import decoder_classes
+from .llama import LlamaConfig
 
 
 @dataclass(kw_only=True)
 class Qwen2Config(LlamaConfig):
     """The numbers of a Qwen2.
 
-    >>> votive.models.Qwen2Config().qkv_bias, votive.models.Qwen2Config().out_bias
+    >>> design = votive.models.Qwen2Config().design
+    >>> design.qkv_bias, design.out_bias
     (True, False)
     """
 
@@ -29,9 +32,6 @@ class Qwen2Config(LlamaConfig):
     sliding_window: int | None = 4096
     max_window_layers: int = 28
 
-    qkv_bias = True
-    out_bias = False
-
     def __post_init__(self) -> None:
         super().__post_init__()
         if not self.use_sliding_window:
@@ -42,69 +42,27 @@ class Qwen2Config(LlamaConfig):
                 "sliding_attention" if i >= near else "full_attention" for i in range(self.num_hidden_layers)
             ]
 
-
-class Qwen2Model(LlamaModel):
-    """Qwen2's decoder.
-
-    >>> votive.models.Qwen2Model.config_class.model_type
-    'qwen2'
-    """
-
-    config_class = Qwen2Config
+    def choices(self) -> dict[str, Any]:
+        return {"qkv_bias": True, "out_bias": False}
 
 
-class Qwen2ForCausalLM(LlamaForCausalLM):
-    """Qwen2 with its head.
-
-    >>> votive.models.Qwen2ForCausalLM.config_class.model_type
-    'qwen2'
-    """
-
-    config_class = Qwen2Config
-    model_class = Qwen2Model
+Qwen2Model, Qwen2ForCausalLM = decoder_classes("Qwen2", Qwen2Config)
 
 
 @dataclass(kw_only=True)
 class Qwen3Config(Qwen2Config):
     """The numbers of a Qwen3: queries and keys are normed per head, heads have their own width.
 
-    >>> votive.models.Qwen3Config().qk_norm, votive.models.Qwen3Config().head_dim
-    (True, 128)
+    >>> votive.models.Qwen3Config().design.qk_norm, votive.models.Qwen3Config().head_dim
+    ('head', 128)
     """
 
     model_type = "qwen3"
 
     head_dim: int = 128
 
-    qk_norm = True
-
-    @property
-    def qkv_bias(self) -> bool:  # type: ignore[override]
-        return self.attention_bias
-
-    @property
-    def out_bias(self) -> bool:  # type: ignore[override]
-        return self.attention_bias
+    def choices(self) -> dict[str, Any]:
+        return {"qk_norm": "head"}
 
 
-class Qwen3Model(LlamaModel):
-    """Qwen3's decoder.
-
-    >>> votive.models.Qwen3Model.config_class.model_type
-    'qwen3'
-    """
-
-    config_class = Qwen3Config
-
-
-class Qwen3ForCausalLM(LlamaForCausalLM):
-    """Qwen3 with its head.
-
-    >>> config = votive.models.Qwen3Config(vocab_size=10, hidden_size=8, intermediate_size=16,
-    ...     num_hidden_layers=1, num_attention_heads=2, num_key_value_heads=1, head_dim=4)
-    >>> sum(p.numel() for p in votive.models.Qwen3ForCausalLM(config).parameters())
-    768
-    """
-
-    config_class = Qwen3Config
-    model_class = Qwen3Model
+Qwen3Model, Qwen3ForCausalLM = decoder_classes("Qwen3", Qwen3Config)

@@ -55,7 +55,7 @@ def run_layers(
     layers: nn.ModuleList,
     kind: type,
     x: Tensor,
-    norm: nn.Module,
+    norm: nn.Module | None,
     trace: Trace,
     arguments: Callable[[int, nn.Module], tuple[Any, ...]],
 ) -> Tensor:
@@ -71,7 +71,9 @@ def run_layers(
             x, change = layer.deferred(x, change, *arguments(i, layer))
         else:
             x, change = layer(x if change is None else x + change, *arguments(i, layer)), None
-    if wanted("ln_final.scale", "ln_final.normalized"):
+    if norm is None:
+        x = x if change is None else x + change
+    elif wanted("ln_final.scale", "ln_final.normalized"):
         x = open_norm(norm, x if change is None else x + change, "ln_final")
     else:
         _, x = add_norm(x, change, norm, exact=True)

@@ -61,6 +61,7 @@ class Declaration:
     # Its results.
     n_out: int = 1
     result: str | None = None  # the named tuple that holds them
+    reshapes: bool = False  # the tensor itself gets another shape
     returns_view: bool = False  # the result is, or may be, a view: which plan its arguments led to is remembered
     indexes: bool = False  # it is x[index]
 

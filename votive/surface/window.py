@@ -120,7 +120,7 @@ def _become(name: str, x: Tensor, op: str, *args: Any) -> Any:
     return x
 
 
-@composite(namespaces=())
+@composite(namespaces=(), reshapes=True)
 def transpose_(input: Tensor, dim0: int, dim1: int) -> Any:
     """In-place form of `transpose`: this tensor itself gets the new shape.
 
@@ -130,7 +130,7 @@ def transpose_(input: Tensor, dim0: int, dim1: int) -> Any:
     return _become("transpose_", input, "transpose", dim0, dim1)
 
 
-@composite(namespaces=())
+@composite(namespaces=(), reshapes=True)
 def swapaxes_(input: Tensor, axis0: int, axis1: int) -> Any:
     """In-place form of `swapaxes`.
 
@@ -140,7 +140,7 @@ def swapaxes_(input: Tensor, axis0: int, axis1: int) -> Any:
     return _become("swapaxes_", input, "transpose", axis0, axis1)
 
 
-@composite(namespaces=())
+@composite(namespaces=(), reshapes=True)
 def swapdims_(input: Tensor, dim0: int, dim1: int) -> Any:
     """In-place form of `swapdims`.
 
@@ -150,7 +150,7 @@ def swapdims_(input: Tensor, dim0: int, dim1: int) -> Any:
     return _become("swapdims_", input, "transpose", dim0, dim1)
 
 
-@composite(namespaces=())
+@composite(namespaces=(), reshapes=True)
 def t_(input: Tensor) -> Any:
     """In-place form of `t`.
 
@@ -160,7 +160,7 @@ def t_(input: Tensor) -> Any:
     return _become("t_", input, "t")
 
 
-@composite(namespaces=())
+@composite(namespaces=(), reshapes=True)
 def squeeze_(input: Tensor, dim: Any = None) -> Any:
     """In-place form of `squeeze`.
 
@@ -170,7 +170,7 @@ def squeeze_(input: Tensor, dim: Any = None) -> Any:
     return _become("squeeze_", input, "squeeze", dim)
 
 
-@composite(namespaces=())
+@composite(namespaces=(), reshapes=True)
 def unsqueeze_(input: Tensor, dim: int) -> Any:
     """In-place form of `unsqueeze`.
 
@@ -180,7 +180,7 @@ def unsqueeze_(input: Tensor, dim: int) -> Any:
     return _become("unsqueeze_", input, "unsqueeze", dim)
 
 
-@composite
+@composit, reshapes=True)
 def as_strided_(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
     """In-place form of `as_strided`.
 

@@ -1,0 +1,131 @@
+"""What configurations of decoders share: the sizes, rotations and windows, and the design that follows from them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+from ..config import Config, rope_of
+from .design import Design, Rope
+
+
+@dataclass(kw_only=True)
+class DecoderConfig(Config):
+    """A configuration that gives a design; families say in `choices` where they differ from a Llama.
+
+    >>> votive.models.LlamaConfig(num_hidden_layers=3).design.layers
+    3
+    """
+
+    @abstractmethod
+    def sizes(self) -> dict[str, Any]:
+        """The sizes of the design, and what else every family has."""
+
+    def choices(self) -> dict[str, Any]:
+        """Fields of the design that are not a Llama's."""
+        return {}
+
+    @property
+    def design(self) -> Design:
+        """What the decoder is made of."""
+        return Design(**{**self.sizes(), **self.choices()})
+
+
+@dataclass(kw_only=True)
+class RotaryConfig(DecoderConfig):
+    """A decoder's configuration in the words that most families use.
+
+    >>> votive.models.decoder.config.RotaryConfig(hidden_size=64, num_attention_heads=4).head_dim
+    16
+    """
+
+    vocab_size: int = 32000
+    hidden_size: int = 4096
+    intermediate_size: int = 11008
+    num_hidden_layers: int = 32
+    num_attention_heads: int = 32
+    num_key_value_heads: int | None = None
+    head_dim: int | None = None
+    hidden_act: str = "silu"
+    max_position_embeddings: int = 2048
+    rope_theta: float = 10000.0
+    rope_scaling: dict[str, Any] | None = None
+    attention_bias: bool = False
+    attention_dropout: float | None = 0.0
+    sliding_window: int | None = None
+    layer_types: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.num_key_value_heads is None:
+            self.num_key_value_heads = self.num_attention_heads
+        heads, shared = self.num_attention_heads, self.num_key_value_heads
+        if heads < 1 or shared < 1 or heads % shared:
+            raise ValueError(
+                f"{type(self).__name__}: num_attention_heads={heads} do not share num_key_value_heads={shared} evenly."
+            )
+        if self.layer_types is not None and len(self.layer_types) < self.num_hidden_layers:
+            raise ValueError(
+                f"{type(self).__name__}: layer_types names {len(self.layer_types)} of "
+                f"num_hidden_layers={self.num_hidden_layers} layers."
+            )
+        if self.head_dim is None:
+            self.head_dim = self.hidden_size // self.num_attention_heads
+
+    # The share of a head's features that is rotated, where files do not say.
+    rotated = 1.0
+
+    @classmethod
+    def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
+        values = super().adapt(values)
+        values["rope_theta"], values["rope_scaling"] = rope_of(values, cls.rope_theta)
+        parameters = values.pop("rope_parameters", None) or {}
+        if parameters.get("partial_rotary_factor"):
+            values["partial_rotary_factor"] = parameters["partial_rotary_factor"]
+        return values
+
+    def to_dict(self) -> dict[str, Any]:
+        values = super().to_dict()
+        if self.layer_types is None:
+            # transformers takes a Mistral that has the key at all for a Ministral.
+            del values["layer_types"]
+        return values
+
+    all_slide = False  # whether `sliding_window` holds where there are no `layer_types`
+
+    def window_of(self, layer: int) -> int | None:
+        """How many last positions a layer sees; None for all."""
+        if self.layer_types is not None:
+            sliding = self.layer_types[layer] == "sliding_attention"
+            return self.sliding_window if sliding else None
+        return self.sliding_window if self.all_slide else None
+
+    def rope(self, **changes: Any) -> Rope:
+        """The rotation that the fields describe."""
+        part = self.extra.get("partial_rotary_factor", getattr(self, "partial_rotary_factor", None))
+        return Rope(
+            **{
+                "theta": self.rope_theta,
+                "scaling": self.rope_scaling,
+                "part": self.rotated if part is None else part,
+                **changes,
+            }
+        )
+
+    def sizes(self) -> dict[str, Any]:
+        return {
+            "vocabulary": self.vocab_size,
+            "width": self.hidden_size,
+            "layers": self.num_hidden_layers,
+            "heads": self.num_attention_heads,
+            "shared": self.num_key_value_heads,
+            "head_dim": self.head_dim,
+            "inner": self.intermediate_size,
+            "positions": self.max_position_embeddings,
+            "qkv_bias": self.attention_bias,
+            "out_bias": self.attention_bias,
+            "attention_dropout": self.attention_dropout or 0.0,
+            "windows": tuple(map(self.window_of, range(self.num_hidden_layers))),
+            "ropes": (self.rope(),),
+            "act": self.hidden_act,
+        }
