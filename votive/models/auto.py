@@ -95,6 +95,19 @@ def families() -> list[str]:
     return sorted({*_FAMILIES, *_ADDED})
 
 
+def class_files() -> dict[str, str]:
+    """The file of each class that the table names.
+
+    >>> votive.models.auto.class_files()["Qwen3Config"]
+    'qwen'
+    """
+    return {
+        name: file
+        for file, config, *uses in _FAMILIES.values()
+        for name in [config, *(name for use in uses for name in use.partition("=")[2].split("|"))]
+    }
+
+
 def _family(model_type: str | None) -> tuple[type[Config], Classes]:
     """The configuration class of a family and its classes by use."""
     if model_type in _ADDED:
