@@ -103,7 +103,7 @@ def test_a_frozen_norm_is_linear_and_sums_to_the_norm(norm: Any) -> None:
 
 
 def test_a_gemma_norm_scales_by_one_and_its_weight() -> None:
-    norm = votive.models.gemma.GemmaRMSNorm(4)
+    norm = votive.models.decoder.norms.GemmaRMSNorm(4)
     with votive.no_grad():
         norm.weight.copy_(votive.tensor([0.5, -1.0, 0.0, 2.0]))
     frozen = freeze(norm, votive.tensor([[1.0, 2.0, 3.0, 4.0]]))

@@ -11,7 +11,7 @@ import pytest
 import votive
 from votive import glass
 from votive.glass.site_names import translated
-from votive.models import llama
+from votive.models.decoder import attention
 from votive.nn import points
 
 from .decoders import CAUSAL, decoder
@@ -38,11 +38,11 @@ def test_a_wrong_name_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         return points.point(address.replace("attn.rot_q", "attn.q"), x)
 
     model = small()
-    monkeypatch.setattr(llama, "point", crossed)
+    monkeypatch.setattr(attention, "point", crossed)
     with pytest.raises((glass.WrongSite, KeyError)):
         glass.check_sites(model)
     monkeypatch.setattr(
-        llama, "point", lambda at, x: points.point(at, x.clone() * 1.01 if at.endswith("attn.v") else x)
+        attention, "point", lambda at, x: points.point(at, x.clone() * 1.01 if at.endswith("attn.v") else x)
     )
     with pytest.raises(glass.WrongSite, match=r"attn\.v"):
         glass.check_sites(model)

@@ -129,7 +129,7 @@ def test_tied_weights_stay_tied_and_follow_the_output() -> None:
 
 
 def test_layers_with_transposed_weights_keep_their_shape() -> None:
-    from votive.models.gpt2 import Conv1D
+    from votive.models.decoder.products import Conv1D
 
     votive.manual_seed(0)
     layer = nn.Sequential(Conv1D(8, 64))

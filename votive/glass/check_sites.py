@@ -132,7 +132,8 @@ class _Checks:
     def all(self, logits: Tensor) -> None:
         v, same = self.values, self.report.same
         start = v["embed"] + v["pos_embed"] if "pos_embed" in v else v["embed"]
-        same("embed", "all embeddings = layers.0.resid_pre", start, v["layers.0.resid_pre"])
+        if not next(m for m in self.model.modules() if hasattr(m, "stack")).design.embedding_norm:
+            same("embed", "all embeddings = layers.0.resid_pre", start, v["layers.0.resid_pre"])
         last = len(self.parts.layers) - 1
         for i, name in enumerate(self.parts.names):
             self.layer(f"layers.{i}", name, self.parts.layers[i])
@@ -143,7 +144,8 @@ class _Checks:
                     v[f"layers.{i}.resid_post"],
                     v[f"layers.{i + 1}.resid_pre"],
                 )
-        self.norm("ln_final", v[f"layers.{last}.resid_post"], self.parts.norm)
+        if "ln_final.scale" in v:
+            self.norm("ln_final", v[f"layers.{last}.resid_post"], self.parts.norm)
         same("logits", "logits of a run that is not opened", v["logits"], logits)
 
     def norm(self, at: str, read: Tensor, norm: Any) -> None:
@@ -161,43 +163,49 @@ class _Checks:
             {k.removeprefix(f"{at}."): x for k, x in self.values.items() if k.startswith(f"{at}.")},
             self.report.same,
         )
-        attn = next(n for n, m in layer.named_children() if hasattr(m, "layer_idx"))
-        behind = [
-            n for n, m in layer.named_children() if not hasattr(m, "layer_idx") and "norm" not in n and "ln_" not in n
-        ]
-        gave, module = self.plain.gave, getattr(layer, attn)
-        for part, field_ in (("attn", "attn_in"), ("mlp", "mlp_in")):
-            before = "resid_pre" if part == "attn" else "resid_mid"
-            same(f"{at}.{field_}", f"{field_} = {before}", v[field_], v[before])
-        norms = [m for n, m in layer.named_children() if "norm" in n or "ln_" in n]
-        # In the order of files: before attention, then before the net or, with four, behind attention.
-        self.norm(f"{at}.ln1", v["attn_in"], norms[0])
-        self.norm(f"{at}.ln2", v["mlp_in"], norms[1] if len(norms) == 2 else norms[2])
+        gave, paths = self.plain.gave, {id(m): n for n, m in layer.named_modules()}
+        if not hasattr(layer.mixer, "apart"):
+            return  # no attention, of which less is known
+        attn, net = f"{name}.{paths[id(layer.mixer)]}", paths.get(id(layer.net))
+        net = None if net is None else f"{name}.{net}"
+        before, behind, before_net, behind_net = layer.norms()
+        read = "resid_pre" if layer.parallel else "resid_mid"
+        for field_, start in (("attn_in", "resid_pre"), ("mlp_in", read)):
+            same(f"{at}.{field_}", f"{field_} = {start}", v[field_], v[start])
+        if before is not None:
+            self.norm(f"{at}.ln1", v["attn_in"], before)
+        if before_net is not None:
+            self.norm(f"{at}.ln2", v["mlp_in"], before_net)
         for n, count in (("q", v["attn.q"].shape[2]), ("k", v["attn.k"].shape[2]), ("v", v["attn.v"].shape[2])):
             own = v["attn_in"].unsqueeze(2).expand(*v["attn_in"].shape[:2], count, v["attn_in"].shape[2])
             same(f"{at}.{n}_input", "each head reads attn_in", v[f"{n}_input"], own)
-        self.attention(at, v, f"{name}.{attn}", module)
-        same(f"{at}.resid_mid", "resid_pre + attn_out", v["resid_pre"] + v["attn_out"], v["resid_mid"])
-        same(f"{at}.resid_post", "resid_mid + mlp_out", v["resid_mid"] + v["mlp_out"], v["resid_post"])
+        self.attention(at, v, attn, layer.mixer)
+        middle = v["resid_pre"] + v["attn_out"]
+        if not layer.parallel:
+            same(f"{at}.resid_mid", "resid_pre + attn_out", middle, v["resid_mid"])
+        same(f"{at}.resid_post", "attn_out and mlp_out added", middle + v["mlp_out"], v["resid_post"])
         same(f"{at}.resid_post", "what the layer gives", v["resid_post"], gave[name])
-        net = behind[0]
-        if len(norms) == 2:
-            same(f"{at}.attn_out", "what attention gives", v["attn_out"], gave[f"{name}.{attn}"])
-            same(f"{at}.mlp_out", "what the net gives", v["mlp_out"], gave[f"{name}.{net}"])
+        if behind is None:
+            same(f"{at}.attn_out", "what attention gives", v["attn_out"], gave[attn] * layer.residual_scale)
         else:
-            self.norm(f"{at}.ln1_post", gave[f"{name}.{attn}"], norms[1])
-            self.norm(f"{at}.ln2_post", gave[f"{name}.{net}"], norms[3])
-        self.net(at, v, f"{name}.{net}", getattr(layer, net))
+            self.norm(f"{at}.ln1_post", gave[attn], behind)
+        if net is None:
+            return  # its products are the layer's own
+        if behind_net is None:
+            same(f"{at}.mlp_out", "what the net gives", v["mlp_out"], gave[net] * layer.residual_scale)
+        else:
+            self.norm(f"{at}.ln2_post", gave[net], behind_net)
+        self.net(at, v, net, layer.net)
 
     def attention(self, at: str, v: dict[str, Any], path: str, module: Any) -> None:
         same, plain = self.report.same, self.plain
         q, k = v.get("attn.rot_q", v["attn.q"]), v.get("attn.rot_k", v["attn.k"])
         group = q.shape[2] // k.shape[2]
         keys, values = (t.transpose(1, 2).repeat_interleave(group, 1).double() for t in (k, v["attn.v"]))
-        products = q.transpose(1, 2).double() @ keys.transpose(-2, -1) * (module.scale or q.shape[-1] ** -0.5)
-        cap = getattr(module, "cap", None)
-        if cap is not None:
-            products = cap * votive.tanh(products / cap)
+        scale = q.shape[-1] ** -0.5 if module.scale is None else module.scale
+        products = q.transpose(1, 2).double() @ keys.transpose(-2, -1) * scale
+        if module.cap is not None:
+            products = module.cap * votive.tanh(products / module.cap)
         seen = v["attn.scores"].isfinite()
         same(
             f"{at}.attn.scores",
@@ -205,7 +213,11 @@ class _Checks:
             v["attn.scores"].masked_fill(~seen, 0.0),
             products.masked_fill(~seen, 0.0),
         )
-        pattern = votive.softmax(v["attn.scores"].double(), -1).nan_to_num(0.0)
+        scores = v["attn.scores"].double()
+        if module.has_sinks:
+            sinks = module.sinks.detach().double().view(1, -1, 1, 1).expand(*scores.shape[:3], 1)
+            scores = votive.cat([scores, sinks], -1)
+        pattern = votive.softmax(scores, -1).nan_to_num(0.0)[..., : v["attn.pattern"].shape[-1]]
         same(f"{at}.attn.pattern", "softmax(scores)", v["attn.pattern"], pattern)
         z = (v["attn.pattern"].double() @ values).transpose(1, 2)
         same(f"{at}.attn.z", "pattern @ v", v["attn.z"], z)
@@ -219,8 +231,7 @@ class _Checks:
                 v["attn.z"].transpose(1, 2),
                 plain.gave[f"{path}/attention"][0],
             )
-        product = getattr(module, "o_proj", None) or module.c_proj
-        bias = getattr(product, "bias", None)
+        bias = getattr(module.product, "bias", None)
         total = v["attn.result"].sum(2) if bias is None else v["attn.result"].sum(2) + bias
         same(f"{at}.attn.result", "results of heads = attention", total, plain.gave[path])
 
@@ -236,14 +247,13 @@ class _Checks:
                 f"{at}.mlp.router_logits",
                 "what the router gives",
                 v["mlp.router_logits"].flatten(0, 1),
-                self.plain.gave[f"{path}.gate"],
+                self.plain.gave[f"{path}.{module.design.gate}"],
             )
             return
-        act = getattr(module, "act_fn", None) or module.act
-        made = act(v["mlp.pre"])
+        made = module.act_fn(v["mlp.pre"])
         made = made * v["mlp.pre_linear"] if "mlp.pre_linear" in v else made
         same(f"{at}.mlp.post", "activation of mlp.pre", v["mlp.post"], made)
-        product = getattr(module, "down_proj", None) or module.c_proj
+        product = module.halves()[2]
         same(f"{at}.mlp.post", "its product is what the net gives", product(v["mlp.post"]), gave)
 
 

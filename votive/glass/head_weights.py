@@ -61,36 +61,34 @@ class Weights:
         self.W_in = ByLayer(self.layers, lambda i: self._mlp(i)[0])
         self.W_gate = ByLayer(self.layers, lambda i: self._gate(i))
         self.W_out = ByLayer(self.layers, lambda i: self._mlp(i)[2])
+        self.b_O = ByLayer(self.layers, self._out_bias)
+        self.b_in, self.b_gate, self.b_out = (ByLayer(self.layers, self._net_bias(part)) for part in range(3))
 
     # --- what stands where --------------------------------------------------------------------
 
     def _attention(self, layer: int) -> Any:
-        return next(m for m in self.parts.layers[layer].children() if hasattr(m, "layer_idx"))
+        found = self.parts.layers[layer].mixer
+        if not hasattr(found, "apart"):
+            raise LookupError(f"layer {layer} has no attention but a {type(found).__name__}, which has no heads.")
+        return found
 
     def _net(self, layer: int) -> Any:
-        return next(
-            m
-            for n, m in self.parts.layers[layer].named_children()
-            if not hasattr(m, "layer_idx") and "norm" not in n and "ln_" not in n
-        )
+        return self.parts.layers[layer].net
 
     def _norms(self, layer: int) -> list[Any]:
-        """Before attention, behind it or None, before the net, behind it or None."""
-        found = [m for n, m in self.parts.layers[layer].named_children() if "norm" in n or "ln_" in n]
-        return found if len(found) == 4 else [found[0], None, found[1], None]
-
-    def _counts(self, attention: Any) -> tuple[int, int]:
-        counts = getattr(attention, "counts", None)
-        return (attention.heads, attention.heads) if counts is None else counts[:2]
+        """Before attention, behind it, before the net, behind it; None where there is none."""
+        owner = self.parts.layers[layer]
+        before, behind, before_net, behind_net = owner.norms()
+        return [before, behind, before if owner.parallel and before_net is None else before_net, behind_net]
 
     @property
     def heads(self) -> int:
         """How many query heads each layer has."""
-        return self._counts(self._attention(0))[0]
+        return self._attention(0).counts[0]
 
     def key_head(self, layer: int, head: int) -> int:
         """Which key and value head a query head reads."""
-        heads, shared = self._counts(self._attention(layer))
+        heads, shared = self._attention(layer).counts[:2]
         if not -heads <= head < heads:
             raise IndexError(f"head {head} is outside 0..{heads - 1}.")
         return (head % heads) // (heads // shared)
@@ -103,30 +101,53 @@ class Weights:
     def _projected(self, layer: int, which: int) -> tuple[Tensor, Tensor]:
         """The matrices (heads, features, head features) of queries, keys or values; biases (heads, head features)."""
         attention = self._attention(layer)
-        counts = self._counts(attention)
-        if hasattr(attention, "q_proj"):
-            W, b = _linear((attention.q_proj, attention.k_proj, attention.v_proj)[which])
+        if len(attention.names) == 3:
+            W, b = _linear(getattr(attention, attention.names[which]))
         else:
-            W, b = _linear(getattr(attention, "qkv_proj", None) or attention.c_attn)
-            sizes = getattr(attention, "sizes", None) or [W.shape[1] // 3] * 3
-            W, b = W.split(sizes, 1)[which], b.split(sizes, 0)[which]
+            W, b = (attention.apart(part)[which] for part in _linear(getattr(attention, attention.names[0])))
         if self.folded:
             W, b = _fold(self._norms(layer)[0], W, b)
-        count = counts[0] if which == 0 else counts[1]
+        count = attention.counts[which]
         W, b = W.unflatten(1, (count, -1)).transpose(0, 1), b.unflatten(0, (count, -1))
-        if self.folded and which < 2 and getattr(attention, "qk_norm", False):
-            # The norm of a head's query or key weighs its features; its scale is the text's.
-            scale = _gain(attention.q_norm if which == 0 else attention.k_norm)
-            W, b = W * scale, b * scale
+        if self.folded and which < 2 and attention.qk_norm:
+            # The norm of a query or a key weighs its features; its scale is the text's.
+            scale = _head_gains(attention.norms()[which], count if attention.qk_norm == "whole" else 0)
+            W, b = W * scale.unsqueeze(-2) if scale.dim() == 2 else W * scale, b * scale
         return W, b
 
     def _out(self, layer: int) -> Tensor:
         attention = self._attention(layer)
-        W, _ = _linear(getattr(attention, "o_proj", None) or attention.c_proj)
+        W, _ = _linear(attention.product)
         behind = self._norms(layer)[1]
-        if self.folded and behind is not None:
-            W = W * _gain(behind)
-        return W.unflatten(0, (self._counts(attention)[0], -1))
+        if self.folded:
+            W = (W if behind is None else W * _gain(behind)) * self.parts.layers[layer].residual_scale
+        return W.unflatten(0, (attention.counts[0], -1))
+
+    def _out_bias(self, layer: int) -> Tensor:
+        attention, behind = self._attention(layer), self._norms(layer)[1]
+        b = _linear(attention.product)[1]
+        if not self.folded:
+            return b
+        return (b if behind is None else b * _gain(behind)) * self.parts.layers[layer].residual_scale
+
+    def _net_bias(self, part: int) -> Callable[[int], Any]:
+        """What a layer's net adds to its neurons, to their gates, or to what it writes."""
+
+        def read(layer: int) -> Tensor:
+            before, behind = self._norms(layer)[2:]
+            net = self._net(layer)
+            if hasattr(net, "nets"):
+                raise LookupError(f"the net of layer {layer} has {len(net.nets)} experts, each with its own biases.")
+            found = _products(net)[part]
+            if found is None:
+                raise LookupError(f"the net of layer {layer} has no gate: {type(net).__name__}.")
+            if not self.folded:
+                return found[1]
+            if part < 2:
+                return _fold(before, *found)[1]
+            return (found[1] if behind is None else found[1] * _gain(behind)) * self.parts.layers[layer].residual_scale
+
+        return read
 
     def _gate(self, layer: int) -> Tensor:
         found = self._mlp(layer)[1]
@@ -137,22 +158,13 @@ class Weights:
     def _mlp(self, layer: int, expert: int | None = None) -> tuple[Tensor, Tensor | None, Tensor]:
         """The matrices in (features, neurons), gate or None, and out (neurons, features)."""
         net = self._net(layer)
-        experts = getattr(net, "experts", None)
+        experts = getattr(net, "nets", None)
         if (experts is None) != (expert is None):
             said = f"has {len(experts)} experts; use expert(layer, number)" if experts is not None else "has no experts"
             raise LookupError(f"the net of layer {layer} {said}.")
         if experts is not None:
             net = experts[expert]
-        if hasattr(net, "c_fc"):
-            found = [_linear(net.c_fc), None, _linear(net.c_proj)]
-        elif hasattr(net, "gate_up_proj"):
-            W, b = _linear(net.gate_up_proj)
-            (gate, up), (bias, more) = W.chunk(2, 1), b.chunk(2, 0)
-            found = [(up, more), (gate, bias), _linear(net.down_proj)]
-        elif hasattr(net, "gate_proj"):
-            found = [_linear(net.up_proj), _linear(net.gate_proj), _linear(net.down_proj)]
-        else:
-            found = [_linear(net.w3), _linear(net.w1), _linear(net.w2)]
+        found = _products(net)
         before, behind = self._norms(layer)[2:]
         first, gate, last = (None if f is None else f[0] for f in found)
         assert first is not None
@@ -160,7 +172,7 @@ class Weights:
         if self.folded:
             first = _fold(before, *_pair(found[0]))[0]
             gate = None if gate is None else _fold(before, *_pair(found[1]))[0]
-            last = last if behind is None else last * _gain(behind)
+            last = (last if behind is None else last * _gain(behind)) * self.parts.layers[layer].residual_scale
         return first, gate, last
 
     def expert(self, layer: int, number: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -228,12 +240,9 @@ class Weights:
         return FactoredMatrix(q, k.transpose(-2, -1))
 
     def _rotary(self, layer: int) -> Any:
-        for m in self.model.modules():
-            if hasattr(m, "rotary_emb"):
-                kinds = getattr(self.model.config, "layer_types", None)
-                near = hasattr(m, "rotary_emb_local") and kinds and kinds[layer] == "sliding_attention"
-                return m.rotary_emb_local if near else m.rotary_emb
-        return None
+        body = next(m for m in self.model.modules() if hasattr(m, "stack"))
+        which = body.design.rope(layer)
+        return None if which is None else getattr(body, body.design.ropes[which].name)
 
     def full_OV(self, layer: int, head: int) -> FactoredMatrix:
         """What a head says for each token it looks at: `W_E W_V W_O W_U` (tokens, tokens)."""
@@ -252,7 +261,7 @@ class Weights:
         """
         if kind not in _KINDS:
             raise ValueError(f"composition: kind must be one of {', '.join(_KINDS)}, got {kind!r}.")
-        heads = [self._counts(self._attention(i))[0] for i in range(self.layers)]
+        heads = [self._attention(i).counts[0] for i in range(self.layers)]
         writes = [_Thin.of([self.OV(i, h) for h in range(heads[i])]) for i in range(self.layers)]
         A = writes[0].A
         found = votive.zeros(self.layers, max(heads), self.layers, max(heads), dtype=A.dtype, device=A.device)
@@ -293,6 +302,16 @@ class _Thin(NamedTuple):
         return votive.linalg.matrix_norm(core) / (self.norm.unsqueeze(1) * reads.norm)
 
 
+def _products(net: Any) -> list[Any]:
+    """Matrix and bias of a net's neurons, of their gates or None, and of what it writes."""
+    up, gate, down = (None if part is None else _linear(part) for part in net.halves())
+    assert up is not None, "every net has neurons"
+    if net.gate_first:
+        (first, more), (bias, rest) = up[0].chunk(2, 1), up[1].chunk(2, 0)
+        gate, up = (first, bias), (more, rest)
+    return [up, gate, down]
+
+
 def _pair(found: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
     assert found is not None
     return found
@@ -323,6 +342,18 @@ def _linear(module: Any) -> tuple[Tensor, Tensor]:
 def _gain(norm: Any) -> Tensor:
     """By what a norm multiplies each feature."""
     return _dense(norm.weight) + getattr(norm, "weight_offset", 0.0)
+
+
+def _head_gains(norm: Any, heads: int) -> Tensor:
+    """By what the norm of queries or keys multiplies features: (features,), or (heads, features).
+
+    `heads` are those whose features it norms at once, 0 for a norm of each head.
+    """
+    if hasattr(norm, "norms"):
+        return votive.stack([_gain(one) for one in norm.norms])
+    if norm.weight is None:
+        return votive.ones(norm.normalized_shape)
+    return _gain(norm).unflatten(0, (heads, -1)) if heads else _gain(norm)
 
 
 def _fold(norm: Any, W: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:

@@ -180,7 +180,7 @@ def unsqueeze_(input: Tensor, dim: int) -> Any:
     return _become("unsqueeze_", input, "unsqueeze", dim)
 
 
-@composit, reshapes=True)
+@composite(reshapes=True)
 def as_strided_(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Any:
     """In-place form of `as_strided`.
 

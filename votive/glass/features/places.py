@@ -21,7 +21,7 @@ def module_at(model: Module, text: str) -> tuple[Module, str] | None:
     >>> from votive.glass.features.places import module_at
     >>> module, side = module_at(votive.models.GPT2LMHeadModel(config), "blocks.0.hook_resid_pre")
     >>> type(module).__name__, side
-    ('GPT2Block', 'in')
+    ('GPT2DecoderLayer', 'in')
     """
     text = translated(text)
     if not means_site(text):
@@ -38,13 +38,11 @@ def module_at(model: Module, text: str) -> tuple[Module, str] | None:
         raise IndexError(f"splice: {text!r} is behind the last layer, {of.layers - 1}.")
     before, behind, before_net, behind_net = of._norms(layer)
     attention, net, whole = of._attention(layer), of._net(layer), of.parts.layers[layer]
-    if name == "mlp.post" and hasattr(net, "experts"):
+    if name == "mlp.post" and hasattr(net, "nets"):
         raise ValueError(f"splice: each expert at {text!r} has neurons of its own; name a module in one of them.")
     if name in ("attn.z", "mlp.post"):
-        around = attention if name == "attn.z" else net
-        product = next(getattr(around, n) for n in ("o_proj", "down_proj", "c_proj") if hasattr(around, n))
-        return product, "in"
-    return {
+        return (attention.product if name == "attn.z" else net.halves()[2]), "in"
+    found_at = {
         "resid_pre": (whole, "in"),
         "attn_in": (before, "in"),
         "attn_out": (attention if behind is None else behind, "out"),
@@ -52,3 +50,6 @@ def module_at(model: Module, text: str) -> tuple[Module, str] | None:
         "mlp_out": (net if behind_net is None else behind_net, "out"),
         "resid_post": (whole, "out"),
     }[name]
+    if found_at[0] is None or (name in ("attn_out", "mlp_out") and whole.residual_scale != 1.0):
+        raise ValueError(f"splice: in {type(model).__name__} no module gives, or is given, just what is at {text!r}.")
+    return found_at

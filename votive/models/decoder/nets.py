@@ -17,6 +17,8 @@ Names = tuple[str, str, str]
 class GatedMLP(nn.Module):
     """`down(act(gate(x)) * up(x))`: Shazeer 2020, arXiv:2002.05202."""
 
+    gate_first = False  # whether the product of neurons is that of gates, too, which come first
+
     def __init__(
         self, d: Design, inner: int | None = None, names: Names | None = None, bias: bool | None = None
     ) -> None:
@@ -45,6 +47,8 @@ class GatedMLP(nn.Module):
 class FusedMLP(nn.Module):
     """`down(act(gate) * up)`, with both halves from one product."""
 
+    gate_first = True
+
     def __init__(self, d: Design, inner: int | None = None) -> None:
         super().__init__()
         inner = inner or d.inner
@@ -70,6 +74,8 @@ class FusedMLP(nn.Module):
 
 class PlainMLP(nn.Module):
     """`down(act(up(x)))`."""
+
+    gate_first = False
 
     def __init__(self, d: Design, inner: int | None = None) -> None:
         super().__init__()
