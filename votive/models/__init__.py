@@ -28,6 +28,10 @@ from .qwen import Qwen2Config, Qwen2ForCausalLM, Qwen2Model, Qwen3Config, Qwen3F
 _LAZY = {
     "adapters": ("load_adapter", "save_adapter"),
     "clip": ("CLIPOutput", "CLIPTextModelWithProjection", "CLIPVisionModelWithProjection"),
+    "auto_text": (
+        "AutoModelForMultipleChoice", "AutoModelForNextSentencePrediction", "AutoModelForPreTraining",
+        "AutoModelForQuestionAnswering", "AutoModelForTokenClassification",
+    ),
     "cross_cache": ("EncoderDecoderCache",),
     "image_processing": (
         "AutoImageProcessor", "BatchFeature", "BeitImageProcessor", "CLIPImageProcessor",
@@ -35,7 +39,7 @@ _LAZY = {
     ),
     "mixtral": ("load_balancing_loss",),
     "output": (
-        "EncoderOutput", "MoeCausalLMOutput", "MoeModelOutput", "PredictionOutput",
+        "EncoderOutput", "MoeCausalLMOutput", "MoeModelOutput", "PredictionOutput", "QuestionAnsweringOutput",
         "Seq2SeqLMOutput", "Seq2SeqModelOutput",
     ),
     "processing": ("AutoProcessor", "CLIPProcessor", "TrOCRProcessor"),

@@ -95,6 +95,21 @@ class PredictionOutput(ModelOutput):
 
 
 @dataclass
+class QuestionAnsweringOutput(ModelOutput):
+    """Of a model that finds answers in texts: scores (batch, positions) of where one begins and ends.
+
+    >>> list(votive.models.QuestionAnsweringOutput(start_logits=votive.ones(1, 2)).keys())
+    ['start_logits']
+    """
+
+    loss: Tensor | None = None
+    start_logits: Tensor | None = None
+    end_logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
 class Seq2SeqModelOutput(ModelOutput):
     """Of an encoder and a decoder without a head.
 
