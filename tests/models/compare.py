@@ -52,6 +52,10 @@ def pair(
     if dtype is not None:
         for p in reference.parameters():  # and no buffer: angles stay float32, as when loaded
             p.data = p.data.to(getattr(torch, dtype))
+        for name, b in reference.named_buffers():
+            # Tables that are multiplied and added are loaded as parameters are.
+            if b.is_floating_point() and name.endswith(("embed_positions.weights", "attn.bias")):
+                b.data = b.data.to(getattr(torch, dtype))
         model = model.to(getattr(votive, dtype))
     for p in model.parameters():
         p.requires_grad_(train)

@@ -22,31 +22,54 @@ from .pretrained import PreTrainedModel
 _TABLE = """
 beit beit BeitConfig base=BeitModel image=BeitForImageClassification
 bert bert BertConfig base=BertModel masked=BertForMaskedLM classify=BertForSequenceClassification
+biogpt biogpt BioGptConfig base=BioGptModel causal=BioGptForCausalLM
+bloom bloom BloomConfig base=BloomModel causal=BloomForCausalLM
 clip clip CLIPConfig base=CLIPModel image=CLIPForImageClassification zero_shot_image=CLIPModel
 clip_text_model clip CLIPTextConfig base=CLIPTextModel
 clip_vision_model clip CLIPVisionConfig base=CLIPVisionModel
+codegen gptj CodeGenConfig base=CodeGenModel causal=CodeGenForCausalLM
+ctrl ctrl CTRLConfig base=CTRLModel causal=CTRLLMHeadModel
 deit deit DeiTConfig base=DeiTModel image=DeiTForImageClassification|DeiTForImageClassificationWithTeacher
+dinov2 dinov2 Dinov2Config base=Dinov2Model image=Dinov2ForImageClassification backbone=Dinov2Backbone
+dinov2_with_registers dinov2 Dinov2WithRegistersConfig base=Dinov2WithRegistersModel
+    image=Dinov2WithRegistersForImageClassification backbone=Dinov2WithRegistersBackbone
 distilbert distilbert DistilBertConfig base=DistilBertModel masked=DistilBertForMaskedLM
     classify=DistilBertForSequenceClassification
+falcon falcon FalconConfig base=FalconModel causal=FalconForCausalLM
 gemma gemma GemmaConfig base=GemmaModel causal=GemmaForCausalLM
 gemma2 gemma Gemma2Config base=Gemma2Model causal=Gemma2ForCausalLM
 gemma3_text gemma Gemma3TextConfig base=Gemma3TextModel causal=Gemma3ForCausalLM
 gpt2 gpt2 GPT2Config base=GPT2Model causal=GPT2LMHeadModel
+gpt_bigcode gpt_bigcode GPTBigCodeConfig base=GPTBigCodeModel causal=GPTBigCodeForCausalLM
+gpt_neo gpt_neo GPTNeoConfig base=GPTNeoModel causal=GPTNeoForCausalLM
+gpt_neox gpt_neox GPTNeoXConfig base=GPTNeoXModel causal=GPTNeoXForCausalLM
+gptj gptj GPTJConfig base=GPTJModel causal=GPTJForCausalLM
 llama llama LlamaConfig base=LlamaModel causal=LlamaForCausalLM
 mistral llama MistralConfig base=MistralModel causal=MistralForCausalLM
 mixtral mixtral MixtralConfig base=MixtralModel causal=MixtralForCausalLM
+mpt mpt MptConfig base=MptModel causal=MptForCausalLM
 mt5 mt5 MT5Config base=MT5Model seq2seq=MT5ForConditionalGeneration encoder=MT5EncoderModel
+openai-gpt openai_gpt OpenAIGPTConfig base=OpenAIGPTModel causal=OpenAIGPTLMHeadModel
+opt opt OPTConfig base=OPTModel causal=OPTForCausalLM
+persimmon persimmon PersimmonConfig base=PersimmonModel causal=PersimmonForCausalLM
 phi3 phi3 Phi3Config base=Phi3Model causal=Phi3ForCausalLM
 qwen2 qwen Qwen2Config base=Qwen2Model causal=Qwen2ForCausalLM
 qwen3 qwen Qwen3Config base=Qwen3Model causal=Qwen3ForCausalLM
 qwen3_moe mixtral Qwen3MoeConfig base=Qwen3MoeModel causal=Qwen3MoeForCausalLM
 roberta roberta RobertaConfig base=RobertaModel masked=RobertaForMaskedLM classify=RobertaForSequenceClassification
+siglip siglip SiglipConfig base=SiglipModel image=SiglipForImageClassification zero_shot_image=SiglipModel
+siglip2 siglip Siglip2Config base=Siglip2Model image=Siglip2ForImageClassification zero_shot_image=Siglip2Model
+siglip2_text_model siglip Siglip2TextConfig base=Siglip2TextModel
+siglip2_vision_model siglip Siglip2VisionConfig base=Siglip2VisionModel
+siglip_text_model siglip SiglipTextConfig base=SiglipTextModel
+siglip_vision_model siglip SiglipVisionConfig base=SiglipVisionModel
 t5 t5 T5Config base=T5Model seq2seq=T5ForConditionalGeneration encoder=T5EncoderModel
 trocr trocr TrOCRConfig causal=TrOCRForCausalLM
 vision-encoder-decoder vision_encoder_decoder VisionEncoderDecoderConfig
     base=VisionEncoderDecoderModel vision2seq=VisionEncoderDecoderModel
 vit vit ViTConfig base=ViTModel image=ViTForImageClassification
 whisper whisper WhisperConfig base=WhisperModel speech=WhisperForConditionalGeneration
+xglm xglm XGLMConfig base=XGLMModel causal=XGLMForCausalLM
 xlm-roberta roberta XLMRobertaConfig base=XLMRobertaModel masked=XLMRobertaForMaskedLM
     classify=XLMRobertaForSequenceClassification
 """
@@ -69,6 +92,14 @@ USES = {
     "zero_shot_image": "AutoModelForZeroShotImageClassification",
     "vision2seq": "AutoModelForVision2Seq",
     "speech": "AutoModelForSpeechSeq2Seq",
+    "image_text": "AutoModelForImageTextToText",
+    "detect": "AutoModelForObjectDetection",
+    "segment": "AutoModelForSemanticSegmentation",
+    "masks": "AutoModelForMaskGeneration",
+    "depth": "AutoModelForDepthEstimation",
+    "ctc": "AutoModelForCTC",
+    "audio": "AutoModelForAudioClassification",
+    "backbone": "AutoBackbone",
 }
 
 

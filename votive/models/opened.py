@@ -96,12 +96,14 @@ def open_layer(
     *,
     parallel: bool = False,
     added_by_attention: Callable[[Tensor], Tensor] | None = None,
+    norm_place: str = "before",
 ) -> Tensor:
     """A layer of attention and a net, each added to the stream.
 
     `norms` are those before and behind attention and the net, None where there is none; `heads` the numbers of query,
     key and value heads; `added` what of a result is added. In a `parallel` layer both read the stream before it, the
-    net by attention's norm if it has none of its own.
+    net by attention's norm if it has none of its own. With `norm_place`, norms are of the stream itself: where it is
+    "sum" of what attention and the net have added to, and where it is "stream" of what they read and add to.
 
     >>> norm = votive.nn.RMSNorm(2)
     >>> y = votive.models.opened.open_layer("layers.0", votive.ones(1, 1, 2), lambda y: y, lambda y: y,
@@ -109,6 +111,8 @@ def open_layer(
     >>> y.detach()
     tensor([[[3., 3.]]])
     """
+    if norm_place != "before":
+        return _open_on_stream(at, x, attention, net, norms, heads, added, added_by_attention or added, norm_place)
     before, behind, before_net, behind_net = norms
     x = point(f"{at}.resid_pre", x)
     one_norm = parallel and before_net is None
@@ -133,6 +137,36 @@ def open_layer(
     if behind_net is not None:
         y = open_norm(behind_net, y, f"{at}.ln2_post")
     return point(f"{at}.resid_post", x + point(f"{at}.mlp_out", added(y)))
+
+
+def _open_on_stream(
+    at: str,
+    x: Tensor,
+    attention: Callable[[Tensor], Tensor],
+    net: Callable[[Tensor], Tensor],
+    norms: Norms,
+    heads: tuple[int, int, int],
+    added: Callable[[Tensor], Tensor],
+    added_by_attention: Callable[[Tensor], Tensor],
+    norm_place: str,
+) -> Tensor:
+    """`open_layer` with norms of the stream: `resid_mid` and `resid_post` are what is handed on."""
+    first, _, second, _ = norms
+    normed_first = norm_place == "stream"
+    x = point(f"{at}.resid_pre", x)
+    if normed_first:
+        x = open_norm(first, x, f"{at}.ln1")
+    read = point(f"{at}.attn_in", x)
+    with inside(at, _head_reads(at, read, read, None, heads)):
+        y = attention(read)
+    x = x + point(f"{at}.attn_out", added_by_attention(y))
+    x = point(f"{at}.resid_mid", x if normed_first else open_norm(first, x, f"{at}.ln1"))
+    if normed_first:
+        x = open_norm(second, x, f"{at}.ln2")
+    with inside(at):
+        y = net(point(f"{at}.mlp_in", x))
+    x = x + point(f"{at}.mlp_out", added(y))
+    return point(f"{at}.resid_post", x if normed_first else open_norm(second, x, f"{at}.ln2"))
 
 
 def _own_read(norm: nn.Module | None, shared: Tensor, x: Tensor, read: Tensor) -> Tensor:

@@ -35,8 +35,9 @@ class DecoderAttention(nn.Module):
         self.out_name, self.layout = d.o, d.fused_layout
         self.sizes = [n * d.head_dim for n in self.counts]
         self.add_projections(d)
-        self.qk_norm, self.qk_names, self.norm_last = d.qk_norm, d.qk_names, d.qk_norm_last
-        if d.qk_norm:
+        self.qk_norm = d.qk_norm if d.norms_heads(layer_idx) else ""
+        self.qk_names, self.norm_last, self.tempered = d.qk_names, d.qk_norm_last, d.tempers(layer_idx)
+        if self.qk_norm:
             setattr(self, d.qk_names[0], query_norm(d, d.heads))
             setattr(self, d.qk_names[1], query_norm(d, d.shared))
         if d.sinks:
@@ -77,6 +78,10 @@ class DecoderAttention(nn.Module):
         if self.layout == "split":
             return tuple(qkv.split(self.sizes, -1))
         heads, shared, _ = self.counts
+        if self.layout == "quarters":
+            # As of four devices that each computed a quarter of the heads.
+            q, v, k = (part.flatten(-2) for part in qkv.unflatten(-1, (4, -1)).chunk(3, -1))
+            return q, k, v
         groups = qkv.unflatten(-1, (shared, heads // shared + 2, self.head_dim))
         parts = groups.split([heads // shared, 1, 1], -2)
         return tuple(part.flatten(-3) for part in parts)
@@ -99,7 +104,11 @@ class DecoderAttention(nn.Module):
         q, k = rope(q.transpose(1, 2)), rope(k.transpose(1, 2))  # (B, H, T, D), (B, KV, T, D)
         if self.norm_last:
             q, k = (part.transpose(1, 2) for part in self.normed(q.transpose(1, 2), k.transpose(1, 2)))
-        return q, k
+        return self.grown(q, rope), k
+
+    def grown(self, q: Tensor, rope: Rotate) -> Tensor:
+        """Queries (batch, heads, positions, features), larger far into the text if the design has it so."""
+        return q * rope.growth.to(q.dtype) if self.tempered else q  # type: ignore[attr-defined]
 
     def forward(
         self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
@@ -127,7 +136,8 @@ class DecoderAttention(nn.Module):
         q, k = (rope(part.transpose(1, 2)).transpose(1, 2) for part in (q, k))
         if self.norm_last:
             q, k = self.normed(q, k)
-        if self.rope is not None or self.norm_last:
+        q = self.grown(q.transpose(1, 2), rope).transpose(1, 2)
+        if self.rope is not None or self.norm_last or self.tempered:
             q, k = point(f"{at}.attn.rot_q", q), point(f"{at}.attn.rot_k", k)
         q, k = q.transpose(1, 2), k.transpose(1, 2)
         if cache is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from ..config import Config, rope_of
 from .design import Design, Rope
@@ -17,6 +17,44 @@ class DecoderConfig(Config):
     >>> votive.models.LlamaConfig(num_hidden_layers=3).design.layers
     3
     """
+
+    # Other names of fields, which files may have and which can be read.
+    aliases: ClassVar[dict[str, str]] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        field = type(self).aliases.get(name)
+        return super().__getattr__(name) if field is None else getattr(self, field)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        super().__setattr__(type(self).aliases.get(name, name), value)
+
+    @classmethod
+    def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
+        values = super().adapt(values)
+        for other, name in cls.aliases.items():
+            if other in values:
+                values[name] = values.pop(other)
+        return values
+
+    def basic(self, inner: int, positions: int) -> dict[str, Any]:
+        """The sizes of a decoder whose heads share nothing and split the width evenly."""
+        width, heads = self.hidden_size, self.num_attention_heads
+        if heads < 1 or width % heads:
+            names = type(self).aliases
+            raise ValueError(
+                f"{type(self).__name__}: {names.get('hidden_size', 'hidden_size')}={width} does not split into "
+                f"{names.get('num_attention_heads', 'num_attention_heads')}={heads} heads."
+            )
+        return {
+            "vocabulary": self.vocab_size,
+            "width": width,
+            "layers": self.num_hidden_layers,
+            "heads": heads,
+            "shared": heads,
+            "head_dim": width // heads,
+            "inner": inner,
+            "positions": positions,
+        }
 
     @abstractmethod
     def sizes(self) -> dict[str, Any]:
@@ -73,11 +111,17 @@ class RotaryConfig(DecoderConfig):
             self.head_dim = self.hidden_size // self.num_attention_heads
 
     # The share of a head's features that is rotated, where files do not say.
-    rotated = 1.0
+    rotated: ClassVar[float] = 1.0
+    # How the rotation is stretched where files do not say.
+    stretched: ClassVar[dict[str, Any] | None] = None
+    # Keys of the words above that mean nothing in the family.
+    unread: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
     def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
         values = super().adapt(values)
+        if cls.stretched is not None and not (values.get("rope_parameters") or values.get("rope_scaling")):
+            values["rope_parameters"] = dict(cls.stretched)
         values["rope_theta"], values["rope_scaling"] = rope_of(values, cls.rope_theta)
         parameters = values.pop("rope_parameters", None) or {}
         if parameters.get("partial_rotary_factor"):
@@ -89,7 +133,13 @@ class RotaryConfig(DecoderConfig):
         if self.layer_types is None:
             # transformers takes a Mistral that has the key at all for a Ministral.
             del values["layer_types"]
+        if self.stretched is not None and self.rope_scaling is None:
+            values["rope_scaling"] = {"rope_type": "default"}
         return values
+
+    def reads(self, key: str) -> Any:
+        """The value of a field, or None if it means nothing in the family."""
+        return None if key in self.unread else getattr(self, key)
 
     all_slide = False  # whether `sliding_window` holds where there are no `layer_types`
 
@@ -102,15 +152,9 @@ class RotaryConfig(DecoderConfig):
 
     def rope(self, **changes: Any) -> Rope:
         """The rotation that the fields describe."""
-        part = self.extra.get("partial_rotary_factor", getattr(self, "partial_rotary_factor", None))
-        return Rope(
-            **{
-                "theta": self.rope_theta,
-                "scaling": self.rope_scaling,
-                "part": self.rotated if part is None else part,
-                **changes,
-            }
-        )
+        part = getattr(self, "partial_rotary_factor", self.rotated)
+        part = 1.0 if part is None else part
+        return Rope(**{"theta": self.rope_theta, "scaling": self.rope_scaling, "part": part, **changes})
 
     def sizes(self) -> dict[str, Any]:
         return {
@@ -122,10 +166,12 @@ class RotaryConfig(DecoderConfig):
             "head_dim": self.head_dim,
             "inner": self.intermediate_size,
             "positions": self.max_position_embeddings,
-            "qkv_bias": self.attention_bias,
-            "out_bias": self.attention_bias,
+            "qkv_bias": bool(self.reads("attention_bias")),
+            "out_bias": bool(self.reads("attention_bias")),
             "attention_dropout": self.attention_dropout or 0.0,
-            "windows": tuple(map(self.window_of, range(self.num_hidden_layers))),
+            "windows": ()
+            if "sliding_window" in self.unread
+            else tuple(map(self.window_of, range(self.num_hidden_layers))),
             "ropes": (self.rope(),),
             "act": self.hidden_act,
         }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import votive
 from votive import nn
 from votive.nn import functional as F
 from votive.nn.points import opens
@@ -36,6 +37,8 @@ class DecoderLayer(nn.Module):
         sparse = d.has_experts(layer_idx)
         self.net_path = d.experts_net or d.net if sparse else d.net
         net = Mixture(d) if sparse else NETS[d.net_kind](d)
+        if d.experts is not None and isinstance(net, Mixture) and d.experts.shared and d.experts.shared_beside:
+            setattr(self, d.experts.shared_path, net.common)
         if self.net_path:
             place(self, self.net_path, net)
         else:
@@ -48,6 +51,7 @@ class DecoderLayer(nn.Module):
             if name and name not in self._modules:
                 place(self, name, made_norm(d.norm, d.width, d.eps))
         self.parallel, self.residual_scale, self.dropout = d.parallel, d.residual_scale, d.dropout
+        self.norm_place, self.layer_drop = d.norm_place, d.layer_drop
         self.mixer_dropout = d.dropout if d.attention_out_dropout is None else d.attention_out_dropout
 
     def _at(self, path: str) -> nn.Module:
@@ -85,6 +89,25 @@ class DecoderLayer(nn.Module):
     def _scaled(self, y: Tensor) -> Tensor:
         return y if self.residual_scale == 1.0 else y * self.residual_scale
 
+    def left_out(self) -> bool:
+        """Whether this run leaves the layer out: Fan et al. 2019, arXiv:1909.11556."""
+        return self.training and float(votive.rand(())) < self.layer_drop
+
+    def on_stream(
+        self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None, weights: Weights
+    ) -> tuple[Tensor, Tensor]:
+        """`deferred` where norms are of the stream itself: there is nothing that the next norm could add."""
+        norm, _, net_norm, _ = self.norms()
+        assert norm is not None and net_norm is not None, "norms of the stream are there"
+        mixer = self._at(self.mixer_path)
+        if self.norm_place == "stream":
+            x = norm(x)
+            x = net_norm(x + self.added_by_mixer(mixer(x, rope, mask, cache, weights)))
+            return x, self.added(self._call_net(x))
+        x = norm(x + self.added_by_mixer(mixer(x, rope, mask, cache, weights)))
+        x = net_norm(x + self.added(self._call_net(x)))
+        return x, votive.zeros_like(x)
+
     def _call_net(self, x: Tensor) -> Tensor:
         return self._at(self.net_path)(x) if self.net_path else self.__dict__["_net"](x)
 
@@ -92,6 +115,8 @@ class DecoderLayer(nn.Module):
         self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
     ) -> Tensor:
         if opens(self.layer_idx):
+            if self.layer_drop and self.left_out():
+                return x
             mixer = self._at(self.mixer_path)
             return open_layer(
                 f"layers.{self.layer_idx}",
@@ -103,6 +128,7 @@ class DecoderLayer(nn.Module):
                 self.added,
                 parallel=self.parallel,
                 added_by_attention=self.added_by_mixer,
+                norm_place=self.norm_place,
             )
         x, change = self.deferred(x, None, rope, mask, cache, weights)
         return x + change
@@ -117,6 +143,10 @@ class DecoderLayer(nn.Module):
         weights: Weights,
     ) -> tuple[Tensor, Tensor]:
         """The stream and what is still to be added to it: the next norm adds it on its way."""
+        if self.layer_drop and self.left_out():
+            return x, votive.zeros_like(x) if change is None else change
+        if self.norm_place != "before":
+            return self.on_stream(x if change is None else x + change, rope, mask, cache, weights)
         before, behind, before_net, behind_net = self.norms()
         x, read = _normed(x, change, before)
         y = self._at(self.mixer_path)(read, rope, mask, cache, weights)

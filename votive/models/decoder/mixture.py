@@ -12,7 +12,8 @@ from votive.nn.points import inside, point, wanted, where
 
 from ...tensor import Tensor
 from .design import Design, Experts
-from .nets import GatedMLP
+from .nets import NETS, ClampedMLP, GatedMLP
+from .products import Around, place
 
 
 class Router(nn.Linear):
@@ -20,8 +21,7 @@ class Router(nn.Linear):
 
     def __init__(self, d: Design, e: Experts) -> None:
         super().__init__(d.width, e.count, bias=e.gate_bias)
-        self.correction = e.correction
-        if e.correction:
+        if e.correction and e.correction_in is None:
             self.register_buffer(e.correction, votive.zeros(e.count, dtype=votive.float32))
 
 
@@ -33,24 +33,52 @@ class Mixture(nn.Module):
         e = d.experts
         assert e is not None, "the design has experts"
         self.design, self.top_k, self.normed, self.jitter = e, e.chosen, e.normed, e.jitter
-        setattr(self, e.gate, Router(d, e))
+        place(self, e.gate, Router(d, e))
         experts = nn.ModuleList(self.expert(d, e) for _ in range(e.count))
         setattr(self, e.path, experts)
+        if e.correction and e.correction_in is not None:
+            holder = nn.Module() if e.correction_in else self
+            shape = (1, e.count) if e.correction_row else (e.count,)
+            holder.register_buffer(e.correction, votive.zeros(shape, dtype=votive.float32))
+            if e.correction_in:
+                setattr(self, e.correction_in, holder)
         if e.shared:
-            setattr(self, e.shared_path, GatedMLP(d, e.shared))
+            common = NETS[e.shared_kind](d, e.shared, e.shared_names)
+            if e.shared_beside:
+                self.__dict__["_common"] = common  # a child of the layer, which only this calls
+            else:
+                setattr(self, e.shared_path, common)
             if e.shared_gate:
                 setattr(self, e.shared_gate, nn.Linear(d.width, 1, bias=False))
 
     def expert(self, d: Design, e: Experts) -> nn.Module:
         """One of the nets."""
+        if e.clamp is not None:
+            return ClampedMLP(d, e.inner, e.names, e.bias, *e.clamp)
         return GatedMLP(d, e.inner, e.names, e.bias)
 
     @property
     def router(self) -> Router:
         """What scores experts."""
-        found = getattr(self, self.design.gate)
+        found = getattr(self, self.design.gate.partition(".")[0])
+        found = found.inner if isinstance(found, Around) else found
         assert isinstance(found, Router), "made so"
         return found
+
+    @property
+    def common(self) -> nn.Module:
+        """The net that computes all positions."""
+        found = self.__dict__.get("_common")
+        return getattr(self, self.design.shared_path) if found is None else found
+
+    @property
+    def correction(self) -> Tensor:
+        """What is added to scores where experts are chosen."""
+        e = self.design
+        holder = self.router if e.correction_in is None else self
+        if e.correction_in:
+            holder = getattr(self, e.correction_in)
+        return getattr(holder, e.correction).flatten()
 
     @property
     def nets(self) -> nn.ModuleList:
@@ -77,7 +105,7 @@ class Mixture(nn.Module):
         e = self.design
         if not e.shared:
             return y
-        common = getattr(self, e.shared_path)(x)
+        common = self.common(x)
         return y + (votive.sigmoid(getattr(self, e.shared_gate)(x)) * common if e.shared_gate else common)
 
     def chances(self, logits: Tensor) -> tuple[Tensor, Tensor]:
@@ -90,11 +118,11 @@ class Mixture(nn.Module):
             best, chosen = scores.topk(e.chosen, -1)
             return votive.sigmoid(best), chosen
         if e.router == "sparsemixer":
-            return sparsemixer(scores, self.jitter or 0.01)
+            return sparsemixer(scores, e.near, self.training)
         scores = votive.sigmoid(scores) if e.router == "sigmoid" else F.softmax(scores, -1)
         for_choice = scores
         if e.correction:
-            for_choice = for_choice + getattr(self.router, e.correction)
+            for_choice = for_choice + self.correction
         if e.groups is not None:
             for_choice = self.in_groups(for_choice, *e.groups)
         if for_choice is scores:
@@ -103,16 +131,16 @@ class Mixture(nn.Module):
             chosen = for_choice.topk(e.chosen, -1)[1]
             weights = scores.gather(-1, chosen)
         if e.normed:
-            total = weights.sum(-1, keepdim=True)
+            total = weights.sum(-1, keepdim=True).clamp(min=e.floor)
             weights = weights / (total + 1e-20 if e.router == "sigmoid" else total)
         return weights if e.scaled == 1.0 else weights * e.scaled, chosen
 
     def in_groups(self, scores: Tensor, count: int, kept: int) -> Tensor:
-        """Scores with zero outside the groups whose best experts are best."""
+        """Scores that nobody chooses outside the groups whose best experts are best."""
         groups = scores.unflatten(-1, (count, -1))  # (N, groups, experts)
         value = groups.topk(2, -1)[0].sum(-1) if self.design.correction else groups.amax(-1)
         open_ = votive.zeros_like(value).scatter(-1, value.topk(kept, -1)[1], 1.0)
-        return scores.masked_fill(open_.repeat_interleave(groups.shape[-1], -1) == 0, 0.0)
+        return scores.masked_fill(open_.repeat_interleave(groups.shape[-1], -1) == 0, -votive.inf)
 
     def opened(self, at: str, x: Tensor, flat: Tensor) -> Tensor:
         """`mixed`, with the router's scores and the weight of each expert shown.
@@ -159,8 +187,10 @@ class Mixture(nn.Module):
         return y.sum(1).view(x.shape)
 
 
-def sparsemixer(scores: Tensor, jitter: float) -> tuple[Tensor, Tensor]:
+def sparsemixer(scores: Tensor, near: float, training: bool = False) -> tuple[Tensor, Tensor]:
     """Two experts, each weighed among those that are nearly as good: Liu et al. 2024, arXiv:2409.12136.
+
+    While training they are drawn by chance; those that are not the best often weigh a third, which no gradient sees.
 
     >>> from votive.models.decoder.mixture import sparsemixer
     >>> sparsemixer(votive.tensor([[0.0, 1.0, 9.0]]), 0.01)[1]
@@ -170,10 +200,17 @@ def sparsemixer(scores: Tensor, jitter: float) -> tuple[Tensor, Tensor]:
     left = scores
     for _ in range(2):
         best, at = left.max(-1, keepdim=True)
-        size = scores.abs().clamp(min=best)
-        far = (best - scores) / size > 2 * jitter
-        share = F.softmax(left.masked_fill(far, -votive.inf), -1).gather(-1, at)
-        weights.append(share)
+        size = scores.abs().maximum(best)
+        open_ = left.masked_fill((best - scores) / size > 2 * near, -votive.inf)
+        if training:
+            noise = votive.empty_like(scores).exponential_().log()
+            best, at = at, (open_ - noise).max(-1, keepdim=True)[1]
+        share = F.softmax(open_, -1)
+        weight = share.gather(-1, at)
+        if training:
+            whole = (at == best) | (votive.rand_like(weight) > 0.75)
+            weight = weight - (weight * votive.where(whole, 0.0, 2 / 3)).detach()
+        weights.append(weight)
         chosen.append(at)
         left = scores.scatter(-1, at, -votive.inf)
     return votive.cat(weights, -1), votive.cat(chosen, -1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,14 +19,15 @@ from ..config import Config
 from ..output import BaseModelOutput, CausalLMOutput, MoeCausalLMOutput, MoeModelOutput
 from ..pretrained import DecoderLM, PreTrainedModel
 from ..stack import Trace, run_layers
-from ..stacked import Unstacked
+from ..stacked import Unstacked, stacked
 from .attention import Rotate
 from .balance import load_balancing_loss
 from .config import DecoderConfig
-from .design import Design, Rope
+from .design import Design, Rope, Temper
 from .layer import DecoderLayer
 from .mixture import Mixture
 from .norms import made_norm
+from .positions import COMPUTED, alibi
 from .products import Conv1D
 
 if TYPE_CHECKING:
@@ -42,6 +43,11 @@ class DecoderBase(PreTrainedModel):
     def __init__(self, config: DecoderConfig) -> None:
         super().__init__(config)
         self.design: Design = config.design  # what the decoder is made of
+        first, more = self.design.layers, self.design.more_layers
+        if more:
+            stack = re.escape(self.design.stack)
+            numbers = "|".join(str(i) for i in range(first, first + more))
+            self.__dict__["ignored"] = (*self.ignored, rf"(^|\.){stack}\.({numbers})\.")
 
     def init_weights(self, module: nn.Module) -> None:
         super().init_weights(module)
@@ -51,7 +57,12 @@ class DecoderBase(PreTrainedModel):
 
     def adapted(self, source: WeightSource) -> WeightSource:
         # Files of released models have one matrix per expert, newer ones all in one tensor.
-        return source if self.design.experts is None else Unstacked(source)
+        experts = self.design.experts
+        return source if experts is None else Unstacked(source, experts.files)
+
+    def filed(self, weights: dict[str, Any]) -> dict[str, Any]:
+        experts = self.design.experts
+        return weights if experts is None or experts.files is None else stacked(weights, experts.files)
 
     def get_input_embeddings(self) -> nn.Module:
         """The table of token embeddings."""
@@ -78,7 +89,7 @@ class Decoder(DecoderBase):
         body = self.body
         narrow = d.embedding_width or d.width
         setattr(body, d.embedding, nn.Embedding(d.vocabulary, narrow, padding_idx=d.padding))
-        if d.places:
+        if d.places and d.places_kind == "learned":
             setattr(body, d.places, nn.Embedding(d.positions + d.places_offset, d.width))
         if d.embedding_norm:
             setattr(body, d.embedding_norm, made_norm(d.norm, d.width, d.eps))
@@ -88,7 +99,9 @@ class Decoder(DecoderBase):
             setattr(body, into, nn.Linear(narrow, d.width, bias=False))
         setattr(body, d.stack, nn.ModuleList(self.layer_class(d, i) for i in range(d.layers)))
         if d.last_norm:
-            setattr(body, d.last_norm, made_norm(d.norm, d.width, d.eps))
+            setattr(
+                body, d.last_norm, made_norm(d.norm, d.width, d.eps if d.last_norm_eps is None else d.last_norm_eps)
+            )
         for rope in d.ropes:
             setattr(self, rope.name, rotary(d, rope))
         self.post_init()
@@ -109,14 +122,16 @@ class Decoder(DecoderBase):
     def rotations(self, length: int, past: int, position_ids: Tensor | None) -> Callable[[int], Rotate]:
         """What gives, for a layer, the function that turns its queries and keys."""
         d = self.design
+        growth = None if d.temper is None else growth_of(d.temper, length, past, position_ids, self.device)
         turns: list[Rotate] = []
         for rope in d.ropes:
             module = getattr(self, rope.name)
-            turns.append(_turn(module, module.angles(length, past, position_ids)))
+            turns.append(Turn(module, module.angles(length, past, position_ids), growth))
+        same = Turn(None, None, growth)
 
         def of(layer: int) -> Rotate:
             which = d.rope(layer)
-            return _same if which is None else turns[which]
+            return same if which is None else turns[which]
 
         return of
 
@@ -136,15 +151,19 @@ class Decoder(DecoderBase):
         """Embeddings of positions."""
         d, T = self.design, x.shape[1]
         if position_ids is None:
-            if past + T > d.positions:
+            if past + T > d.positions and d.places_kind != "sines":
                 key = next(k for k in ("n_positions", "max_position_embeddings") if k in vars(self.config))
                 raise IndexError(
                     f"{type(self).__name__}: {past + T} positions are asked for; it has learned {key}={d.positions}."
                 )
             position_ids = votive.arange(past, past + T, device=x.device)
             if d.places_skip_padding and attention_mask is not None and attention_mask.dim() == 2:
-                position_ids = (attention_mask.long().cumsum(1) - 1)[:, past:].clamp(min=-1)
-        found = getattr(self.body, d.places)(position_ids + d.places_offset if d.places_offset else position_ids)
+                real = attention_mask.long()
+                position_ids = (real.cumsum(1) * real - 1)[:, past:]
+        if d.places_kind == "learned":
+            found = getattr(self.body, d.places)(position_ids + d.places_offset if d.places_offset else position_ids)
+        else:
+            found = COMPUTED[d.places_kind](position_ids, d).to(x.dtype)
         return point("pos_embed", found.expand(x.shape)) if wanted("pos_embed") else found
 
     def embedded(self, input_ids: Tensor | None, inputs_embeds: Tensor | None) -> Tensor:
@@ -157,14 +176,13 @@ class Decoder(DecoderBase):
 
     scales_given: ClassVar[bool] = False  # whether `inputs_embeds` are scaled, too
 
-    def biased(self, mask: AttentionMask, queries: int, keys: int, device: votive.device) -> AttentionMask:
-        """A mask with what falls with the distance of keys, one slope a head: Press et al. 2021, arXiv:2108.12409."""
-        slopes = self.design.alibi
-        if not slopes:
+    def biased(
+        self, mask: AttentionMask, queries: int, keys: int, real: Tensor | None, device: votive.device
+    ) -> AttentionMask:
+        """A mask with what falls with the distance of keys, one slope a head; `real` is 0 at padding."""
+        if not self.design.alibi:
             return mask
-        distance = votive.arange(1 - keys, 1, device=device).to(self.dtype)
-        bias = votive.tensor(list(slopes), dtype=self.dtype, device=device).view(1, -1, 1, 1) * distance
-        return mask.biased(bias.expand(1, len(slopes), queries, keys))
+        return mask.biased(alibi(self.design, queries, keys, real, self.dtype, device))
 
     def forward(
         self,
@@ -199,7 +217,7 @@ class Decoder(DecoderBase):
             if sight not in masks:
                 window, chunk = sight
                 found = causal_mask(attention_mask, T, past + T, window=window, chunk=chunk, cache=cache, device=device)
-                masks[sight] = self.biased(found, T, past + T, device)
+                masks[sight] = self.biased(found, T, past + T, attention_mask, device)
             return rope(i), masks[sight], cache, trace.weights
 
         norm = getattr(self.body, d.last_norm) if d.last_norm else None
@@ -212,10 +230,11 @@ class Decoder(DecoderBase):
             x = run_layers(self.stack, DecoderLayer, x, norm, trace, arguments)
         if d.embedding_width not in (None, d.width):
             x = getattr(self.body, d.embedding_products[1])(x)
+        states = trace.hidden_states
         found: dict[str, Any] = {
             "last_hidden_state": x,
             "past_key_values": cache,
-            "hidden_states": trace.hidden_states,
+            "hidden_states": None if states is None else (*states[:-1], x),
             "attentions": trace.attentions,
         }
         if d.experts is None:
@@ -235,15 +254,29 @@ class Decoder(DecoderBase):
         return [m.router for m in self.modules() if isinstance(m, Mixture)] if wants else []
 
 
-def _same(part: Tensor) -> Tensor:
-    return part
+class Turn:
+    """Rotates queries or keys by angles that are looked up already; `growth` is what queries may be multiplied by."""
+
+    def __init__(self, module: nn.Module | None, angles: Any, growth: Tensor | None = None) -> None:
+        self.module, self.angles, self.growth = module, angles, growth
+
+    def __call__(self, part: Tensor) -> Tensor:
+        return part if self.module is None else self.module.rotate(part, self.angles)
 
 
-def _turn(module: nn.Module, angles: Any) -> Rotate:
-    def turn(part: Tensor) -> Tensor:
-        return module.rotate(part, angles)
+def growth_of(temper: Temper, length: int, past: int, position_ids: Tensor | None, device: votive.device) -> Tensor:
+    """What queries are multiplied by, (batch or 1, 1, positions, 1) in float32.
 
-    return turn
+    >>> from votive.models.decoder.design import Temper
+    >>> votive.models.decoder.model.growth_of(Temper(weight=1.0, length=2), 3, 0, None, "cpu").flatten()
+    tensor([1.0000, 1.0000, 1.6931])
+    """
+    at = votive.arange(past, past + length, device=device)
+    if position_ids is not None and temper.by_ids:
+        at = position_ids
+    steps = ((at.float() + temper.first) / temper.length).floor()
+    grown = 1 + temper.weight * votive.log1p(steps)
+    return grown.view(-1, 1, length, 1)
 
 
 def rotary(d: Design, rope: Rope) -> nn.RotaryEmbedding:
@@ -290,7 +323,7 @@ class DecoderForCausalLM(DecoderBase, DecoderLM):
             return made
         made = MoeCausalLMOutput(**dict(made.items()))
         made.router_logits = logits = found.router_logits if isinstance(found, MoeModelOutput) else None
-        if logits:
+        if logits and experts.balanced:
             made.aux_loss = load_balancing_loss(logits, experts.chosen, attention_mask)
             if made.loss is not None:
                 made.loss = made.loss + self.config.router_aux_loss_coef * made.aux_loss
@@ -318,16 +351,3 @@ def heard(modules: Sequence[nn.Module], found: list[Tensor]) -> Iterator[None]:
     finally:
         for handle in handles:
             handle.remove()
-
-
-def alibi_slopes(heads: int) -> tuple[float, ...]:
-    """The slopes of Press et al., a head each; heads beyond a power of two take those between.
-
-    >>> votive.models.decoder.model.alibi_slopes(2)
-    (0.0625, 0.00390625)
-    """
-    whole = 2 ** math.floor(math.log2(heads))
-    base = 2.0 ** -(2.0 ** -(math.log2(whole) - 3))
-    slopes = [base**i for i in range(1, whole + 1)]
-    more = 2.0 ** -(2.0 ** -(math.log2(2 * whole) - 3))
-    return (*slopes, *(more**i for i in range(1, 2 * (heads - whole), 2)))
