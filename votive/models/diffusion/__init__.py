@@ -1,0 +1,44 @@
+"""Diffusion: denoisers, autoencoders, schedulers and pipelines, with diffusers' names, files and numbers.
+
+A name is read when it is first asked for; nothing else in the package needs any of this.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .autoencoder_kl import AutoencoderKL as AutoencoderKL
+    from .gaussian import DiagonalGaussianDistribution as DiagonalGaussianDistribution
+    from .unet_2d import UNet2DModel as UNet2DModel
+    from .unet_2d_condition import UNet2DConditionModel as UNet2DConditionModel
+
+# Files, and the public names in them.
+_FILES = {
+    "autoencoder_kl": ("AutoencoderKL",),
+    "gaussian": ("DiagonalGaussianDistribution",),
+    "model": ("DiffusionModel",),
+    "output": (
+        "AutoencoderKLOutput", "DecoderOutput", "ImagePipelineOutput", "LCMSchedulerOutput", "SchedulerOutput",
+        "StableDiffusionPipelineOutput", "UNetOutput",
+    ),
+    "settings": ("Settings",),
+    "unet_2d": ("UNet2DModel",),
+    "unet_2d_condition": ("UNet2DConditionModel",),
+}  # fmt: skip
+_NAMES = {name: file for file, names in _FILES.items() for name in names}
+
+__all__ = [*_NAMES]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> object:
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = getattr(import_module(f".{_NAMES[name]}", __name__), name)
+    globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
