@@ -86,6 +86,16 @@ BY_FAMILY |= {
     },
     "vision-encoder-decoder": {"encoder": {**SEES, "model_type": "vit"}, "decoder": {**WRITES, "model_type": "trocr"}},
 }
+# Decoders from before Llama, where sizes have other names.
+BY_FAMILY |= {
+    "codegen": {**SMALL, "num_attention_heads": 4, "rotary_dim": 2},
+    "ctrl": {**SMALL, "dff": 24},
+    "gpt_neo": {**SMALL, "attention_types": [[["global", "local"], 1]], "window_size": 3},
+    "gpt_neox": {**SMALL, "rotary_pct": 0.5},
+    "gptj": {**SMALL, "rotary_dim": 4},
+    "opt": {**SMALL, "ffn_dim": 24},
+    "xglm": {**SMALL, "ffn_dim": 24},
+}
 FAMILIES = sorted(auto._FAMILIES)
 
 
@@ -144,7 +154,7 @@ def _is_leaf(module: Any) -> bool:
 def test_an_edit_inside_a_layer_changes_what_the_model_says(family: str) -> None:
     model, given = made(family)
     called = [str(n.address) for n in glass.tree(model, **given).walk()]
-    layers = [n for n in called if re.search(r"(layers|layer|h|block)\.0(\.layer\.0)?$", n)]
+    layers = [n for n in called if re.search(r"(layers|layer|h|blocks?)\.0(\.layer\.0)?$", n)]
     assert layers, "no first layer was found"
     with votive.no_grad():
         plain = result(model(**given))

@@ -170,20 +170,24 @@ class _Checks:
         net = None if net is None else f"{name}.{net}"
         before, behind, before_net, behind_net = layer.norms()
         read = "resid_pre" if layer.parallel else "resid_mid"
-        for field_, start in (("attn_in", "resid_pre"), ("mlp_in", read)):
-            same(f"{at}.{field_}", f"{field_} = {start}", v[field_], v[start])
-        if before is not None:
-            self.norm(f"{at}.ln1", v["attn_in"], before)
-        if before_net is not None:
-            self.norm(f"{at}.ln2", v["mlp_in"], before_net)
+        if layer.norm_place == "before":
+            for field_, start in (("attn_in", "resid_pre"), ("mlp_in", read)):
+                same(f"{at}.{field_}", f"{field_} = {start}", v[field_], v[start])
+            if before is not None:
+                self.norm(f"{at}.ln1", v["attn_in"], before)
+            if before_net is not None:
+                self.norm(f"{at}.ln2", v["mlp_in"], before_net)
+        else:
+            self.normed_stream(at, v, name, layer)
         for n, count in (("q", v["attn.q"].shape[2]), ("k", v["attn.k"].shape[2]), ("v", v["attn.v"].shape[2])):
             own = v["attn_in"].unsqueeze(2).expand(*v["attn_in"].shape[:2], count, v["attn_in"].shape[2])
             same(f"{at}.{n}_input", "each head reads attn_in", v[f"{n}_input"], own)
         self.attention(at, v, attn, layer.mixer)
         middle = v["resid_pre"] + v["attn_out"]
-        if not layer.parallel:
-            same(f"{at}.resid_mid", "resid_pre + attn_out", middle, v["resid_mid"])
-        same(f"{at}.resid_post", "attn_out and mlp_out added", middle + v["mlp_out"], v["resid_post"])
+        if layer.norm_place == "before":
+            if not layer.parallel:
+                same(f"{at}.resid_mid", "resid_pre + attn_out", middle, v["resid_mid"])
+            same(f"{at}.resid_post", "attn_out and mlp_out added", middle + v["mlp_out"], v["resid_post"])
         same(f"{at}.resid_post", "what the layer gives", v["resid_post"], gave[name])
         if behind is None:
             same(f"{at}.attn_out", "what attention gives", v["attn_out"], gave[attn] * layer.residual_scale)
@@ -197,6 +201,27 @@ class _Checks:
             self.norm(f"{at}.ln2_post", gave[net], behind_net)
         self.net(at, v, net, layer.net)
 
+    def normed_stream(self, at: str, v: dict[str, Any], name: str, layer: Any) -> None:
+        """Norms of the stream itself: what they read and what they give, which is handed on."""
+        same, gave = self.report.same, self.plain.gave
+        normed = [gave[f"{name}.{n}"] for n in layer.norm_names if n]
+        first, _, second, _ = layer.norms()
+        attn, net = v["attn_in"] + v["attn_out"], v["mlp_in"] + v["mlp_out"]
+        if layer.norm_place == "stream":
+            reads = v["resid_pre"], v["resid_mid"]
+            same(f"{at}.attn_in", "what the norm gives", v["attn_in"], normed[0])
+            same(f"{at}.resid_mid", "attn_in + attn_out", v["resid_mid"], attn)
+            same(f"{at}.mlp_in", "what the norm gives", v["mlp_in"], normed[1])
+            same(f"{at}.resid_post", "mlp_in + mlp_out", v["resid_post"], net)
+        else:
+            reads = attn, net
+            same(f"{at}.attn_in", "attn_in = resid_pre", v["attn_in"], v["resid_pre"])
+            same(f"{at}.resid_mid", "what the norm gives", v["resid_mid"], normed[0])
+            same(f"{at}.mlp_in", "mlp_in = resid_mid", v["mlp_in"], v["resid_mid"])
+            same(f"{at}.resid_post", "what the norm gives", v["resid_post"], normed[1])
+        self.norm(f"{at}.ln1", reads[0], first)
+        self.norm(f"{at}.ln2", reads[1], second)
+
     def attention(self, at: str, v: dict[str, Any], path: str, module: Any) -> None:
         same, plain = self.report.same, self.plain
         q, k = v.get("attn.rot_q", v["attn.q"]), v.get("attn.rot_k", v["attn.k"])
@@ -206,6 +231,9 @@ class _Checks:
         products = q.transpose(1, 2).double() @ keys.transpose(-2, -1) * scale
         if module.cap is not None:
             products = module.cap * votive.tanh(products / module.cap)
+        fused = plain.given.get(f"{path}/attention")
+        if fused is not None and fused[3] is not None and fused[3].is_floating_point():
+            products = products + fused[3].double()  # what falls with the distance
         seen = v["attn.scores"].isfinite()
         same(
             f"{at}.attn.scores",
@@ -221,7 +249,6 @@ class _Checks:
         same(f"{at}.attn.pattern", "softmax(scores)", v["attn.pattern"], pattern)
         z = (v["attn.pattern"].double() @ values).transpose(1, 2)
         same(f"{at}.attn.z", "pattern @ v", v["attn.z"], z)
-        fused = plain.given.get(f"{path}/attention")
         if fused is not None:
             for name, mine, given in (("q", q, fused[0]), ("k", k, fused[1]), ("v", v["attn.v"], fused[2])):
                 same(f"{at}.attn.{name}", "what fused attention is given", mine.transpose(1, 2), given)

@@ -55,6 +55,11 @@ class Weights:
             )
         self.parts = find_parts(self.model)
         self.layers = len(self.parts.layers)
+        if folded and any(getattr(layer, "norm_place", "before") != "before" for layer in self.parts.layers):
+            raise LookupError(
+                f"{type(self.model).__name__}: its norms are of the stream itself, which goes on normed, and so part of no "
+                "matrix; leave out folded=True."
+            )
         self.W_Q, self.W_K, self.W_V = (ByLayer(self.layers, self._projection(i, 0)) for i in range(3))
         self.b_Q, self.b_K, self.b_V = (ByLayer(self.layers, self._projection(i, 1)) for i in range(3))
         self.W_O = ByLayer(self.layers, self._out)

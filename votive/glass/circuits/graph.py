@@ -160,6 +160,11 @@ def graph(model: Module, *args: object, **kwargs: object) -> Graph:
     >>> votive.glass.circuits.graph(votive.models.LlamaForCausalLM(config))
     Graph(layers=2, heads=4, key_heads=2)
     """
+    if any(getattr(m, "norm_place", "before") != "before" for m in model.modules()):
+        raise ValueError(
+            f"{type(model).__name__}: its norms are of the stream itself, so the stream is no sum of what its parts "
+            "write, and has no edges."
+        )
     found = sites(uncompiled(model), *args, **kwargs)
     layers = 1 + max(int(a.split(".")[1]) for a in found if a.startswith("layers."))
     counts = {(found[f"layers.{i}.q_input"][2], found[f"layers.{i}.k_input"][2]) for i in range(layers)}
