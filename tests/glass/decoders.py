@@ -12,7 +12,13 @@ from votive.models import auto
 from .test_models import made
 
 # TrOCR norms after it adds and has names of its own; test_sight.py looks through it.
-CAUSAL = [f for f in sorted(auto._FAMILIES) if "causal" in auto._family(f)[1] and f != "trocr"]
+EVERY = [f for f in sorted(auto._FAMILIES) if "causal" in auto._family(f)[1] and f != "trocr"]
+# Those that differ in what lenses and circuits look at, whose parts have the names of a Llama or a GPT-2.
+CAUSAL = [
+    f
+    for f in EVERY
+    if f in ("gemma", "gemma2", "gemma3_text", "gpt2", "llama", "mistral", "mixtral", "phi3", "qwen2", "qwen3", "qwen3_moe")
+]
 
 
 class Attention(nn.Module):

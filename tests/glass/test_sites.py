@@ -14,7 +14,7 @@ from votive.glass.site_names import translated
 from votive.models.decoder import attention
 from votive.nn import points
 
-from .decoders import CAUSAL, decoder
+from .decoders import EVERY, decoder
 
 
 def small(**more: Any) -> Any:
@@ -24,13 +24,13 @@ def small(**more: Any) -> Any:
     return votive.models.LlamaForCausalLM(config).eval()
 
 
-@pytest.mark.parametrize("family", CAUSAL)
+@pytest.mark.parametrize("family", EVERY)
 def test_every_place_of_every_family_holds_what_its_name_says(family: str) -> None:
     model, ids = decoder(family)
     check = glass.check_sites(model.eval(), ids)
     assert not check.wrong
     assert check.worst < 1e-5
-    assert {"layers.0.attn.pattern", "layers.1.resid_mid", "logits"} <= set(glass.sites(model, ids))
+    assert {"layers.0.attn.pattern", "layers.1.resid_post", "logits"} <= set(glass.sites(model, ids))
 
 
 def test_a_wrong_name_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ class DecoderLayer(nn.Module):
     def net(self) -> nn.Module:
         """The net behind it."""
         if not self.net_path:
-            return self.__dict__["_net"]
+            return self._own_net()
         found = self._at(self.net_path)
         return found.inner if isinstance(found, Around) else found
 
@@ -109,7 +109,15 @@ class DecoderLayer(nn.Module):
         return x, votive.zeros_like(x)
 
     def _call_net(self, x: Tensor) -> Tensor:
-        return self._at(self.net_path)(x) if self.net_path else self.__dict__["_net"](x)
+        return self._at(self.net_path)(x) if self.net_path else self._own_net().forward(x)
+
+    def _own_net(self) -> nn.Module:
+        """The net whose products are the layer's own children, as they are now: somebody may have put others there."""
+        net = self.__dict__["_net"]
+        net.training = self.training
+        for name in net._modules:
+            net._modules[name] = self._modules[name]
+        return net
 
     def forward(
         self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
