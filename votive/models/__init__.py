@@ -26,7 +26,18 @@ from .qwen import Qwen2Config, Qwen2ForCausalLM, Qwen2Model, Qwen3Config, Qwen3F
 
 # What stands in no row of the table of families; both are read when one of them is asked for.
 _LAZY = {
-    "adapters": ("load_adapter", "save_adapter"),
+    "adapter_layers": ("disabled_adapters",),
+    "adapter_mixing": ("add_weighted_adapter",),
+    "adapters": (
+        "add_adapter", "delete_adapter", "load_adapter", "merge_adapter", "merge_and_unload", "save_adapter",
+        "set_adapter", "unload", "unmerge_adapter",
+    ),
+    "auto_seeing": (
+        "AutoBackbone", "AutoModelForAudioClassification", "AutoModelForCTC", "AutoModelForDepthEstimation",
+        "AutoModelForImageTextToText", "AutoModelForMaskGeneration", "AutoModelForObjectDetection",
+        "AutoModelForSemanticSegmentation",
+    ),
+    "backbone": ("BackboneOutput",),
     "clip": ("CLIPOutput", "CLIPTextModelWithProjection", "CLIPVisionModelWithProjection"),
     "auto_text": (
         "AutoModelForMultipleChoice", "AutoModelForNextSentencePrediction", "AutoModelForPreTraining",
@@ -38,9 +49,14 @@ _LAZY = {
         "DeiTImageProcessor", "ImageProcessor", "ViTImageProcessor",
     ),
     "mixtral": ("load_balancing_loss",),
+    "multimodal": ("PictureTextOutput",),
     "output": (
         "EncoderOutput", "MoeCausalLMOutput", "MoeModelOutput", "PredictionOutput", "QuestionAnsweringOutput",
         "Seq2SeqLMOutput", "Seq2SeqModelOutput",
+    ),
+    "peft_config": (
+        "IA3Config", "LoHaConfig", "LoKrConfig", "LoraConfig", "PeftConfig", "PrefixTuningConfig",
+        "PromptEncoderConfig", "PromptTuningConfig",
     ),
     "processing": ("AutoProcessor", "CLIPProcessor", "TrOCRProcessor"),
     "sentence": ("SentenceEncoder",),

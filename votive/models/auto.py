@@ -20,49 +20,145 @@ from .pretrained import PreTrainedModel
 # model_type, file, configuration, and the class for each use; files are imported when they are needed.
 # Of several classes for one use, a configuration's `architectures` chooses, by default the first.
 _TABLE = """
+albert albert AlbertConfig base=AlbertModel
+    masked=AlbertForMaskedLM classify=AlbertForSequenceClassification tokens=AlbertForTokenClassification
+    answer=AlbertForQuestionAnswering choice=AlbertForMultipleChoice pretrain=AlbertForPreTraining
+apertus nemotron ApertusConfig base=ApertusModel causal=ApertusForCausalLM
+arcee nemotron ArceeConfig base=ArceeModel causal=ArceeForCausalLM
 beit beit BeitConfig base=BeitModel image=BeitForImageClassification
-bert bert BertConfig base=BertModel masked=BertForMaskedLM classify=BertForSequenceClassification
+bert bert BertConfig base=BertModel
+    masked=BertForMaskedLM classify=BertForSequenceClassification tokens=BertForTokenClassification
+    answer=BertForQuestionAnswering choice=BertForMultipleChoice pretrain=BertForPreTraining
+    next_sentence=BertForNextSentencePrediction
+bert-generation bert BertGenerationConfig base=BertGenerationEncoder
 biogpt biogpt BioGptConfig base=BioGptModel causal=BioGptForCausalLM
 bloom bloom BloomConfig base=BloomModel causal=BloomForCausalLM
+camembert roberta CamembertConfig base=CamembertModel
+    masked=CamembertForMaskedLM classify=CamembertForSequenceClassification tokens=CamembertForTokenClassification
+    answer=CamembertForQuestionAnswering choice=CamembertForMultipleChoice pretrain=CamembertForMaskedLM
 clip clip CLIPConfig base=CLIPModel image=CLIPForImageClassification zero_shot_image=CLIPModel
 clip_text_model clip CLIPTextConfig base=CLIPTextModel
 clip_vision_model clip CLIPVisionConfig base=CLIPVisionModel
 codegen gptj CodeGenConfig base=CodeGenModel causal=CodeGenForCausalLM
+cohere cohere CohereConfig base=CohereModel causal=CohereForCausalLM
+cohere2 cohere Cohere2Config base=Cohere2Model causal=Cohere2ForCausalLM
 ctrl ctrl CTRLConfig base=CTRLModel causal=CTRLLMHeadModel
+cwm llama_likes CwmConfig base=CwmModel causal=CwmForCausalLM
+deberta deberta DebertaConfig base=DebertaModel
+    masked=DebertaForMaskedLM classify=DebertaForSequenceClassification tokens=DebertaForTokenClassification
+    answer=DebertaForQuestionAnswering pretrain=DebertaForMaskedLM
+deberta-v2 deberta DebertaV2Config base=DebertaV2Model
+    masked=DebertaV2ForMaskedLM classify=DebertaV2ForSequenceClassification tokens=DebertaV2ForTokenClassification
+    answer=DebertaV2ForQuestionAnswering choice=DebertaV2ForMultipleChoice pretrain=DebertaV2ForMaskedLM
 deit deit DeiTConfig base=DeiTModel image=DeiTForImageClassification|DeiTForImageClassificationWithTeacher
 dinov2 dinov2 Dinov2Config base=Dinov2Model image=Dinov2ForImageClassification backbone=Dinov2Backbone
 dinov2_with_registers dinov2 Dinov2WithRegistersConfig base=Dinov2WithRegistersModel
     image=Dinov2WithRegistersForImageClassification backbone=Dinov2WithRegistersBackbone
-distilbert distilbert DistilBertConfig base=DistilBertModel masked=DistilBertForMaskedLM
-    classify=DistilBertForSequenceClassification
+distilbert distilbert DistilBertConfig base=DistilBertModel
+    masked=DistilBertForMaskedLM classify=DistilBertForSequenceClassification
+    tokens=DistilBertForTokenClassification answer=DistilBertForQuestionAnswering choice=DistilBertForMultipleChoice
+    pretrain=DistilBertForMaskedLM
+dots1 dots1 Dots1Config base=Dots1Model causal=Dots1ForCausalLM
+electra electra ElectraConfig base=ElectraModel
+    masked=ElectraForMaskedLM classify=ElectraForSequenceClassification tokens=ElectraForTokenClassification
+    answer=ElectraForQuestionAnswering choice=ElectraForMultipleChoice pretrain=ElectraForPreTraining
+ernie bert ErnieConfig base=ErnieModel
+    masked=ErnieForMaskedLM classify=ErnieForSequenceClassification tokens=ErnieForTokenClassification
+    answer=ErnieForQuestionAnswering choice=ErnieForMultipleChoice pretrain=ErnieForPreTraining
+    next_sentence=ErnieForNextSentencePrediction
+ernie4_5 ernie Ernie4_5Config base=Ernie4_5Model causal=Ernie4_5ForCausalLM
+ernie4_5_moe ernie Ernie4_5_MoeConfig base=Ernie4_5_MoeModel causal=Ernie4_5_MoeForCausalLM
+eurobert eurobert EuroBertConfig base=EuroBertModel
+    masked=EuroBertForMaskedLM classify=EuroBertForSequenceClassification tokens=EuroBertForTokenClassification
+    pretrain=EuroBertForMaskedLM
+exaone4 exaone Exaone4Config base=Exaone4Model causal=Exaone4ForCausalLM
+exaone_moe exaone ExaoneMoeConfig base=ExaoneMoeModel causal=ExaoneMoeForCausalLM
 falcon falcon FalconConfig base=FalconModel causal=FalconForCausalLM
+flex_olmo olmo FlexOlmoConfig base=FlexOlmoModel causal=FlexOlmoForCausalLM
 gemma gemma GemmaConfig base=GemmaModel causal=GemmaForCausalLM
 gemma2 gemma Gemma2Config base=Gemma2Model causal=Gemma2ForCausalLM
+gemma3 gemma3 Gemma3Config image_text=Gemma3ForConditionalGeneration
 gemma3_text gemma Gemma3TextConfig base=Gemma3TextModel causal=Gemma3ForCausalLM
+glm glm GlmConfig base=GlmModel causal=GlmForCausalLM
+glm4 glm Glm4Config base=Glm4Model causal=Glm4ForCausalLM
+glm4_moe glm Glm4MoeConfig base=Glm4MoeModel causal=Glm4MoeForCausalLM
 gpt2 gpt2 GPT2Config base=GPT2Model causal=GPT2LMHeadModel
 gpt_bigcode gpt_bigcode GPTBigCodeConfig base=GPTBigCodeModel causal=GPTBigCodeForCausalLM
 gpt_neo gpt_neo GPTNeoConfig base=GPTNeoModel causal=GPTNeoForCausalLM
 gpt_neox gpt_neox GPTNeoXConfig base=GPTNeoXModel causal=GPTNeoXForCausalLM
+gpt_oss gpt_oss GptOssConfig base=GptOssModel causal=GptOssForCausalLM
 gptj gptj GPTJConfig base=GPTJModel causal=GPTJForCausalLM
+granite granite GraniteConfig base=GraniteModel causal=GraniteForCausalLM
+granite_swa granite GraniteSWAConfig base=GraniteSWAModel causal=GraniteSWAForCausalLM
+granitemoe granite GraniteMoeConfig base=GraniteMoeModel causal=GraniteMoeForCausalLM
+granitemoe_swa granite GraniteMoeSWAConfig base=GraniteMoeSWAModel causal=GraniteMoeSWAForCausalLM
+granitemoeshared granite GraniteMoeSharedConfig base=GraniteMoeSharedModel causal=GraniteMoeSharedForCausalLM
+gte nomic_bert GteConfig base=GteModel
+    masked=GteForMaskedLM classify=GteForSequenceClassification tokens=GteForTokenClassification
+    pretrain=GteForMaskedLM
+helium llama_likes HeliumConfig base=HeliumModel causal=HeliumForCausalLM
+hunyuan_v1_dense hunyuan HunYuanDenseV1Config base=HunYuanDenseV1Model causal=HunYuanDenseV1ForCausalLM
+hunyuan_v1_moe hunyuan HunYuanMoEV1Config base=HunYuanMoEV1Model causal=HunYuanMoEV1ForCausalLM
+hyperclovax granite HyperCLOVAXConfig base=HyperCLOVAXModel causal=HyperCLOVAXForCausalLM
+internlm3 llama_likes InternLM3Config base=InternLM3Model causal=InternLM3ForCausalLM
+iquestcoder llama_likes IQuestCoderConfig base=IQuestCoderModel causal=IQuestCoderForCausalLM
+jais2 nemotron Jais2Config base=Jais2Model causal=Jais2ForCausalLM
+jina_embeddings_v3 nomic_bert JinaEmbeddingsV3Config base=JinaEmbeddingsV3Model
+    masked=JinaEmbeddingsV3ForMaskedLM classify=JinaEmbeddingsV3ForSequenceClassification
+    tokens=JinaEmbeddingsV3ForTokenClassification answer=JinaEmbeddingsV3ForQuestionAnswering
+    pretrain=JinaEmbeddingsV3ForMaskedLM
 llama llama LlamaConfig base=LlamaModel causal=LlamaForCausalLM
+llama4_text llama4 Llama4TextConfig base=Llama4TextModel causal=Llama4ForCausalLM
+llava llava LlavaConfig image_text=LlavaForConditionalGeneration
+minimax_m2 minimax MiniMaxM2Config base=MiniMaxM2Model causal=MiniMaxM2ForCausalLM
+ministral llama_likes MinistralConfig base=MinistralModel causal=MinistralForCausalLM
+ministral3 llama_likes Ministral3Config base=Ministral3Model causal=Ministral3ForCausalLM
 mistral llama MistralConfig base=MistralModel causal=MistralForCausalLM
 mixtral mixtral MixtralConfig base=MixtralModel causal=MixtralForCausalLM
+modernbert modernbert ModernBertConfig base=ModernBertModel
+    masked=ModernBertForMaskedLM classify=ModernBertForSequenceClassification
+    tokens=ModernBertForTokenClassification answer=ModernBertForQuestionAnswering choice=ModernBertForMultipleChoice
+    pretrain=ModernBertForMaskedLM
+mpnet mpnet MPNetConfig base=MPNetModel
+    masked=MPNetForMaskedLM classify=MPNetForSequenceClassification tokens=MPNetForTokenClassification
+    answer=MPNetForQuestionAnswering choice=MPNetForMultipleChoice pretrain=MPNetForMaskedLM
 mpt mpt MptConfig base=MptModel causal=MptForCausalLM
 mt5 mt5 MT5Config base=MT5Model seq2seq=MT5ForConditionalGeneration encoder=MT5EncoderModel
+nemotron nemotron NemotronConfig base=NemotronModel causal=NemotronForCausalLM
+nomic_bert nomic_bert NomicBertConfig base=NomicBertModel
+    masked=NomicBertForMaskedLM classify=NomicBertForSequenceClassification tokens=NomicBertForTokenClassification
+    pretrain=NomicBertForMaskedLM
+olmo olmo OlmoConfig base=OlmoModel causal=OlmoForCausalLM
+olmo2 olmo Olmo2Config base=Olmo2Model causal=Olmo2ForCausalLM
+olmo3 olmo Olmo3Config base=Olmo3Model causal=Olmo3ForCausalLM
+olmoe olmo OlmoeConfig base=OlmoeModel causal=OlmoeForCausalLM
 openai-gpt openai_gpt OpenAIGPTConfig base=OpenAIGPTModel causal=OpenAIGPTLMHeadModel
 opt opt OPTConfig base=OPTModel causal=OPTForCausalLM
 persimmon persimmon PersimmonConfig base=PersimmonModel causal=PersimmonForCausalLM
+phi phi PhiConfig base=PhiModel causal=PhiForCausalLM
 phi3 phi3 Phi3Config base=Phi3Model causal=Phi3ForCausalLM
+phimoe phi PhimoeConfig base=PhimoeModel causal=PhimoeForCausalLM
 qwen2 qwen Qwen2Config base=Qwen2Model causal=Qwen2ForCausalLM
+qwen2_moe qwen2_moe Qwen2MoeConfig base=Qwen2MoeModel causal=Qwen2MoeForCausalLM
 qwen3 qwen Qwen3Config base=Qwen3Model causal=Qwen3ForCausalLM
 qwen3_moe mixtral Qwen3MoeConfig base=Qwen3MoeModel causal=Qwen3MoeForCausalLM
-roberta roberta RobertaConfig base=RobertaModel masked=RobertaForMaskedLM classify=RobertaForSequenceClassification
+roberta roberta RobertaConfig base=RobertaModel
+    masked=RobertaForMaskedLM classify=RobertaForSequenceClassification tokens=RobertaForTokenClassification
+    answer=RobertaForQuestionAnswering choice=RobertaForMultipleChoice pretrain=RobertaForMaskedLM
+roformer roformer RoFormerConfig base=RoFormerModel
+    masked=RoFormerForMaskedLM classify=RoFormerForSequenceClassification tokens=RoFormerForTokenClassification
+    answer=RoFormerForQuestionAnswering choice=RoFormerForMultipleChoice pretrain=RoFormerForMaskedLM
+seed_oss llama_likes SeedOssConfig base=SeedOssModel causal=SeedOssForCausalLM
 siglip siglip SiglipConfig base=SiglipModel image=SiglipForImageClassification zero_shot_image=SiglipModel
 siglip2 siglip Siglip2Config base=Siglip2Model image=Siglip2ForImageClassification zero_shot_image=Siglip2Model
 siglip2_text_model siglip Siglip2TextConfig base=Siglip2TextModel
 siglip2_vision_model siglip Siglip2VisionConfig base=Siglip2VisionModel
 siglip_text_model siglip SiglipTextConfig base=SiglipTextModel
 siglip_vision_model siglip SiglipVisionConfig base=SiglipVisionModel
+smollm3 smollm3 SmolLM3Config base=SmolLM3Model causal=SmolLM3ForCausalLM
+solar_open glm SolarOpenConfig base=SolarOpenModel causal=SolarOpenForCausalLM
+stablelm stablelm StableLmConfig base=StableLmModel causal=StableLmForCausalLM
+starcoder2 starcoder Starcoder2Config base=Starcoder2Model causal=Starcoder2ForCausalLM
 t5 t5 T5Config base=T5Model seq2seq=T5ForConditionalGeneration encoder=T5EncoderModel
 trocr trocr TrOCRConfig causal=TrOCRForCausalLM
 vision-encoder-decoder vision_encoder_decoder VisionEncoderDecoderConfig
@@ -70,8 +166,14 @@ vision-encoder-decoder vision_encoder_decoder VisionEncoderDecoderConfig
 vit vit ViTConfig base=ViTModel image=ViTForImageClassification
 whisper whisper WhisperConfig base=WhisperModel speech=WhisperForConditionalGeneration
 xglm xglm XGLMConfig base=XGLMModel causal=XGLMForCausalLM
-xlm-roberta roberta XLMRobertaConfig base=XLMRobertaModel masked=XLMRobertaForMaskedLM
-    classify=XLMRobertaForSequenceClassification
+xlm-roberta roberta XLMRobertaConfig base=XLMRobertaModel
+    masked=XLMRobertaForMaskedLM classify=XLMRobertaForSequenceClassification
+    tokens=XLMRobertaForTokenClassification answer=XLMRobertaForQuestionAnswering choice=XLMRobertaForMultipleChoice
+    pretrain=XLMRobertaForMaskedLM
+xlm-roberta-xl roberta XLMRobertaXLConfig base=XLMRobertaXLModel
+    masked=XLMRobertaXLForMaskedLM classify=XLMRobertaXLForSequenceClassification
+    tokens=XLMRobertaXLForTokenClassification answer=XLMRobertaXLForQuestionAnswering
+    choice=XLMRobertaXLForMultipleChoice pretrain=XLMRobertaXLForMaskedLM
 """
 _FAMILIES = {model_type: rest for model_type, *rest in map(str.split, re.split(r"\n(?=\S)", _TABLE.strip()))}
 Classes = dict[str, tuple[type[PreTrainedModel], ...]]

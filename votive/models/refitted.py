@@ -72,8 +72,8 @@ _BLOCK_FIXES: dict[str, Callable[[BlockTensor, int], BlockTensor]] = {
     "taken": lambda t, number: like(t, t.blocks[number]),
 }
 # Those that make many tensors of one or one of many.
-TAKEN, STACKED = "taken", "stacked"
-FIXES = ["", *_FIXES, TAKEN, STACKED]
+TAKEN, STACKED, JOINED = "taken", "stacked", "joined"
+FIXES = ["", *_FIXES, TAKEN, STACKED, JOINED]
 
 
 class Refitted(TableSource[Part]):
@@ -111,6 +111,8 @@ class Refitted(TableSource[Part]):
             shape, nbytes = shape[1:], nbytes // max(shape[0], 1)
         elif part.fix == STACKED:
             shape, nbytes = (len(part.names), *shape), nbytes * len(part.names)
+        elif part.fix == JOINED:
+            shape, nbytes = (shape[0] * len(part.names), *shape[1:]), nbytes * len(part.names)
         elif part.fix == "transposed":
             shape = shape[::-1]
         elif part.fix in ("row", "flat"):
@@ -146,6 +148,8 @@ class Refitted(TableSource[Part]):
         tensors = [self.source.tensor(n, dtype=dtype) for n in part.names]
         if part.fix == STACKED:
             return votive.stack(tensors)
+        if part.fix == JOINED:
+            return votive.cat(tensors)
         return _FIXES[part.fix](tensors[0], part.number) if part.fix else tensors[0]
 
     def _read_part(self, name: str, index: Index) -> Any:

@@ -28,30 +28,18 @@ Pair = tuple[int, int]
 
 
 @dataclass(kw_only=True)
-class ViTConfig(LabeledConfig):
-    """The numbers of a ViT.
+class PatchConfig(LabeledConfig):
+    """The size of pictures and of their patches.
 
-    >>> votive.models.ViTConfig(image_size=32, patch_size=8).grid
-    (4, 4)
+    >>> votive.models.vit.PatchConfig(image_size=32, patch_size=[8, 16]).grid
+    (4, 2)
     """
 
-    model_type = "vit"
-
     hidden_size: int = 768
-    num_hidden_layers: int = 12
     num_attention_heads: int = 12
-    intermediate_size: int = 3072
-    hidden_act: str = "gelu"
-    hidden_dropout_prob: float = 0.0
-    attention_probs_dropout_prob: float = 0.0
-    layer_norm_eps: float = 1e-12
     image_size: int | list[int] | tuple[int, int] = 224
     patch_size: int | list[int] | tuple[int, int] = 16
     num_channels: int = 3
-    qkv_bias: bool = True
-    encoder_stride: int = 16
-    pooler_output_size: int | None = None
-    pooler_act: str = "tanh"
 
     def __post_init__(self) -> None:
         name = type(self).__name__
@@ -60,8 +48,6 @@ class ViTConfig(LabeledConfig):
             if not isinstance(size, int) and len(size) != 2:
                 raise ValueError(f"{name}: {key} must be one number or two, got {size!r}.")
         super().__post_init__()
-        if self.pooler_output_size is None:
-            self.pooler_output_size = self.hidden_size
         if self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 f"{name}: hidden_size={self.hidden_size} does not split into {self.num_attention_heads} heads."
@@ -84,6 +70,35 @@ class ViTConfig(LabeledConfig):
         """How many patches stand above and beside each other."""
         (height, width), (high, wide) = self.pixels, self.patches
         return height // high, width // wide
+
+
+@dataclass(kw_only=True)
+class ViTConfig(PatchConfig):
+    """The numbers of a ViT.
+
+    >>> votive.models.ViTConfig(image_size=32, patch_size=8).grid
+    (4, 4)
+    """
+
+    model_type = "vit"
+
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.0
+    attention_probs_dropout_prob: float = 0.0
+    layer_norm_eps: float = 1e-12
+    qkv_bias: bool = True
+    encoder_stride: int = 16
+    pooler_output_size: int | None = None
+    pooler_act: str = "tanh"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pooler_output_size is None:
+            self.pooler_output_size = self.hidden_size
 
 
 def _pair(size: int | list[int] | Pair) -> Pair:
@@ -193,9 +208,9 @@ class ViTSelfAttention(nn.Module):
 class ViTAttention(nn.ModuleDict):
     """Attention, and the product that it ends with."""
 
-    def __init__(self, config: ViTConfig) -> None:
+    def __init__(self, config: ViTConfig, dropout: float | None = None) -> None:
         width = config.hidden_size
-        output = DenseOutput(width, width, config.hidden_dropout_prob)
+        output = DenseOutput(width, width, config.hidden_dropout_prob if dropout is None else dropout)
         super().__init__({"attention": ViTSelfAttention(config), "output": output})
 
     def forward(self, x: Tensor, mask: AttentionMask, weights: Weights = None) -> Tensor:

@@ -1,0 +1,1 @@
+"""Rows of what sees and hears, a file for each kind."""

@@ -1,0 +1,85 @@
+"""Auto classes for what is seen and heard. Knows no family."""
+
+from __future__ import annotations
+
+from .auto import AutoModel
+
+
+class AutoModelForObjectDetection(AutoModel):
+    """The model that finds things in a picture.
+
+    >>> votive.models.AutoModelForObjectDetection.use
+    'detect'
+    """
+
+    use = "detect"
+
+
+class AutoModelForSemanticSegmentation(AutoModel):
+    """The model that gives each pixel a class.
+
+    >>> votive.models.AutoModelForSemanticSegmentation.use
+    'segment'
+    """
+
+    use = "segment"
+
+
+class AutoModelForMaskGeneration(AutoModel):
+    """The model that cuts out what points and boxes show.
+
+    >>> votive.models.AutoModelForMaskGeneration.use
+    'masks'
+    """
+
+    use = "masks"
+
+
+class AutoModelForDepthEstimation(AutoModel):
+    """The model that tells how far away each pixel is.
+
+    >>> votive.models.AutoModelForDepthEstimation.use
+    'depth'
+    """
+
+    use = "depth"
+
+
+class AutoModelForCTC(AutoModel):
+    """The model that writes letters for moments of a recording.
+
+    >>> votive.models.AutoModelForCTC.use
+    'ctc'
+    """
+
+    use = "ctc"
+
+
+class AutoModelForAudioClassification(AutoModel):
+    """The model that gives a recording a class.
+
+    >>> votive.models.AutoModelForAudioClassification.use
+    'audio'
+    """
+
+    use = "audio"
+
+
+class AutoModelForImageTextToText(AutoModel):
+    """The model that reads texts with pictures and writes.
+
+    >>> votive.models.AutoModelForImageTextToText.use
+    'image_text'
+    """
+
+    use = "image_text"
+
+
+class AutoBackbone(AutoModel):
+    """The model whose stages others read.
+
+    >>> votive.models.AutoBackbone.use
+    'backbone'
+    """
+
+    use = "backbone"
