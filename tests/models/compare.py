@@ -46,6 +46,9 @@ def pair(
                 p.add_(torch.randn_like(p) * 0.1)
             elif "embed" not in name and "wte" not in name and "shared" not in name:
                 p.mul_(gain)
+        for name, p in (*reference.named_buffers(), *reference.named_parameters()):
+            if name.endswith("correction_bias"):  # which of a mixture's experts are chosen
+                p.copy_(torch.randn_like(p) * 0.2)
     values = config.to_dict()
     model = ours(ours.config_class.from_dict(values))
     model.load_weights(arrays(reference.state_dict()))
@@ -85,12 +88,16 @@ def gradients_agree(reference: Any, model: Any, tolerance: float = F32) -> None:
     found = {k: p.grad for k, p in reference.named_parameters() if p.grad is not None}
     # The weights' own way from one set of names to the other carries gradients over as well.
     expected = type(model)(model.config)
-    expected.load_weights(arrays(found))
+    expected.load_weights(arrays(found), strict=False)  # tables that are no parameters have none
     wanted = dict(expected.named_parameters())
     largest = max(p.abs().max().item() for p in wanted.values())
     for name, p in model.named_parameters():
+        b = wanted[name].detach().numpy()
+        if p.grad is None and ".experts." in name:  # nobody asked this one, whose part of a stacked tensor is zero
+            assert not b.any(), name
+            continue
         assert p.grad is not None, f"{name} has no gradient"
-        a, b = p.grad.numpy(), wanted[name].detach().numpy()
+        a = p.grad.numpy()
         # Some gradients are zero but for rounding: a bias of keys moves all scores of a query.
         scale = max(np.abs(b).max(), 1e-4 * largest)
         worst = np.abs(a - b).max() / scale

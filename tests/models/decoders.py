@@ -16,7 +16,7 @@ from .rows import Row
 ROWS: dict[str, Row] = {}
 for _file in sorted((Path(__file__).parent / "rows").glob("[a-z]*.py")):
     ROWS |= import_module(f"tests.models.rows.{_file.stem}").ROWS
-EXPERTS = [name for name in ROWS if "moe" in name or "mixtral" in name]
+EXPERTS = [name for name, row in ROWS.items() if any("experts" in key for key in row.settings)]
 
 
 @cache

@@ -22,6 +22,8 @@ StrPath = str | os.PathLike[str]
 NAME = "config.json"
 # A configuration is a page of numbers; more is not one.
 _LARGEST = 16 << 20
+# What a layer of a decoder may be called, in most families.
+LAYER_TYPES = ("full_attention", "sliding_attention")
 
 
 @dataclass(kw_only=True)
@@ -36,6 +38,8 @@ class Config:
     model_type: ClassVar[str] = ""
     # Families whose files mean the same by every key.
     same_network: ClassVar[tuple[str, ...]] = ()
+    # What `layer_types` may name.
+    layer_kinds: ClassVar[tuple[str, ...]] = LAYER_TYPES
 
     architectures: list[str] | None = None
     dtype: str | None = None
@@ -57,6 +61,8 @@ class Config:
         kind = _annotations(type(self)).get(name)
         if kind is not None:
             value = _checked(f"{type(self).__name__}: {name}", value, kind)
+            if name == "layer_types" and value is not None:
+                _check_kinds(f"{type(self).__name__}: layer_types", value, self.layer_kinds)
         elif "extra" in self.__dict__ and not hasattr(type(self), name):
             self.extra[name] = value
             return
@@ -110,7 +116,7 @@ class Config:
         path = Path(folder)
         path.mkdir(parents=True, exist_ok=True)
         with replacing(path / NAME) as f:
-            f.write((json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n").encode())
+            f.write((json.dumps(_tagged(self.to_dict()), indent=2, sort_keys=True) + "\n").encode())
 
 
 @dataclass(kw_only=True)
@@ -182,10 +188,8 @@ _MOST = (
     ),
     (re.compile(r"(num|n)_.*|.*_(size|dim|length|positions|window|embeddings)"), (1 << 31) - 1),
 )
-# What a layer of a decoder may be called.
-LAYER_TYPES = ("full_attention", "sliding_attention")
 # Of these a model may have none.
-_MAYBE_NONE = re.compile(r".*layers?|.*experts.*|num_labels|type_vocab_size")
+_MAYBE_NONE = re.compile(r".*layers?|.*experts.*|num_labels|type_vocab_size|shared_intermediate_size")
 
 
 def _checked(what: str, value: object, expected: str) -> Any:
@@ -225,14 +229,16 @@ def _check_size(what: str, value: object) -> None:
         raise ValueError(f"{what}={value:,} is more than any model has; {most:,} is the most.")
 
 
+def _check_kinds(what: str, value: list[Any], known: tuple[str, ...]) -> None:
+    unknown = [kind for kind in value if kind not in known]
+    if unknown:
+        raise ValueError(f"{what} has {unknown[0]!r}; layers here are {' or '.join(map(repr, known))}.")
+
+
 def _check_meaning(what: str, value: Any) -> None:
     """Raise for values that have the right type and that no model can be run with."""
     name = what.rpartition(" ")[2]
-    if name == "layer_types":
-        unknown = [kind for kind in value if kind not in LAYER_TYPES]
-        if unknown:
-            raise ValueError(f"{what} has {unknown[0]!r}; layers here are {' or '.join(map(repr, LAYER_TYPES))}.")
-    elif name == "rope_scaling":
+    if name == "rope_scaling":
         check_options(what, value)
     elif name in ("rope_theta", "rope_local_base_freq"):
         if not (value > 0 and math.isfinite(value)):
@@ -258,7 +264,30 @@ def read_json(path: Path) -> dict[str, Any]:
         raise ValueError(f"{path} is not valid JSON: {e}") from None
     if not isinstance(found, dict):
         raise ValueError(f"{path} holds a {type(found).__name__}, not an object.")
-    return found
+    return _untagged(found)
+
+
+# What JSON has no numbers for, as transformers writes it: {"__float__": "Infinity"}.
+_TAG = "__float__"
+_TAGGED = {"Infinity": math.inf, "-Infinity": -math.inf, "NaN": math.nan}
+
+
+def _tagged(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _tagged(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_tagged(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return {_TAG: json.dumps(value)}
+    return value
+
+
+def _untagged(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {_TAG} and value[_TAG] in _TAGGED:
+            return _TAGGED[value[_TAG]]
+        return {k: _untagged(v) for k, v in value.items()}
+    return [_untagged(v) for v in value] if isinstance(value, list) else value
 
 
 def rope_of(values: dict[str, Any], theta: float) -> tuple[float, dict[str, Any] | None]:

@@ -80,7 +80,14 @@ class Attention:
             return None
         if (at.training and at.dropout) or len(at.names) != 3 or at.rope != 0 or at.norm_last:
             return None
-        if at.window is not None or at.chunk is not None or at.clip is not None or at.cap is not None or at.has_sinks:
+        if (
+            at.window is not None
+            or at.chunk is not None
+            or at.clip is not None
+            or at.cap is not None
+            or at.has_sinks
+            or at.tempered
+        ):
             return None
         q_proj, k_proj, v_proj = (getattr(at, name) for name in at.names)
         if not all(_is_product(p) for p in (q_proj, k_proj, v_proj, at.product)):
@@ -173,7 +180,7 @@ def _blocks(layers: list[nn.Module], rope: nn.Module, width: int) -> list[Block]
     for layer in layers:
         if not can_bypass(layer, DecoderLayer, "deferred", "norms", "added", "added_by_mixer"):
             return None
-        if layer.parallel or layer.residual_scale != 1.0:
+        if layer.parallel or layer.residual_scale != 1.0 or layer.norm_place != "before":
             return None
         if layer.training and (layer.dropout or layer.mixer_dropout):
             return None

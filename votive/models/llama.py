@@ -25,7 +25,7 @@ class LlamaConfig(RotaryConfig):
     eos_token_id: int | list[int] | None = 2
 
     def sizes(self) -> dict[str, Any]:
-        return {**super().sizes(), "eps": self.rms_norm_eps, "net_bias": self.mlp_bias}
+        return {**super().sizes(), "eps": self.rms_norm_eps, "net_bias": bool(self.reads("mlp_bias"))}
 
 
 LlamaModel, LlamaForCausalLM = decoder_classes("Llama", LlamaConfig)

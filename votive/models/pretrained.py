@@ -16,6 +16,8 @@ from votive.nn.points import point
 from ..io.report import LoadReport
 from ..io.source import WeightSource, as_dtype
 from ..tensor import Tensor
+from .adapter_layers import adapters_of
+from .adapter_methods import AdapterMethods
 from .attention import next_token_loss
 from .checkpoint import Checkpoint, write_json
 from .config import Config, StrPath
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from .fused_decoder import FusedDecoder
 
 
-class PreTrainedModel(FromPretrained, nn.Module):
+class PreTrainedModel(FromPretrained, AdapterMethods):
     """A model made from a configuration, whose weights files hold by name.
 
     >>> config = votive.models.GPT2Config(vocab_size=8, n_positions=4, n_embd=4, n_layer=0,
@@ -285,6 +287,10 @@ class PreTrainedModel(FromPretrained, nn.Module):
         """A source in the form the parameters have; families override where files differ."""
         return source
 
+    def filed(self, weights: dict[str, Any]) -> dict[str, Any]:
+        """Weights by name as files of the family have them: the opposite of `adapted`."""
+        return weights
+
     def save_pretrained(self, folder: StrPath, *, max_shard_size: int | str = "5GB") -> None:
         """Write config.json and the weights as safetensors, in shards if they are large.
 
@@ -301,7 +307,7 @@ class PreTrainedModel(FromPretrained, nn.Module):
         for described in (self.config, config):
             described.architectures = [type(self).__name__]
             described.dtype = str(self.dtype).removeprefix("votive.")
-        save_sharded(weights, path, max_shard_size=max_shard_size, metadata={"format": "pt"})
+        save_sharded(self.filed(weights), path, max_shard_size=max_shard_size, metadata={"format": "pt"})
         # After the weights, which are what a full disk refuses: a failed save changes nothing.
         config.save_pretrained(path)
         settings = self._generation_config
@@ -321,6 +327,11 @@ class CausalLM(PreTrainedModel):
         """Continue texts; see votive.generation.generate."""
         from ..generation import generate
 
+        state = adapters_of(self)
+        if state is not None and state.prompt is not None:
+            from .prompts import generate_behind
+
+            return generate_behind(self, state.prompt, *args, settings=kwargs)
         return generate(self, *args, **kwargs)
 
     def fused_decoder(self) -> FusedDecoder | None:

@@ -1,4 +1,4 @@
-"""Experts whose weights a file stacks in one tensor, seen as one tensor per expert.
+"""Experts whose weights a file stacks in one tensor, seen as one tensor per expert, and stacked again for files.
 
 Knows the names of stacked tensors; knows no architecture.
 """
@@ -6,8 +6,10 @@ Knows the names of stacked tensors; knows no architecture.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
+
+import votive
 
 from ..io import WeightSource
 from ..io.source import TableSource
@@ -16,7 +18,39 @@ from ..surface.block_tensor import BlockTensor, like
 _NAME = re.compile(r"(.*\.experts)\.(gate_up_proj|gate_proj|up_proj|down_proj)(?:\.weight)?")
 
 
-class Unstacked(TableSource[tuple[str, int | None, slice | None]]):
+@dataclass(frozen=True, kw_only=True)
+class Stacked:
+    """How files have the weights of all experts in one tensor: their names, and the order of what is in them.
+
+    >>> votive.models.stacked.Stacked().down
+    'experts.down_proj'
+    """
+
+    gate_up: str = "experts.gate_up_proj"
+    down: str = "experts.down_proj"
+    transposed: bool = False  # (experts, inputs, outputs)
+    alternating: bool = False  # gate, neuron, gate, neuron, rather than first all gates
+    # What products of one expert are called, under the modules beside which the tensors lie.
+    single: tuple[str, str, str] = ("experts.{}.gate_proj", "experts.{}.up_proj", "experts.{}.down_proj")
+
+    def halves(self, rows: int) -> tuple[slice, slice]:
+        """Which rows of a product's weight are gates, and which are neurons."""
+        if self.alternating:
+            return slice(0, rows, 2), slice(1, rows, 2)
+        return slice(0, rows // 2), slice(rows // 2, rows)
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One expert's part of a tensor, or the whole tensor where `expert` is None."""
+
+    name: str
+    expert: int | None = None
+    rows: slice | None = None
+    turned: bool = False
+
+
+class Unstacked(TableSource[_Row]):
     """A source with `experts.3.gate_proj.weight` in place of row 3 of `experts.gate_up_proj`.
 
     >>> from votive.models.stacked import Unstacked
@@ -25,49 +59,87 @@ class Unstacked(TableSource[tuple[str, int | None, slice | None]]):
     (['mlp.experts.0.gate_proj.weight', 'mlp.experts.0.up_proj.weight'], (3, 4))
     """
 
-    def __init__(self, source: WeightSource) -> None:
+    def __init__(self, source: WeightSource, layout: Stacked | None = None) -> None:
         self.source, self.metadata = source, source.metadata
-        # New name: (name, expert or None for the whole tensor, rows or None for all).
-        self.entries: dict[str, tuple[str, int | None, slice | None]] = {}
+        self.entries: dict[str, _Row] = {}
         for name in source.names():
-            found = _NAME.fullmatch(name)
-            if found is None or len(source.info(name).shape) != 3:
-                self.entries[name] = (name, None, None)
-                continue
-            count, rows, _ = source.info(name).shape
-            for i in range(count):
-                for new, part in _split(found[2], rows):
-                    self.entries[f"{found[1]}.{i}.{new}.weight"] = (name, i, part)
+            if not (layout is not None and self._add_known(name, layout)) and not self._add(name):
+                self.entries[name] = _Row(name)
         self._open: tuple[str, Any] = ("", None)
 
+    def _add(self, name: str) -> bool:
+        """A tensor as transformers stacks experts, whatever files of the family have."""
+        found = _NAME.fullmatch(name)
+        if found is None or len(self.source.info(name).shape) != 3:
+            return False
+        count, rows, _ = self.source.info(name).shape
+        for i in range(count):
+            for new, part in _split(found[2], rows):
+                self.entries[f"{found[1]}.{i}.{new}.weight"] = _Row(name, i, part)
+        return True
+
+    def _add_known(self, name: str, layout: Stacked) -> bool:
+        found = re.fullmatch(rf"(.*?\.)?({re.escape(layout.gate_up)}|{re.escape(layout.down)})(_bias)?", name)
+        if found is None:
+            return False
+        shape = self.source.info(name).shape
+        bias = found[3] is not None
+        if len(shape) != (2 if bias else 3):
+            return False
+        start, end = found[1] or "", "bias" if bias else "weight"
+        turned = layout.transposed and not bias
+        gate, up, down = layout.single
+        for i in range(shape[0]):
+            if found[2] == layout.down:
+                self.entries[f"{start}{down.format(i)}.{end}"] = _Row(name, i, None, turned)
+                continue
+            for one, part in zip((gate, up), layout.halves(shape[2 if turned else 1]), strict=True):
+                self.entries[f"{start}{one.format(i)}.{end}"] = _Row(name, i, part, turned)
+        return True
+
     def info(self, name: str) -> Any:
-        old, expert, rows = self._entry(name)
-        info = self.source.info(old)
-        if expert is None:
+        row = self._entry(name)
+        info = self.source.info(row.name)
+        if row.expert is None:
             return info
-        shape = info.shape[1:] if rows is None else (rows.stop - rows.start, *info.shape[2:])
-        return replace(info, name=name, shape=shape, nbytes=info.nbytes * shape[0] // (info.shape[0] * info.shape[1]))
+        whole = info.shape[1:]
+        shape = whole[::-1] if row.turned else whole
+        if row.rows is not None:
+            shape = (len(range(*row.rows.indices(shape[0]))), *shape[1:])
+        return replace(info, name=name, shape=shape, nbytes=info.nbytes * _size(shape) // _size(info.shape))
 
     def _read(self, name: str) -> Any:
-        old, expert, rows = self._entry(name)
-        if expert is None:
-            return self.source._read(old)
-        if self._open[0] != old:
+        row = self._entry(name)
+        if row.expert is None:
+            return self.source._read(row.name)
+        if self._open[0] != row.name:
             # Experts of one tensor are asked for one after the other: it is read once.
-            self._open = (old, self.source._read(old))
-        one = self._open[1][expert]
-        return one if rows is None else one[rows]
+            self._open = (row.name, self.source._read(row.name))
+        one = self._open[1][row.expert]
+        if row.turned:
+            one = one.T
+        one = one if row.rows is None else one[row.rows]
+        return one.contiguous() if row.turned or (row.rows is not None and row.rows.step) else one
 
     def blocks(self, name: str) -> BlockTensor | None:
-        old, expert, rows = self._entry(name)
-        found = self.source.blocks(old)
-        if found is None or expert is None:
+        row = self._entry(name)
+        found = self.source.blocks(row.name)
+        if found is None or row.expert is None:
             return found
-        one = found.blocks[expert]
-        return like(found, one if rows is None else one[rows])
+        if row.turned:
+            return None
+        one = found.blocks[row.expert]
+        return like(found, one if row.rows is None else one[row.rows])
 
     def close(self) -> None:
         self.source.close()
+
+
+def _size(shape: tuple[int, ...]) -> int:
+    size = 1
+    for n in shape:
+        size *= n
+    return size
 
 
 def _split(kind: str, rows: int) -> list[tuple[str, slice | None]]:
@@ -75,3 +147,44 @@ def _split(kind: str, rows: int) -> list[tuple[str, slice | None]]:
         return [(kind, None)]
     half = rows // 2
     return [("gate_proj", slice(0, half)), ("up_proj", slice(half, rows))]
+
+
+def stacked(weights: dict[str, Any], layout: Stacked) -> dict[str, Any]:
+    """Weights by name, with those of single experts in one tensor as files have them; in float, not in blocks.
+
+    >>> from votive.models.stacked import Stacked, stacked
+    >>> single = {f"experts.{i}.{n}_proj.weight": votive.ones(2, 2) for i in range(3) for n in ("gate", "up", "down")}
+    >>> {name: tuple(t.shape) for name, t in stacked(single, Stacked()).items()}
+    {'experts.gate_up_proj': (3, 4, 2), 'experts.down_proj': (3, 2, 2)}
+    """
+    numbered = [re.escape(one).replace(r"\{\}", r"(\d+)") for one in layout.single]
+    patterns = [re.compile(rf"(.*?){one}\.(weight|bias)") for one in numbered]
+    found: dict[tuple[str, str, int], dict[int, Any]] = {}
+    out: dict[str, Any] = {}
+    for name, value in weights.items():
+        for which, pattern in enumerate(patterns):
+            match = pattern.fullmatch(name)
+            if match is not None:
+                found.setdefault((match[1], match[3], which), {})[int(match[2])] = value
+                break
+        else:
+            out[name] = value
+    for (start, end, which), parts in found.items():
+        if which == 1:
+            continue
+        suffix = "_bias" if end == "bias" else ""
+        if which == 2:
+            made = [parts[i] for i in range(len(parts))]
+        else:
+            ups = found[start, end, 1]
+            made = [_joined(parts[i], ups[i], layout) for i in range(len(parts))]
+        if layout.transposed and end == "weight":
+            made = [one.T for one in made]
+        out[f"{start}{layout.down if which == 2 else layout.gate_up}{suffix}"] = votive.stack(made)
+    return out
+
+
+def _joined(gate: Any, up: Any, layout: Stacked) -> Any:
+    if layout.alternating:
+        return votive.stack([gate, up], 1).flatten(0, 1)
+    return votive.cat([gate, up])

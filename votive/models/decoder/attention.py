@@ -27,6 +27,7 @@ class DecoderAttention(nn.Module):
         super().__init__()
         self.layer_idx, self.counts, self.head_dim = layer_idx, (d.heads, d.shared, d.shared), d.head_dim
         self.dropout, self.cap, self.clip = d.attention_dropout, d.cap, d.clip
+        self.clip_last = d.clip_last
         self.window, self.chunk, self.scale = d.window(layer_idx), d.chunk(layer_idx), d.scale
         if d.scale_by_layer:
             self.scale = (d.head_dim**-0.5 if d.scale is None else d.scale) / (layer_idx + 1)
@@ -66,12 +67,16 @@ class DecoderAttention(nn.Module):
             parts = tuple(getattr(self, name)(x) for name in self.names)
         else:
             parts = self.apart(getattr(self, self.names[0])(x))
-        if self.clip is not None:
-            parts = tuple(part.clamp(-self.clip, self.clip) for part in parts)
+        if not self.clip_last:
+            parts = self.clipped(parts)
         if self.qk_norm == "whole":
             q_norm, k_norm = self.norms()
             parts = (q_norm(parts[0]), k_norm(parts[1]), parts[2])
-        return parts
+        return self.clipped(parts) if self.clip_last else parts
+
+    def clipped(self, parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Queries, keys and values within a limit."""
+        return parts if self.clip is None else tuple(part.clamp(-self.clip, self.clip) for part in parts)
 
     def apart(self, qkv: Tensor) -> tuple[Tensor, ...]:
         """Queries, keys and values of the one product that gives all."""

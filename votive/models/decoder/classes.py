@@ -15,6 +15,7 @@ def decoder_classes(
     *,
     prefix: str = "model",
     base: type[Decoder] = Decoder,
+    head: type[DecoderForCausalLM] = DecoderForCausalLM,
     model: str = "Model",
     causal: str = "ForCausalLM",
     **attributes: Any,
@@ -22,7 +23,7 @@ def decoder_classes(
     """`<name>Model` and `<name>ForCausalLM`, whose layers are called `<name>DecoderLayer`.
 
     `model` and `causal` are other ends of the classes' names; `prefix` is what the decoder is called inside the one
-    with a head; `base` a decoder with methods of its own;
+    with a head; `base` and `head` a decoder and one with a head that have methods of their own;
     `attributes` are those of the classes, such as `renames` and `ignored`.
 
     >>> from votive.models.decoder import decoder_classes
@@ -46,5 +47,5 @@ def decoder_classes(
     bare = made(model, base, f"{name}'s decoder.", layer_class=layer, **shared)
     table = ".".join(part for part in (prefix, design.body, design.embedding, "weight") if part)
     tied = {f"{design.head}.weight": table}
-    head = made(causal, DecoderForCausalLM, f"{name} with a head.", model_class=bare, tied=tied, **shared)
-    return bare, head
+    whole = made(causal, head, f"{name} with a head.", model_class=bare, tied=tied, **shared)
+    return bare, whole

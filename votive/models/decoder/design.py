@@ -79,6 +79,7 @@ class Experts:
     gate_bias: bool = False
     normed: bool = False  # the weights of those that are chosen add up to one
     scaled: float = 1.0  # times this
+    sum_eps: float = 1e-20  # of "sigmoid": what is added to the sum of those weights
     floor: float = 0.0  # what the sum of those weights is at least
     jitter: float = 0.0
     near: float = 0.01  # of "sparsemixer": how much worse others may be to count
@@ -150,6 +151,7 @@ class Design:
     qk_norm_layers: tuple[bool, ...] = ()  # which layers have it; empty where all do
     qk_names: tuple[str, str] = ("q_norm", "k_norm")
     clip: float | None = None  # of queries, keys and values
+    clip_last: bool = False  # behind the norm of all heads
     scale: float | None = None  # of scores: 1 / sqrt(head_dim)
     scale_by_layer: bool = False  # divided by the layer's number
     temper: Temper | None = None

@@ -60,7 +60,7 @@ class Mixture(nn.Module):
     @property
     def router(self) -> Router:
         """What scores experts."""
-        found = getattr(self, self.design.gate.partition(".")[0])
+        found = self._modules[self.design.gate.partition(".")[0]]  # whose name may be this one
         found = found.inner if isinstance(found, Around) else found
         assert isinstance(found, Router), "made so"
         return found
@@ -132,7 +132,7 @@ class Mixture(nn.Module):
             weights = scores.gather(-1, chosen)
         if e.normed:
             total = weights.sum(-1, keepdim=True).clamp(min=e.floor)
-            weights = weights / (total + 1e-20 if e.router == "sigmoid" else total)
+            weights = weights / (total + e.sum_eps if e.router == "sigmoid" else total)
         return weights if e.scaled == 1.0 else weights * e.scaled, chosen
 
     def in_groups(self, scores: Tensor, count: int, kept: int) -> Tensor:

@@ -16,6 +16,7 @@ from ...io.source import WeightSource
 from ...tensor import Tensor
 from ..attention import AttentionMask, causal_mask
 from ..config import Config
+from ..opened import open_norm
 from ..output import BaseModelOutput, CausalLMOutput, MoeCausalLMOutput, MoeModelOutput
 from ..pretrained import DecoderLM, PreTrainedModel
 from ..stack import Trace, run_layers
@@ -54,6 +55,9 @@ class DecoderBase(PreTrainedModel):
         if isinstance(module, Conv1D):
             nn.init.normal_(module.weight, std=self.config.initializer_range * module.gain)
             nn.init.zeros_(module.bias)
+        own = getattr(module, "start_values", None)
+        if own is not None:
+            own(self.config)
 
     def adapted(self, source: WeightSource) -> WeightSource:
         # Files of released models have one matrix per expert, newer ones all in one tensor.
@@ -175,6 +179,7 @@ class Decoder(DecoderBase):
         return x * votive.tensor(scale, dtype=x.dtype, device=x.device)
 
     scales_given: ClassVar[bool] = False  # whether `inputs_embeds` are scaled, too
+    states_behind: ClassVar[bool] = False  # whether hidden states are those behind layers, not before them
 
     def biased(
         self, mask: AttentionMask, queries: int, keys: int, real: Tensor | None, device: votive.device
@@ -221,6 +226,7 @@ class Decoder(DecoderBase):
             return rope(i), masks[sight], cache, trace.weights
 
         norm = getattr(self.body, d.last_norm) if d.last_norm else None
+        last, norm = (norm, None) if self.states_behind and trace.keeps_states else (None, norm)
         routers = self._routers(output_router_logits)
         logits: list[Tensor] = []
         if routers:
@@ -228,13 +234,16 @@ class Decoder(DecoderBase):
                 x = run_layers(self.stack, DecoderLayer, x, norm, trace, arguments)
         else:
             x = run_layers(self.stack, DecoderLayer, x, norm, trace, arguments)
+        if last is not None:
+            x = open_norm(last, x, "ln_final")
+            trace.add_state(x)
         if d.embedding_width not in (None, d.width):
             x = getattr(self.body, d.embedding_products[1])(x)
         states = trace.hidden_states
         found: dict[str, Any] = {
             "last_hidden_state": x,
             "past_key_values": cache,
-            "hidden_states": None if states is None else (*states[:-1], x),
+            "hidden_states": None if states is None else (*states[last is not None : -1], x),
             "attentions": trace.attentions,
         }
         if d.experts is None:

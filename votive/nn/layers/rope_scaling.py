@@ -116,10 +116,19 @@ def longrope(
     original_max_position_embeddings: int | None = None,
     factor: float | None = None,
     attention_factor: float | None = None,
+    short_mscale: float | None = None,
+    long_mscale: float | None = None,
 ) -> Any:
-    """A divisor for each pair, others beyond the original length: arXiv:2402.13753."""
+    """A divisor for each pair, others beyond the original length: arXiv:2402.13753.
+
+    With the two `mscale`s, as Phi-3.5's mixtures have them, it is the factor of the attention that changes there
+    instead.
+    """
     original = original_max_position_embeddings or trained
-    divisors = np.asarray(long_factor if length > original else short_factor, kind)
+    far = length > original
+    if short_mscale is not None and long_mscale is not None:
+        attention_factor, far = long_mscale if far else short_mscale, False
+    divisors = np.asarray(long_factor if far else short_factor, kind)
     if divisors.shape != (dim // 2,):
         raise ValueError(
             f"RotaryEmbedding: longrope needs {dim // 2} factors, one for each pair of features, "
