@@ -100,7 +100,7 @@ def load_model(args: argparse.Namespace, name: str | None, *, auto: str | None =
     Without `auto`, one that writes: a decoder, or an encoder and a decoder.
     """
     from .. import models
-    from ..models.adapters import base_of, is_adapter, load_adapter
+    from ..models.adapter_files import base_of, is_adapter, load_adapter
 
     use_threads(args)
     adapter = Path(name).expanduser() if name is not None else None

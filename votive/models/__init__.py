@@ -26,11 +26,12 @@ from .qwen import Qwen2Config, Qwen2ForCausalLM, Qwen2Model, Qwen3Config, Qwen3F
 
 # What stands in no row of the table of families; both are read when one of them is asked for.
 _LAZY = {
+    "adapter_files": ("load_adapter", "save_adapter"),
     "adapter_layers": ("disabled_adapters",),
     "adapter_mixing": ("add_weighted_adapter",),
     "adapters": (
-        "add_adapter", "delete_adapter", "load_adapter", "merge_adapter", "merge_and_unload", "save_adapter",
-        "set_adapter", "unload", "unmerge_adapter",
+        "add_adapter", "delete_adapter", "merge_adapter", "merge_and_unload", "set_adapter", "unload",
+        "unmerge_adapter",
     ),
     "auto_seeing": (
         "AutoBackbone", "AutoModelForAudioClassification", "AutoModelForCTC", "AutoModelForDepthEstimation",

@@ -12,7 +12,7 @@ import votive
 
 from ..io.report import LoadReport
 from ..io.source import WeightSource
-from .adapters import base_of, is_adapter, load_adapter
+from .adapter_files import base_of, is_adapter, load_adapter
 from .arguments import changed, parse_options
 from .checkpoint import Checkpoint, bundled
 from .config import Config, StrPath

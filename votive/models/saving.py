@@ -10,7 +10,10 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 from votive import nn
+from votive.nn.layers.adapted import AdaptedLayer
 from votive.nn.layers.lora import LoRALinear
+
+from .adapter_layers import adapters_of
 
 if TYPE_CHECKING:
     from .pretrained import PreTrainedModel
@@ -42,6 +45,12 @@ def plain_form(model: PreTrainedModel) -> tuple[dict[str, Any], Any]:
     (True, False)
     """
     found: dict[str, Any] = {}
+    state = adapters_of(model)
+    if state is not None and any(made.prompt is not None for made in state.made.values()):
+        raise ValueError(
+            "save_pretrained: a learned prompt is no part of a model's weights; save_adapter(folder) keeps it, "
+            "and unload() gives the model without it."
+        )
     _collect(model, "", found)
     found = {name: value.detach() for name, value in found.items()}
     _check(model, found)
@@ -82,7 +91,7 @@ def _apart(found: dict[str, Any]) -> dict[str, Any]:
 
 def _collect(module: nn.Module, prefix: str, found: dict[str, Any]) -> None:
     """Tensors by name, as if nothing stood between a module and its parameters."""
-    if isinstance(module, LoRALinear):
+    if isinstance(module, (LoRALinear, AdaptedLayer)):
         found[f"{prefix}weight"] = module.weight
         if module.bias is not None:
             found[f"{prefix}bias"] = module.bias

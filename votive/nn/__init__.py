@@ -41,6 +41,7 @@ from .layers.activation import Softsign as Softsign
 from .layers.activation import Tanh as Tanh
 from .layers.activation import Tanhshrink as Tanhshrink
 from .layers.activation import Threshold as Threshold
+from .layers.adapted import AdaptedLayer as AdaptedLayer
 from .layers.adaptive_softmax import AdaptiveLogSoftmaxWithLoss as AdaptiveLogSoftmaxWithLoss
 from .layers.attention import MultiheadAttention as MultiheadAttention
 from .layers.batchnorm import BatchNorm1d as BatchNorm1d

@@ -84,7 +84,7 @@ def trained_parameters(model: nn.Module) -> int:
 
 def save_adapted(model: nn.Module, tokenizer: Any, out: Path) -> None:
     """Write the adapters as PEFT does, and the tokenizer beside them."""
-    from ..models.adapters import save_adapter
+    from ..models.adapter_files import save_adapter
 
     trained: list[Tensor] = [p for p in model.parameters() if p.requires_grad]
     if any(not bool(p.isfinite().all()) for p in trained):
