@@ -25,6 +25,7 @@ albert albert AlbertConfig base=AlbertModel
     answer=AlbertForQuestionAnswering choice=AlbertForMultipleChoice pretrain=AlbertForPreTraining
 apertus nemotron ApertusConfig base=ApertusModel causal=ApertusForCausalLM
 arcee nemotron ArceeConfig base=ArceeModel causal=ArceeForCausalLM
+bamba bamba BambaConfig base=BambaModel causal=BambaForCausalLM
 beit beit BeitConfig base=BeitModel image=BeitForImageClassification
 bert bert BertConfig base=BertModel
     masked=BertForMaskedLM classify=BertForSequenceClassification tokens=BertForTokenClassification
@@ -50,6 +51,8 @@ deberta deberta DebertaConfig base=DebertaModel
 deberta-v2 deberta DebertaV2Config base=DebertaV2Model
     masked=DebertaV2ForMaskedLM classify=DebertaV2ForSequenceClassification tokens=DebertaV2ForTokenClassification
     answer=DebertaV2ForQuestionAnswering choice=DebertaV2ForMultipleChoice pretrain=DebertaV2ForMaskedLM
+deepseek_v2 deepseek DeepseekV2Config base=DeepseekV2Model causal=DeepseekV2ForCausalLM
+deepseek_v3 deepseek DeepseekV3Config base=DeepseekV3Model causal=DeepseekV3ForCausalLM
 deit deit DeiTConfig base=DeiTModel image=DeiTForImageClassification|DeiTForImageClassificationWithTeacher
 dinov2 dinov2 Dinov2Config base=Dinov2Model image=Dinov2ForImageClassification backbone=Dinov2Backbone
 dinov2_with_registers dinov2 Dinov2WithRegistersConfig base=Dinov2WithRegistersModel
@@ -74,6 +77,8 @@ eurobert eurobert EuroBertConfig base=EuroBertModel
 exaone4 exaone Exaone4Config base=Exaone4Model causal=Exaone4ForCausalLM
 exaone_moe exaone ExaoneMoeConfig base=ExaoneMoeModel causal=ExaoneMoeForCausalLM
 falcon falcon FalconConfig base=FalconModel causal=FalconForCausalLM
+falcon_h1 falcon_h1 FalconH1Config base=FalconH1Model causal=FalconH1ForCausalLM
+falcon_mamba mamba FalconMambaConfig base=FalconMambaModel causal=FalconMambaForCausalLM
 flex_olmo olmo FlexOlmoConfig base=FlexOlmoModel causal=FlexOlmoForCausalLM
 gemma gemma GemmaConfig base=GemmaModel causal=GemmaForCausalLM
 gemma2 gemma Gemma2Config base=Gemma2Model causal=Gemma2ForCausalLM
@@ -92,6 +97,7 @@ granite granite GraniteConfig base=GraniteModel causal=GraniteForCausalLM
 granite_swa granite GraniteSWAConfig base=GraniteSWAModel causal=GraniteSWAForCausalLM
 granitemoe granite GraniteMoeConfig base=GraniteMoeModel causal=GraniteMoeForCausalLM
 granitemoe_swa granite GraniteMoeSWAConfig base=GraniteMoeSWAModel causal=GraniteMoeSWAForCausalLM
+granitemoehybrid bamba GraniteMoeHybridConfig base=GraniteMoeHybridModel causal=GraniteMoeHybridForCausalLM
 granitemoeshared granite GraniteMoeSharedConfig base=GraniteMoeSharedModel causal=GraniteMoeSharedForCausalLM
 gte nomic_bert GteConfig base=GteModel
     masked=GteForMaskedLM classify=GteForSequenceClassification tokens=GteForTokenClassification
@@ -103,13 +109,20 @@ hyperclovax granite HyperCLOVAXConfig base=HyperCLOVAXModel causal=HyperCLOVAXFo
 internlm3 llama_likes InternLM3Config base=InternLM3Model causal=InternLM3ForCausalLM
 iquestcoder llama_likes IQuestCoderConfig base=IQuestCoderModel causal=IQuestCoderForCausalLM
 jais2 nemotron Jais2Config base=Jais2Model causal=Jais2ForCausalLM
+jamba jamba JambaConfig base=JambaModel causal=JambaForCausalLM
 jina_embeddings_v3 nomic_bert JinaEmbeddingsV3Config base=JinaEmbeddingsV3Model
     masked=JinaEmbeddingsV3ForMaskedLM classify=JinaEmbeddingsV3ForSequenceClassification
     tokens=JinaEmbeddingsV3ForTokenClassification answer=JinaEmbeddingsV3ForQuestionAnswering
     pretrain=JinaEmbeddingsV3ForMaskedLM
+lfm2 lfm2 Lfm2Config base=Lfm2Model causal=Lfm2ForCausalLM
+lfm2_moe lfm2 Lfm2MoeConfig base=Lfm2MoeModel causal=Lfm2MoeForCausalLM
 llama llama LlamaConfig base=LlamaModel causal=LlamaForCausalLM
 llama4_text llama4 Llama4TextConfig base=Llama4TextModel causal=Llama4ForCausalLM
 llava llava LlavaConfig image_text=LlavaForConditionalGeneration
+mamba mamba MambaConfig base=MambaModel causal=MambaForCausalLM
+mamba2 mamba Mamba2Config base=Mamba2Model causal=Mamba2ForCausalLM
+minicpm3 minicpm3 MiniCPM3Config base=MiniCPM3Model causal=MiniCPM3ForCausalLM
+minimax minimax_text MiniMaxConfig base=MiniMaxModel causal=MiniMaxForCausalLM
 minimax_m2 minimax MiniMaxM2Config base=MiniMaxM2Model causal=MiniMaxM2ForCausalLM
 ministral llama_likes MinistralConfig base=MinistralModel causal=MinistralForCausalLM
 ministral3 llama_likes Ministral3Config base=Ministral3Model causal=Ministral3ForCausalLM
@@ -125,6 +138,7 @@ mpnet mpnet MPNetConfig base=MPNetModel
 mpt mpt MptConfig base=MptModel causal=MptForCausalLM
 mt5 mt5 MT5Config base=MT5Model seq2seq=MT5ForConditionalGeneration encoder=MT5EncoderModel
 nemotron nemotron NemotronConfig base=NemotronModel causal=NemotronForCausalLM
+nemotron_h nemotron_h NemotronHConfig base=NemotronHModel causal=NemotronHForCausalLM
 nomic_bert nomic_bert NomicBertConfig base=NomicBertModel
     masked=NomicBertForMaskedLM classify=NomicBertForSequenceClassification tokens=NomicBertForTokenClassification
     pretrain=NomicBertForMaskedLM
@@ -139,15 +153,22 @@ phi phi PhiConfig base=PhiModel causal=PhiForCausalLM
 phi3 phi3 Phi3Config base=Phi3Model causal=Phi3ForCausalLM
 phimoe phi PhimoeConfig base=PhimoeModel causal=PhimoeForCausalLM
 qwen2 qwen Qwen2Config base=Qwen2Model causal=Qwen2ForCausalLM
+qwen2_5_vl qwen2_vl Qwen2_5_VLConfig image_text=Qwen2_5_VLForConditionalGeneration
+qwen2_5_vl_text qwen2_vl Qwen2_5_VLTextConfig base=Qwen2_5_VLTextModel
 qwen2_moe qwen2_moe Qwen2MoeConfig base=Qwen2MoeModel causal=Qwen2MoeForCausalLM
+qwen2_vl qwen2_vl Qwen2VLConfig image_text=Qwen2VLForConditionalGeneration
+qwen2_vl_text qwen2_vl Qwen2VLTextConfig base=Qwen2VLTextModel
 qwen3 qwen Qwen3Config base=Qwen3Model causal=Qwen3ForCausalLM
 qwen3_moe mixtral Qwen3MoeConfig base=Qwen3MoeModel causal=Qwen3MoeForCausalLM
+qwen3_next qwen3_next Qwen3NextConfig base=Qwen3NextModel causal=Qwen3NextForCausalLM
+recurrent_gemma recurrent_gemma RecurrentGemmaConfig base=RecurrentGemmaModel causal=RecurrentGemmaForCausalLM
 roberta roberta RobertaConfig base=RobertaModel
     masked=RobertaForMaskedLM classify=RobertaForSequenceClassification tokens=RobertaForTokenClassification
     answer=RobertaForQuestionAnswering choice=RobertaForMultipleChoice pretrain=RobertaForMaskedLM
 roformer roformer RoFormerConfig base=RoFormerModel
     masked=RoFormerForMaskedLM classify=RoFormerForSequenceClassification tokens=RoFormerForTokenClassification
     answer=RoFormerForQuestionAnswering choice=RoFormerForMultipleChoice pretrain=RoFormerForMaskedLM
+rwkv rwkv RwkvConfig base=RwkvModel causal=RwkvForCausalLM
 seed_oss llama_likes SeedOssConfig base=SeedOssModel causal=SeedOssForCausalLM
 siglip siglip SiglipConfig base=SiglipModel image=SiglipForImageClassification zero_shot_image=SiglipModel
 siglip2 siglip Siglip2Config base=Siglip2Model image=Siglip2ForImageClassification zero_shot_image=Siglip2Model

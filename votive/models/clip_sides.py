@@ -5,7 +5,7 @@ Parameter names are those of Hugging Face checkpoints.
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import votive
 from votive import nn
@@ -42,8 +42,9 @@ class CLIPAttention(nn.Module):
 class CLIPMLP(nn.ModuleDict):
     """`fc2(act(fc1(x)))`."""
 
-    def __init__(self, config: CLIPTextConfig | CLIPVisionConfig) -> None:
-        width, hidden = config.hidden_size, config.intermediate_size
+    def __init__(self, config: Any, width: int | None = None, hidden: int | None = None) -> None:
+        width = config.hidden_size if width is None else width
+        hidden = config.intermediate_size if hidden is None else hidden
         super().__init__({"fc1": nn.Linear(width, hidden), "fc2": nn.Linear(hidden, width)})
         self.act_fn = activation(config.hidden_act)
 

@@ -145,10 +145,14 @@ class PictureTextLM(CausalLM):
         if merged.groups is not None:
             base.groups = merged.groups
         try:
-            return lm(None, mask, position_ids, cache, inputs_embeds=merged.embeds, **options)
+            return self.read(None, mask, position_ids, cache, inputs_embeds=merged.embeds, **options)
         finally:
             if merged.groups is not None:
                 base.groups = before
+
+    def read(self, *args: Any, **options: Any) -> CausalLMOutput:
+        """The decoder as it is called with embeddings."""
+        return self.decoder(*args, **options)
 
     def answered(
         self,
@@ -164,7 +168,18 @@ class PictureTextLM(CausalLM):
         if (input_ids is None) == (inputs_embeds is None):
             raise ValueError(f"{type(self).__name__}: give either input_ids or inputs_embeds, not both.")
         merged = self.merged(input_ids, inputs_embeds, attention_mask, **given)
+        shift = getattr(past_key_values, "shift", None)
+        if merged.places is None and position_ids is None and shift is not None:
+            # The cache knows by how much the pictures before moved what follows.
+            assert past_key_values is not None, "it was asked"
+            past, count = past_key_values.get_seq_length(), merged.embeds.shape[1]
+            if attention_mask is None:
+                position_ids = votive.arange(past, past + count, device=merged.embeds.device) + shift
+            else:
+                position_ids = (attention_mask.long().cumsum(-1) - 1).clamp(min=0)[:, -count:] + shift
         found = self.run(merged, attention_mask, position_ids, past_key_values, **options)
+        if merged.shift is not None and found.past_key_values is not None:
+            found.past_key_values.__dict__["shift"] = merged.shift
         return PictureTextOutput(**dict(found.items()), image_hidden_states=merged.features)
 
     def generate(self, input_ids: Any = None, **kwargs: Any) -> Any:

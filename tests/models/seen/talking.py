@@ -63,8 +63,60 @@ LLAVA: dict[str, Any] = {
     "vision_config": {**SEEN, "model_type": "clip_vision_model"},
     "image_token_index": IMAGE,
 }
-SEEING_TEXTS = ("output_attentions", "output_hidden_states")
+SPATIAL = {**TEXT, "rope_parameters": {"rope_type": "default", "rope_theta": 1e4, "mrope_section": [1, 1, 2]}}
+TOWER = {"depth": 2, "num_heads": 2, "patch_size": 4, "spatial_merge_size": 2, "temporal_patch_size": 2}
+QWEN2 = {**TOWER, "embed_dim": 24, "hidden_size": 32, "mlp_ratio": 2}
+QWEN25 = {**TOWER, "hidden_size": 24, "out_hidden_size": 32, "intermediate_size": 40, "window_size": 16}
+VIDEO = 61
+
+
+def _qwen() -> dict[str, Any]:
+    """Two pictures in the first text, in the second a picture and a video."""
+    ids = np.array(
+        [
+            [0, 0, 0, 5, *[IMAGE] * 6, 7, 8, *[IMAGE] * 2, 9, 4, 4],
+            [11, *[IMAGE] * 1, 12, *[VIDEO] * 8, 13, 3, 3, 3, 14, 15],
+        ]
+    )
+    grids = np.array([[1, 4, 6], [1, 2, 4], [1, 2, 2]])
+    return {
+        "input_ids": ids,
+        "attention_mask": (ids != 0).astype(np.int64),
+        "pixel_values": pictures(36, 96),
+        "image_grid_thw": grids,
+        "pixel_values_videos": pictures(32, 96, seed=1),
+        "video_grid_thw": np.array([[2, 4, 4]]),
+        "mm_token_type_ids": (ids == IMAGE).astype(np.int64) + 2 * (ids == VIDEO),
+    }
+
+
+def _qwen_labels() -> dict[str, Any]:
+    ids = _qwen()["input_ids"]
+    labels = np.where(ids == 0, -100, ids)
+    labels[0, 3] = -100
+    return {"labels": labels}
+
+
+SPACES = {"image_token_id": IMAGE, "video_token_id": VIDEO}
 ROWS = {
+    "qwen2_vl": Row(
+        "Qwen2VLForConditionalGeneration",
+        configured("Qwen2VLConfig", text_config=SPATIAL, vision_config=QWEN2, **SPACES),
+        _qwen,
+        _qwen_labels,
+    ),
+    "qwen2_5_vl": Row(
+        "Qwen2_5_VLForConditionalGeneration",
+        configured(
+            "Qwen2_5_VLConfig",
+            text_config=SPATIAL,
+            vision_config={**QWEN25, "fullatt_block_indexes": [1]},
+            tie_word_embeddings=True,
+            **SPACES,
+        ),
+        lambda: {**_qwen(), "second_per_grid_ts": np.array([1.7])},
+        _qwen_labels,
+    ),
     "gemma3": Row("Gemma3ForConditionalGeneration", configured("Gemma3Config", **GEMMA3), _gemma3, _labels(4)),
     "gemma3 beyond its table": Row(
         "Gemma3ForConditionalGeneration",
