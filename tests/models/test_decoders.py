@@ -160,16 +160,21 @@ def test_router_logits_and_the_loss_for_even_use_agree(name: str) -> None:
     reference, model = fresh(name, train=True)
     t, v = ids((2, 8))
     (tm, vm) = both([[1] * 8, [1] * 5 + [0] * 3])
-    expected = reference(t, attention_mask=tm, labels=t, output_router_logits=True)
-    got = model(v, attention_mask=vm, labels=v, output_router_logits=True)
+    (tl, vl) = both(t.masked_fill(tm == 0, -100).numpy())
+    expected = reference(t, attention_mask=tm, labels=tl, output_router_logits=True)
+    got = model(v, attention_mask=vm, labels=vl, output_router_logits=True)
     assert len(got.router_logits) == len(expected.router_logits)
     # Padding is not compared: it sees nothing here, and all of itself there.
     for a, b in zip(got.router_logits, expected.router_logits, strict=True):
         agree(a, b, where=tm.flatten().numpy())
-    agree(got.aux_loss, expected.aux_loss)
     agree(got.loss, expected.loss)
+    if getattr(expected, "aux_loss", None) is None:
+        # Families whose files say nothing of an even use.
+        assert got.aux_loss is None
+        return
+    agree(got.aux_loss, expected.aux_loss)
     got.aux_loss.backward()
-    assert model.model.layers[-1].input_layernorm.weight.grad is not None
+    assert model.get_input_embeddings().weight.grad is not None
     assert model(v).router_logits is None
 
 

@@ -132,6 +132,7 @@ class _WindowsOfGranite(GraniteConfig):
         return {
             **super().choices(),
             "sinks": True,
+            "sinks_shown": False,
             "ropes": tuple(self.rope(theta=base, name=f"rotary_emb_{i}") for i, base in enumerate(known)),
             "rope_of": tuple(known.index(base) if base else None for base in bases),
         }

@@ -30,7 +30,7 @@ ROWS: dict[str, Row] = {
     ),
     "olmoe": causal("Olmoe", {**SMALL, "num_experts": 6, "num_experts_per_tok": 3, "clip_qkv": 1.0}),
     "flex olmo": causal(
-        "FlexOlmo", {**SMALL, "num_experts": 6, "num_experts_per_tok": 3, "norm_topk_prob": True, "pad_token_id": 0}
+        "FlexOlmo", {**SMALL, "num_experts": 5, "num_experts_per_tok": 4, "norm_topk_prob": True, "pad_token_id": 0}
     ),
     "granite moe": causal("GraniteMoe", {**SMALL, **_GRANITE, "residual_multiplier": 0.5}),
     "granite moe with a shared net": causal(

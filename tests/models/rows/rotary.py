@@ -74,7 +74,7 @@ ROWS: dict[str, Row] = {
     ),
     "glm": causal("Glm", {**SMALL, "head_dim": 16, "pad_token_id": 0}),
     "glm4": causal("Glm4", {**SMALL, "head_dim": 8, "pad_token_id": 0, "attention_bias": False}),
-    "exaone4": causal("Exaone4", {**FOUR, "sliding_window": 4}),
+    "exaone4": causal("Exaone4", {**SMALL, "sliding_window": 4, "sliding_window_pattern": 2}),
     "exaone4 that sees all": causal(
         "Exaone4", {**SMALL, "sliding_window": None, "layer_types": ["full_attention"] * 2}
     ),

@@ -43,7 +43,7 @@ class DecoderAttention(nn.Module):
             setattr(self, d.qk_names[1], query_norm(d, d.shared))
         if d.sinks:
             self.sinks = nn.Parameter(votive.zeros(d.heads))
-        self.has_sinks = d.sinks
+        self.has_sinks, self.sinks_shown = d.sinks, d.sinks_shown
 
     def add_projections(self, d: Design) -> None:
         """The products before and behind attention."""
@@ -160,9 +160,15 @@ class DecoderAttention(nn.Module):
                 weights=weights,
                 sinks=self.sinks if self.has_sinks else None,
             )
+            if weights is not None:
+                weights[-1] = self.shown(weights[-1])
         else:
             y = self.look(q, k, v, mask, weights)
         return open_heads(at, y.transpose(1, 2), self.product)
+
+    def shown(self, seen: Tensor) -> Tensor:
+        """Attention weights as they are given: of the keys alone, where sinks are not shown."""
+        return seen if self.sinks_shown else seen / seen.sum(-1, keepdim=True).clamp(min=1e-30)
 
     def look(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, weights: Weights) -> Tensor:
         """What the queries see; how much of each key goes into `weights`, if that is asked for."""
@@ -173,5 +179,5 @@ class DecoderAttention(nn.Module):
         seen = attention_weights(q, k, mask, scale=self.scale, cap=self.cap, sinks=sinks)  # (B, H, T, K)
         v = as_numbers(v, q.dtype).repeat_interleave(q.shape[1] // v.shape[1], 1)
         if weights is not None:
-            weights.append(seen)
+            weights.append(self.shown(seen))
         return F.dropout(seen, dropout, dropout > 0) @ v

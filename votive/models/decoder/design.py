@@ -77,6 +77,7 @@ class Experts:
     router: str = "softmax"
     gate: str = "gate"  # the router's name
     gate_bias: bool = False
+    wide: bool = False  # its scores are computed in float32
     normed: bool = False  # the weights of those that are chosen add up to one
     scaled: float = 1.0  # times this
     sum_eps: float = 1e-20  # of "sigmoid": what is added to the sum of those weights
@@ -166,6 +167,7 @@ class Design:
     alibi_rounded: bool = False  # products are rounded to bfloat16
     alibi_scale: float = 1.0  # of those products
     sinks: bool = False  # each head has a score more, that of nothing
+    sinks_shown: bool = True  # attention weights that are given are those with it, which do not add up to one
 
     # Layers whose mixer is not attention, by kind (see `layer.MIXERS`); empty where all have attention.
     mixers: tuple[str, ...] = ()
