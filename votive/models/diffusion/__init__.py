@@ -23,13 +23,18 @@ _FILES = {
         "AutoencoderKLOutput", "DecoderOutput", "ImagePipelineOutput", "LCMSchedulerOutput", "SchedulerOutput",
         "StableDiffusionPipelineOutput", "UNetOutput",
     ),
+    "schedulers": (
+        "DDIMScheduler", "DDPMScheduler", "DPMSolverMultistepScheduler", "EulerAncestralDiscreteScheduler",
+        "EulerDiscreteScheduler", "FlowMatchEulerDiscreteScheduler", "HeunDiscreteScheduler", "LCMScheduler",
+        "LMSDiscreteScheduler", "PNDMScheduler", "Scheduler", "UniPCMultistepScheduler",
+    ),
     "settings": ("Settings",),
     "unet_2d": ("UNet2DModel",),
     "unet_2d_condition": ("UNet2DConditionModel",),
 }  # fmt: skip
 _NAMES = {name: file for file, names in _FILES.items() for name in names}
 
-__all__ = [*_NAMES]  # noqa: PLE0604
+__all__ = [*_NAMES]
 
 
 def __getattr__(name: str) -> object:

@@ -167,7 +167,7 @@ class AutoencoderKL(DiffusionModel):
         return AutoencoderKLOutput(latent_dist=found) if return_dict else (found,)
 
     def decode(self, z: Tensor, return_dict: bool = True) -> DecoderOutput | tuple[Tensor]:
-        """Pictures of latents (batch, channels, height, width); divide by `config.scaling_factor` what a denoiser made."""
+        """Pictures of latents; what a denoiser made is divided by `config.scaling_factor` before."""
         check_sample(type(self).__name__, z, self.config.latent_channels)
         found = self._by_slices(self._decoded, z)
         return DecoderOutput(sample=found) if return_dict else (found,)

@@ -1,0 +1,1 @@
+"""Denoisers, autoencoders, schedulers and pipelines of diffusion beside diffusers'."""
