@@ -96,6 +96,22 @@ BY_FAMILY |= {
     "opt": {**SMALL, "ffn_dim": 24},
     "xglm": {**SMALL, "ffn_dim": 24},
 }
+# Decoders whose keys and values are made of few features.
+LATENT: dict[str, Any] = {
+    **SMALL,
+    "num_key_value_heads": 2,
+    "kv_lora_rank": 6,
+    "q_lora_rank": 5,
+    "qk_nope_head_dim": 4,
+    "qk_rope_head_dim": 4,
+    "v_head_dim": 6,
+}
+_MIXED = {**LATENT, "moe_intermediate_size": 12, "n_routed_experts": 4, "num_experts_per_tok": 2}
+BY_FAMILY |= {
+    "deepseek_v2": {**_MIXED, "first_k_dense_replace": 1},
+    "deepseek_v3": {**_MIXED, "first_k_dense_replace": 1, "n_group": 2, "topk_group": 1},
+    "minicpm3": LATENT,
+}
 FAMILIES = sorted(auto._FAMILIES)
 
 

@@ -265,11 +265,10 @@ class _Checks:
     def net(self, at: str, v: dict[str, Any], path: str, module: Any) -> None:
         same, gave = self.report.same, self.plain.gave[path]
         if "mlp.router_logits" in v:
-            chances = votive.softmax(v["mlp.router_logits"].float(), -1)
+            best, chosen = module.chances(v["mlp.router_logits"].flatten(0, 1))
             used = v["mlp.expert_weights"]
-            kept = chances.masked_fill(used == 0, 0.0)
-            total = kept.sum(-1, keepdim=True) if module.normed else 1.0
-            same(f"{at}.mlp.expert_weights", "chances of the chosen experts", used, kept / total)
+            kept = votive.zeros_like(used).flatten(0, 1).scatter(-1, chosen, best.to(used.dtype)).view(used.shape)
+            same(f"{at}.mlp.expert_weights", "chances of the chosen experts", used, kept)
             same(
                 f"{at}.mlp.router_logits",
                 "what the router gives",

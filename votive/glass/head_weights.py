@@ -57,8 +57,8 @@ class Weights:
         self.layers = len(self.parts.layers)
         if folded and any(getattr(layer, "norm_place", "before") != "before" for layer in self.parts.layers):
             raise LookupError(
-                f"{type(self.model).__name__}: its norms are of the stream itself, which goes on normed, and so part of no "
-                "matrix; leave out folded=True."
+                f"{type(self.model).__name__}: its norms are of the stream itself, which goes on normed, and part "
+                "of no matrix; leave out folded=True."
             )
         self.W_Q, self.W_K, self.W_V = (ByLayer(self.layers, self._projection(i, 0)) for i in range(3))
         self.b_Q, self.b_K, self.b_V = (ByLayer(self.layers, self._projection(i, 1)) for i in range(3))
@@ -106,6 +106,11 @@ class Weights:
     def _projected(self, layer: int, which: int) -> tuple[Tensor, Tensor]:
         """The matrices (heads, features, head features) of queries, keys or values; biases (heads, head features)."""
         attention = self._attention(layer)
+        if getattr(attention, "latent", False):
+            raise LookupError(
+                f"layer {layer} makes queries, keys and values in two steps with a norm between, of which no one "
+                f"matrix is the product; its weights are those of {type(attention).__name__}'s own modules."
+            )
         if len(attention.names) == 3:
             W, b = _linear(getattr(attention, attention.names[which]))
         else:

@@ -14,7 +14,7 @@ from ..tensor import Tensor
 from .adapter_layers import adapted_layers, attach, build, check_new, needed, refresh
 from .peft_config import LoraConfig
 
-_WAYS = "svd linear cat".split()  # of PEFT's ways
+_WAYS = "svd, linear, cat"  # of PEFT's
 
 
 def add_weighted_adapter(
@@ -45,10 +45,8 @@ def add_weighted_adapter(
         raise ValueError(
             f"add_weighted_adapter: there is no adapter {unknown[0]!r}; there are {', '.join(state.made)}."
         )
-    if combination_type not in _WAYS:
-        raise ValueError(
-            f"add_weighted_adapter: combination_type is one of {', '.join(_WAYS)}, not {combination_type!r}."
-        )
+    if combination_type not in _WAYS.split(", "):
+        raise ValueError(f"add_weighted_adapter: combination_type is one of {_WAYS}, not {combination_type!r}.")
     if svd_rank is not None and combination_type != "svd":
         raise ValueError(f"add_weighted_adapter: svd_rank is for 'svd', not for {combination_type!r}.")
     configs = [state.made[n].config for n in adapters]

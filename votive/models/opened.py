@@ -75,7 +75,7 @@ def _head_reads(
     found: list[Tensor | None] = []
     for name, count in zip("qkv", heads, strict=True):
         address = f"{at}.{name}_input"
-        if not wanted(address):
+        if not count or not wanted(address):
             found.append(None)
             continue
         shape = (*x.shape[:2], count, x.shape[2])
@@ -178,19 +178,22 @@ def _own_read(norm: nn.Module | None, shared: Tensor, x: Tensor, read: Tensor) -
     return shared + (norm.forward(read) - norm.forward(x))
 
 
-def open_project(project: Projections, x: Tensor, head_dim: int) -> list[Tensor]:
+def open_project(project: Projections, x: Tensor, head_dim: int | tuple[int, int, int]) -> list[Tensor]:
     """Queries, keys and values (batch, positions, heads, features), of heads that may read different vectors.
+
+    `head_dim` is how many features a head has, or how many of queries, keys and values.
 
     >>> parts = votive.models.opened.open_project(lambda x: (x, x, x), votive.ones(1, 2, 4), 2)
     >>> parts[0].shape
     votive.Size([1, 2, 2, 2])
     """
-    parts = [p.unflatten(-1, (-1, head_dim)) for p in project(x)]
+    sizes = head_dim if isinstance(head_dim, tuple) else (head_dim,) * 3
+    parts = [p.unflatten(-1, (-1, size)) for p, size in zip(project(x), sizes, strict=True)]
     for i, own in enumerate(reads() or ()):
         if own is not None:
             # Every head's vector goes through the whole product, of which its own part is taken: so the product may
             # be of any kind, in blocks of few bits too.
-            all_heads = project(own)[i].unflatten(-1, (-1, head_dim))  # (B, T, H, H, D)
+            all_heads = project(own)[i].unflatten(-1, (-1, sizes[i]))  # (B, T, H, H, D)
             parts[i] = all_heads.diagonal(dim1=2, dim2=3).transpose(2, 3)
     return parts
 

@@ -293,7 +293,7 @@ class PromptTuningConfig(PromptConfig):
         super().__post_init__()
         if self.prompt_tuning_init not in ("RANDOM", "TEXT", "SAMPLE_VOCAB"):
             raise ValueError(
-                f"PromptTuningConfig: prompt_tuning_init={self.prompt_tuning_init!r}; give RANDOM, TEXT or SAMPLE_VOCAB."
+                f"PromptTuningConfig: prompt_tuning_init={self.prompt_tuning_init!r}; RANDOM, TEXT or SAMPLE_VOCAB?"
             )
         if self.prompt_tuning_init == "TEXT" and not (self.prompt_tuning_init_text and self.tokenizer_name_or_path):
             raise ValueError(

@@ -15,6 +15,7 @@ from ..attention import AttentionMask, Weights
 from ..opened import Norms, open_layer
 from .attention import DecoderAttention, Rotate
 from .design import Design
+from .latent_attention import LatentAttention
 from .mixture import Mixture
 from .nets import NETS
 from .norms import made_norm
@@ -23,7 +24,7 @@ from .products import Around, place
 Mixer = Callable[[Design, int], nn.Module]
 # Kinds of mixers: how one is made for a layer, and the attribute that holds it ("": as the design calls attention).
 # A mixer is called as attention is: (x, rope, mask, cache, weights).
-MIXERS: dict[str, tuple[Mixer, str]] = {"attention": (DecoderAttention, "")}
+MIXERS: dict[str, tuple[Mixer, str]] = {"attention": (DecoderAttention, ""), "latent": (LatentAttention, "")}
 
 
 class DecoderLayer(nn.Module):
@@ -98,7 +99,8 @@ class DecoderLayer(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """`deferred` where norms are of the stream itself: there is nothing that the next norm could add."""
         norm, _, net_norm, _ = self.norms()
-        assert norm is not None and net_norm is not None, "norms of the stream are there"
+        assert norm is not None, "norms of the stream are there"
+        assert net_norm is not None, "norms of the stream are there"
         mixer = self._at(self.mixer_path)
         if self.norm_place == "stream":
             x = norm(x)

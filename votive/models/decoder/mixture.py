@@ -5,6 +5,9 @@ An expert computes its own positions only. Knows no layer.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Self
+
 import votive
 from votive import nn
 from votive.nn import functional as F
@@ -23,6 +26,22 @@ class Router(nn.Linear):
         super().__init__(d.width, e.count, bias=e.gate_bias)
         if e.correction and e.correction_in is None:
             self.register_buffer(e.correction, votive.zeros(e.count, dtype=votive.float32))
+        self.wide, self.correction = e.wide, e.correction if e.correction_in is None else ""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.wide:
+            return super().forward(input)
+        return F.linear(input.float(), self.weight.float(), None if self.bias is None else self.bias.float())
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        before = getattr(self, self.correction) if self.correction else None
+        super()._apply(fn, recurse)
+        if before is not None:
+            # Rounded to few bits, corrections would choose other experts.
+            after = getattr(self, self.correction)
+            if after.dtype != before.dtype:
+                setattr(self, self.correction, before.to(after.device))
+        return self
 
 
 class Mixture(nn.Module):
