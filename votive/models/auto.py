@@ -197,6 +197,8 @@ xlm-roberta-xl roberta XLMRobertaXLConfig base=XLMRobertaXLModel
     choice=XLMRobertaXLForMultipleChoice pretrain=XLMRobertaXLForMaskedLM
 """
 _FAMILIES = {model_type: rest for model_type, *rest in map(str.split, re.split(r"\n(?=\S)", _TABLE.strip()))}
+# Files that say another name, and mean the same by every key.
+_SAME = {"kimi_k2": "deepseek_v3"}
 Classes = dict[str, tuple[type[PreTrainedModel], ...]]
 _ADDED: dict[str, tuple[type[Config], Classes]] = {}
 USES = {
@@ -271,6 +273,7 @@ def _family(model_type: str | None) -> tuple[type[Config], Classes]:
     """The configuration class of a family and its classes by use."""
     if model_type in _ADDED:
         return _ADDED[model_type]
+    model_type = _SAME.get(model_type or "", model_type)
     if model_type not in _FAMILIES:
         raise ValueError(
             f"unknown model_type {model_type!r}; known: {', '.join(families())}. "
