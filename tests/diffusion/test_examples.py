@@ -7,7 +7,7 @@ import pytest
 import votive.models.diffusion as diffusion
 from votive.models.diffusion import schedulers
 
-from ..docstrings import defined_in, examples, explained, modules_of, run
+from ..docstrings import examples, explained, modules_of, run
 
 MODULES = [*modules_of(diffusion), *modules_of(schedulers), schedulers]
 DOCS = examples(MODULES)
