@@ -222,7 +222,7 @@ def _check_size(what: str, value: object) -> None:
     most = next((most for names, most in _MOST if names.fullmatch(name)), None)
     if most is None or not isinstance(value, int):
         return
-    least = 0 if _MAYBE_NONE.fullmatch(name) else 1
+    least = -1 if name == "max_relative_positions" else 0 if _MAYBE_NONE.fullmatch(name) else 1
     if value < least:
         raise ValueError(f"{what} must be {least} or more, got {value}.")
     if value > most:
