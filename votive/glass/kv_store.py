@@ -70,17 +70,26 @@ class SessionCache(KVCache):
         self._seen[layer_idx] = length
 
     def packed(self, start: int, stop: int) -> tuple[Any, ...]:
-        """Copies of the keys and values of some positions, all layers'."""
-        return tuple(k[:, :, start:stop].clone() for pair in self._kept if pair for k in pair)
+        """Copies of the keys and values of some positions, all layers', and of the states behind the last of them."""
+        return tuple(
+            (
+                None if pair is None else tuple(k[:, :, start:stop].clone() for k in pair),
+                None if i not in self._states else tuple(s.clone() for s in self._states[i]),
+            )
+            for i, pair in enumerate(self._kept)
+        )
 
-    def restore(self, packed: Sequence[Any]) -> None:
-        """Add positions that `packed` gave."""
-        for layer, pair in enumerate(zip(packed[::2], packed[1::2], strict=True)):
-            self._add(pair, layer)  # as they were kept: what was rounded once is not rounded again
+    def restore(self, packed: Sequence[Any], positions: int) -> None:
+        """Add so many positions, which `packed` gave."""
+        for layer, (pair, states) in enumerate(packed):
+            if pair is not None:
+                self._add(pair, layer)  # as they were kept: what was rounded once is not rounded again
+            if states is not None:
+                self.keep(layer, states, positions if pair is None else 0)
 
     def nbytes(self) -> int:
         """Bytes of the memory it holds."""
-        return nbytes([k for pair in self._kept if pair for k in pair])
+        return nbytes([k for pair in self._kept if pair for k in pair]) + self._state_bytes()
 
 
 def _with_room(k: Tensor, like: Tensor, have: int, need: int) -> Tensor:

@@ -126,18 +126,18 @@ class PrefixRunner:
                 break
             same += 1
         self._crop(same)
-        for part in wanted[same:]:
+        for part in wanted[len(self._loaded) :]:
             if part.packed is None:
                 self._run(part)
                 continue
-            self.cache.restore(part.packed)
+            self.cache.restore(part.packed, part.stop - part.start)
             self._loaded.append(part)
             self.store.touch(part)
 
     def _crop(self, count: int) -> None:
-        """Let the cache hold the first parts only."""
+        """Let the cache hold the first parts only; nothing, where layers keep states, which cannot go back."""
         if count < len(self._loaded) or self._length() > self._end():
-            del self._loaded[count:]
+            del self._loaded[0 if self.cache.keeps_states() else count :]
             self.cache.crop(self._end())
 
     def _end(self) -> int:

@@ -14,18 +14,20 @@ from typing import Any
 import votive
 
 from ...tensor import Tensor
+from .kept_states import StateKeeper, States
 from .kv_room import Room, alike
 from .kv_storage import CacheDtype, KVStorage, Pair, format_of_bits, storage_of
 
-Mark = tuple[list[Pair | None], list[int]]
+Mark = tuple[list[Pair | None], list[int], dict[int, States]]
 
 
-class KVCache:
+class KVCache(StateKeeper):
     """What all caches do; subclasses say what they keep.
 
     With `overwrite`, `crop` and `reorder` work in the memory that is there, so what `update` gave
     before may change, as it does in a static cache. With a `dtype` such as "q8_0", or a pair of one for keys and
-    one for values, new positions are rounded once, when they are added, and kept in few bits.
+    one for values, new positions are rounded once, when they are added, and kept in few bits. Layers that sum up all
+    positions in a state `keep` it here, too.
 
     >>> cache = votive.nn.DynamicCache()
     >>> isinstance(cache, votive.nn.KVCache), len(cache)
@@ -37,10 +39,10 @@ class KVCache:
     _storage: KVStorage | None = None
 
     def __init__(self, *, overwrite: bool = False, dtype: CacheDtype = None) -> None:
+        super().__init__()
         self.overwrite = overwrite
         self._storage = storage_of(dtype)
         self._kept: list[Pair | None] = []
-        self._seen: list[int] = []
         self._rooms: dict[int, Room] = {}
 
     def _grown(self, kept: Pair, new: Pair, layer_idx: int, keep: int | None) -> tuple[Pair, Pair]:
@@ -88,13 +90,16 @@ class KVCache:
 
     def _add(self, new: Pair, layer_idx: int) -> Pair:
         """Add new positions in the form in which they are kept."""
-        while len(self._kept) <= layer_idx:
-            self._kept.append(None)
-            self._seen.append(0)
+        self._reach(layer_idx)
         kept = self._kept[layer_idx] or self._start(new)
         given, self._kept[layer_idx] = self._append(kept, new, layer_idx)
         self._seen[layer_idx] += new[0].shape[2]
         return given
+
+    def _reach(self, layer_idx: int) -> None:
+        while len(self._kept) <= layer_idx:
+            self._kept.append(None)
+            self._seen.append(0)
 
     def stored(self, pair: Pair) -> Pair:
         """Keys and values as this cache would keep them, without adding them."""
@@ -110,14 +115,14 @@ class KVCache:
         return None if self._storage is None else self._storage.dtype
 
     def nbytes(self) -> int:
-        """Bytes of the keys and values that are kept; free memory behind them is not counted.
+        """Bytes of the keys, values and states that are kept; free memory behind them is not counted.
 
         >>> cache, key = votive.nn.DynamicCache(dtype="q8_0"), votive.ones(1, 1, 10, 32)
         >>> _ = cache.update(key, key)
         >>> cache.nbytes()
         680
         """
-        return sum(int(k.nbytes) for pair in self._kept if pair is not None for k in pair)
+        return sum(int(k.nbytes) for pair in self._kept if pair is not None for k in pair) + self._state_bytes()
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """How many positions a layer has seen."""
@@ -133,10 +138,16 @@ class KVCache:
         for i, seen in enumerate(self._seen):
             length = max(seen + max_length if max_length < 0 else max_length, 0)
             if length < seen:
+                self._check_state(i, length)
                 self._check_crop(i, length)
                 shorter.append((i, length))
         for i, length in shorter:
-            self._crop_layer(i, length)
+            if i in self._states:
+                del self._states[i]
+            if self._kept[i] is None:
+                self._seen[i] = length
+            else:
+                self._crop_layer(i, length)
 
     def _check_crop(self, layer_idx: int, length: int) -> None:
         """Raise if a layer has forgotten what it would need; nothing is cropped then."""
@@ -162,17 +173,18 @@ class KVCache:
         >>> cache.get_seq_length()
         2
         """
-        return list(self._kept), list(self._seen)
+        return list(self._kept), list(self._seen), dict(self._states)
 
     def rewind(self, mark: Mark) -> None:
         """Go back to a `mark`: what was added since then is forgotten."""
-        kept, seen = mark
-        self._kept, self._seen = list(kept), list(seen)
+        kept, seen, states = mark
+        self._kept, self._seen, self._states = list(kept), list(seen), dict(states)
 
     def reset(self) -> None:
         """Forget everything."""
         self._kept.clear()
         self._seen.clear()
+        self._states.clear()
         self._rooms.clear()
 
     def reorder(self, index: Tensor) -> None:
@@ -180,6 +192,7 @@ class KVCache:
         for i, kept in enumerate(self._kept):
             if kept is not None:
                 self._kept[i] = self._reordered(i, kept, index)
+        self._reorder_states(index)
 
     def _free_room(self, layer_idx: int, kept: Pair) -> Room | None:
         """The memory of what is kept, if it may be written over."""
@@ -328,6 +341,7 @@ class StaticCache(KVCache):
     def reset(self) -> None:
         """Forget everything; the memory stays."""
         self._seen = [0] * len(self._seen)
+        self._states.clear()
 
 
 class SlidingWindowCache(KVCache):
