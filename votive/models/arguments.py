@@ -12,33 +12,32 @@ from typing import Any
 import votive
 
 from ..core.similar import similar
+from .placement import AUTOMATIC, device_of
+from .quantizing import Quantization, quantization_of
 
 # Passed on to where files are looked for.
 PLACES = ("revision", "local_files_only", "subfolder", "token", "cache_dir", "force_download")
 # Asked for in vain: the value with which nothing is asked, and what to do.
 _REFUSED: dict[str, tuple[tuple[Any, ...], str]] = {
-    "load_in_4bit": ((None, False), "load a quantized GGUF file instead (`votive convert`)"),
-    "load_in_8bit": ((None, False), "load a quantized GGUF file instead (`votive convert`)"),
-    "quantization_config": ((None,), "load a quantized GGUF file instead (`votive convert`)"),
     "output_attentions": ((None, False), "pass output_attentions=True when you call the model"),
     "output_hidden_states": ((None, False), "pass output_hidden_states=True to the model's call"),
-    "use_cache": ((None, True), "pass use_cache=False to generate or to the model's call"),
     "return_dict": ((None, True), "results are records and tuples at once: out[0], out.logits"),
-    "max_memory": ((None,), "a model is on one device: pass device="),
-    "offload_folder": ((None,), "weights are mapped from the file and read when they are used"),
-    "offload_state_dict": ((None, False), "weights are mapped from the file already"),
-    "tp_plan": ((None,), "a model is on one device: pass device="),
-    "tp_size": ((None,), "a model is on one device: pass device="),
-    "device_mesh": ((None,), "a model is on one device: pass device="),
+    "tp_plan": ((None,), "layers are not cut; device_map spreads whole ones"),
+    "tp_size": ((None,), "layers are not cut; device_map spreads whole ones"),
+    "device_mesh": ((None,), "layers are not cut; device_map spreads whole ones"),
     "proxies": ((None,), "set the environment variable HTTPS_PROXY"),
     "state_dict": ((None,), "load the model and then call model.load_weights(source)"),
     "from_tf": ((None, False), "only weights of PyTorch, GGUF, NumPy and safetensors are read"),
     "from_flax": ((None, False), "only weights of PyTorch, GGUF, NumPy and safetensors are read"),
-    "gguf_file": ((None,), "give the path of the GGUF file itself as the name"),
 }
-# Of no consequence here whatever they say: it is so, or cannot be.
-_TAKEN = ("low_cpu_mem_usage", "trust_remote_code", "resume_download", "weights_only")
-_ATTENTIONS = (None, "sdpa", "eager")
+# Of no consequence here whatever they say: it is so, or cannot be. Weights are mapped from their files and read when
+# they are used, so there is nothing to write elsewhere; code that comes with a model is never run.
+_TAKEN = (
+    *("low_cpu_mem_usage", "trust_remote_code", "resume_download", "weights_only"),
+    *("offload_folder", "offload_state_dict", "offload_buffers"),
+)
+# All are the one kernel that sums as it goes, as FlashAttention does, and gives weights when they are asked for.
+_ATTENTIONS = (None, "sdpa", "eager", "flash_attention_2", "flash_attention_3", "flex_attention")
 
 
 @dataclass(frozen=True)
@@ -49,12 +48,17 @@ class Options:
     changes: dict[str, Any]  # of the configuration
     dtype: Any = None
     device: Any = None
-    strict: bool = True
+    device_map: Any = None  # where there are several
+    max_memory: dict[Any, int | str] | None = None
+    strict: bool | None = None
     ignore_mismatched_sizes: bool = False
     variant: str | None = None
     use_safetensors: bool | None = None
     output_loading_info: bool = False
     dequantize: bool | None = None
+    gguf_file: str | None = None
+    use_cache: bool | None = None
+    quantization: Quantization | None = None
 
 
 def parse_options(op: str, options: dict[str, Any]) -> Options:
@@ -72,17 +76,20 @@ def parse_options(op: str, options: dict[str, Any]) -> Options:
             value = rest.pop(name)
             if not any(value is h for h in harmless):
                 raise ValueError(f"{op}: {name}={value!r} is not supported; {advice}.")
-    attention = rest.pop("attn_implementation", None)
-    if attention not in _ATTENTIONS:
-        raise ValueError(
-            f"{op}: attn_implementation={attention!r} is not known; leave it out: attention is "
-            "always one fused kernel, and gives weights when they are asked for."
-        )
+    asked = rest.pop("attn_implementation", None)
+    for attention in asked.values() if isinstance(asked, dict) else [asked]:
+        if attention not in _ATTENTIONS:
+            raise ValueError(
+                f"{op}: attn_implementation={attention!r} is not known; leave it out: attention is "
+                "always one fused kernel, and gives weights when they are asked for."
+            )
     rest.setdefault("token", rest.pop("use_auth_token", None))
     places = {name: rest.pop(name) for name in PLACES if name in rest}
     own = {f.name: rest.pop(f.name) for f in fields(Options) if f.name in rest}
     own["dtype"] = _dtype(op, own.get("dtype"), rest.pop("torch_dtype", None))
-    own["device"] = _device(op, own.get("device"), rest.pop("device_map", None))
+    own["device"], own["device_map"] = _devices(op, own.get("device"), own.pop("device_map", None))
+    wanted = (rest.pop(name, None) for name in ("quantization_config", "load_in_8bit", "load_in_4bit"))
+    own["quantization"] = quantization_of(op, *wanted)
     return Options(places=places, changes=rest, **own)
 
 
@@ -94,22 +101,19 @@ def _dtype(op: str, dtype: Any, old: Any) -> Any:
     return str(dtype).removeprefix("torch.") if type(dtype).__module__ == "torch" else dtype
 
 
-def _device(op: str, device: votive.device | str | None, device_map: Any) -> Any:
-    """The one device that a `device_map` means."""
+def _devices(op: str, device: votive.device | str | None, device_map: Any) -> tuple[Any, Any]:
+    """The one device that a `device_map` means, or the map where it may be several."""
     if device_map is None:
-        return device
+        return device, None
     if device is not None:
         raise TypeError(f"{op}: pass device or device_map, not both.")
     if isinstance(device_map, dict):
-        places = {str(place) for place in device_map.values()}
-        if len(places) != 1:
-            raise ValueError(
-                f"{op}: device_map={device_map!r} spreads a model over several devices; here it is on one: pass device."
-            )
+        if len({str(place) for place in device_map.values()}) != 1:
+            return None, device_map
         device_map = next(iter(device_map.values()))
-    if device_map in ("auto", "balanced", "balanced_low_0", "sequential"):
-        return "cuda" if votive.cuda.is_available() else "cpu"
-    return f"cuda:{device_map}" if isinstance(device_map, int) else device_map
+    if device_map in AUTOMATIC:
+        return (None, device_map) if votive.cuda.is_available() else ("cpu", None)
+    return device_of(device_map), None
 
 
 def changed(op: str, config: Any, changes: dict[str, Any]) -> Any:
@@ -141,8 +145,6 @@ _KNOWN = (
     *PLACES,
     *_REFUSED,
     *_TAKEN,
-    "attn_implementation",
-    "torch_dtype",
-    "device_map",
-    *(f.name for f in fields(Options) if f.name not in ("places", "changes")),
+    *("attn_implementation", "torch_dtype", "quantization_config", "load_in_8bit", "load_in_4bit"),
+    *(f.name for f in fields(Options) if f.name not in ("places", "changes", "quantization")),
 )

@@ -16,6 +16,7 @@ from .checkpoint import Checkpoint
 from .config import Config, StrPath
 from .loading import FromPretrained
 from .pretrained import PreTrainedModel
+from .remote_code import brings_code, not_run
 
 # model_type, file, configuration, and the class for each use; files are imported when they are needed.
 # Of several classes for one use, a configuration's `architectures` chooses, by default the first.
@@ -296,7 +297,12 @@ class AutoConfig:
 
     @staticmethod
     def from_dict(values: dict[str, Any]) -> Config:
-        kind = _family(values.get("model_type"))[0]
+        try:
+            kind = _family(values.get("model_type"))[0]
+        except ValueError:
+            if brings_code(values):
+                raise ValueError(not_run(values)) from None
+            raise
         # The name chose the class; one that was registered may have another of its own.
         return kind.from_dict({**values, "model_type": kind.model_type})
 

@@ -63,24 +63,39 @@ class Checkpoint:
         `subfolder` is below the folder or the repository; the other arguments are for repositories.
         """
         path = Path(name).expanduser()
+        if path.is_file():
+            return _file(str(name), path)
+        hub = {"token": token, "cache_dir": cache_dir, "force_download": force_download}
+        folder = Checkpoint.folder_of(
+            name, revision=revision, local_files_only=local_files_only, subfolder=subfolder, **hub
+        )
+        return _folder(str(name), folder)
+
+    @staticmethod
+    def folder_of(
+        name: StrPath,
+        *,
+        revision: str | None = None,
+        local_files_only: bool = False,
+        subfolder: str | None = None,
+        **hub: Any,
+    ) -> Path:
+        """The folder that a path, the name of a bundled model or a repository id means."""
+        path = Path(name).expanduser()
         if subfolder and path.is_dir():
             path = path / subfolder
             if not path.is_dir():
                 raise FileNotFoundError(f"{name} has no subfolder {subfolder!r}.")
         if path.is_dir():
-            return _folder(str(name), path)
-        if path.is_file():
-            return _file(str(name), path)
+            return path
         if (BUNDLED / str(name) / NAME).is_file() and not path.is_absolute():
-            return _folder(str(name), BUNDLED / str(name))
+            return BUNDLED / str(name)
         if not is_repo_id(str(name)):
             raise FileNotFoundError(
                 f"{name} is no folder or file here, no bundled model ({', '.join(bundled())}), "
                 "and no repository id such as 'Qwen/Qwen3-0.6B'."
             )
-        hub = {"token": token, "cache_dir": cache_dir, "force_download": force_download}
-        folder = download(str(name), revision, local_files_only, subfolder, **hub)
-        return _folder(str(name), folder)
+        return download(str(name), revision, local_files_only, subfolder, **hub)
 
     def chosen(self, variant: str | None = None, use_safetensors: bool | None = None) -> Checkpoint:
         """The same with the weights of a variant (`model.fp16.safetensors`), or of one format."""

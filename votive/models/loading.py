@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from .adapter_files import base_of, is_adapter, load_adapter
 from .arguments import changed, parse_options
 from .checkpoint import Checkpoint, bundled
 from .config import Config, StrPath
+from .quantizing import quantize
 
 if TYPE_CHECKING:
     from .pretrained import PreTrainedModel
@@ -32,7 +34,7 @@ class FromPretrained:
         dtype: votive.dtype | str | None = None,
         device: votive.device | str | None = None,
         config: Config | None = None,
-        strict: bool = True,
+        strict: bool | None = None,
         revision: str | None = None,
         local_files_only: bool = False,
         dequantize: bool | None = None,
@@ -76,6 +78,8 @@ class FromPretrained:
                 model = cls._load(base, config, {**options, "output_loading_info": False})
                 load_adapter(model, folder)
                 return (model, _loading_info(model)) if given.output_loading_info else model
+        if given.gguf_file is not None:
+            name = _inside(name, given.gguf_file, given.places)
         found = Checkpoint.find(name, **given.places).chosen(given.variant, given.use_safetensors)
         config = cls._config_for(found.config) if config is None else config
         config = changed(op, config, given.changes)
@@ -87,8 +91,25 @@ class FromPretrained:
             strict=given.strict,
             ignore_mismatched_sizes=given.ignore_mismatched_sizes,
             dequantize=given.dequantize,
+            device_map=given.device_map,
+            max_memory=given.max_memory,
         )
+        if given.use_cache is not None:
+            model.generation_config.use_cache = given.use_cache
+        if given.quantization is not None:
+            quantize(model, given.quantization)
         return (model, _loading_info(model)) if given.output_loading_info else model
+
+
+def _inside(name: StrPath, file: str, places: dict[str, Any]) -> Path:
+    """A file of a folder or a repository."""
+    folder = Path(name).expanduser()
+    if not folder.is_dir():
+        folder = Checkpoint.folder_of(name, **places)
+    if not (folder / file).is_file():
+        there = ", ".join(sorted(p.name for p in folder.glob("*.gguf"))) or "none"
+        raise FileNotFoundError(f"{name} has no file {file!r}; of GGUF files it has {there}.")
+    return folder / file
 
 
 def _loading_info(model: PreTrainedModel) -> dict[str, Any]:
@@ -107,7 +128,7 @@ def fill(
     source: WeightSource,
     dtype: votive.dtype | None,
     device: votive.device | str | None,
-    strict: bool,
+    strict: bool | None,
     ignore_mismatched_sizes: bool,
     dequantize: bool | None,
 ) -> LoadReport:
@@ -117,7 +138,9 @@ def fill(
     if dequantize is None:
         dequantize = device is not None and votive.device(device).type != "cpu"
     report = load_into(model, source, strict=False, dtype=dtype, device=device, blocks=not dequantize)
-    if (report.mismatched and not ignore_mismatched_sizes) or (strict and report.missing):
+    fresh = strict is None and starts_fresh(model, report.missing)
+    refused = bool(report.missing) and (strict or strict is None) and not fresh
+    if (report.mismatched and not ignore_mismatched_sizes) or refused:
         hint = (
             "\nWith ignore_mismatched_sizes=True those of another shape keep their start values."
             if report.mismatched and not report.missing
@@ -125,11 +148,44 @@ def fill(
         )
         raise ValueError(f"{type(model).__name__}: the weights do not fit.\n{report}{hint}")
     model.__dict__["_report"] = report
+    advice = ""
+    if fresh:
+        start(model, report.missing)
+        advice = "\nWhat is missing has start values: train the model before you use it."
     if report.missing or report.unused or report.mismatched:
-        warnings.warn(f"{type(model).__name__}: {report}", stacklevel=4)
+        warnings.warn(f"{type(model).__name__}: {report}{advice}", stacklevel=4)
     if dtype is not None or device is not None:
         model.to(device=device, dtype=dtype)
     return report
+
+
+# Heads that are made for a task of one's own: nobody expects them in the file of another.
+_TASK_HEADS = re.compile(r"Classification|QuestionAnswering|MultipleChoice|NextSentence|Detection|Segmentation|CTC")
+
+
+def starts_fresh(model: PreTrainedModel, missing: list[str]) -> bool:
+    """Whether all that is missing belongs to a head that is trained for a task, or to a pooler.
+
+    >>> from votive.models.loading import starts_fresh
+    >>> model = votive.models.BertForSequenceClassification(votive.models.BertConfig(
+    ...     vocab_size=8, hidden_size=4, num_hidden_layers=1, num_attention_heads=1, intermediate_size=4))
+    >>> starts_fresh(model, ["classifier.weight"]), starts_fresh(model, ["bert.encoder.layer.0.output.dense.bias"])
+    (True, False)
+    """
+    prefix = f"{model.base_model_prefix}."
+    headed = hasattr(model, model.base_model_prefix) and _TASK_HEADS.search(type(model).__name__) is not None
+    return bool(missing) and all(
+        ".pooler." in f".{name}" or (headed and not name.startswith(prefix)) for name in missing
+    )
+
+
+def start(model: PreTrainedModel, missing: list[str]) -> None:
+    """Start values for modules whose weights are missing; the others were made without any."""
+    for path in dict.fromkeys(name.rpartition(".")[0] for name in missing):
+        module = model.get_submodule(path)
+        if hasattr(module, "reset_parameters"):
+            module.reset_parameters()
+        model.init_weights(module)
 
 
 @contextmanager

@@ -23,6 +23,7 @@ from .checkpoint import Checkpoint, write_json
 from .config import Config, StrPath
 from .loading import FromPretrained, differ, fill, sizes_in_memory_errors, stored_dtype
 from .output import BaseModelOutput, CausalLMOutput, MoeCausalLMOutput
+from .placement import automatic, device_of, place
 
 if TYPE_CHECKING:
     from ..generation import GenerationConfig
@@ -194,9 +195,11 @@ class PreTrainedModel(FromPretrained, AdapterMethods):
         dtype: votive.dtype | str | None = None,
         device: votive.device | str | None = None,
         config: Config | None = None,
-        strict: bool = True,
+        strict: bool | None = None,
         ignore_mismatched_sizes: bool = False,
         dequantize: bool | None = None,
+        device_map: str | dict[str, Any] | None = None,
+        max_memory: dict[Any, int | str] | None = None,
     ) -> Self:
         """A model from what `Checkpoint.find` found."""
         if config is None:
@@ -218,9 +221,13 @@ class PreTrainedModel(FromPretrained, AdapterMethods):
             dtype = stored_dtype(source)
         with (
             sizes_in_memory_errors(cls.__name__, config),
-            nullcontext() if not strict or ignore_mismatched_sizes else nn.init.skipped(),
+            nullcontext() if strict is False or ignore_mismatched_sizes else nn.init.skipped(),
         ):
             model = cls(config)
+        if isinstance(device_map, str):
+            device_map = automatic(model, device_map, max_memory)
+        if dequantize is None and device_map is not None:
+            dequantize = any(device_of(where).type != "cpu" for where in device_map.values())
         model.load_weights(
             source,
             dtype=dtype,
@@ -231,6 +238,8 @@ class PreTrainedModel(FromPretrained, AdapterMethods):
         )
         model.name_or_path = str(found.name)
         model.generation_config = found.generation_config
+        if device_map is not None:
+            place(model, device_map)
         return model.eval()
 
     def load_weights(
@@ -239,7 +248,7 @@ class PreTrainedModel(FromPretrained, AdapterMethods):
         *,
         dtype: votive.dtype | None = None,
         device: votive.device | str | None = None,
-        strict: bool = True,
+        strict: bool | None = None,
         ignore_mismatched_sizes: bool = False,
         dequantize: bool | None = None,
     ) -> LoadReport:
