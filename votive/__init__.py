@@ -122,6 +122,7 @@ _LAZY_MODULES = (
     "audio",
     "compiler",
     "data",
+    "distributed",
     "distributions",
     "func",
     "fx",

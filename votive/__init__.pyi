@@ -115,6 +115,7 @@ from . import ao as ao
 from . import audio as audio
 from . import compiler as compiler
 from . import data as data
+from . import distributed as distributed
 from . import distributions as distributions
 from . import func as func
 from . import fx as fx

@@ -1,0 +1,92 @@
+"""`votive.distributed`: several processes that compute together, on MPI and NCCL, by torch's names.
+
+Nothing of it is loaded before it is used; MPI starts with `init_process_group`.
+"""
+
+from __future__ import annotations
+
+from .collectives import (
+    all_gather,
+    all_gather_into_tensor,
+    all_to_all,
+    all_to_all_single,
+    barrier,
+    broadcast,
+    gather,
+    monitored_barrier,
+    scatter,
+)
+from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
+from .group import ProcessGroup
+from .groups import (
+    get_backend,
+    get_global_rank,
+    get_group_rank,
+    get_node_local_rank,
+    get_process_group_ranks,
+    get_rank,
+    get_world_size,
+    new_group,
+    new_subgroups,
+    new_subgroups_by_enumeration,
+)
+from .messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
+from .objects import (
+    all_gather_object,
+    broadcast_object_list,
+    gather_object,
+    recv_object_list,
+    scatter_object_list,
+    send_object_list,
+)
+from .reduce_op import ReduceOp
+from .reductions import all_reduce, all_reduce_coalesced, reduce, reduce_scatter, reduce_scatter_tensor
+from .simulation import simulate
+from .store import FileStore, HashStore, PrefixStore, Store
+from .tcp_store import TCPStore
+from .work import Work
+from .world import GroupMember, destroy_process_group, group, init_process_group, is_available, is_initialized
+
+__all__ = [
+    "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GroupMember", "HashStore",
+    "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather",
+    "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_reduce_coalesced", "all_to_all",
+    "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
+    "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank", "get_group_rank",
+    "get_node_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group",
+    "irecv", "is_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
+    "isend", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv",
+    "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send",
+    "send_object_list", "simulate",
+]  # fmt: skip
+
+
+def is_mpi_available() -> bool:
+    """Whether mpi4py and an MPI library are there.
+
+    >>> votive.distributed.is_mpi_available() in (True, False)
+    True
+    """
+    from .transports.mpi import mpi_available
+
+    return mpi_available()
+
+
+def is_nccl_available() -> bool:
+    """Whether NCCL's library and a GPU are there.
+
+    >>> votive.distributed.is_nccl_available() in (True, False)
+    True
+    """
+    return False
+
+
+def is_torchelastic_launched() -> bool:
+    """Whether torchrun, or `votive launch`, started this process.
+
+    >>> votive.distributed.is_torchelastic_launched()
+    False
+    """
+    import os
+
+    return "TORCHELASTIC_RUN_ID" in os.environ

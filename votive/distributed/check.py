@@ -1,0 +1,156 @@
+"""Whether all ranks are about to do the same: a short word from each before the data, so that nobody waits for ever.
+
+The first rank of a group hears what every other one calls, at which line, and answers that all agree or who does not.
+Knows transports and calls, not tensors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from .errors import DistBackendError
+from .transports.base import Transport
+from .work import SAID_AFTER
+
+# Said instead of a call by ranks that have left the group.
+LEFT = b"\0left"
+_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+@cache
+def checking() -> bool:
+    """Whether calls are compared; VOTIVE_DISTRIBUTED_CHECK=0, set for all ranks, leaves it out.
+
+    >>> votive.distributed.check.checking()
+    True
+    """
+    return os.environ.get("VOTIVE_DISTRIBUTED_CHECK", "1") != "0"
+
+
+@dataclass(frozen=True)
+class Call:
+    """A collective as one rank calls it: what must agree, and what is shown."""
+
+    op: str
+    agrees: str = ""  # type, count, root, reduction
+    shown: str = ""
+    where: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.op}{self.shown and ' '}{self.shown} at {self.where or 'an unknown line'}"
+
+
+def line_of_caller() -> str:
+    """The line outside of votive that led here.
+
+    >>> votive.distributed.check.line_of_caller()[:1] != ""
+    True
+    """
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame = frame.f_back
+    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+
+
+class Checker:
+    """One rank's side of the agreement of a group."""
+
+    def __init__(self, transport: Transport, ranks: Sequence[int], timeout: float) -> None:
+        self.transport, self.ranks, self.timeout = transport, list(ranks), timeout
+        self.count = 0
+        self.last = ["nothing so far"] * len(self.ranks)
+
+    def meet(self, call: Call, timeout: float | None = None) -> None:
+        """Return when every rank is about to do this; raise on all ranks where they are not."""
+        self.count += 1
+        if self.transport.size == 1:
+            return
+        limit = self.timeout if timeout is None else timeout
+        message = json.dumps([self.count, f"{call.op} {call.agrees}", str(call)]).encode()
+        if self.transport.rank == 0:
+            self._lead(call, message, limit)
+        else:
+            self._follow(call, message, limit)
+
+    def leave(self) -> None:
+        """Tell whoever waits for this rank that it will not come."""
+        others = range(1, self.transport.size) if self.transport.rank == 0 else [0]
+        for r in others if self.transport.size > 1 else ():
+            self.transport.tell(r, LEFT)
+
+    def _follow(self, call: Call, message: bytes, limit: float) -> None:
+        self.transport.tell(0, message)
+
+        def waiting() -> str:
+            return f"rank {self.ranks[0]}, the first of the group, is not there"
+
+        answer = self._await(0, time.monotonic() + limit, call, waiting, limit + 1)
+        if answer:
+            raise DistBackendError(answer.decode())
+
+    def _lead(self, call: Call, message: bytes, limit: float) -> None:
+        heard: dict[int, tuple[int, str, str]] = {0: tuple(json.loads(message))}
+        end = time.monotonic() + limit
+
+        def waiting() -> str:
+            missing = [r for r in range(self.transport.size) if r not in heard]
+            return "; ".join(f"rank {self.ranks[r]} is not there, its last call was {self.last[r]}" for r in missing)
+
+        try:
+            for r in range(1, self.transport.size):
+                heard[r] = tuple(json.loads(self._await(r, end, call, waiting, limit)))
+        except DistBackendError as e:
+            self._tell_all(str(e))
+            raise
+        for r, (_, _, text) in heard.items():
+            self.last[r] = text
+        if len({found[:2] for found in heard.values()}) == 1:
+            self._tell_all("")
+            return
+        lines = "\n".join(f"  rank {self.ranks[r]}, call {n}: {text}" for r, (n, _, text) in sorted(heard.items()))
+        wrong = (
+            f"the ranks of the group do not call the same:\n{lines}\n"
+            "All ranks of a group must make the same calls, with tensors of the same type and size, in the same order."
+        )
+        self._tell_all(wrong)
+        raise DistBackendError(wrong)
+
+    def _tell_all(self, text: str) -> None:
+        for r in range(1, self.transport.size):
+            self.transport.tell(r, text.encode())
+
+    def _await(self, source: int, end: float, call: Call, waiting: Callable[[], str], limit: float) -> bytes:
+        """The next word of a rank."""
+        said, pause, tries = time.monotonic() + SAID_AFTER, 0.0, 0
+        while True:
+            found = self.transport.heard(source)
+            if found == LEFT:
+                last = f", its last call was {self.last[source]}" if self.transport.rank == 0 else ""
+                raise DistBackendError(f"{call}: rank {self.ranks[source]} has left the group{last}.")
+            if found is not None:
+                return found
+            tries += 1
+            if tries < 50:
+                continue
+            now, wrong = time.monotonic(), self.transport.failure()
+            if wrong:
+                raise DistBackendError(f"{call}: {wrong}")
+            if now > end:
+                raise DistBackendError(f"{call}: Timed out after {limit:.1f} seconds; {waiting()}.")
+            if now > said:
+                said = end + 1
+                warnings.warn(
+                    f"rank {self.ranks[self.transport.rank]} has waited {SAID_AFTER:.0f} seconds in {call}: "
+                    f"{waiting()}. It goes on waiting until {limit:.0f} seconds are over.",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+            time.sleep(pause)
+            pause = min(pause + 1e-5, 1e-3)

@@ -1,0 +1,138 @@
+"""A group of ranks: its calls in their order, at once or beside the program. Knows arrays and calls, not tensors."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+from typing import Any
+
+from .check import Call, Checker, checking
+from .errors import DistBackendError
+from .store import Store
+from .transports.base import Transport
+from .work import Work
+
+# Who wants to know of each call that has run: (group, call, bytes, start, end, whether it ran beside the program).
+Observer = Callable[["ProcessGroup", Call, int, float, float, bool], None]
+OBSERVERS: list[Observer] = []
+
+
+class ProcessGroup:
+    """Ranks that do things together. `ranks` are their numbers among all.
+
+    >>> votive.distributed.simulate(lambda: votive.distributed.group.WORLD.size(), 2)
+    [2, 2]
+    """
+
+    def __init__(
+        self, transport: Transport, ranks: Sequence[int], name: str, backend: str, timeout: timedelta, store: Store
+    ) -> None:
+        self.transport, self.ranks = transport, list(ranks)
+        self.group_name, self.backend, self.timeout, self.store = name, backend, timeout, store
+        self.group_desc = name
+        self.checker = Checker(transport, ranks, timeout.total_seconds())
+        self._order = threading.Lock()
+        self._queue: queue.SimpleQueue[tuple[Call, int, Callable[[], object], Work] | None] = queue.SimpleQueue()
+        self._worker: threading.Thread | None = None
+        self._pending, self._counted = 0, threading.Lock()
+        self._broken: str | None = None
+        self._closed = False
+
+    def rank(self) -> int:
+        """The number of this rank in the group."""
+        return self.transport.rank
+
+    def size(self) -> int:
+        """How many ranks there are."""
+        return self.transport.size
+
+    def name(self) -> str:
+        """What moves its bytes."""
+        return self.backend
+
+    def __repr__(self) -> str:
+        return f"ProcessGroup({self.group_name!r}, ranks={self.ranks}, backend={self.backend!r})"
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """How long ranks wait for one another."""
+        self.timeout, self.checker.timeout = timeout, timeout.total_seconds()
+
+    def run(self, call: Call, nbytes: int, what: Callable[[], object], async_op: bool) -> Work | None:
+        """Do something that all ranks do, in the order of calls; beside the program if it is to be asynchronous."""
+        if self._broken:
+            raise DistBackendError(f"{call}: the group is of no use since an earlier error: {self._broken}")
+        if not async_op and self._pending == 0:
+            with self._order:
+                self._do(call, nbytes, what, beside=False)
+            return None
+        work = Work(self.timeout.total_seconds())
+        with self._counted:
+            self._pending += 1
+        if self._worker is None:
+            self._worker = threading.Thread(target=self._work, name=f"group {self.group_name}", daemon=True)
+            self._worker.start()
+        self._queue.put((call, nbytes, what, work))
+        if async_op:
+            return work
+        work.wait()
+        return None
+
+    def _do(self, call: Call, nbytes: int, what: Callable[[], object], beside: bool) -> object:
+        start = time.perf_counter()
+        try:
+            if checking():
+                self.checker.meet(call)
+            result = what()
+        except BaseException as e:
+            self._broken = str(e)
+            raise
+        for observe in OBSERVERS:
+            observe(self, call, nbytes, start, time.perf_counter(), beside)
+        return result
+
+    def _work(self) -> None:
+        while (item := self._queue.get()) is not None:
+            call, nbytes, what, work = item
+            try:
+                with self._order:
+                    result = self._do(call, nbytes, what, beside=True)
+            except BaseException as e:
+                self._done()
+                work.finish(None, e)
+            else:
+                self._done()
+                work.finish(result)
+
+    def _done(self) -> None:
+        with self._counted:
+            self._pending -= 1
+
+    def close(self) -> None:
+        """End its thread and give back what it holds."""
+        if self._closed:
+            return
+        self._closed = True
+        if self._worker is not None:
+            self._queue.put(None)
+            self._worker.join(5)
+            self._worker = None
+        self._broken = self._broken or "it was destroyed"
+        self.checker.leave()
+        self.transport.close()
+
+    def global_rank(self, rank: int) -> int:
+        """The number among all of a rank of this group."""
+        return self.ranks[rank]
+
+    def group_rank(self, rank: int, what: str = "rank") -> int:
+        """The number in this group of a rank among all."""
+        try:
+            return self.ranks.index(rank)
+        except ValueError:
+            raise ValueError(f"{what}={rank} is not one of the group's ranks {self.ranks}.") from None
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a process group belongs to its process; send its ranks instead.")
