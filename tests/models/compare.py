@@ -83,8 +83,11 @@ def agree(got: Any, expected: Any, tolerance: float = F32, where: Any = None) ->
     assert worst <= tolerance, f"differs by {worst:.2e} of the largest value"
 
 
-def gradients_agree(reference: Any, model: Any, tolerance: float = F32) -> None:
-    """Every parameter's gradient equals the reference's, whatever the two call it."""
+def gradients_agree(reference: Any, model: Any, tolerance: float = F32, least: float = 1e-4) -> None:
+    """Every parameter's gradient equals the reference's, whatever the two call it.
+
+    What is smaller than `least` of the largest gradient is compared with that much: it may be zero but for rounding.
+    """
     kept = reference.state_dict(keep_vars=True)
     found = {k: torch.zeros_like(v) if v.grad is None else v.grad for k, v in kept.items()}
     # The weights' own way from one set of names to the other carries gradients over as well.
@@ -100,7 +103,7 @@ def gradients_agree(reference: Any, model: Any, tolerance: float = F32) -> None:
         assert p.grad is not None, f"{name} has no gradient"
         a = p.grad.numpy()
         # Some gradients are zero but for rounding: a bias of keys moves all scores of a query.
-        scale = max(np.abs(b).max(), 1e-4 * largest)
+        scale = max(np.abs(b).max(), least * largest)
         worst = np.abs(a - b).max() / scale
         assert worst <= tolerance, f"{name}: differs by {worst:.2e} of the largest value"
 

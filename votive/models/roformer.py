@@ -5,10 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import votive
+
 from ..tensor import Tensor
 from .decoder.design import Rope
 from .output import EncoderOutput
+from .sine_tables import paired_sines
 from .text_encoder import EncoderConfig, EncoderModel, encoder_classes
+from .text_encoder.model import EncoderBase
 
 
 @dataclass(kw_only=True)
@@ -53,10 +57,23 @@ class RoFormerConfig(EncoderConfig):
         return {"classify": "net", "classify_act": self.hidden_act, "choose": "summary", "extra": summary}
 
 
+_ANGLES = r"encoder\.embed_positions\.weight$"
+
+
+class _Filed(EncoderBase):
+    """Files have the sines of positions, although they are no weights."""
+
+    def filed(self, weights: dict[str, Any]) -> dict[str, Any]:
+        config, prefix = self.config, "" if self.bare is self else f"{self.base_model_prefix}."
+        head = config.hidden_size // config.num_attention_heads
+        table = votive.from_numpy(paired_sines(config.max_position_embeddings, head)).to(self.dtype)
+        return {**weights, f"{prefix}encoder.embed_positions.weight": table}
+
+
 class _RoFormer(EncoderModel):
     """An encoder whose positions cannot be told."""
 
-    ignored = (*EncoderModel.ignored, r"encoder\.embed_positions\.weight$")
+    ignored = (*EncoderModel.ignored, _ANGLES)
 
     def forward(  # type: ignore[override]
         self,
@@ -79,4 +96,4 @@ class _RoFormer(EncoderModel):
     RoFormerForTokenClassification,
     RoFormerForQuestionAnswering,
     RoFormerForMultipleChoice,
-) = encoder_classes("RoFormer", RoFormerConfig, "roformer", base=_RoFormer)
+) = encoder_classes("RoFormer", RoFormerConfig, "roformer", base=_RoFormer, mixin=_Filed)

@@ -83,9 +83,11 @@ class Disentangled(nn.Module):
         bias = votive.zeros(1, 1, 1, 1, dtype=q.dtype, device=q.device) if places is None else self.bias(q, k, places)
         seen = mask.attn_mask
         if seen is not None:
-            # A position at padding sees all alike rather than nothing, whatever it asks for.
-            q = q.masked_fill(~seen.diagonal(dim1=-2, dim2=-1).unsqueeze(-1), 0.0)
-            bias = bias.expand(x.shape[0], self.heads, *seen.shape[-2:]).masked_fill(~seen, votive.finfo(q.dtype).min)
+            # A position at padding sees all alike rather than nothing, whatever it asks for. Its scores are zero, not
+            # the least of numbers: beside that, the sum that normalizes them would be rounded away.
+            padding = ~seen.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
+            q, bias = q.masked_fill(padding, 0.0), bias.expand(x.shape[0], self.heads, *seen.shape[-2:])
+            bias = bias.masked_fill(~seen, votive.finfo(q.dtype).min).masked_fill(padding, 0.0)
         dropout = self.dropout if self.training else 0.0
         scores = AttentionMask() if seen is None and places is None else AttentionMask(bias)
         y = attend(q, k, v, scores, dropout=dropout, scale=self.scale, weights=weights)
