@@ -35,8 +35,9 @@ _LAZY = {
     ),
     "auto_seeing": (
         "AutoBackbone", "AutoModelForAudioClassification", "AutoModelForCTC", "AutoModelForDepthEstimation",
-        "AutoModelForImageTextToText", "AutoModelForMaskGeneration", "AutoModelForObjectDetection",
-        "AutoModelForSemanticSegmentation",
+        "AutoModelForImageSegmentation", "AutoModelForImageTextToText", "AutoModelForMaskGeneration",
+        "AutoModelForMaskedImageModeling", "AutoModelForObjectDetection", "AutoModelForSemanticSegmentation",
+        "AutoModelForVisualQuestionAnswering",
     ),
     "backbone": ("BackboneOutput",),
     "clip": ("CLIPOutput", "CLIPTextModelWithProjection", "CLIPVisionModelWithProjection"),
@@ -61,6 +62,7 @@ _LAZY = {
     ),
     "processing": ("AutoProcessor", "CLIPProcessor", "TrOCRProcessor"),
     "sentence": ("SentenceEncoder",),
+    "swin": ("SwinImageClassifierOutput", "SwinMaskedImageModelingOutput", "SwinModelOutput"),
 }  # fmt: skip
 _FILES = {**class_files(), **{name: file for file, names in _LAZY.items() for name in names}}
 

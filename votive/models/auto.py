@@ -181,6 +181,8 @@ smollm3 smollm3 SmolLM3Config base=SmolLM3Model causal=SmolLM3ForCausalLM
 solar_open glm SolarOpenConfig base=SolarOpenModel causal=SolarOpenForCausalLM
 stablelm stablelm StableLmConfig base=StableLmModel causal=StableLmForCausalLM
 starcoder2 starcoder Starcoder2Config base=Starcoder2Model causal=Starcoder2ForCausalLM
+swin swin SwinConfig base=SwinModel image=SwinForImageClassification
+    masked_image=SwinForMaskedImageModeling backbone=SwinBackbone
 t5 t5 T5Config base=T5Model seq2seq=T5ForConditionalGeneration encoder=T5EncoderModel
 trocr trocr TrOCRConfig causal=TrOCRForCausalLM
 vision-encoder-decoder vision_encoder_decoder VisionEncoderDecoderConfig
@@ -221,6 +223,9 @@ USES = {
     "image_text": "AutoModelForImageTextToText",
     "detect": "AutoModelForObjectDetection",
     "segment": "AutoModelForSemanticSegmentation",
+    "cut_out": "AutoModelForImageSegmentation",
+    "masked_image": "AutoModelForMaskedImageModeling",
+    "visual_answer": "AutoModelForVisualQuestionAnswering",
     "masks": "AutoModelForMaskGeneration",
     "depth": "AutoModelForDepthEstimation",
     "ctc": "AutoModelForCTC",

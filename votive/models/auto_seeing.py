@@ -25,6 +25,36 @@ class AutoModelForSemanticSegmentation(AutoModel):
     use = "segment"
 
 
+class AutoModelForImageSegmentation(AutoModel):
+    """The model that cuts out what it finds in a picture.
+
+    >>> votive.models.AutoModelForImageSegmentation.use
+    'cut_out'
+    """
+
+    use = "cut_out"
+
+
+class AutoModelForMaskedImageModeling(AutoModel):
+    """The model that paints hidden patches.
+
+    >>> votive.models.AutoModelForMaskedImageModeling.use
+    'masked_image'
+    """
+
+    use = "masked_image"
+
+
+class AutoModelForVisualQuestionAnswering(AutoModel):
+    """The model that answers questions about pictures.
+
+    >>> votive.models.AutoModelForVisualQuestionAnswering.use
+    'visual_answer'
+    """
+
+    use = "visual_answer"
+
+
 class AutoModelForMaskGeneration(AutoModel):
     """The model that cuts out what points and boxes show.
 

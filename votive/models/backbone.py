@@ -31,7 +31,7 @@ class BackboneOutput(ModelOutput):
 class BackboneConfig(LabeledConfig):
     """A configuration whose stages have names; `out_features` are those that a backbone gives, by default the last.
 
-    >>> votive.models.ResNetConfig(depths=[1, 1], hidden_sizes=[8, 8], out_indices=[1]).out_features
+    >>> votive.models.SwinConfig(depths=[1, 1], num_heads=[3, 6], out_indices=[1]).out_features
     ['stage1']
     """
 
@@ -68,6 +68,21 @@ class BackboneConfig(LabeledConfig):
                 f"{type(self).__name__}: out_features={self.out_features} and out_indices={places} are other stages."
             )
         self.out_features, self.out_indices = asked, places if places is not None else found
+
+
+class PictureModel(PreTrainedModel):
+    """Networks of convolutions and products: all of them begin with normal weights and zero biases.
+
+    >>> issubclass(votive.models.SwinModel, votive.models.backbone.PictureModel)
+    True
+    """
+
+    def init_weights(self, module: nn.Module) -> None:
+        super().init_weights(module)
+        if isinstance(module, (nn.Conv2d, nn.ConvTranspose2d)):
+            nn.init.normal_(module.weight, std=self.config.initializer_range)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
 
 
 class Backbone(PreTrainedModel):
@@ -136,8 +151,8 @@ def path_rates(most: float, count: int) -> list[float]:
 def sized(config: Config, key: str) -> tuple[int, int]:
     """Height and width that a configuration gives as one number or two.
 
-    >>> votive.models.backbone.sized(votive.models.ViTConfig(image_size=[8, 16]), "image_size")
-    (8, 16)
+    >>> votive.models.backbone.sized(votive.models.ViTConfig(image_size=[32, 16]), "image_size")
+    (32, 16)
     """
     size = getattr(config, key)
     return (size, size) if isinstance(size, int) else (int(size[0]), int(size[1]))

@@ -164,7 +164,7 @@ _TASK_HEADS = re.compile(r"Classification|QuestionAnswering|MultipleChoice|NextS
 
 
 def starts_fresh(model: PreTrainedModel, missing: list[str]) -> bool:
-    """Whether all that is missing belongs to a head that is trained for a task, or to a pooler.
+    """Whether all that is missing belongs to a head that is trained for a task, to a pooler or a backbone's norms.
 
     >>> from votive.models.loading import starts_fresh
     >>> model = votive.models.BertForSequenceClassification(votive.models.BertConfig(
@@ -175,7 +175,8 @@ def starts_fresh(model: PreTrainedModel, missing: list[str]) -> bool:
     prefix = f"{model.base_model_prefix}."
     headed = hasattr(model, model.base_model_prefix) and _TASK_HEADS.search(type(model).__name__) is not None
     return bool(missing) and all(
-        ".pooler." in f".{name}" or (headed and not name.startswith(prefix)) for name in missing
+        ".pooler." in f".{name}" or name.startswith("hidden_states_norms.") or (headed and not name.startswith(prefix))
+        for name in missing
     )
 
 
