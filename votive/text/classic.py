@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from ..serialization.container import FileFormatError
-from .ends import set_ends
+from .ends import set_ends, token_text
 from .pretokenizers import byte_level_split
 from .sentencepiece import read
 
 _SPLITS = {"Qwen2Tokenizer": "qwen2", "Qwen2TokenizerFast": "qwen2"}
 # These put <s> and </s> around texts; between the texts of a pair stand two </s>.
 _BETWEEN = ("Roberta", "Bart", "Longformer", "LED", "Blenderbot", "MVP")
-_OTHERS = ("CLIP", "OpenAIGPT", "Herbert", "XLM", "Flaubert", "CTRL", "Phobert", "Bertweet")
+_OTHERS = ("OpenAIGPT", "Herbert", "XLM", "Flaubert", "CTRL", "Phobert", "Bertweet")
 
 # Of these the ids are not those of the SentencePiece file.
 _SHIFTED = (
@@ -79,6 +79,8 @@ def byte_level(file: Path, config: dict[str, Any]) -> tuple[Any, dict[str, str]]
         backend: Any = Backend(models.BPE(vocab, merges))
     except Exception as e:  # the library raises bare exceptions
         raise FileFormatError(f"{file}: this is no byte-level vocabulary ({e}).") from None
+    if kind.startswith("CLIP"):
+        return clip(vocab, merges, config)
     prefix = bool(config.get("add_prefix_space", False))
     backend.decoder = decoders.ByteLevel()
     backend.post_processor = processors.ByteLevel(trim_offsets=False)
@@ -104,6 +106,38 @@ def byte_level(file: Path, config: dict[str, Any]) -> tuple[Any, dict[str, str]]
     end = "<|endoftext|>"
     names = {"bos_token": end, "eos_token": end, "unk_token": end}
     return backend, names if end in vocab else {}
+
+
+# Where CLIP's words end: at contractions, and between letters, digits, each by itself, and everything else.
+_CLIP_WORDS = r"<\|startoftext\|>|<\|endoftext\|>|'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+"
+
+
+def clip(vocab: dict[str, int], merges: Any, config: dict[str, Any]) -> tuple[Any, dict[str, str]]:
+    """CLIP's tokenizer: lower case, bytes, and a mark at the end of each word instead of a space before it."""
+    from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, processors
+    from tokenizers import Tokenizer as Backend
+
+    named = {"bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>"}
+    named["pad_token"] = "<|endoftext|>"
+    # Files of Stable Diffusion 2 pad by "!", which their configuration says.
+    named |= {key: token_text(config[key]) for key in named if config.get(key) is not None}
+    absent = [t for t in (named["bos_token"], named["eos_token"]) if t not in vocab]
+    if absent:
+        raise FileFormatError(f"a vocabulary of CLIP needs {', '.join(absent)}.")
+    backend: Any = Backend(
+        models.BPE(vocab, merges, end_of_word_suffix="</w>", continuing_subword_prefix="", unk_token=named["unk_token"])
+    )
+    backend.normalizer = normalizers.Sequence(
+        [normalizers.NFC(), normalizers.Replace(Regex(r"\s+"), " "), normalizers.Lowercase()]
+    )
+    words = pre_tokenizers.Split(Regex(_CLIP_WORDS), behavior="removed", invert=True)
+    backend.pre_tokenizer = pre_tokenizers.Sequence([words, pre_tokenizers.ByteLevel(add_prefix_space=False)])
+    backend.decoder = decoders.Sequence(
+        [decoders.ByteLevel(), decoders.Replace(Regex("</w>$"), ""), decoders.Replace("</w>", " ")]
+    )
+    ends = [(t, vocab[t]) for t in (named["eos_token"], named["bos_token"])]
+    backend.post_processor = processors.RobertaProcessing(*ends, trim_offsets=False, add_prefix_space=False)
+    return backend, named
 
 
 def _merges(path: Path) -> list[tuple[str, str]]:
