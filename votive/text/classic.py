@@ -120,7 +120,7 @@ def clip(vocab: dict[str, int], merges: Any, config: dict[str, Any]) -> tuple[An
     named = {"bos_token": "<|startoftext|>", "eos_token": "<|endoftext|>", "unk_token": "<|endoftext|>"}
     named["pad_token"] = "<|endoftext|>"
     # Files of Stable Diffusion 2 pad by "!", which their configuration says.
-    named |= {key: token_text(config[key]) for key in named if config.get(key) is not None}
+    named |= {key: str(token_text(config[key])) for key in named if config.get(key) is not None}
     absent = [t for t in (named["bos_token"], named["eos_token"]) if t not in vocab]
     if absent:
         raise FileFormatError(f"a vocabulary of CLIP needs {', '.join(absent)}.")
@@ -135,8 +135,8 @@ def clip(vocab: dict[str, int], merges: Any, config: dict[str, Any]) -> tuple[An
     backend.decoder = decoders.Sequence(
         [decoders.ByteLevel(), decoders.Replace(Regex("</w>$"), ""), decoders.Replace("</w>", " ")]
     )
-    ends = [(t, vocab[t]) for t in (named["eos_token"], named["bos_token"])]
-    backend.post_processor = processors.RobertaProcessing(*ends, trim_offsets=False, add_prefix_space=False)
+    bos, eos = ((named[key], vocab[named[key]]) for key in ("bos_token", "eos_token"))
+    backend.post_processor = processors.RobertaProcessing(eos, bos, trim_offsets=False, add_prefix_space=False)
     return backend, named
 
 
