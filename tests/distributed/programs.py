@@ -341,8 +341,35 @@ def groups_of_some_ranks() -> None:
     dist.barrier()
 
 
+def grids_have_groups_along_their_dimensions() -> None:
+    me, n = dist.get_rank(), dist.get_world_size()
+    flat = dist.init_device_mesh("cpu", (n,))
+    assert (flat.size(), flat.ndim, flat.get_coordinate()) == (n, 1, [me])
+    assert flat.get_group() is dist.group.WORLD
+    rows = 2 if n % 2 == 0 else 1
+    mesh = dist.init_device_mesh("cpu", (rows, n // rows), mesh_dim_names=("dp", "tp"))
+    assert mesh.mesh.tolist() == np.arange(n).reshape(rows, -1).tolist()
+    assert mesh.get_coordinate() == [me // (n // rows), me % (n // rows)]
+    assert (mesh.get_local_rank("dp"), mesh["tp"].get_local_rank()) == tuple(mesh.get_coordinate() or ())
+    x = votive.tensor([float(me)])
+    dist.all_reduce(x, group=mesh.get_group("dp"))
+    assert x.item() == sum(range(me % (n // rows), n, n // rows))
+    assert mesh["dp", "tp"] is mesh
+    assert mesh["dp", "tp"]._flatten("all").get_group().ranks == everyone()
+    assert mesh["all"].shape == (n,)
+    assert mesh == dist.init_device_mesh("cpu", (rows, n // rows), mesh_dim_names=("dp", "tp"))
+    assert mesh != flat
+    with pytest.raises(RuntimeError, match="mesh_dim"):
+        mesh.get_group()
+    with pytest.raises(KeyError, match="pp"):
+        mesh["pp"]
+    with pytest.raises(RuntimeError, match="places for"):
+        dist.init_device_mesh("cpu", (n + 1,))
+
+
 def barriers() -> None:
     dist.barrier()
+    dist.barrier(timeout=timedelta(seconds=30))
     work = dist.barrier(async_op=True)
     assert work is not None
     work.wait()
@@ -381,7 +408,8 @@ PROGRAMS: dict[str, Callable[[], None]] = {
         results_count_as_changes_of_the_tensor, broadcasts_and_reductions_to_one, gathered_by_all_and_by_one,
         scattered_and_reduced_by_parts, all_to_all_of_any_sizes, beside_the_program, messages_around_the_ring,
         messages_keep_their_tags_apart, messages_of_another_size_are_refused, objects_of_any_size,
-        groups_of_some_ranks, barriers, wrong_arguments_are_named_before_anything_is_sent,
+        groups_of_some_ranks, grids_have_groups_along_their_dimensions, barriers,
+        wrong_arguments_are_named_before_anything_is_sent,
     )
 }  # fmt: skip
 

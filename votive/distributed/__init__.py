@@ -5,8 +5,20 @@ Nothing of it is loaded before it is used; MPI starts with `init_process_group`.
 
 from __future__ import annotations
 
+from .backends import (
+    Backend,
+    get_default_backend_for_device,
+    is_available,
+    is_backend_available,
+    is_gloo_available,
+    is_mpi_available,
+    is_nccl_available,
+    is_torchelastic_launched,
+    supports_complex,
+)
 from .collectives import (
     all_gather,
+    all_gather_coalesced,
     all_gather_into_tensor,
     all_to_all,
     all_to_all_single,
@@ -16,6 +28,7 @@ from .collectives import (
     monitored_barrier,
     scatter,
 )
+from .device_mesh import DeviceMesh, init_device_mesh
 from .errors import DistBackendError, DistError, DistNetworkError, DistStoreError
 from .group import ProcessGroup
 from .groups import (
@@ -23,6 +36,7 @@ from .groups import (
     get_global_rank,
     get_group_rank,
     get_node_local_rank,
+    get_pg_count,
     get_process_group_ranks,
     get_rank,
     get_world_size,
@@ -42,51 +56,22 @@ from .objects import (
 from .reduce_op import ReduceOp
 from .reductions import all_reduce, all_reduce_coalesced, reduce, reduce_scatter, reduce_scatter_tensor
 from .simulation import simulate
+from .store import DEFAULT_TIMEOUT as default_pg_timeout
 from .store import FileStore, HashStore, PrefixStore, Store
 from .tcp_store import TCPStore
 from .work import Work
-from .world import GroupMember, destroy_process_group, group, init_process_group, is_available, is_initialized
+from .world import GroupMember, destroy_process_group, group, init_process_group, is_initialized
 
 __all__ = [
-    "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore", "GroupMember", "HashStore",
-    "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work", "all_gather",
-    "all_gather_into_tensor", "all_gather_object", "all_reduce", "all_reduce_coalesced", "all_to_all",
-    "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
-    "destroy_process_group", "gather", "gather_object", "get_backend", "get_global_rank", "get_group_rank",
-    "get_node_local_rank", "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_process_group",
-    "irecv", "is_available", "is_initialized", "is_mpi_available", "is_nccl_available", "is_torchelastic_launched",
-    "isend", "monitored_barrier", "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv",
-    "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list", "send",
-    "send_object_list", "simulate",
+    "Backend", "DeviceMesh", "DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "FileStore",
+    "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work",
+    "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object", "all_reduce",
+    "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
+    "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather", "gather_object", "get_backend",
+    "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
+    "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh", "init_process_group",
+    "irecv", "is_available", "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available",
+    "is_nccl_available", "is_torchelastic_launched", "isend", "monitored_barrier", "new_group", "new_subgroups",
+    "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor",
+    "scatter", "scatter_object_list", "send", "send_object_list", "simulate", "supports_complex",
 ]  # fmt: skip
-
-
-def is_mpi_available() -> bool:
-    """Whether mpi4py and an MPI library are there.
-
-    >>> votive.distributed.is_mpi_available() in (True, False)
-    True
-    """
-    from .transports.mpi import mpi_available
-
-    return mpi_available()
-
-
-def is_nccl_available() -> bool:
-    """Whether NCCL's library and a GPU are there.
-
-    >>> votive.distributed.is_nccl_available() in (True, False)
-    True
-    """
-    return False
-
-
-def is_torchelastic_launched() -> bool:
-    """Whether torchrun, or `votive launch`, started this process.
-
-    >>> votive.distributed.is_torchelastic_launched()
-    False
-    """
-    import os
-
-    return "TORCHELASTIC_RUN_ID" in os.environ

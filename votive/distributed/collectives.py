@@ -118,6 +118,46 @@ def all_gather_into_tensor(
 
 
 @of_members
+def all_gather_coalesced(
+    output_tensor_lists: Sequence[Sequence[Tensor]],
+    input_tensor_list: Sequence[Tensor],
+    group: Any = None,
+    async_op: bool = False,
+) -> Work | None:
+    """`all_gather` of several tensors: `output_tensor_lists[rank][i]` becomes tensor i of that rank.
+
+    >>> def every():
+    ...     outs = [[votive.zeros(1), votive.zeros(2)] for _ in range(2)]
+    ...     r = float(votive.distributed.get_rank())
+    ...     votive.distributed.all_gather_coalesced(outs, [votive.full((1,), r), votive.full((2,), r)])
+    ...     return [x.tolist() for x in outs[1]]
+    >>> votive.distributed.simulate(every, 2)[0]
+    [[1.0], [1.0, 1.0]]
+    """
+    g = group_of(group)
+    tensors = checked_all("all_gather_coalesced", input_tensor_list)
+    if len(output_tensor_lists) != g.size():
+        raise ValueError(f"all_gather_coalesced: needs a list for each of the {g.size()} ranks.")
+    outs = [checked_all("all_gather_coalesced", list(row), len(tensors)) for row in output_tensor_lists]
+    for i, t in enumerate(tensors):
+        check_same("all_gather_coalesced", [row[i] for row in outs], t)
+    arrays = [readable(t) for t in tensors]
+    written = [[Written(out) for out in row] for row in outs]
+    call, nbytes = described("all_gather_coalesced", tensors)
+
+    def work() -> list[list[Tensor]]:
+        for i, x in enumerate(arrays):
+            found = np.empty((g.size(), x.size), x.dtype)
+            g.transport.all_gather(found, x)
+            for row, part in zip(written, found, strict=True):
+                row[i].array[...] = part
+                row[i].finish()
+        return outs
+
+    return g.run(call, nbytes * g.size(), work, async_op)
+
+
+@of_members
 def gather(
     tensor: Tensor,
     gather_list: Sequence[Tensor] | None = None,
@@ -299,15 +339,17 @@ def _cut(
 
 
 @of_members
-def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None) -> Work | None:
-    """Return when all ranks are here.
+def barrier(
+    group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: timedelta | None = None
+) -> Work | None:
+    """Return when all ranks are here; an error says who is not, after the timeout.
 
     >>> votive.distributed.simulate(votive.distributed.barrier, 2)
     [None, None]
     """
     g = group_of(group)
     call = Call("barrier", where=line_of_caller())
-    return g.run(call, 0, g.transport.barrier, async_op)
+    return g.run(call, 0, g.transport.barrier, async_op, None if timeout is None else timeout.total_seconds())
 
 
 @of_members

@@ -35,7 +35,9 @@ class ProcessGroup:
         self.group_desc = name
         self.checker = Checker(transport, ranks, timeout.total_seconds())
         self._order = threading.Lock()
-        self._queue: queue.SimpleQueue[tuple[Call, int, Callable[[], object], Work] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Call, int, Callable[[], object], Work, float | None] | None] = (
+            queue.SimpleQueue()
+        )
         self._worker: threading.Thread | None = None
         self._pending, self._counted = 0, threading.Lock()
         self._broken: str | None = None
@@ -60,13 +62,15 @@ class ProcessGroup:
         """How long ranks wait for one another."""
         self.timeout, self.checker.timeout = timeout, timeout.total_seconds()
 
-    def run(self, call: Call, nbytes: int, what: Callable[[], object], async_op: bool) -> Work | None:
+    def run(
+        self, call: Call, nbytes: int, what: Callable[[], object], async_op: bool, limit: float | None = None
+    ) -> Work | None:
         """Do something that all ranks do, in the order of calls; beside the program if it is to be asynchronous."""
         if self._broken:
             raise DistBackendError(f"{call}: the group is of no use since an earlier error: {self._broken}")
         if not async_op and self._pending == 0:
             with self._order:
-                self._do(call, nbytes, what, beside=False)
+                self._do(call, nbytes, what, False, limit)
             return None
         work = Work(self.timeout.total_seconds())
         with self._counted:
@@ -74,17 +78,17 @@ class ProcessGroup:
         if self._worker is None:
             self._worker = threading.Thread(target=self._work, name=f"group {self.group_name}", daemon=True)
             self._worker.start()
-        self._queue.put((call, nbytes, what, work))
+        self._queue.put((call, nbytes, what, work, limit))
         if async_op:
             return work
         work.wait()
         return None
 
-    def _do(self, call: Call, nbytes: int, what: Callable[[], object], beside: bool) -> object:
+    def _do(self, call: Call, nbytes: int, what: Callable[[], object], beside: bool, limit: float | None) -> object:
         start = time.perf_counter()
         try:
             if checking():
-                self.checker.meet(call)
+                self.checker.meet(call, limit)
             result = what()
         except BaseException as e:
             self._broken = str(e)
@@ -95,10 +99,10 @@ class ProcessGroup:
 
     def _work(self) -> None:
         while (item := self._queue.get()) is not None:
-            call, nbytes, what, work = item
+            call, nbytes, what, work, limit = item
             try:
                 with self._order:
-                    result = self._do(call, nbytes, what, beside=True)
+                    result = self._do(call, nbytes, what, True, limit)
             except BaseException as e:
                 self._done()
                 work.finish(None, e)

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+from .backends import backend_of
 from .group import ProcessGroup
 from .store import PrefixStore
-from .world import GroupMember, backend_of, group_of, is_member, needed
+from .world import GroupMember, group_of, is_member, needed
 
 
 def new_group(
@@ -20,6 +21,7 @@ def new_group(
     use_local_synchronization: bool = False,
     group_desc: str | None = None,
     device_id: Any = None,
+    sort_ranks: bool = True,
 ) -> Any:
     """A group of some ranks. All ranks call it, unless `use_local_synchronization`; others get `NON_GROUP_MEMBER`.
 
@@ -38,7 +40,7 @@ def new_group(
         raise ValueError(f"new_group: ranks {members} name a rank twice.")
     if not members or not all(0 <= r < found.group.size() for r in members):
         raise ValueError(f"new_group: ranks {members} are not among 0..{found.group.size() - 1}.")
-    if not use_local_synchronization:
+    if sort_ranks and not use_local_synchronization:
         members.sort()
     shown = found.backend if backend is None else backend_of(backend)[0]
     name = f"{'-'.join(map(str, members))}" if use_local_synchronization else str(next(found.count))
@@ -130,6 +132,15 @@ def get_backend(group: Any = None) -> str:
     if not is_member(group):
         raise ValueError("Invalid process group specified")
     return group_of(group).backend
+
+
+def get_pg_count() -> int:
+    """How many groups there are, that of all ranks among them.
+
+    >>> votive.distributed.simulate(votive.distributed.get_pg_count, 2)
+    [1, 1]
+    """
+    return len(needed().groups)
 
 
 def get_process_group_ranks(group: Any) -> list[int]:

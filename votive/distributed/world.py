@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
-from ..core.similar import did_you_mean
+from .backends import backend_of
 from .errors import DistBackendError
 from .group import ProcessGroup
 from .pmi import Manager, announce, introduce, managed
@@ -19,9 +19,6 @@ from .rendezvous import Place, find_place
 from .store import DEFAULT_TIMEOUT, Store
 from .transports.base import Transport
 from .transports.threads import Board, ThreadTransport
-
-# The names that programs use, and what moves the bytes here: all CPU names mean MPI.
-_BACKENDS = {"mpi": "mpi", "gloo": "mpi", "nccl": "nccl", "threads": "threads"}
 
 
 class World:
@@ -96,15 +93,6 @@ class group(metaclass=_GroupMeta):
     """
 
 
-def is_available() -> bool:
-    """Whether several processes can work together.
-
-    >>> votive.distributed.is_available()
-    True
-    """
-    return True
-
-
 def is_initialized() -> bool:
     """Whether `init_process_group` was called.
 
@@ -112,22 +100,6 @@ def is_initialized() -> bool:
     False
     """
     return world() is not None
-
-
-def backend_of(name: str | None) -> tuple[str, str]:
-    """What a program calls the backend, and what it is here."""
-    if name is None:
-        return "mpi", "mpi"
-    given = str(name).lower()
-    # "cpu:gloo,cuda:nccl" names one for each kind of device.
-    parts = dict(p.split(":", 1) for p in given.split(",") if ":" in p)
-    chosen = parts.get("cpu") or parts.get("cuda") or given
-    if chosen not in _BACKENDS:
-        raise ValueError(
-            f"Unknown backend {name!r}; use mpi (or gloo, which means the same here), nccl or threads."
-            + did_you_mean(chosen, list(_BACKENDS))
-        )
-    return given, _BACKENDS[chosen]
 
 
 def init_process_group(
