@@ -504,6 +504,18 @@ def sounds_and_pictures(vt: Any) -> None:
 
 
 @family
+def quantized(vt: Any) -> None:
+    from votive.core.blocks import by_name
+    from votive.ops.registry import F as ops
+
+    for name, dtype, counts in (("q4_k", "bfloat16", (1, 8, 64)), ("q6_k", "float32", (4,)), ("q5_0", "float16", (8,))):
+        kind = by_name(name)
+        data = vt.zeros(64, kind.row_bytes(512), dtype=vt.uint8, device="cuda")
+        for rows in counts:
+            ops._block_linear(_of(vt, rows, 512, dtype=dtype), data, None, kind, False)
+
+
+@family
 def recurrent(vt: Any) -> None:
     for mode, hidden, batch in (("LSTM", 96, 4), ("GRU", 40, 8), ("RNN", 320, 64)):
         for dtype in ("bfloat16", "float32"):

@@ -15,12 +15,16 @@ from votive.ops.registry import F as ops
 from .device import LAYOUTS, cpu_fallbacks, placed
 
 pytest.importorskip("triton", reason="needs Triton")
+from votive.backends.cuda.kernels.quantized import kernels, words
+from votive.backends.cuda.kernels.quantized.blocks import WHOLE
+
 NAMES = (
     "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4",
     "tq1_0", "tq2_0",
 )  # fmt: skip
 TOLERANCE = {vt.float64: 1e-12, vt.float32: 2e-6, vt.bfloat16: 1e-2, vt.float16: 2e-3}
 EVERY = pytest.mark.parametrize("name", NAMES)
+GROUPS = tuple(f"{kind}_g{size}" for kind in ("absmax8", "fp8") for size in (32, 64, 128))
 
 
 def blocks(name: str, rows: int, elements: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -28,6 +32,8 @@ def blocks(name: str, rows: int, elements: int, seed: int = 0) -> np.ndarray[Any
     kind = by_name(name)
     rng = np.random.default_rng(seed)
     raw = rng.integers(0, 256, (rows, kind.row_bytes(elements)), dtype=np.uint8)
+    if name.startswith("fp8"):
+        raw &= 0xF7  # never not a number
     records = raw.view(kind.np)
     for field in ("d", "dmin", "m"):
         if field in (kind.np.names or ()):
@@ -58,7 +64,7 @@ def rows_of(shape: tuple[int, ...], dtype: Any, how: str = "") -> tuple[Any, np.
     return x, x.cpu().double().numpy()
 
 
-@EVERY
+@pytest.mark.parametrize("name", NAMES + GROUPS)
 def test_blocks_decode_bit_for_bit(name: str) -> None:
     kind = by_name(name)
     raw = blocks(name, 3, 512)
@@ -91,6 +97,53 @@ def test_linear_layers_and_their_gradients_read_blocks(name: str, dtype: Any) ->
         assert not left
 
 
+@pytest.mark.parametrize("name", GROUPS)
+def test_groups_of_eight_bits_are_read_by_products(name: str) -> None:
+    kind = by_name(name)
+    raw = blocks(name, 24, 256)
+    weight, data = decoded(raw, name, np.float64), vt.from_numpy(raw).to("cuda")
+    with cpu_fallbacks() as left:
+        for rows in (2, 20):
+            x, a = rows_of((rows, 256), vt.float32)
+            near(ops._block_linear(x, data, None, kind, False), a @ weight.T, np.abs(a) @ np.abs(weight.T), f"{rows}")
+        x, a = rows_of((3, 24), vt.float32)
+        near(ops._block_matmul(x, data, kind), a @ weight, np.abs(a) @ np.abs(weight), "across")
+        got = ops._block_embedding(vt.tensor([5, 0], device="cuda"), data, kind, vt.float64)
+    assert not left
+    np.testing.assert_array_equal(got.cpu().numpy(), weight[[5, 0]])
+
+
+@pytest.mark.parametrize("name", words.PIECES)
+@pytest.mark.parametrize("dtype", [vt.float32, vt.bfloat16, vt.float16], ids=str)
+def test_words_are_read_whole_only_where_they_lie_so(name: str, dtype: Any) -> None:
+    kind, n, k = by_name(name), 6, 512
+    raw = blocks(name, n, k)
+    weight = decoded(raw, name, np.float64)
+    room = vt.zeros(n, raw.shape[1] + 2, dtype=vt.uint8, device="cuda")[:, 2:]
+    room.copy_(vt.from_numpy(raw))
+    wide, row = (vt.zeros(4, k + 8, dtype=dtype, device="cuda") for _ in range(2))
+    seen: list[tuple[int, int]] = []
+    call = words.Words.__call__
+
+    def noted(self: Any, out: Any, x: int, data: int, bias: int) -> None:
+        seen.append((x, data))
+        call(self, out, x, data, bias)
+
+    with pytest.MonkeyPatch.context() as patch, cpu_fallbacks() as left:
+        patch.setattr(words.Words, "__call__", noted)
+        for rows in (1, 3):
+            x, a = rows_of((rows, k), dtype)
+            for part in (x, wide[:rows, 1 : k + 1].copy_(x), row[:1, 3 : k + 3].copy_(x[:1]).expand(rows, k)):
+                b = a if part.stride(0) else a[:1].repeat(rows, 0)
+                for data in (vt.from_numpy(raw).to("cuda"), room):
+                    y = ops._block_linear(part, data, None, kind, False)
+                    near(y, b @ weight.T, np.abs(b) @ np.abs(weight.T), f"{rows} rows, {part.stride()}")
+    assert not left
+    assert len(seen) == 12
+    assert not any(data % (4 if name in WHOLE else 2) for _, data in seen)
+    assert dtype is vt.float32 or not any(x % 8 for x, _ in seen)
+
+
 @pytest.mark.parametrize("how", LAYOUTS)
 def test_blocks_and_rows_may_lie_anywhere(how: str) -> None:
     kind, raw = by_name("q4_1"), blocks("q4_1", 24, 64)
@@ -111,15 +164,13 @@ def test_blocks_and_rows_may_lie_anywhere(how: str) -> None:
 
 @pytest.mark.parametrize("rows", [1, 3, 9])
 def test_long_sums_are_shared_among_programs(rows: int) -> None:
-    from votive.backends.cuda.kernels.quantized import kernels
-
     n, k, shared = 5, 8192, []
     raw = blocks("q8_0", n, k)
     weight = decoded(raw, "q8_0", np.float64)
     (x, a), (bias, b) = rows_of((rows, k), vt.float32), rows_of((n,), vt.float32)
-    call = kernels._Shared.__call__
+    call = kernels.Shared.__call__
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels._Shared, "__call__", lambda self, *v: (shared.append(self.split), call(self, *v)))
+        patch.setattr(kernels.Shared, "__call__", lambda self, *v: (shared.append(self.split), call(self, *v)))
         y = ops._block_linear(x, vt.from_numpy(raw).to("cuda"), bias, by_name("q8_0"), False)
     assert shared[0] > 1
     near(y, a @ weight.T + b, np.abs(a) @ np.abs(weight.T) + np.abs(b), "shared")
@@ -137,6 +188,18 @@ def test_empty_products_are_zero_or_the_bias() -> None:
         nothing = vt.zeros(0, dtype=vt.int64, device="cuda")
         assert ops._block_embedding(nothing, data, kind, vt.float32).shape == (0, 32)
     assert not left
+
+
+def test_other_formats_are_computed_on_the_cpu_and_say_so() -> None:
+    kind = by_name("nf4_g64")
+    raw = blocks("nf4_g64", 3, 128)
+    x, a = rows_of((2, 128), vt.float32)
+    with cpu_fallbacks() as left:
+        y = ops._block_linear(x, vt.from_numpy(raw).to("cuda"), None, kind, False)
+    assert left == {"_block_linear"}
+    weight = decoded(raw, "nf4_g64", np.float64)
+    assert y.device.type == "cuda"
+    np.testing.assert_allclose(y.cpu().numpy(), a @ weight.T, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("index", [-1, 3])

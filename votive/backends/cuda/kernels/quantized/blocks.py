@@ -211,6 +211,8 @@ class Format:
 
 
 _SIXTEENS = frozenset(["q2_k", "q3_k", "q6_k", "tq1_0"])
+# Blocks that are whole words, and are read so. The others begin at even addresses, without half numbers anywhere.
+WHOLE = frozenset(["q4_k", "q5_k"])
 _KNOWN = (
     "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4",
     "tq1_0", "tq2_0",
@@ -220,7 +222,8 @@ _KNOWN = (
 def _read(name: str) -> Format:
     kind: block_dtype = blocks.by_name(name)
     size = 16 if name in _SIXTEENS else 32
-    return Format(name, size, kind.block_size // size, kind.block_bytes, 1 if name == "mxfp4" else 2)
+    even = 4 if name in WHOLE else 1 if name == "mxfp4" else 2
+    return Format(name, size, kind.block_size // size, kind.block_bytes, even)
 
 
 def _grouped(kind: str, size: int) -> Format:

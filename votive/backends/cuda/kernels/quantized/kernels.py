@@ -113,7 +113,7 @@ def _joined(o, parts, bias, size, N, BIAS: tl.constexpr, SPLIT: tl.constexpr, BL
     tl.store(o + i, y.to(o.dtype.element_ty), mask=i < size)
 
 
-class _Shared:
+class Shared:
     """A product whose sums may be shared among programs, and the pass that adds up the shares."""
 
     split: int
@@ -137,7 +137,7 @@ class _Shared:
         self.join((-(-self.size // 1024),), out.ptr, parts.ptr, bias or x, self.size, self.n)
 
 
-def _shares(programs: int, steps: int) -> int:
+def shares(programs: int, steps: int) -> int:
     """Among how many programs a sum of so many steps is shared: where too few programs would keep the device busy,
     and each still has some steps to go.
     """
@@ -145,7 +145,7 @@ def _shares(programs: int, steps: int) -> int:
     return 1 << (wanted.bit_length() - 1)
 
 
-class Few(_Shared):
+class Few(Shared):
     """x (few rows) @ w.T: every weight is read once, and multiplied in float32."""
 
     def __init__(
@@ -163,7 +163,7 @@ class Few(_Shared):
         bn, elements, warps = way
         groups = k // format.size
         block = min(next_power_of_two(groups), elements // format.size)
-        self.split = _shares(-(-n // bn), -(-groups // block))
+        self.split = shares(-(-n // bn), -(-groups // block))
         each = -(-groups // (self.split * block)) * block
         self.split = -(-groups // each)
         super().__init__(x.dtype, rows, n, bias)
@@ -179,7 +179,7 @@ class Few(_Shared):
         self.grid = (-(-n // bn) * self.split,)
 
 
-class Tiles(_Shared):
+class Tiles(Shared):
     """x @ w.T (`along`), or x @ w, by tiles that are decoded to the type of x."""
 
     def __init__(
@@ -191,7 +191,7 @@ class Tiles(_Shared):
         if x.dtype not in dt.HALF or rt.runtime.driver.emulated:
             bm, bn, bk = min(bm, 32), min(bn, 32), 32
         blocks = -(-rows // bm) * -(-n // bn)
-        self.split = _shares(blocks, -(-k // bk))
+        self.split = shares(blocks, -(-k // bk))
         each = -(-k // (self.split * bk)) * bk
         self.split = -(-k // each)
         super().__init__(x.dtype, rows, n, bias)

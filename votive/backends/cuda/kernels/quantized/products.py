@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .....core import dtype as dt
 from .....core.blocks import block_dtype
 from .....core.layout import Spec
 from ....common.slot import Slot
@@ -16,9 +17,11 @@ from ...runtime.views import View, zero
 from ..matmul.plan import stretched
 from .blocks import FORMATS, Format
 from .kernels import Few, Tiles
-from .tables import layout, readable
+from .tables import aligned, layout, readable
+from .words import BY_PIECES, Words, fits, serves
 
 FEW = 4  # rows whose sums take no longer than reading the weight
+SOME = 8  # rows up to which that may be so by words
 # Features and elements of a tile, and warps; the first call takes the fastest.
 BY_ROWS = ((4, 512, 4), (2, 1024, 4), (1, 2048, 8))
 # Features, inner size, warps, and rows at most. Few rows want wide tiles of the weight, many share what was decoded.
@@ -31,9 +34,20 @@ Launch = Callable[[View, int, int, int], None]
 def _ways(
     x: Spec, sx: int, rows: int, format: Format, n: int, k: int, stride: int, along: bool, bias: bool
 ) -> list[Launch]:
-    if along and rows <= FEW:
-        return [Few(x, sx, rows, format, n, k, stride, bias, way) for way in BY_ROWS]
-    return [Tiles(x, sx, rows, format, n, k, stride, along, bias, way) for way in BY_TILES]
+    found: list[Launch] = []
+    if along and rows <= SOME and serves(x, format):
+        ways = [way for way in BY_PIECES if fits(x, format, rows, way)]
+        found += [Words(x, sx, rows, format, n, k, stride, bias, _in_fours(x, sx), way) for way in ways]
+    elif along and rows <= FEW:
+        found += [Few(x, sx, rows, format, n, k, stride, bias, way) for way in BY_ROWS]
+    if rows <= FEW and found:
+        return found
+    return found + [Tiles(x, sx, rows, format, n, k, stride, along, bias, way) for way in BY_TILES]
+
+
+def _in_fours(x: Spec, sx: int) -> bool:
+    """Whether four half numbers of a row can be read at once, if the first row begins at a multiple of eight."""
+    return x.dtype in dt.HALF and sx % 4 == 0
 
 
 class _Product:
@@ -44,12 +58,16 @@ class _Product:
         sx = row_stride(x)
         self.packed, self.format = sx is None, format
         self.copy, stride = layout(data, format)
-        ways = _ways(x, k if sx is None else sx, rows, format, n, k, stride, along, bias)
+        across = k if sx is None else sx
+        self.in_fours = along and rows <= SOME and serves(x, format) and _in_fours(x, across)
+        ways = _ways(x, across, rows, format, n, k, stride, along, bias)
         self.launch = Autotuned(list(ways), rows * n * k, WORTH_TIMING)
 
     def __call__(self, out: View, x: View, data: View, bias: View | None) -> None:
         if self.packed:
             x = contiguous(x)
+        if self.in_fours:
+            x = aligned(x, 8)
         data = readable(data, self.copy, self.format)
         added = None if bias is None else contiguous(bias)
         self.launch(out, x.ptr, data.ptr, 0 if added is None else added.ptr)

@@ -79,15 +79,17 @@ def layout(data: Spec, format: Format) -> tuple[bool, int]:
 
 
 def readable(data: View, copy: bool, format: Format) -> View:
-    """The blocks where kernels can read them: in dense rows, and at even addresses where they hold half numbers."""
-    if copy:
-        data = contiguous(data)
-    if data.ptr % format.even == 0:
-        return data
-    spec = data.spec
-    room = scratch(spec, 1 + reach(spec), dt.uint8)
-    made = View(room.ptr, spec, room.storage)  # with the distances for which the launch was planned
-    copy_view(made, data)
+    """The blocks where kernels can read them: in dense rows, and at addresses that suit the numbers in them."""
+    return aligned(contiguous(data) if copy else data, format.even)
+
+
+def aligned(v: View, by: int) -> View:
+    """The same values from an address on that is a multiple, with the distances for which the launch was planned."""
+    if v.ptr % by == 0:
+        return v
+    room = scratch(v.spec, 1 + reach(v.spec), v.spec.dtype)
+    made = View(room.ptr, v.spec, room.storage)
+    copy_view(made, v)
     return made
 
 
