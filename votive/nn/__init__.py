@@ -123,6 +123,8 @@ from .layers.normalization import GroupNorm as GroupNorm
 from .layers.normalization import LayerNorm as LayerNorm
 from .layers.normalization import LocalResponseNorm as LocalResponseNorm
 from .layers.normalization import RMSNorm as RMSNorm
+from .layers.offloaded_cache import OffloadedCache as OffloadedCache
+from .layers.offloaded_cache import OffloadedStaticCache as OffloadedStaticCache
 from .layers.padding import CircularPad1d as CircularPad1d
 from .layers.padding import CircularPad2d as CircularPad2d
 from .layers.padding import CircularPad3d as CircularPad3d
