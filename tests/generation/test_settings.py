@@ -50,7 +50,7 @@ from .tiny import PROMPT, model
         ({"max_length": 3}, r"the prompt has 7 tokens and max_length=3"),
         ({"temprature": 1.0}, r"no setting 'temprature'\. Did you mean 'temperature'"),
         ({"xyz": 1}, "there is no setting 'xyz'"),
-        ({"penalty_alpha": 0.5}, "'penalty_alpha' of transformers is not supported"),
+        ({"assistant_early_exit": 2}, "'assistant_early_exit' of transformers is not supported; give a small"),
         ({"use_cache": False, "past_key_values": votive.nn.DynamicCache()}, "use_cache is False"),
     ],
 )
@@ -140,11 +140,29 @@ def test_a_dict_is_no_configuration() -> None:
         generate(model(), [PROMPT], generation_config={"top_k": 5})  # type: ignore[arg-type]
 
 
-def test_a_file_with_what_is_not_supported_is_used_with_a_warning() -> None:
+def test_a_file_that_asks_for_what_is_not_supported_is_refused() -> None:
     net = model()
-    net.generation_config = {"penalty_alpha": 0.6, "num_beam_groups": 1, "guidance_scale": None}
-    with pytest.warns(UserWarning, match="penalty_alpha=0.6 .* has no effect"):
+    net.generation_config = {"use_mtp": True, "num_beam_groups": 1, "guidance_scale": None, "is_assistant": False}
+    with pytest.raises(
+        ValueError, match=r"use_mtp=True of the generation configuration is not supported.*extra\['use_mtp'\]"
+    ):
         generate(net, [PROMPT], max_new_tokens=2)
+    del net.generation_config.extra["use_mtp"]
+    assert generate(net, [PROMPT], max_new_tokens=2, use_mtp=False).shape == (1, len(PROMPT) + 2)
+
+
+def test_what_is_returned_may_be_a_setting_of_the_model() -> None:
+    net = model()
+    net.generation_config = {"return_dict_in_generate": True, "output_scores": True, "output_logits": True}
+    found = generate(net, [PROMPT], max_new_tokens=2)
+    assert len(found.scores) == len(found.logits) == 2
+    assert generate(net, [PROMPT], max_new_tokens=2, return_dict_in_generate=False).shape == (1, len(PROMPT) + 2)
+
+
+def test_offloaded_caches_are_those_of_the_cpu() -> None:
+    for kind in ("offloaded", "offloaded_static"):
+        found = generate(model(), [PROMPT], max_new_tokens=4, cache_implementation=kind)
+        assert found.tolist() == generate(model(), [PROMPT], max_new_tokens=4).tolist()
 
 
 def test_settings_of_sampling_without_sampling_are_warned_about() -> None:

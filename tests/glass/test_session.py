@@ -243,3 +243,38 @@ def test_an_error_inside_the_model_leaves_the_session_whole() -> None:
         session.logits()
     session.undo()
     assert votive.equal(session.logits(), session.fresh_logits())
+
+
+def test_texts_keep_their_form_wherever_a_session_goes() -> None:
+    pytest.importorskip("llguidance", reason="forms are matched by llguidance")
+    tok = votive.text.train_bpe(["yes no"], vocab_size=270, special_tokens=["<end>"], progress=False)
+    tok.eos_token = "<end>"
+    net = tiny_model("grouped", vocab_size=len(tok))
+    ids = tok.encode("Really? ")
+    session = glass.Session(net, tok, ids, choices=["yes", "nothing"], do_sample=True, seed=3)
+    found = set()
+    for _ in range(4):
+        list(session.auto(12))
+        text = tok.decode(session.tokens[len(ids) :], skip_special_tokens=True)
+        assert text in ("yes", "nothing")
+        found.add(text)
+        session.branch(0)
+    session.jump(0)
+    session.choose("not")
+    list(session.auto(12))
+    assert tok.decode(session.tokens[len(ids) :], skip_special_tokens=True) == "nothing"
+
+
+def test_settings_that_look_at_more_than_the_last_scores_say_so() -> None:
+    for settings, message in (
+        ({"penalty_alpha": 0.6}, "from the last logits alone"),
+        ({"guidance_scale": 1.5}, "on its own text alone"),
+        ({"prompt_lookup_num_tokens": 2}, "one text at a time"),
+        ({"watermarking_config": {"bias": 2.0}}, ""),
+    ):
+        if not message:
+            session = glass.Session(model("llama"), None, PROMPT, **settings)
+            assert session.step(4) is session.node
+            continue
+        with pytest.raises(ValueError, match=message):
+            glass.Session(model("llama"), None, PROMPT, **settings)

@@ -191,15 +191,16 @@ class Beams:
             self.history.reorder(index)
         self.history.push(votive.tensor(tokens, device=self.task.ids.device))
 
-    def text(self, end: Ended) -> tuple[list[int], list[int]]:
-        """The tokens of a text that has ended, and the row each was chosen in."""
-        tokens, rows = [end.token], [end.row]
-        row = end.row
-        for step in range(end.step - 1, -1, -1):
-            tokens.append(self.tokens[step][row])
-            row = self.rows[step][row]
-            rows.append(row)
-        return tokens[::-1], rows[::-1]
+
+def traced(end: Ended, tokens: list[list[int]], rows: list[list[int]]) -> tuple[list[int], list[int]]:
+    """The tokens of a text that has ended, and the row each was chosen in; lists are those of each step and row."""
+    found, places = [end.token], [end.row]
+    row = end.row
+    for step in range(end.step - 1, -1, -1):
+        found.append(tokens[step][row])
+        row = rows[step][row]
+        places.append(row)
+    return found[::-1], places[::-1]
 
 
 @dataclass(frozen=True)
@@ -219,12 +220,16 @@ def beam_search(task: Task, kept: Collector) -> Found:
         with votive.no_grad():
             kept.add(beams.step())
     best = [e for p in beams.prompts for e in p.ended[: task.config.num_return_sequences]]
-    texts = [beams.text(e) for e in best]
+    return texts_of(task, best, [traced(e, beams.tokens, beams.rows) for e in best], beams.width)
+
+
+def texts_of(task: Task, best: list[Ended], texts: list[tuple[list[int], list[int]]], beams: int) -> Found:
+    """The texts as ids, padded to one length, behind their prompts."""
     width = max(len(tokens) for tokens, _ in texts)
     pad = -1 if task.pad is None else task.pad
     new = [tokens + [pad] * (width - len(tokens)) for tokens, _ in texts]
     rows = [rows + [-1] * (width - len(rows)) for _, rows in texts]
-    prompts = task.ids[:: beams.width].repeat_interleave(task.config.num_return_sequences, 0)
+    prompts = task.ids[::beams].repeat_interleave(task.config.num_return_sequences, 0)
     device = task.ids.device
     added = votive.tensor(new, dtype=task.ids.dtype, device=device)
     return Found(

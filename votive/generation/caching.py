@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import votive
 from votive import nn
 
 from ..nn.layers.kv_storage import CacheDtype, format_of_bits, pair_of
-from ..tensor import Tensor
 from .config import GenerationConfig
-from .stepping import Model, cache_for
+from .graphs import pays, recordable
+from .stepping import Model, Wanted, cache_for
 
 
 def type_of(config: GenerationConfig) -> CacheDtype:
@@ -36,8 +37,33 @@ def type_of(config: GenerationConfig) -> CacheDtype:
     return format_of_bits(**given)
 
 
+def kind_of(
+    model: Model,
+    config: GenerationConfig,
+    device: votive.device | None,
+    rows: int,
+    length: int,
+    new: int,
+    seq2seq: bool,
+    wanted: Wanted | None,
+) -> str:
+    """The kind of cache for a text of `length`, of which `new` are to come."""
+    kind = config.cache_implementation or "auto"
+    if kind == "quantized" or (kind == "auto" and type_of(config) is not None):
+        kind = "dynamic"
+    if config.max_cache_len is not None and kind not in ("static", "offloaded_static"):
+        raise ValueError("generate: max_cache_len is the room of a static cache; set cache_implementation='static'.")
+    if kind != "auto":
+        return kind
+    alone = not seq2seq and config.beams == 1 and not config.penalty_alpha and pays(rows, length, new)
+    if config.compile and alone and device is not None and device.type == "cuda":
+        return "static"  # memory that stays is what a device can replay
+    recorded = alone and not config.compile and not config.disable_compile and recordable(model, wanted)
+    return "static" if recorded else "dynamic"
+
+
 def cache_of(
-    model: Model, given: Any, config: GenerationConfig, kind: str, length: int, ids: Tensor
+    model: Model, given: Any, config: GenerationConfig, kind: str, length: int, prompt: int
 ) -> nn.KVCache | None:
     """The cache of a call, None without one."""
     dtype = type_of(config)
@@ -60,9 +86,9 @@ def cache_of(
             f"generate: past_key_values keep {kept or 'numbers'}, and cache_dtype is {dtype!r}; leave it out."
         )
     seen = given.get_seq_length()
-    if seen >= ids.shape[1]:
+    if seen >= prompt:
         raise ValueError(
-            f"generate: past_key_values hold {seen} positions and input_ids {ids.shape[1]}; give "
+            f"generate: past_key_values hold {seen} positions and input_ids {prompt}; give "
             "the whole text so far, with at least one token that is new."
         )
     return given

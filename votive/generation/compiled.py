@@ -13,7 +13,7 @@ import votive
 from votive import nn
 
 from ..tensor import Tensor
-from .stepping import DecoderStepper, Model, StepOutput, Wanted
+from .stepping import DecoderStepper, Model, StepOutput, Wanted, keeps_states, sees_part
 
 _NAME = "_compiled_steps"
 
@@ -94,6 +94,11 @@ def check(model: Model, cache: nn.KVCache | None, wanted: Wanted | None) -> None
         raise ValueError("generate: compile=True works with caches of the model's own numbers; leave out cache_dtype.")
     if wanted is not None and wanted != Wanted():
         raise ValueError("generate: compile=True gives no attentions and hidden states; capture them, or leave it out.")
+    if keeps_states(model):
+        raise ValueError(
+            f"generate: compile=True works with keys and values alone, and layers of {type(model).__name__} keep "
+            "states; leave it out."
+        )
     windows = _windows(model)
     if type(cache) is nn.StaticCache and windows:
         raise ValueError(
@@ -103,7 +108,15 @@ def check(model: Model, cache: nn.KVCache | None, wanted: Wanted | None) -> None
 
 
 def _windows(model: nn.Module) -> list[nn.Module]:
-    return [m for m in model.modules() if getattr(m, "window", None) is not None]
+    return [m for m in model.modules() if sees_part(m)]
+
+
+def _dense(x: Tensor) -> Tensor:
+    """A tensor that lies as new ones do; of one head the prompt lies otherwise, and would have its own version."""
+    steps = [1]
+    for size in x.shape[:0:-1]:
+        steps.insert(0, steps[0] * size)
+    return x if x.stride() == tuple(steps) else x.clone(memory_format=votive.contiguous_format)
 
 
 class CompiledStepper(DecoderStepper):
@@ -122,7 +135,15 @@ class CompiledStepper(DecoderStepper):
 
     def _run(self, ids: Tensor, start: int, keep: int) -> StepOutput:
         kept: Any = self.cache._kept
-        if ids.shape[1] != 1 or keep != 1 or not start or self._ropes or None in kept or votive.is_grad_enabled():
+        if (
+            ids.dim() == 3
+            or ids.shape[1] != 1
+            or keep != 1
+            or not start
+            or self._ropes
+            or None in kept
+            or votive.is_grad_enabled()
+        ):
             return super()._run(ids, start, keep)
         steps = steps_of(self.model)
         ids = ids.contiguous()  # or each way in which they may lie would have a version
@@ -143,7 +164,7 @@ class CompiledStepper(DecoderStepper):
                     "attention_mask": mask.contiguous() if self.windowed else mask.bool()[:, None, None, :],
                     "position_ids": place,
                 }
-            kept = [(k.contiguous(), v.contiguous()) for k, v in kept]
+            kept = [(_dense(k), _dense(v)) for k, v in kept]
             logits, self.cache._kept = steps.growing(ids, kept, given)
         self.cache._seen = [n + 1 for n in self.cache._seen]
         return StepOutput(logits)

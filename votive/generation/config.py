@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Self
 
-from ..nn.layers.kv_storage import NAMES, pair_of
+from ..nn.layers.kv_storage import pair_of
+from .rules import CACHES, RULES, hint
 
 # What holds where neither the caller nor the model says anything; transformers' values.
 DEFAULTS: dict[str, Any] = {
@@ -30,6 +30,13 @@ DEFAULTS: dict[str, Any] = {
     "frequency_penalty": 0.0,
     "length_penalty": 1.0,
     "no_repeat_ngram_size": 0,
+    "encoder_no_repeat_ngram_size": 0,
+    "encoder_repetition_penalty": 1.0,
+    "num_beam_groups": 1,
+    "diversity_penalty": 0.0,
+    "token_healing": False,
+    "low_memory": False,
+    "max_matching_ngram_size": 2,
     "num_return_sequences": 1,
     "remove_invalid_values": False,
     "renormalize_logits": False,
@@ -39,24 +46,23 @@ DEFAULTS: dict[str, Any] = {
 }
 # How many tokens are added when nothing limits them.
 NEW_TOKENS = 20
-CACHES = ("auto", "dynamic", "static", "sliding", "quantized")
-# Settings of transformers that would change the text and that are not honoured: value for "off".
-UNSUPPORTED: dict[str, tuple[Any, ...]] = {
-    "guidance_scale": (None, 1, 1.0),
-    "penalty_alpha": (None, 0, 0.0),
-    "dola_layers": (None,),
-    "num_beam_groups": (None, 1),
-    "diversity_penalty": (None, 0, 0.0),
-    "constraints": (None,),
-    "force_words_ids": (None,),
-    "token_healing": (None, False),
-    "watermarking_config": (None,),
-    "encoder_repetition_penalty": (None, 1, 1.0),
-    "encoder_no_repeat_ngram_size": (None, 0),
-    "top_h": (None,),
+# Settings of transformers that are not honoured: the values with which they ask for nothing, and what to do instead.
+UNSUPPORTED: dict[str, tuple[tuple[Any, ...], str]] = {
+    "constraints": ((None,), "use regex=, json_schema=, grammar= or prefix_allowed_tokens_fn="),
+    "force_words_ids": ((None,), "use regex=, json_schema=, grammar= or prefix_allowed_tokens_fn="),
+    "assistant_early_exit": ((None,), "give a small assistant_model, or prompt_lookup_num_tokens"),
+    "assistant_ensemble_weight": ((None,), "leave it out: drafts are checked so that the text stays the model's own"),
+    "assistant_lookbehind": ((None, 10), "leave it out: the whole text is encoded anew"),
+    "target_lookbehind": ((None, 10), "leave it out: the whole text is encoded anew"),
+    "speculation_type": ((None,), "give an assistant_model, or prompt_lookup_num_tokens"),
+    "use_mtp": ((None, False), "give an assistant_model, or prompt_lookup_num_tokens"),
+    "is_assistant": ((None, False), "give that model as assistant_model="),
+    "compile_config": ((None,), "compile=True says all there is to say"),
+    "continuous_batching_config": ((None,), "give the prompts as one batch"),
+    "custom_generate": ((None,), "call your own function, which may call generate"),
 }
 # Only sampling reads these.
-SAMPLING = ("temperature", "top_k", "top_p", "min_p", "typical_p", "epsilon_cutoff", "eta_cutoff")
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "top_h", "typical_p", "epsilon_cutoff", "eta_cutoff")
 
 
 @dataclass(kw_only=True)
@@ -92,10 +98,13 @@ class GenerationConfig:
     typical_p: float | None = None
     epsilon_cutoff: float | None = None
     eta_cutoff: float | None = None
+    top_h: float | None = None
     repetition_penalty: float | None = None
+    encoder_repetition_penalty: float | None = None
     presence_penalty: float | None = None
     frequency_penalty: float | None = None
     no_repeat_ngram_size: int | None = None
+    encoder_no_repeat_ngram_size: int | None = None
     bad_words_ids: list[list[int]] | None = None
     sequence_bias: Any = None
     suppress_tokens: list[int] | None = None
@@ -105,17 +114,41 @@ class GenerationConfig:
     exponential_decay_length_penalty: tuple[int, float] | None = None
     remove_invalid_values: bool | None = None
     renormalize_logits: bool | None = None
+    guidance_scale: float | None = None
+    watermarking_config: Any = None  # a `WatermarkingConfig`, or a dict of its fields
+    token_healing: bool | None = None
+    # What the text must look like; these need the tokenizer.
+    regex: str | None = None
+    json_schema: Any = None  # a dict, text, True for any JSON, or a pydantic class
+    grammar: str | None = None
+    choices: list[str] | None = None
+    # Other searches.
+    penalty_alpha: float | None = None
+    low_memory: bool | None = None
+    dola_layers: str | list[int] | None = None
+    num_beam_groups: int | None = None
+    diversity_penalty: float | None = None
     # What is kept between tokens.
     use_cache: bool | None = None
     cache_implementation: str | None = None
     cache_config: dict[str, Any] | None = None
     cache_dtype: Any = None  # as `votive.nn.DynamicCache(dtype=...)` takes it
+    max_cache_len: int | None = None
     compile: bool | None = None
+    disable_compile: bool | None = None  # run each call as it stands, whatever `compile` says: no graphs either
     prefill_chunk_size: int | None = None
-    # Drafts of a second model.
+    # Drafts, of a second model or from the text itself.
+    prompt_lookup_num_tokens: int | None = None
+    max_matching_ngram_size: int | None = None
     num_assistant_tokens: int | None = None
     num_assistant_tokens_schedule: str | None = None
     assistant_confidence_threshold: float | None = None
+    # What `generate` gives besides the ids.
+    return_dict_in_generate: bool | None = None
+    output_scores: bool | None = None
+    output_logits: bool | None = None
+    output_attentions: bool | None = None
+    output_hidden_states: bool | None = None
     # Special tokens.
     pad_token_id: int | None = None
     bos_token_id: int | None = None
@@ -149,6 +182,10 @@ class GenerationConfig:
         if self.cache_dtype is not None:
             key, value = pair_of(self.cache_dtype)
             own["cache_dtype"] = key if key == value else [key, value]
+        if hasattr(self.watermarking_config, "to_dict"):
+            own["watermarking_config"] = self.watermarking_config.to_dict()
+        if hasattr(self.json_schema, "model_json_schema"):
+            own["json_schema"] = self.json_schema.model_json_schema()
         return {**self.extra, **{k: v for k, v in own.items() if v is not None}}
 
     def updated(self, **settings: Any) -> Self:
@@ -157,8 +194,7 @@ class GenerationConfig:
         >>> votive.generation.GenerationConfig(top_k=5).updated(top_p=0.5).top_k
         5
         """
-        check_names(settings)
-        return replace(self, **settings)
+        return replace(self, **checked(settings))
 
     def over(self, other: GenerationConfig) -> Self:
         """A copy in which what is not set here is as in `other`."""
@@ -169,15 +205,17 @@ class GenerationConfig:
         """A copy in which every setting that has a default is set, and all are valid."""
         filled = {n: v for n, v in DEFAULTS.items() if getattr(self, n) is None}
         found = replace(self, **filled)
+        if found.disable_compile:
+            found.compile = False
         found.validate()
         return found
 
     def validate(self) -> None:
         """Raise ValueError for the first setting that no text can be continued with."""
-        for name, (rule, holds) in _RULES.items():
+        for name, (rule, holds) in RULES.items():
             value = getattr(self, name)
             if value is not None and not holds(value):
-                raise ValueError(f"generate: {name} must be {rule}, got {value!r}.{_hint(name)}")
+                raise ValueError(f"generate: {name} must be {rule}, got {value!r}.{hint(name)}")
         beams, sequences = self.beams, self.num_return_sequences or 1
         if sequences > 1 and not self.do_sample and sequences > beams:
             raise ValueError(
@@ -192,6 +230,11 @@ class GenerationConfig:
         """How many beginnings of a text are continued side by side."""
         return self.num_beams or 1
 
+    @property
+    def groups(self) -> int:
+        """Into how many groups the beams are divided."""
+        return self.num_beam_groups or 1
+
     def eos_ids(self) -> list[int]:
         """The tokens that end a text."""
         return _ids(self.eos_token_id)
@@ -202,108 +245,26 @@ def names() -> list[str]:
     return [f.name for f in fields(GenerationConfig) if f.name != "extra"]
 
 
-def check_names(settings: Mapping[str, Any]) -> None:
-    """Raise ValueError for a setting that does not exist, with the one that may be meant."""
+def checked(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that there are; ValueError for one that does not exist, with the one that may be meant."""
     known = names()
+    found = {}
     for name in settings:
         if name in known:
+            found[name] = settings[name]
             continue
         if name in UNSUPPORTED:
-            raise ValueError(f"generate: the setting {name!r} of transformers is not supported.")
+            off, instead = UNSUPPORTED[name]
+            if settings[name] not in off:
+                raise ValueError(f"generate: the setting {name!r} of transformers is not supported; {instead}.")
+            continue
         close = difflib.get_close_matches(name, known, 1)
         hint = f" Did you mean {close[0]!r}?" if close else ""
         raise ValueError(f"generate: there is no setting {name!r}.{hint}")
+    return found
 
 
 def _ids(value: int | Iterable[int] | None) -> list[int]:
     if value is None:
         return []
     return [int(value)] if isinstance(value, int) else [int(v) for v in value]
-
-
-def _hint(name: str) -> str:
-    return " For greedy search, set do_sample=False." if name == "temperature" else ""
-
-
-def _number(value: Any) -> bool:
-    real = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return real and not math.isnan(value)
-
-
-def _count(least: int) -> tuple[str, Any]:
-    return (f"an integer of at least {least}", lambda v: isinstance(v, int) and not isinstance(v, bool) and v >= least)
-
-
-def _within(low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> Any:
-    rule = f"in {'(' if open_low else '['}{low:g}, {high:g}{')' if open_high else ']'}"
-
-    def holds(v: Any) -> bool:
-        return _number(v) and (low < v if open_low else low <= v) and (v < high if open_high else v <= high)
-
-    return rule, holds
-
-
-def _keeps(value: Any) -> bool:
-    """Whether a cache can keep its rows so."""
-    try:
-        pair_of(value)
-    except ValueError:
-        return False
-    return True
-
-
-_POSITIVE = ("a number above 0", lambda v: _number(v) and 0 < v < math.inf)
-_FINITE = ("a finite number", lambda v: _number(v) and math.isfinite(v))
-_TRUTH = ("True or False", lambda v: isinstance(v, bool))
-_TOKENS = (
-    "a token id or a list of them, none negative",
-    lambda v: all(isinstance(i, int) and i >= 0 for i in ([v] if isinstance(v, int) else v)),
-)
-_RULES: dict[str, tuple[str, Any]] = {
-    "max_length": _count(1),
-    "max_new_tokens": _count(1),
-    "min_length": _count(0),
-    "min_new_tokens": _count(0),
-    "max_time": _POSITIVE,
-    "do_sample": _TRUTH,
-    "num_beams": _count(1),
-    "num_return_sequences": _count(1),
-    "length_penalty": _FINITE,
-    "early_stopping": ("True, False or 'never'", lambda v: isinstance(v, bool) or v == "never"),
-    "temperature": _POSITIVE,
-    "top_k": _count(0),
-    "top_p": _within(0, 1, open_low=True),
-    "min_p": _within(0, 1),
-    "typical_p": _within(0, 1, open_low=True),
-    "epsilon_cutoff": _within(0, 1, open_high=True),
-    "eta_cutoff": _within(0, 1, open_high=True),
-    "repetition_penalty": _POSITIVE,
-    "presence_penalty": _FINITE,
-    "frequency_penalty": _FINITE,
-    "no_repeat_ngram_size": _count(0),
-    "suppress_tokens": _TOKENS,
-    "begin_suppress_tokens": _TOKENS,
-    "forced_bos_token_id": _count(0),
-    "forced_eos_token_id": _TOKENS,
-    "eos_token_id": _TOKENS,
-    "pad_token_id": _count(0),
-    "bos_token_id": _count(0),
-    "decoder_start_token_id": _count(0),
-    "use_cache": _TRUTH,
-    "cache_implementation": (f"one of {', '.join(CACHES)}", lambda v: v in CACHES),
-    "cache_config": ("a dict", lambda v: isinstance(v, dict)),
-    "cache_dtype": (f"one of {', '.join(NAMES)}, or a pair of them for keys and values", _keeps),
-    "compile": _TRUTH,
-    "prefill_chunk_size": _count(1),
-    "num_assistant_tokens": _count(1),
-    "num_assistant_tokens_schedule": ("'constant' or 'heuristic'", lambda v: v in ("constant", "heuristic")),
-    "assistant_confidence_threshold": _within(0, 1),
-    "stop_strings": (
-        "a string or a list of strings, none empty",
-        lambda v: (
-            isinstance(v, (str, list, tuple))
-            and all(isinstance(s, str) and s for s in ([v] if isinstance(v, str) else v))
-        ),
-    ),
-    "seed": ("an integer", lambda v: isinstance(v, int) and not isinstance(v, bool)),
-}

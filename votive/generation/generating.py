@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -9,13 +10,17 @@ import votive
 from votive import nn
 
 from ..tensor import Tensor
-from .assisted import assisted
+from .allowed import Allowed
+from .assisted import assisted, from_prompt
 from .beams import beam_search
-from .config import GenerationConfig
+from .config import GenerationConfig, names
+from .contrastive import contrastive
+from .groups import group_beam_search
 from .loop import Step, search
 from .output import Acceptance, GenerateOutput
 from .prefix import PrefixCache
-from .preparing import Ids, Task, prepare, settings_of
+from .preparing import Task, prepare, settings_of
+from .prompts import Ids
 from .stepping import Model, Wanted
 from .stopping import Criterion
 from .warpers import Processor
@@ -23,6 +28,14 @@ from .warpers import Processor
 if TYPE_CHECKING:
     from ..text import Tokenizer
     from .streaming import BaseStreamer
+
+# Arguments of models that `generate` fills in itself, or that make no sense to it.
+_OWN = {
+    *("self", "options", "kwargs", "input_ids", "attention_mask", "position_ids", "past_key_values", "inputs_embeds"),
+    *("labels", "use_cache", "output_attentions", "output_hidden_states", "logits_to_keep", "token_type_ids"),
+    *("encoder_outputs", "decoder_input_ids", "decoder_attention_mask", "decoder_inputs_embeds", "return_dict"),
+    *("cross_attention_mask", "encoder_hidden_states", "encoder_attention_mask", "output_router_logits"),
+}
 
 
 def generate(
@@ -33,23 +46,24 @@ def generate(
     generation_config: GenerationConfig | None = None,
     logits_processor: Processor | list[Processor] | None = None,
     stopping_criteria: Criterion | list[Criterion] | None = None,
+    prefix_allowed_tokens_fn: Allowed | None = None,
     streamer: BaseStreamer | None = None,
     tokenizer: Tokenizer | None = None,
     assistant_model: Model | None = None,
+    assistant_tokenizer: Tokenizer | None = None,
+    negative_prompt_ids: Tensor | None = None,
+    negative_prompt_attention_mask: Tensor | None = None,
+    inputs_embeds: Tensor | None = None,
     past_key_values: nn.KVCache | PrefixCache | None = None,
     generator: votive.Generator | None = None,
-    return_dict_in_generate: bool = False,
-    output_scores: bool = False,
-    output_logits: bool = False,
-    output_attentions: bool = False,
-    output_hidden_states: bool = False,
     decoder_input_ids: Tensor | None = None,
     encoder_outputs: Any = None,
     **settings: Any,
 ) -> Any:
     """Continue texts: ids (batch, positions), the prompts included, or a `GenerateOutput`.
 
-    `settings` are those of `GenerationConfig`. Prompts of a batch are padded on the left, as
+    `settings` are those of `GenerationConfig`, and inputs that the model takes besides ids (such as pictures), which go
+    to it with the prompt. Prompts of a batch are padded on the left, as
     `attention_mask` or `pad_token_id` tells; lists of different lengths are padded here. Rows that
     end early are filled with `pad_token_id`. With nothing else said, 20 tokens are added greedily.
 
@@ -63,8 +77,9 @@ def generate(
         raise TypeError(f"generate: streamer needs put and end, got {type(streamer).__name__}.")
     if assistant_model is not None and not hasattr(assistant_model, "config"):
         raise TypeError(f"generate: assistant_model must be a model, got {type(assistant_model).__name__}.")
+    inputs, settings = split(model, settings)
     config = settings_of(model, generation_config, settings)
-    wanted = Wanted(output_attentions, output_hidden_states)
+    wanted = Wanted(bool(config.output_attentions), bool(config.output_hidden_states))
     task = prepare(
         model,
         input_ids,
@@ -78,25 +93,61 @@ def generate(
         wanted=wanted,
         decoder_input_ids=decoder_input_ids,
         encoder_outputs=encoder_outputs,
+        prefix_allowed_tokens_fn=prefix_allowed_tokens_fn,
+        negative_prompt_ids=negative_prompt_ids,
+        negative_prompt_attention_mask=negative_prompt_attention_mask,
+        inputs_embeds=inputs_embeds,
+        inputs=inputs,
     )
-    collector = Collector(output_scores, output_logits, wanted)
+    collector = Collector(bool(config.output_scores), bool(config.output_logits), wanted)
     acceptance = None
+    whole = bool(config.return_dict_in_generate)
     if config.beams > 1:
+        if config.prompt_lookup_num_tokens:
+            raise ValueError("generate: prompt_lookup_num_tokens does not go with beams.")
         if assistant_model is not None or streamer is not None:
             raise ValueError("generate: beams go neither with a streamer nor an assistant_model.")
-        best = beam_search(task, collector)
+        best = (group_beam_search if config.groups > 1 else beam_search)(task, collector)
         found = GenerateOutput(sequences=best.sequences, finish_reasons=best.reasons)
-        found.sequences_scores = best.scores if output_scores else None
+        found.sequences_scores = best.scores if config.output_scores else None
         found.beam_indices = best.rows
-        return _returned(found, task, collector, return_dict_in_generate)
-    if assistant_model is None:
-        steps = search(task)
-    else:
-        steps = assisted(task, assistant_model, acceptance := Acceptance())
+        return _returned(found, task, collector, whole)
+    steps, acceptance = steps_of(task, assistant_model, tokenizer, assistant_tokenizer)
     columns = collect(task, steps, collector, streamer)
     found = GenerateOutput(sequences=_sequences(task, columns), finish_reasons=collector.reasons)
     found.acceptance = acceptance
-    return _returned(found, task, collector, return_dict_in_generate)
+    return _returned(found, task, collector, whole)
+
+
+def split(model: Model, settings: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Further inputs of the model, and settings."""
+    known = set(names())
+    others = [n for n in settings if n not in known]
+    if not others or not isinstance(model, nn.Module):
+        return {}, settings
+    taken = set(inspect.signature(model.forward).parameters) - _OWN
+    inputs = {n: settings[n] for n in others if n in taken and settings[n] is not None}
+    return inputs, {n: v for n, v in settings.items() if n in known or n not in taken}
+
+
+def steps_of(
+    task: Task, assistant_model: Model | None, tokenizer: Tokenizer | None, assistant_tokenizer: Tokenizer | None
+) -> tuple[Iterator[Step], Acceptance | None]:
+    """The steps of the search that was asked for, and how its drafts do."""
+    config = task.config
+    drafting = assistant_model is not None or bool(config.prompt_lookup_num_tokens)
+    if assistant_tokenizer is not None and assistant_model is None:
+        raise ValueError("generate: assistant_tokenizer is that of an assistant_model; give that too.")
+    if not drafting:
+        return (contrastive(task) if config.penalty_alpha else search(task)), None
+    if assistant_model is not None and config.prompt_lookup_num_tokens:
+        raise ValueError(
+            "generate: drafts come from an assistant_model or from prompt_lookup_num_tokens, not from both."
+        )
+    acceptance = Acceptance()
+    if assistant_model is None:
+        return from_prompt(task, acceptance), acceptance
+    return assisted(task, assistant_model, acceptance, tokenizer, assistant_tokenizer), acceptance
 
 
 def _returned(found: GenerateOutput, task: Task, collector: Collector, whole: bool) -> Any:

@@ -13,7 +13,7 @@ from votive.nn.fast_path import calls_observed, replayable
 from votive.nn.snapshot import Snapshot
 
 from ..tensor import Tensor
-from .stepping import DecoderStepper, Model, StepOutput, Wanted
+from .stepping import DecoderStepper, Model, StepOutput, Wanted, sees_part
 
 # Recording takes as long as a few tokens; memory for a long text is not taken on suspicion.
 WORTH, MOST = 16, 1 << 16
@@ -45,14 +45,14 @@ def recordable(model: Model, wanted: Wanted | None) -> bool:
 
 def _steady(part: nn.Module) -> bool:
     """Whether a module does the same for every token, wherever it stands in the text."""
-    if part.training or getattr(part, "window", None) is not None:
+    if part.training or sees_part(part) or getattr(part, "keeps_state", False):
         return False
     return not (isinstance(part, nn.RotaryEmbedding) and part.depends_on_length)
 
 
 def graphable(model: Model, cache: nn.KVCache | None, wanted: Wanted | None) -> bool:
     """Whether steps can be recorded with this cache: numbers in memory that stays where it is."""
-    return isinstance(cache, nn.StaticCache) and cache.dtype is None and recordable(model, wanted)
+    return type(cache) is nn.StaticCache and cache.dtype is None and recordable(model, wanted)
 
 
 def pays(rows: int, length: int, new: int) -> bool:

@@ -25,7 +25,7 @@ class Step:
 
     tokens: list[int]
     logits: Any  # (batch, vocabulary), as the model gave them
-    scores: Any  # the same, processed
+    scores: Any  # the same, or what is searched instead, processed
     reasons: list[str | None]  # why a row has ended with this token, or before
     texts: list[str] | None = None  # what can be shown of each row's text by now
     fed: StepOutput | None = None  # attention weights and hidden states
@@ -65,8 +65,8 @@ class History:
             self._late.clear()
         return self._memory[:, :length]
 
-    def note(self, position: int, token: int) -> None:
-        """Write a token behind the ids, for a run that tries it."""
+    def note(self, position: int, token: int | Tensor) -> None:
+        """Write a token, or one for each row, behind the ids, for a run that tries it."""
         self._memory[:, position] = token
 
     def push(self, tokens: Tensor) -> None:
@@ -146,12 +146,13 @@ def _next(task: Task, history: History, numbers: Any, followers: list[Any]) -> S
     else:
         fed = stepper.advance(newest)
     logits = fed.logits[:, -1]
+    searched = logits if task.contrast is None else task.contrast(fed)
     for processor in followers:
         if newest is None:
             processor.follow(history.ids, logits.shape[-1])
         else:
             processor.add(history.last)
-    scores = task.processors(history.ids if task.processors.read else None, logits)
+    scores = task.processors(history.ids if task.processors.read else None, searched)
     if numbers is None:
         # Only processors forbid; without them the scores need not be looked at.
         tokens = best(scores) if len(task.processors) else scores.argmax(-1)

@@ -6,32 +6,32 @@ All that can be wrong with a call is found here, before a model runs.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 import votive
 from votive import nn
-from votive.core import dtype as dt
 
 from ..tensor import Tensor
-from .caching import cache_of, type_of
+from .allowed import Allowed
+from .caching import cache_of, kind_of
 from .compiled import CompiledStepper, check
-from .config import NEW_TOKENS, SAMPLING, UNSUPPORTED, GenerationConfig, check_names
+from .config import SAMPLING, UNSUPPORTED, GenerationConfig, checked
+from .dola import Contrast, contrast_of
 from .drawing import Stream, seed_from, streams
-from .graphs import GraphStepper, graphable, pays, recordable
+from .grammar import ends_of
+from .graphs import GraphStepper, graphable
+from .healing import healed
 from .prefix import PrefixCache
-from .processing import processors_for
-from .stepping import DecoderStepper, Model, Seq2SeqStepper, Wanted
+from .processing import Read, processors_for
+from .prompts import Ids, longest, prompt_of, unpadded
+from .sources import Source
+from .stepping import DecoderStepper, Model, Wanted
 from .stopping import Criterion, Ending, Reader, listed
 from .warpers import Processor
 
 if TYPE_CHECKING:
     from ..text import Tokenizer
-
-
-Ids = Tensor | Sequence[Sequence[int]]  # of tokens, a row for each text
 
 
 @dataclass
@@ -52,6 +52,7 @@ class Task:
     prefix: PrefixCache | None = None
     encoder: Any = None  # what the encoder gave
     limit: int | None = None  # how many positions the model was made for
+    contrast: Contrast | None = None  # what is searched instead of the logits
 
     def streams(self) -> list[Stream]:
         """Random numbers, a stream for each row."""
@@ -61,13 +62,12 @@ class Task:
 
 def settings_of(model: Model, given: GenerationConfig | None, settings: dict[str, Any]) -> GenerationConfig:
     """The settings of a call over those given as one, over the model's, over the defaults."""
-    check_names(settings)
+    own = GenerationConfig(**checked(settings))
     if given is not None and not isinstance(given, GenerationConfig):
         raise TypeError(
             "generate: generation_config must be a votive.generation.GenerationConfig, got "
             f"{type(given).__name__}; a dict goes through GenerationConfig.from_dict."
         )
-    own = GenerationConfig(**settings)
     asked = own if given is None else own.over(given)
     stored = getattr(model, "generation_config", None) or {}
     if not isinstance(stored, GenerationConfig):
@@ -78,14 +78,15 @@ def settings_of(model: Model, given: GenerationConfig | None, settings: dict[str
     names = ("eos_token_id", "pad_token_id", "bos_token_id", "decoder_start_token_id")
     inherited: dict[str, Any] = {n: getattr(config, n, None) for n in names}
     found = found.over(GenerationConfig(**inherited)).resolved()
-    for name, off in UNSUPPORTED.items():
+    for name, (off, instead) in UNSUPPORTED.items():
         if found.extra.get(name) not in off:
-            warnings.warn(
-                f"generate: {name}={found.extra[name]!r} of the generation configuration is not "
-                "supported and has no effect.",
-                stacklevel=4,
+            raise ValueError(
+                f"generate: {name}={found.extra[name]!r} of the generation configuration is not supported; {instead}. "
+                f"To go on without it: del model.generation_config.extra[{name!r}]"
             )
     idle = [n for n in SAMPLING if settings.get(n) not in (None, off_value(n))]
+    if found.penalty_alpha and "top_k" in idle:
+        idle.remove("top_k")  # of contrastive search, the candidates
     if idle and not found.do_sample:
         warnings.warn(f"generate: {', '.join(idle)} has no effect without do_sample=True.", stacklevel=4)
     return found
@@ -130,58 +131,86 @@ def prepare(
     read: bool = False,
     decoder_input_ids: Tensor | None = None,
     encoder_outputs: Any = None,
+    prefix_allowed_tokens_fn: Allowed | None = None,
+    negative_prompt_ids: Tensor | None = None,
+    negative_prompt_attention_mask: Tensor | None = None,
+    inputs_embeds: Tensor | None = None,
+    inputs: dict[str, Any] | None = None,
 ) -> Task:
-    """The task that the arguments describe; `read` asks for the rows' text."""
+    """The task that arguments describe; `read` asks for the rows' text, `inputs` go to the model with the prompt."""
     device = getattr(model, "device", None)
     seq2seq = bool(getattr(model.config, "is_encoder_decoder", False))
     copies = config.beams if config.beams > 1 else config.num_return_sequences or 1
+    _check_together(config, seq2seq)
+    if not config.eos_ids():
+        config = config.updated(eos_token_id=ends_of(config, tokenizer) or None)  # a text of a form has an end
     if seq2seq:
-        source = _Source(model, input_ids, attention_mask, encoder_outputs, config, wanted)
+        if inputs_embeds is not None:
+            raise ValueError(
+                "generate: inputs_embeds are a decoder's; for an encoder's run it and give encoder_outputs."
+            )
+        source = Source(model, input_ids, attention_mask, encoder_outputs, config, wanted)
         ids, mask = source.start(decoder_input_ids, device), None
     else:
         if decoder_input_ids is not None or encoder_outputs is not None:
             raise ValueError("generate: decoder_input_ids and encoder_outputs need an encoder.")
-        ids, mask = prompt_of(input_ids, attention_mask, config, device)
-    prompts = [_unpadded(row, mask, r) for r, row in enumerate(ids.tolist())]
+        if config.token_healing:
+            input_ids, attention_mask = healed(model, input_ids, attention_mask, tokenizer, inputs_embeds)
+        ids, mask = _begin(input_ids, attention_mask, inputs_embeds, config, device)
+    # How many positions the model sees before those of the ids.
+    ahead = 0 if inputs_embeds is None else int(inputs_embeds.shape[1]) - int(ids.shape[1])
+    # A mask of embeddings may be longer than the ids.
+    prompts = [unpadded(row, None if ahead else mask, r) for r, row in enumerate(ids.tolist())]
+    rows = prompts
     if copies > 1:
         ids = ids.repeat_interleave(copies, 0)
         mask = None if mask is None else mask.repeat_interleave(copies, 0)
         rows = [p for p in prompts for _ in range(copies)]
-    else:
-        rows = prompts
+        if inputs_embeds is not None:
+            inputs_embeds = inputs_embeds.repeat_interleave(copies, 0)
+        inputs = {name: _repeated(name, value, copies, len(prompts)) for name, value in (inputs or {}).items()}
     limit = getattr(model.config, "max_position_embeddings", None)
-    length = longest(config, ids.shape[1], limit)
-    if limit is not None and ids.shape[1] > limit:
+    length = longest(config, ids.shape[1], limit, ahead)
+    if limit is not None and ids.shape[1] + ahead > limit:
         warnings.warn(
-            f"generate: the prompt has {ids.shape[1]} tokens and the model was made for {limit} "
+            f"generate: the prompt has {ids.shape[1] + ahead} tokens and the model was made for {limit} "
             "positions; what follows may make no sense.",
             stacklevel=3,
         )
     pad = _padding(config, ids.shape[0], stopping_criteria)
     prefix = None
     if isinstance(past_key_values, PrefixCache):
+        if inputs_embeds is not None:
+            raise ValueError("generate: a PrefixCache knows texts by their ids; leave it out with inputs_embeds.")
         prefix, past_key_values = past_key_values, _begun(past_key_values, rows, mask)
-    kind = config.cache_implementation or "auto"
-    if kind == "quantized" or (kind == "auto" and type_of(config) is not None):
-        kind = "dynamic"
-    if kind == "auto":
-        alone = not seq2seq and config.beams == 1 and pays(ids.shape[0], length, length - ids.shape[1])
-        if config.compile and alone and device is not None and device.type == "cuda":
-            kind = "static"  # memory that stays is what a device can replay
-        else:
-            kind = "static" if alone and not config.compile and recordable(model, wanted) else "dynamic"
-    cache = cache_of(model, past_key_values, config, kind, length, ids)
+    contrast = contrast_of(model, config, seq2seq)
+    if contrast is not None or config.penalty_alpha:
+        wanted = Wanted(wanted is not None and wanted.attentions, True)
+    kind = kind_of(model, config, device, ids.shape[0], length, length - ids.shape[1], seq2seq, wanted)
+    room = max(length + ahead, config.max_cache_len or 0)
+    cache = cache_of(model, past_key_values, config, kind, room, ids.shape[1] + ahead)
     if seq2seq and config.compile:
         raise ValueError("generate: compile=True compiles the steps of decoders; leave it out for an encoder with one.")
     if seq2seq:
+        if inputs:
+            raise ValueError(f"generate: {', '.join(inputs)} go to the encoder; run it and give encoder_outputs.")
         stepper: Any = source.stepper(copies, cache, wanted)
     else:
-        made_by: Any = GraphStepper if graphable(model, cache, wanted) else DecoderStepper
+        recorded = not config.disable_compile and graphable(model, cache, wanted)
+        made_by: Any = GraphStepper if recorded else DecoderStepper
         if config.compile:
             check(model, cache, wanted)
             made_by = CompiledStepper
         stepper = made_by(
-            model, cache=cache, mask=mask, max_length=length, chunk=config.prefill_chunk_size, wanted=wanted
+            model,
+            cache=cache,
+            mask=mask,
+            max_length=length + ahead,
+            chunk=config.prefill_chunk_size,
+            wanted=wanted,
+            embeds=inputs_embeds,
+            prompt=ids.shape[1],
+            inputs=inputs,
         )
     readers = _readers(tokenizer, config, len(rows), read)
     own = listed(logits_processor, "logits_processor")
@@ -193,7 +222,18 @@ def prepare(
         mask=mask,
         max_length=length,
         pad=pad,
-        processors=processors_for(config, prompt_length=ids.shape[1], max_length=length, prompt_mask=mask, own=own),
+        processors=processors_for(
+            config,
+            prompt_length=ids.shape[1],
+            max_length=length,
+            prompt_mask=mask if ahead == 0 else None,
+            own=own,
+            model=model,
+            tokenizer=tokenizer,
+            allowed=prefix_allowed_tokens_fn,
+            read=source.read(copies) if seq2seq else Read(ids, mask if ahead == 0 else None),
+            negative=(negative_prompt_ids, negative_prompt_attention_mask),
+        ),
         ending=Ending(
             eos=config.eos_ids(), max_length=length, max_time=config.max_time, own=stopping_criteria, readers=readers
         ),
@@ -203,103 +243,70 @@ def prepare(
         prefix=prefix,
         limit=limit,
         encoder=source.encoded if seq2seq else None,
+        contrast=contrast,
     )
 
 
-def prompt_of(
-    given: Ids | None, given_mask: Ids | None, config: GenerationConfig, device: votive.device | None
+def _check_together(config: GenerationConfig, seq2seq: bool) -> None:
+    """Raise for searches that do not go together."""
+    if config.penalty_alpha:
+        if seq2seq or config.do_sample or config.beams > 1 or config.dola_layers is not None:
+            raise ValueError(
+                "generate: penalty_alpha is contrastive search, greedy and by a decoder; leave out do_sample, "
+                "num_beams and dola_layers."
+            )
+        if (config.top_k or 0) < 2 or not config.use_cache:
+            raise ValueError("generate: penalty_alpha needs top_k of at least 2, and a cache.")
+    elif config.low_memory:
+        raise ValueError("generate: low_memory is for contrastive search; set penalty_alpha too.")
+    if config.groups > 1 and (config.do_sample or config.beams < 2):
+        raise ValueError("generate: num_beam_groups are groups of num_beams, and not drawn; leave out do_sample.")
+    if config.diversity_penalty and config.groups < 2:
+        raise ValueError("generate: diversity_penalty keeps groups of beams apart; set num_beam_groups too.")
+    if config.dola_layers is not None and (seq2seq or config.beams > 1):
+        raise ValueError("generate: dola_layers are for one text of a decoder at a time: leave out num_beams.")
+    if config.token_healing and seq2seq:
+        raise ValueError("generate: token_healing mends the end of a decoder's prompt; leave it out for an encoder.")
+    if config.compile and (config.penalty_alpha or config.dola_layers is not None):
+        raise ValueError("generate: compile=True does not go with penalty_alpha and dola_layers, which look inside.")
+
+
+def _begin(
+    given: Ids | None, mask: Ids | None, embeds: Tensor | None, config: GenerationConfig, device: votive.device | None
 ) -> tuple[Tensor, Tensor | None]:
-    """Ids (batch, positions) and their mask, None where nothing is padding.
-
-    Lists of different lengths are padded on the left.
-    """
-    if given is None:
-        if config.bos_token_id is None:
-            raise ValueError("generate: give input_ids, or a bos_token_id to begin with.")
-        given = [[config.bos_token_id]]
-    ids, mask = _as_tensors(given, given_mask, config)
-    ids = ids.to(device) if device is not None else ids
-    if ids.dim() != 2 or 0 in ids.shape:
+    """The ids that stand in front of what is written, and the mask of what the model reads first."""
+    if embeds is None:
+        return prompt_of(given, mask, config, device)
+    if embeds.dim() != 3 or 0 in embeds.shape:
         raise ValueError(
-            f"generate: input_ids must be (batch, positions) with at least one of each, got "
-            f"{tuple(ids.shape)}; one text is input_ids.unsqueeze(0)."
+            f"generate: inputs_embeds must be (batch, positions, features), got shape {tuple(embeds.shape)}."
         )
-    if ids.is_floating_point() or ids.dtype is dt.bool_:
-        raise TypeError(f"generate: input_ids must be integers, got {ids.dtype}.")
+    rows = embeds.shape[0]
+    ids = votive.zeros((rows, 0), dtype=votive.int64, device=device)
+    if given is not None:
+        ids = prompt_of(given, None, GenerationConfig(), device)[0]
+        if ids.shape[0] != rows or ids.shape[1] > embeds.shape[1]:
+            raise ValueError(
+                f"generate: input_ids of shape {tuple(ids.shape)} are not the text of inputs_embeds of shape "
+                f"{tuple(embeds.shape)}."
+            )
     if mask is None:
-        pad, eos = config.pad_token_id, config.eos_ids()
-        # A token that also ends texts may stand for itself.
-        mask = None if pad is None or pad in eos else ids.ne(pad).long()
-    elif tuple(mask.shape) != tuple(ids.shape):
-        raise ValueError(
-            f"generate: attention_mask must have the shape of input_ids, {tuple(ids.shape)}, got {tuple(mask.shape)}."
-        )
-    if mask is None or bool(mask.bool().all()):
         return ids, None
-    mask = mask.to(ids.device).bool().long()
-    if not bool(mask.any(1).all()):
-        raise ValueError("generate: a row of the batch is all padding; each needs a token.")
-    if not bool(mask[:, -1].bool().all()):
+    # Of a mask for embeddings the same is asked as of one for ids.
+    stand_in = votive.ones((rows, embeds.shape[1]), dtype=votive.int64, device=device)
+    return ids, prompt_of(stand_in, mask, GenerationConfig(), device)[1]
+
+
+def _repeated(name: str, value: Any, copies: int, rows: int) -> Any:
+    """Another input of the model for each copy of a prompt."""
+    if not isinstance(value, votive.Tensor):
+        return value
+    if value.shape[0] != rows:
         raise ValueError(
-            "generate: the prompts are padded on the right, so their ends are not where the next "
-            "token goes; pad on the left (padding_side='left')."
+            f"generate: {name} has {value.shape[0]} rows and there are {rows} prompts, so it is not clear what belongs "
+            "to which; with beams and several texts give one of it per prompt."
         )
-    return ids, mask
-
-
-def _mask(given: Ids | None) -> Tensor | None:
-    return given if given is None or isinstance(given, votive.Tensor) else votive.tensor(given)
-
-
-def _as_tensors(given: Ids, mask: Ids | None, config: GenerationConfig) -> tuple[Tensor, Tensor | None]:
-    """Ids and their mask, whatever they came as; lists of different lengths are padded on the left."""
-    seen = _mask(mask)
-    if isinstance(given, votive.Tensor):
-        return given, seen
-    try:
-        rows = [[index(i) for i in row] for row in given]
-    except TypeError as error:
-        raise TypeError(
-            "generate: input_ids must be a tensor or a list of lists of token ids, one per text, "
-            f"got {_short(given)}; a text goes through a tokenizer first."
-        ) from error
-    if not rows or not all(rows):
-        raise ValueError("generate: the prompt is empty; give at least one token per row.")
-    width = max(map(len, rows))
-    if all(len(row) == width for row in rows):
-        return votive.tensor(rows), seen
-    if seen is not None:
-        raise ValueError("generate: rows of different lengths get their mask from their lengths.")
-    pad = config.pad_token_id or 0
-    ids = [[pad] * (width - len(row)) + row for row in rows]
-    real = [[0] * (width - len(row)) + [1] * len(row) for row in rows]
-    return votive.tensor(ids), votive.tensor(real)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
-
-
-def longest(config: GenerationConfig, prompt: int, limit: int | None) -> int:
-    """How long a text may become, the prompt included."""
-    if config.max_new_tokens is not None:
-        return prompt + config.max_new_tokens
-    if config.max_length is None:
-        length = prompt + NEW_TOKENS
-        return length if limit is None else max(min(length, limit), prompt + 1)
-    if config.max_length <= prompt:
-        raise ValueError(
-            f"generate: the prompt has {prompt} tokens and max_length={config.max_length}, so "
-            "nothing could follow; set max_new_tokens."
-        )
-    return config.max_length
-
-
-def _unpadded(row: list[int], mask: Tensor | None, at: int) -> list[int]:
-    if mask is None:
-        return row
-    return [i for i, m in zip(row, mask[at].tolist(), strict=True) if m]
+    return value.repeat_interleave(copies, 0)
 
 
 def _padding(config: GenerationConfig, rows: int, criteria: Criterion | list[Criterion] | None) -> int | None:
@@ -331,53 +338,3 @@ def _readers(tokenizer: Tokenizer | None, config: GenerationConfig, rows: int, r
         raise ValueError("generate: stop_strings do not go with beams.")
     eos = set(config.eos_ids())
     return [Reader(tokenizer, config.stop_strings, eos) for _ in range(rows)]
-
-
-class _Source:
-    """What an encoder reads, and where its decoder begins."""
-
-    def __init__(
-        self,
-        model: Any,
-        input_ids: Ids | None,
-        mask: Ids | None,
-        encoded: Any,
-        config: GenerationConfig,
-        wanted: Wanted | None,
-    ) -> None:
-        self.model, self.config = model, config
-        if encoded is None:
-            if input_ids is None:
-                raise ValueError("generate: give input_ids for the encoder, or encoder_outputs.")
-            ids, mask = _as_tensors(input_ids, mask, config)
-            if mask is None and config.pad_token_id is not None:
-                mask = ids.ne(config.pad_token_id).long()
-            asked = wanted or Wanted()
-            with votive.no_grad():
-                encoded = model.get_encoder()(
-                    ids,
-                    attention_mask=mask,
-                    output_attentions=asked.attentions,
-                    output_hidden_states=asked.hidden_states,
-                )
-        self.encoded = encoded
-        self.mask = _mask(mask)
-
-    def start(self, given: Tensor | None, device: votive.device | None) -> Tensor:
-        """The ids the decoder begins with."""
-        rows = self.encoded[0].shape[0]
-        if given is not None:
-            return given
-        first = self.config.decoder_start_token_id
-        first = self.config.bos_token_id if first is None else first
-        if first is None:
-            raise ValueError("generate: the decoder needs a token to begin with; set decoder_start_token_id.")
-        return votive.full((rows, 1), first, dtype=votive.int64, device=device)
-
-    def stepper(self, copies: int, cache: nn.KVCache | None, wanted: Wanted | None) -> Seq2SeqStepper:
-        """A stepper over as many rows as are searched."""
-        encoded, mask = self.encoded, self.mask
-        if copies > 1:
-            encoded = type(encoded)(last_hidden_state=encoded.last_hidden_state.repeat_interleave(copies, 0))
-            mask = None if mask is None else mask.repeat_interleave(copies, 0)
-        return Seq2SeqStepper(self.model, encoder_outputs=encoded, encoder_mask=mask, cache=cache, wanted=wanted)

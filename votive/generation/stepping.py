@@ -51,7 +51,9 @@ class Wanted:
 class DecoderStepper:
     """A decoder: the prompt and what follows are one sequence.
 
-    `mask` is that of the prompt, (batch, positions), or None when nothing is padding.
+    `mask` is that of what the model reads first, (batch, positions), or None when nothing is padding. `embeds` (batch,
+    positions, features) are read instead of the first `prompt` ids; `inputs` are given to the model with the first
+    positions. Lengths of texts are those of ids, `max_length` and the cache count the model's positions.
     """
 
     def __init__(
@@ -63,9 +65,14 @@ class DecoderStepper:
         max_length: int,
         chunk: int | None = None,
         wanted: Wanted | None = None,
+        embeds: Tensor | None = None,
+        prompt: int = 0,
+        inputs: dict[str, Any] | None = None,
     ) -> None:
         self.model, self.cache, self.chunk = model, cache, chunk
         self.wanted = wanted or Wanted()
+        self.embeds, self.prompt, self.inputs = embeds, prompt, inputs or {}
+        self.ahead = 0 if embeds is None else int(embeds.shape[1]) - prompt
         # Those whose angles depend on how long the text is.
         self._ropes = (
             [m for m in model.modules() if isinstance(m, nn.RotaryEmbedding) and m.depends_on_length]
@@ -102,7 +109,8 @@ class DecoderStepper:
         return count
 
     def _reach(self, length: int) -> int:
-        """How many positions the longest row has within the first `length` columns."""
+        """How many positions the longest row has within the first `length` ids."""
+        length += self.ahead
         return length if self.positions is None else int(self.positions[:, :length].max()) + 1
 
     def feed(self, ids: Tensor, keep: int = 1) -> StepOutput:
@@ -115,7 +123,9 @@ class DecoderStepper:
             return self._feed(ids, keep)
 
     def _feed(self, ids: Tensor, keep: int) -> StepOutput:
-        start, length = self.seen(), ids.shape[1]
+        start, length = self.seen(), ids.shape[1] + self.ahead
+        if self.embeds is not None:
+            ids = self._embedded(ids, start)
         if self.chunk is None or self.cache is None or length - start <= self.chunk:
             return self._run(ids[:, start:], start, keep)
         # What is asked for lies in the last chunk, whatever its length.
@@ -123,13 +133,25 @@ class DecoderStepper:
         parts = [self._run(ids[:, at : min(at + self.chunk, last)], at, 1) for at in range(start, last, self.chunk)]
         return _joined([*parts, self._run(ids[:, last:], last, keep)])
 
+    def _embedded(self, ids: Tensor, start: int) -> Tensor:
+        """What stands for the model's positions: embeddings, or ids where those in front are not run any more."""
+        assert self.embeds is not None
+        rest = ids[:, self.prompt :]
+        if start >= self.embeds.shape[1]:
+            # What stands in front is not looked at.
+            return votive.cat([ids.new_zeros((ids.shape[0], self.embeds.shape[1])), rest], 1)
+        if not rest.shape[1]:
+            return self.embeds
+        table: Any = self.model
+        return votive.cat([self.embeds, table.get_input_embeddings()(rest)], 1)
+
     def advance(self, tokens: Tensor) -> StepOutput:
         """Run one more token (batch, 1) per row; the cache has all before it."""
         return self._run(tokens, self.seen(), 1)
 
     def _run(self, ids: Tensor, start: int, keep: int) -> StepOutput:
-        """Run ids that begin at position `start`."""
-        given: dict[str, Any] = {}
+        """Run ids, or embeddings, that begin at position `start`."""
+        given: dict[str, Any] = {} if start else dict(self.inputs)
         if self.mask is not None:
             stop = start + ids.shape[1]
             given["attention_mask"] = self.mask[:, :stop]
@@ -138,8 +160,11 @@ class DecoderStepper:
             given["output_attentions"] = True
         if self.wanted.hidden_states:
             given["output_hidden_states"] = True
+        if ids.dim() == 3:
+            given["inputs_embeds"] = ids
+        read = () if ids.dim() == 3 else (ids,)
         out = self.model(
-            ids, past_key_values=self.cache, use_cache=self.cache is not None, logits_to_keep=keep, **given
+            *read, past_key_values=self.cache, use_cache=self.cache is not None, logits_to_keep=keep, **given
         )
         return StepOutput(
             out.logits[:, -keep:].float(),
@@ -153,10 +178,19 @@ class DecoderStepper:
             self.cache.reorder(index)
         # Rows of a beam search come from the same prompt, so mask and positions stay.
 
-    def crop(self, length: int) -> None:
-        """Forget all positions from `length` on."""
+    def expand(self, index: Tensor) -> None:
+        """Let the rows be those at `index`, with what belongs to them; they may become more or fewer."""
         if self.cache is not None:
-            self.cache.crop(length)
+            self.cache.reorder(index)
+        if self.mask is not None:
+            self.mask, self.positions = self.mask.index_select(0, index), self.positions.index_select(0, index)
+        if self.embeds is not None:
+            self.embeds = self.embeds.index_select(0, index)
+
+    def crop(self, length: int) -> None:
+        """Forget all ids from `length` on."""
+        if self.cache is not None:
+            self.cache.crop(length + self.ahead)
 
 
 class Seq2SeqStepper(DecoderStepper):
@@ -217,10 +251,34 @@ def _joined(parts: list[StepOutput]) -> StepOutput:
     return StepOutput(last.logits, attentions, states)
 
 
+def keeps_states(model: Model) -> bool:
+    """Whether layers of a model sum up a text in states, which cannot go back to fewer positions.
+
+    >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=16, num_hidden_layers=1,
+    ...     num_attention_heads=2)
+    >>> votive.generation.stepping.keeps_states(votive.models.LlamaForCausalLM(config))
+    False
+    """
+    return isinstance(model, nn.Module) and any(getattr(m, "keeps_state", False) for m in model.modules())
+
+
+def sees_part(part: nn.Module) -> bool:
+    """Whether a layer sees only a part of a long text: a window, or a chunk.
+
+    >>> votive.generation.stepping.sees_part(votive.nn.Linear(2, 2))
+    False
+    """
+    return getattr(part, "window", None) is not None or getattr(part, "chunk", None) is not None
+
+
 def cache_for(model: Model, kind: str, max_length: int, dtype: CacheDtype = None) -> nn.KVCache:
-    """An empty cache of a kind: "dynamic", "static" (memory taken once) or "sliding"."""
+    """An empty cache of a kind: "dynamic", "static" (memory taken once), either of them "offloaded", or "sliding"."""
     if kind == "static":
         return nn.StaticCache(max_length, dtype=dtype)
+    if kind == "offloaded":
+        return nn.OffloadedCache(overwrite=True, dtype=dtype)
+    if kind == "offloaded_static":
+        return nn.OffloadedStaticCache(max_length, dtype=dtype)
     if kind == "dynamic":
         return nn.DynamicCache(overwrite=True, dtype=dtype)
     config = model.config

@@ -16,12 +16,12 @@ from votive import nn
 from votive.nn import functional as F
 
 from ..tensor import Tensor
-from .assisted import assisted
+from .allowed import Allowed
 from .config import GenerationConfig
-from .loop import Step, search
-from .output import Acceptance
+from .loop import Step
 from .prefix import PrefixCache
-from .preparing import Ids, Task, prepare, settings_of
+from .preparing import Task, prepare, settings_of
+from .prompts import Ids
 from .stepping import Model
 from .stopping import Criterion
 from .warpers import Processor
@@ -65,7 +65,11 @@ def stream(
     attention_mask: Ids | None = None,
     logits_processor: Processor | list[Processor] | None = None,
     stopping_criteria: Criterion | list[Criterion] | None = None,
+    prefix_allowed_tokens_fn: Allowed | None = None,
     assistant_model: Model | None = None,
+    assistant_tokenizer: Tokenizer | None = None,
+    negative_prompt_ids: Tensor | None = None,
+    negative_prompt_attention_mask: Tensor | None = None,
     past_key_values: nn.KVCache | PrefixCache | None = None,
     generator: votive.Generator | None = None,
     **settings: Any,
@@ -83,6 +87,9 @@ def stream(
     >>> [e.finish_reason for e in events]
     [None, None, 'length']
     """
+    from .generating import split, steps_of
+
+    inputs, settings = split(model, settings)
     config = settings_of(model, generation_config, settings)
     if config.beams > 1:
         raise ValueError("stream: beams are known only at their end; use generate.")
@@ -106,12 +113,14 @@ def stream(
         stopping_criteria=stopping_criteria,
         past_key_values=past_key_values,
         generator=generator,
+        prefix_allowed_tokens_fn=prefix_allowed_tokens_fn,
+        negative_prompt_ids=negative_prompt_ids,
+        negative_prompt_attention_mask=negative_prompt_attention_mask,
+        inputs=inputs,
     )
     if task.ids.shape[0] != 1:
         raise ValueError(f"stream: one text at a time, got {task.ids.shape[0]}.")
-    if assistant_model is None:
-        return _events(task, search(task))
-    return _events(task, assisted(task, assistant_model, Acceptance()))
+    return _events(task, steps_of(task, assistant_model, tokenizer, assistant_tokenizer)[0])
 
 
 def _events(task: Task, steps: Iterator[Step]) -> Iterator[Event]:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable
 
 import votive
+from votive.core import dtype as dt
 from votive.nn import functional as F
 
 from ..tensor import Tensor
@@ -217,3 +218,30 @@ class EtaLogitsWarper(_Warper):
         entropy = -(p * F.log_softmax(scores, -1)).nansum(-1, keepdim=True)
         eta = (math.sqrt(self.epsilon) * (-entropy).exp()).clamp(max=self.epsilon)
         return _keeping_best(scores, p < eta, self.min_tokens_to_keep, self.filter_value)
+
+
+class TopHLogitsWarper(_Warper):
+    """The best of the 100 best tokens, up to a share `top_h` of their entropy.
+
+    Potraghloo et al. 2025, arXiv:2509.02510.
+
+    >>> votive.generation.TopHLogitsWarper(0.5)(None, votive.tensor([[0.0, 3.0]]))
+    tensor([[-inf, 3.]])
+    """
+
+    MOST = 100
+
+    def __init__(self, top_h: float, filter_value: float = -math.inf) -> None:
+        if not 0 < top_h <= 1:
+            raise ValueError(f"top_h must be above 0 and at most 1, got {top_h}.")
+        self.top_h, self.filter_value = float(top_h), filter_value
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        best, places = votive.topk(scores, min(self.MOST, scores.shape[-1]))
+        logs = F.log_softmax(best, -1)
+        parts = -(logs.exp() * logs)  # of what is forbidden not a number
+        budget = self.top_h * parts.nansum(-1, keepdim=True)
+        kept = parts.cumsum(-1) <= budget
+        kept[:, 0] = True
+        keep = votive.zeros_like(scores, dtype=dt.bool_).scatter(1, places, kept)
+        return scores.masked_fill(~keep, self.filter_value)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..generation.config import GenerationConfig
+from ..generation.grammar import ends_of
 from ..generation.stopping import Reader
 from ..nn import Module
 from ..nn.layers.kv_storage import CacheDtype
@@ -177,7 +178,7 @@ class Session(SessionBase, Displayable):
         limit = self._room() if max_new_tokens is None else max_new_tokens
         own = stop if callable(stop) else None
         strings = self.settings.stop_strings if stop is None or callable(stop) else stop
-        eos = set(self.settings.eos_ids())
+        eos = set(ends_of(self.settings, self.tokenizer))
         if strings and self.tokenizer is None:
             raise ValueError("auto: strings to stop at need a tokenizer.")
         reader = Reader(self.tokenizer, strings, eos) if strings else None
@@ -275,7 +276,8 @@ class Session(SessionBase, Displayable):
         )
 
     def _picker(self, node: SessionNode, settings: GenerationConfig) -> Picker:
-        return Picker(settings, self.tokens_of(node), len(self.root_of(node).tokens))
+        start = len(self.root_of(node).tokens)
+        return Picker(settings, self.tokens_of(node), start, model=self.model, tokenizer=self.tokenizer)
 
     # --- going to and fro ---------------------------------------------------------------------
 

@@ -288,7 +288,8 @@ def replay(session: Session, *, strict: bool) -> Replay:
             parent = node.parent
             assert parent is not None  # a prompt is never drawn
             tokens = session.tokens_of(parent)
-            picker = Picker(node.settings, tokens, len(node.path()[0].tokens))
+            start = len(node.path()[0].tokens)
+            picker = Picker(node.settings, tokens, start, model=session.model, tokenizer=session.tokenizer)
             logits = runner.logits(prefix_in(runner, parent))
             token = picker.pick(logits, node.rng or b"")
             if token != node.token:

@@ -5,37 +5,38 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
 
 from ..core.rng import Generator
-from ..generation.config import DEFAULTS, SAMPLING, GenerationConfig, check_names
-from ..generation.drawing import drawn
+from ..generation.config import DEFAULTS, SAMPLING, GenerationConfig, checked
+from ..generation.drawing import best, drawn
 from ..generation.preparing import off_value, settings_of
-from ..generation.processing import processors_for
+from ..generation.processing import Read, processors_for
 from ..nn import Module
 from ..tensor import Tensor
 from .edit_plan import digest as digest_of
 from .session_tree import Outlook
 
-# One text, one cache of its own, no search over several: these have no meaning here.
-_REFUSED = (
-    "num_beams",
-    "num_return_sequences",
-    "early_stopping",
-    "length_penalty",
-    "use_cache",
-    "cache_implementation",
-    "cache_config",
-    "cache_dtype",
-    "prefill_chunk_size",
-    "num_assistant_tokens",
-    "max_time",
-    "seed",
-    "num_assistant_tokens_schedule",
-    "assistant_confidence_threshold",
-)
+if TYPE_CHECKING:
+    from ..text import Tokenizer
+
+# One text, one cache of its own, no search over several: these have no meaning here. What to do instead, where there is
+# something else to say than that.
+_REFUSED: dict[str, str | None] = {
+    **dict.fromkeys(("num_beams", "num_return_sequences", "num_beam_groups", "early_stopping", "length_penalty")),
+    **dict.fromkeys(("diversity_penalty", "use_cache", "cache_implementation", "cache_config", "max_cache_len")),
+    **dict.fromkeys(("max_time", "prefill_chunk_size", "num_assistant_tokens", "num_assistant_tokens_schedule")),
+    **dict.fromkeys(("assistant_confidence_threshold", "prompt_lookup_num_tokens", "max_matching_ngram_size")),
+    **dict.fromkeys(("compile", "disable_compile", "low_memory")),
+    **dict.fromkeys(("seed", "cache_dtype"), "give {}= to the session"),
+    **dict.fromkeys(("penalty_alpha", "dola_layers"), "each token is found from the last logits alone"),
+    "guidance_scale": "it runs the model on its own text alone",
+    "token_healing": "give the prompt with its last token left out, and choose",
+    **dict.fromkeys(("return_dict_in_generate", "output_scores", "output_logits"), "logits(node) gives them"),
+    **dict.fromkeys(("output_attentions", "output_hidden_states"), "hidden(...) captures them"),
+}
 
 
 def config_for(model: Module, settings: Mapping[str, Any]) -> GenerationConfig:
@@ -57,11 +58,10 @@ def updated(config: GenerationConfig, settings: Mapping[str, Any]) -> Generation
 
 
 def _check(settings: Mapping[str, Any]) -> None:
-    check_names(settings)
+    checked(settings)
     for name in _REFUSED:
         if settings.get(name) not in (None, DEFAULTS.get(name)):
-            own = name in ("seed", "cache_dtype")
-            hint = f"give {name}= to the session" if own else "it writes one text at a time"
+            hint = (_REFUSED[name] or "it writes one text at a time").format(name)
             raise ValueError(f"Session: the setting {name!r} does not apply here; {hint}.")
 
 
@@ -82,12 +82,27 @@ def counter(seed: int, salt: int, position: int) -> bytes:
 class Picker:
     """Chooses the token after some others, by the settings."""
 
-    def __init__(self, config: GenerationConfig, tokens: Sequence[int], prompt: int) -> None:
+    def __init__(
+        self,
+        config: GenerationConfig,
+        tokens: Sequence[int],
+        prompt: int,
+        *,
+        model: Module | None = None,
+        tokenizer: Tokenizer | None = None,
+    ) -> None:
         self.config, self.tokens = config, tokens
         longest = config.max_length or 1 << 62
         if config.max_new_tokens is not None:
             longest = prompt + config.max_new_tokens
-        self.processors = processors_for(config, prompt_length=prompt, max_length=longest)
+        self.processors = processors_for(
+            config,
+            prompt_length=prompt,
+            max_length=longest,
+            model=model,
+            tokenizer=tokenizer,
+            read=Read(votive.tensor([list(tokens[:prompt])], device=getattr(model, "device", None)), None),
+        )
 
     def scores(self, logits: Tensor) -> Tensor:
         """Logits (vocabulary,) after all that the settings do to them."""
@@ -99,7 +114,7 @@ class Picker:
         """The best token, or the one that a generator in this state draws."""
         scores = self.scores(logits)
         if not self.config.do_sample:
-            return int(scores.argmax(-1))
+            return int(best(scores.unsqueeze(0))[0])
         generator = Generator()
         generator.set_state(state)
         number = float(votive.rand(1, dtype=votive.float64, generator=generator))
