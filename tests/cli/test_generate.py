@@ -293,3 +293,24 @@ def test_the_types_of_a_cache_are_llama_cpps(run: Run, run_json: RunJson, model:
     code, _, err = run("generate", "Once", "--model", model, "--cache-type-v", "q8_0", "--max-new-tokens", 2)
     assert code == 1
     assert "heads here have 8 features" in err
+
+
+def test_a_text_can_be_given_a_form(run: Run, run_json: RunJson, model: Path, tmp_path: Path) -> None:
+    pytest.importorskip("llguidance", reason="forms are matched by llguidance")
+    words = ("generate", "The king", "--model", model, "--greedy", "--max-new-tokens", 40, "--no-echo")
+    assert run(*words, "--choice", "slept", "--choice", "ate")[1].strip() in ("slept", "ate")
+    assert len(run(*words, "--regex", "[0-9]{4}")[1].strip()) == 4
+    (tmp_path / "schema.json").write_text('{"enum": [true, false]}')
+    found = run_json(*words, "--json-schema", tmp_path / "schema.json")
+    assert json.loads(found["results"][0]["text"]) in (True, False)
+    (tmp_path / "grammar.lark").write_text('start: "the " ("fox" | "king")')
+    assert run(*words, "--grammar", tmp_path / "grammar.lark")[1].strip() in ("the fox", "the king")
+    code, _, err = run(*words, "--regex", "(")
+    assert code == 1
+    assert "regex cannot be used" in err
+    assert run(*words, "--regex", "a", "--choice", "b")[0] == 2
+
+
+def test_drafts_from_the_text_itself_change_nothing(run: Run, model: Path) -> None:
+    words = ("generate", "The king, the king, the king", "--model", model, "--greedy", "--max-new-tokens", 12)
+    assert run(*words, "--prompt-lookup", 3) == run(*words)

@@ -44,6 +44,12 @@ def add(commands: Commands) -> None:
     p.add_argument("--draft-model", metavar="MODEL", help="a small model that writes ahead")
     p.add_argument("--cache", choices=("dynamic", "static", "sliding"), help="kind of KV cache")
     p.add_argument("--prefill-chunk-size", metavar="N", type=whole(1), help="read N tokens at a time")
+    form = p.add_mutually_exclusive_group()
+    form.add_argument("--json-schema", metavar="FILE", help="write JSON that this JSON schema describes")
+    form.add_argument("--regex", metavar="R", help="write a text that this regular expression describes")
+    form.add_argument("--grammar", metavar="FILE", help="write a text of this grammar, in Lark's or llama.cpp's form")
+    form.add_argument("--choice", metavar="TEXT", action="append", help="write one of these; may be repeated")
+    p.add_argument("--prompt-lookup", metavar="N", type=whole(1), help="draft N tokens from the text so far")
     for flag, text in (("--stream", "show tokens as they come"), ("--no-stream", "all at once")):
         p.add_argument(flag, dest="stream", action="store_const", const=flag == "--stream", help=text)
     p.add_argument("--stats", action="store_true", help="tokens per second, on stderr")
@@ -58,6 +64,9 @@ def run(args: argparse.Namespace) -> int:
             options[name] = getattr(args, name)
     if args.cache is not None:
         options["cache_implementation"] = args.cache
+    options.update(form_of(args))
+    if args.prompt_lookup is not None:
+        options["prompt_lookup_num_tokens"] = args.prompt_lookup
     if args.system is not None and not args.chat:
         raise UsageError("--system needs --chat")
     many = max(options.get("num_beams", 1), options.get("num_return_sequences", 1)) > 1
@@ -87,6 +96,17 @@ def run(args: argparse.Namespace) -> int:
     if args.stats:
         note(args, _stats(facts))
     return 0
+
+
+def form_of(args: argparse.Namespace) -> dict[str, Any]:
+    """What the text must look like, as a setting."""
+    if args.json_schema is not None:
+        return {"json_schema": read_text(args.json_schema)}
+    if args.regex is not None:
+        return {"regex": args.regex}
+    if args.grammar is not None:
+        return {"grammar": read_text(args.grammar)}
+    return {} if args.choice is None else {"choices": args.choice}
 
 
 def _warn_of_length(args: argparse.Namespace, loaded: Loaded, length: int) -> None:
