@@ -116,9 +116,11 @@ class DecoderLayer(nn.Module):
     def _own_net(self) -> nn.Module:
         """The net whose products are the layer's own children, as they are now: somebody may have put others there."""
         net = self.__dict__["_net"]
-        net.training = self.training
+        if net.training != self.training:  # what is written would end a compiled graph
+            net.training = self.training
         for name in net._modules:
-            net._modules[name] = self._modules[name]
+            if net._modules[name] is not self._modules[name]:
+                net._modules[name] = self._modules[name]
         return net
 
     def forward(

@@ -187,6 +187,8 @@ class Decoder(DecoderBase):
         """A mask with what falls with the distance of keys, one slope a head; `real` is 0 at padding."""
         if not self.design.alibi:
             return mask
+        if real is not None and real.dim() == 4:
+            keys = real.shape[-1]  # memory of a static cache, more than there is yet
         return mask.biased(alibi(self.design, queries, keys, real, self.dtype, device))
 
     def forward(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 import votive
 
+from ...core import dtype as dt
 from ...tensor import Tensor
 from .design import Design
 
@@ -36,11 +35,15 @@ def alibi(
     >>> alibi(design, 1, 3, None, votive.float32, votive.device("cpu"))
     tensor([[[[0.0000, 0.0039, 0.0078]]]])
     """
+    at = votive.arange(keys, device=device).view(1, 1, keys)
+    last: int | Tensor = keys - 1
+    if real is not None and real.dim() == 4:
+        # Whom the newest query sees tells padding, and where the text ends in memory for longer ones.
+        real = real[:, 0, -1] if real.dtype == dt.bool_ else real[:, 0, -1] == 0
+        last = (at * real.long().unsqueeze(1)).amax(-1, keepdim=True)
     if not d.alibi_counts:
-        at = votive.arange(1 - keys, 1, device=device).view(1, 1, keys)
-    elif real is None or real.dim() != 2:
-        at = votive.arange(keys, device=device).view(1, 1, keys)
-    else:
+        at = at - last
+    elif real is not None:
         # Padding has no place among the positions.
         at = ((real.long().cumsum(-1) - 1) * real.long()).unsqueeze(1)  # (B, 1, K)
     slopes = votive.tensor(list(d.alibi), dtype=votive.float32, device=device).view(1, -1, 1)
@@ -61,9 +64,11 @@ def sines(position_ids: Tensor, d: Design) -> Tensor:
     tensor([[ 0.9093,  0.0002, -0.4161,  1.0000]])
     """
     half = d.width // 2
-    steps = np.exp(np.arange(half, dtype=np.float32) * np.float32(-math.log(10000) / (half - 1)))
+    steps = (
+        votive.arange(half, dtype=votive.float32, device=position_ids.device) * (-math.log(10000) / (half - 1))
+    ).exp()
     rows = position_ids + d.places_offset
-    angles = rows.unsqueeze(-1).to(votive.float32) * votive.tensor(steps, device=position_ids.device)
+    angles = rows.unsqueeze(-1).to(votive.float32) * steps
     found = votive.cat([angles.sin(), angles.cos()], -1)
     if d.width % 2:
         found = votive.cat([found, votive.zeros_like(found[..., :1])], -1)
@@ -78,9 +83,9 @@ def angles(position_ids: Tensor, d: Design) -> Tensor:
     >>> angles(votive.tensor([0]), votive.models.CTRLConfig(n_embd=4, n_head=1).design)
     tensor([[0., 0., 1., 1.]])
     """
-    i = np.arange(d.width, dtype=np.float32)
-    rates = (1 / np.power(np.float32(10000), (2 * (i // 2)) / np.float32(d.width))).astype(np.float32)
-    turned = position_ids.unsqueeze(-1).to(votive.float32) * votive.tensor(rates, device=position_ids.device)
+    i = votive.arange(d.width, dtype=votive.float32, device=position_ids.device)
+    rates = 1 / votive.pow(10000.0, 2 * votive.div(i, 2, rounding_mode="floor") / d.width)
+    turned = position_ids.unsqueeze(-1).to(votive.float32) * rates
     return votive.cat([turned[..., 0::2].sin(), turned[..., 1::2].cos()], -1)
 
 
