@@ -118,3 +118,26 @@ def _first(found: Any) -> Any:
     while not isinstance(found, votive.Tensor):
         found = found[0]
     return found
+
+
+def test_names_of_timm_fit_a_resnet() -> None:
+    reference, model = models_of("resnet classes")
+    again = type(model)(model.config)
+    shorter = {"embedder.embedder.convolution": "conv1", "embedder.embedder.normalization": "bn1"}
+
+    def named(name: str) -> str:
+        name = name.removeprefix("resnet.").replace("classifier.1.", "fc.")
+        name = re.sub(r"shortcut\.(\w+)", lambda m: f"downsample.{int(m[1] == 'normalization')}", name)
+        for long, short in shorter.items():
+            name = name.replace(long, short)
+        name = re.sub(r"layer\.(\d)\.convolution", lambda m: f"conv{int(m[1]) + 1}", name)
+        name = re.sub(r"layer\.(\d)\.normalization", lambda m: f"bn{int(m[1]) + 1}", name)
+        return re.sub(r"encoder\.stages\.(\d)\.layers", lambda m: f"layer{int(m[1]) + 1}", name)
+
+    state = {named(k): v for k, v in reference.state_dict().items()}
+    assert {"conv1.weight", "layer2.0.downsample.0.weight", "layer3.0.bn2.running_var", "fc.bias"} <= set(state)
+    report = again.load_weights(arrays(state))
+    assert not report.missing
+    _, v = inputs("resnet classes")
+    with votive.no_grad():
+        same(again.eval()(**v).logits, reference(**inputs("resnet classes")[0]).logits)

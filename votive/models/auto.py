@@ -27,6 +27,9 @@ albert albert AlbertConfig base=AlbertModel
 apertus nemotron ApertusConfig base=ApertusModel causal=ApertusForCausalLM
 arcee nemotron ArceeConfig base=ArceeModel causal=ArceeForCausalLM
 bamba bamba BambaConfig base=BambaModel causal=BambaForCausalLM
+bart bart BartConfig base=BartModel seq2seq=BartForConditionalGeneration causal=BartForCausalLM
+    masked=BartForConditionalGeneration classify=BartForSequenceClassification answer=BartForQuestionAnswering
+    pretrain=BartForConditionalGeneration
 beit beit BeitConfig base=BeitModel image=BeitForImageClassification
 bert bert BertConfig base=BertModel
     masked=BertForMaskedLM classify=BertForSequenceClassification tokens=BertForTokenClassification
@@ -34,6 +37,10 @@ bert bert BertConfig base=BertModel
     next_sentence=BertForNextSentencePrediction
 bert-generation bert BertGenerationConfig base=BertGenerationEncoder
 biogpt biogpt BioGptConfig base=BioGptModel causal=BioGptForCausalLM
+blenderbot blenderbot BlenderbotConfig base=BlenderbotModel
+    seq2seq=BlenderbotForConditionalGeneration causal=BlenderbotForCausalLM
+blenderbot-small blenderbot BlenderbotSmallConfig base=BlenderbotSmallModel
+    seq2seq=BlenderbotSmallForConditionalGeneration causal=BlenderbotSmallForCausalLM
 bloom bloom BloomConfig base=BloomModel causal=BloomForCausalLM
 camembert roberta CamembertConfig base=CamembertModel
     masked=CamembertForMaskedLM classify=CamembertForSequenceClassification tokens=CamembertForTokenClassification
@@ -44,6 +51,9 @@ clip_vision_model clip CLIPVisionConfig base=CLIPVisionModel
 codegen gptj CodeGenConfig base=CodeGenModel causal=CodeGenForCausalLM
 cohere cohere CohereConfig base=CohereModel causal=CohereForCausalLM
 cohere2 cohere Cohere2Config base=Cohere2Model causal=Cohere2ForCausalLM
+convnext convnext ConvNextConfig base=ConvNextModel image=ConvNextForImageClassification backbone=ConvNextBackbone
+convnextv2 convnext ConvNextV2Config base=ConvNextV2Model image=ConvNextV2ForImageClassification
+    backbone=ConvNextV2Backbone
 ctrl ctrl CTRLConfig base=CTRLModel causal=CTRLLMHeadModel
 cwm llama_likes CwmConfig base=CwmModel causal=CwmForCausalLM
 deberta deberta DebertaConfig base=DebertaModel
@@ -120,8 +130,12 @@ lfm2_moe lfm2 Lfm2MoeConfig base=Lfm2MoeModel causal=Lfm2MoeForCausalLM
 llama llama LlamaConfig base=LlamaModel causal=LlamaForCausalLM
 llama4_text llama4 Llama4TextConfig base=Llama4TextModel causal=Llama4ForCausalLM
 llava llava LlavaConfig image_text=LlavaForConditionalGeneration
+m2m_100 m2m_100 M2M100Config base=M2M100Model seq2seq=M2M100ForConditionalGeneration
 mamba mamba MambaConfig base=MambaModel causal=MambaForCausalLM
 mamba2 mamba Mamba2Config base=Mamba2Model causal=Mamba2ForCausalLM
+marian marian MarianConfig base=MarianModel seq2seq=MarianMTModel causal=MarianForCausalLM
+mbart mbart MBartConfig base=MBartModel seq2seq=MBartForConditionalGeneration causal=MBartForCausalLM
+    masked=MBartForConditionalGeneration classify=MBartForSequenceClassification answer=MBartForQuestionAnswering
 minicpm3 minicpm3 MiniCPM3Config base=MiniCPM3Model causal=MiniCPM3ForCausalLM
 minimax minimax_text MiniMaxConfig base=MiniMaxModel causal=MiniMaxForCausalLM
 minimax_m2 minimax MiniMaxM2Config base=MiniMaxM2Model causal=MiniMaxM2ForCausalLM
@@ -138,6 +152,9 @@ mpnet mpnet MPNetConfig base=MPNetModel
     answer=MPNetForQuestionAnswering choice=MPNetForMultipleChoice pretrain=MPNetForMaskedLM
 mpt mpt MptConfig base=MptModel causal=MptForCausalLM
 mt5 mt5 MT5Config base=MT5Model seq2seq=MT5ForConditionalGeneration encoder=MT5EncoderModel
+mvp bart MvpConfig base=MvpModel seq2seq=MvpForConditionalGeneration causal=MvpForCausalLM
+    masked=MvpForConditionalGeneration classify=MvpForSequenceClassification answer=MvpForQuestionAnswering
+    pretrain=MvpForConditionalGeneration
 nemotron nemotron NemotronConfig base=NemotronModel causal=NemotronForCausalLM
 nemotron_h nemotron_h NemotronHConfig base=NemotronHModel causal=NemotronHForCausalLM
 nomic_bert nomic_bert NomicBertConfig base=NomicBertModel
@@ -149,10 +166,13 @@ olmo3 olmo Olmo3Config base=Olmo3Model causal=Olmo3ForCausalLM
 olmoe olmo OlmoeConfig base=OlmoeModel causal=OlmoeForCausalLM
 openai-gpt openai_gpt OpenAIGPTConfig base=OpenAIGPTModel causal=OpenAIGPTLMHeadModel
 opt opt OPTConfig base=OPTModel causal=OPTForCausalLM
+pegasus pegasus PegasusConfig base=PegasusModel seq2seq=PegasusForConditionalGeneration causal=PegasusForCausalLM
 persimmon persimmon PersimmonConfig base=PersimmonModel causal=PersimmonForCausalLM
 phi phi PhiConfig base=PhiModel causal=PhiForCausalLM
 phi3 phi3 Phi3Config base=Phi3Model causal=Phi3ForCausalLM
 phimoe phi PhimoeConfig base=PhimoeModel causal=PhimoeForCausalLM
+plbart bart PLBartConfig base=PLBartModel seq2seq=PLBartForConditionalGeneration causal=PLBartForCausalLM
+    classify=PLBartForSequenceClassification
 qwen2 qwen Qwen2Config base=Qwen2Model causal=Qwen2ForCausalLM
 qwen2_5_vl qwen2_vl Qwen2_5_VLConfig image_text=Qwen2_5_VLForConditionalGeneration
 qwen2_5_vl_text qwen2_vl Qwen2_5_VLTextConfig base=Qwen2_5_VLTextModel
@@ -163,6 +183,7 @@ qwen3 qwen Qwen3Config base=Qwen3Model causal=Qwen3ForCausalLM
 qwen3_moe mixtral Qwen3MoeConfig base=Qwen3MoeModel causal=Qwen3MoeForCausalLM
 qwen3_next qwen3_next Qwen3NextConfig base=Qwen3NextModel causal=Qwen3NextForCausalLM
 recurrent_gemma recurrent_gemma RecurrentGemmaConfig base=RecurrentGemmaModel causal=RecurrentGemmaForCausalLM
+resnet resnet ResNetConfig base=ResNetModel image=ResNetForImageClassification backbone=ResNetBackbone
 roberta roberta RobertaConfig base=RobertaModel
     masked=RobertaForMaskedLM classify=RobertaForSequenceClassification tokens=RobertaForTokenClassification
     answer=RobertaForQuestionAnswering choice=RobertaForMultipleChoice pretrain=RobertaForMaskedLM

@@ -16,6 +16,9 @@ SWIN: dict[str, Any] = {
     "num_heads": [2, 4],
     "window_size": 4,
 }
+CONVNEXT: dict[str, Any] = {"hidden_sizes": [8, 12, 16], "depths": [1, 2, 1], "num_stages": 3}
+RESNET: dict[str, Any] = {"embedding_size": 8, "hidden_sizes": [16, 32, 64], "depths": [1, 2, 1]}
+STATES = ("output_hidden_states",)
 
 
 def _classes() -> dict[str, Any]:
@@ -48,4 +51,47 @@ ROWS = {
         lambda: _hidden(256),
     ),
     "swin backbone": Row("SwinBackbone", configured("SwinConfig", **SWIN, out_indices=[1, 2]), _pixels(12, 26)),
+    "convnext": Row("ConvNextModel", configured("ConvNextConfig", **CONVNEXT), _pixels(37, 50), asked=STATES),
+    "convnext classes": Row(
+        "ConvNextForImageClassification",
+        configured("ConvNextConfig", **CONVNEXT, layer_scale_init_value=0.5, num_labels=3),
+        _pixels(32, 32),
+        _classes,
+        asked=STATES,
+    ),
+    "convnext backbone": Row(
+        "ConvNextBackbone",
+        configured("ConvNextConfig", **{**CONVNEXT, "layer_scale_init_value": 0.0}, out_indices=[1, 3]),
+        _pixels(40, 24, batch=1),
+        asked=STATES,
+    ),
+    "convnextv2 backbone": Row(
+        "ConvNextV2Backbone",
+        configured("ConvNextV2Config", **CONVNEXT, out_features=["stem", "stage2"]),
+        _pixels(33, 32),
+        asked=STATES,
+    ),
+    "convnextv2": Row(
+        "ConvNextV2ForImageClassification",
+        configured("ConvNextV2Config", **CONVNEXT),
+        _pixels(32, 32),
+        _classes,
+        asked=STATES,
+    ),
+    "resnet": Row("ResNetModel", configured("ResNetConfig", **RESNET), _pixels(37, 50), asked=STATES, gain=1.0),
+    "resnet classes": Row(
+        "ResNetForImageClassification",
+        configured("ResNetConfig", **RESNET, layer_type="basic", downsample_in_first_stage=True),
+        _pixels(40, 40),
+        _classes,
+        asked=STATES,
+        gain=1.0,
+    ),
+    "resnet backbone": Row(
+        "ResNetBackbone",
+        configured("ResNetConfig", **RESNET, downsample_in_bottleneck=True, out_indices=[1, 3], hidden_act="silu"),
+        _pixels(33, 64),
+        asked=STATES,
+        gain=1.0,
+    ),
 }
