@@ -54,6 +54,10 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     "clip both": ("CLIP", {"size": {"shortest_edge": 40, "longest_edge": 50}, "crop_size": 32}),
     "clip most": ("CLIP", {"size": {"max_height": 40, "max_width": 30}, "do_center_crop": False}),
     "clip nearest": ("CLIP", {"resample": 0, "image_mean": [0.1, 0.2, 0.3]}),
+    "convnext": ("ConvNext", {}),
+    "convnext small": ("ConvNext", {"size": 50, "crop_pct": 0.8}),
+    "segformer": ("Segformer", {"size": {"height": 40, "width": 64}}),
+    "blip": ("Blip", {"size": 48}),
 }
 
 
@@ -228,3 +232,40 @@ def test_tensors_move_and_whole_numbers_stay_whole() -> None:
     found = models.BatchFeature(pixel_values=votive.ones(1), input_ids=votive.tensor([1]))
     moved = found.to(votive.bfloat16)
     assert (moved.pixel_values.dtype, moved.input_ids.dtype) == (votive.bfloat16, votive.int64)
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("fields", [{}, {"do_reduce_labels": True}, {"do_resize": False}])
+def test_maps_of_classes_become_labels_alike(fields: dict[str, Any], theirs: Any) -> None:
+    rng = np.random.default_rng(0)
+    maps = [rng.integers(0, 6, (61, 87), dtype=np.uint8), rng.integers(250, 256, (61, 87), dtype=np.uint8)]
+    size = {"height": 33, "width": 120}
+    expected = theirs("Segformer", size=size, **fields)([photo()] * 2, [m.copy() for m in maps], return_tensors="np")
+    processor = models.SegformerImageProcessor(size=size, **fields)
+    got = processor([photo()] * 2, [maps[0], Image.fromarray(maps[1])], return_tensors="np")
+    assert np.array_equal(got.labels, expected["labels"])
+    assert np.array_equal(got.pixel_values, expected["pixel_values"])
+    assert got.labels.dtype == np.int64
+    with pytest.raises(ValueError, match="map of classes"):
+        processor(photo(), np.zeros((4, 4, 3)))
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("sizes", [None, [(9, 5), (3, 14)]])
+def test_scores_become_maps_of_classes_alike(sizes: Any, theirs: Any) -> None:
+    import torch
+
+    scores = np.random.default_rng(0).standard_normal((2, 5, 6, 7)).astype(np.float32)
+    processor = models.SegformerImageProcessor()
+    found = models.BatchFeature(logits=votive.tensor(scores))
+    expected = theirs("Segformer").post_process_semantic_segmentation(
+        models.BatchFeature(logits=torch.tensor(scores)), sizes, return_segmentation_scores=True
+    )
+    got: Any = processor.post_process_semantic_segmentation(found, sizes, return_segmentation_scores=True)
+    for ours, one in zip(got, expected, strict=True):
+        assert np.array_equal(ours.segmentation.numpy(), one.segmentation.numpy())
+        assert np.allclose(ours.segmentation_scores.numpy(), one.segmentation_scores.numpy(), atol=1e-5)
+    plain: Any = processor.post_process_semantic_segmentation(found, sizes)
+    assert all(np.array_equal(a.numpy(), b.segmentation.numpy()) for a, b in zip(plain, got, strict=True))
+    with pytest.raises(ValueError, match="one for each"):
+        processor.post_process_semantic_segmentation(found, [(1, 2)])

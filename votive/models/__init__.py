@@ -50,6 +50,7 @@ _LAZY = {
         "AutoImageProcessor", "BatchFeature", "BeitImageProcessor", "CLIPImageProcessor",
         "DeiTImageProcessor", "ImageProcessor", "ViTImageProcessor",
     ),
+    "image_processors": ("BlipImageProcessor", "ConvNextImageProcessor", "SegformerImageProcessor"),
     "mixtral": ("load_balancing_loss",),
     "multimodal": ("PictureTextOutput",),
     "output": (

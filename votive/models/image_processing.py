@@ -7,6 +7,7 @@ in double precision, normalise in float32.
 from __future__ import annotations
 
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -127,6 +128,12 @@ class ImageProcessor:
         `return_tensors` is "vt" for a tensor, "np" for an array, None for a list of arrays;
         `changes` replace fields for this call.
         """
+        asked = self.asked(return_tensors, changes)
+        made = [asked.one(picture) for picture in pictures_of(images)]
+        return BatchFeature(pixel_values=asked.batch(made, return_tensors))
+
+    def asked(self, return_tensors: str | None, changes: dict[str, Any]) -> Self:
+        """The processor with fields replaced for one call, of which nothing unknown is asked."""
         if return_tensors not in (None, "vt", "np"):
             raise ValueError(
                 f"return_tensors={return_tensors!r} is not known; use 'vt' (votive tensors), 'np' "
@@ -137,18 +144,23 @@ class ImageProcessor:
             raise TypeError(
                 f"{type(self).__name__}: there is no option {unknown[0]!r}; known: {', '.join(self.defaults)}."
             )
-        asked = self if not changes else type(self)(**{**self.to_dict(), **changes})
-        made = [asked.one(picture) for picture in pictures_of(images)]
+        return self if not changes else type(self).from_dict({**self.to_dict(), **changes})
+
+    def batch(self, made: list[np.ndarray], return_tensors: str | None) -> Any:
+        """Arrays as one array or tensor, or as they are."""
         if return_tensors is None:
-            return BatchFeature(pixel_values=made)
+            return made
         if len({a.shape for a in made}) > 1:
             raise ValueError(
                 f"{type(self).__name__}: pictures come out in sizes {[a.shape for a in made]} and "
                 "make no batch; resize them to one, or take return_tensors=None."
             )
         batch = np.stack(made) if made else np.zeros((0, 3, 0, 0), np.float32)
-        found = votive.from_numpy(batch) if return_tensors == "vt" else batch
-        return BatchFeature(pixel_values=found)
+        return votive.from_numpy(batch) if return_tensors == "vt" else batch
+
+    def sized(self, x: np.ndarray) -> np.ndarray:
+        """A picture (channels, height, width) in the size that is asked."""
+        return resized(x, target_size(x.shape[1:], self.size), self.resample)
 
     def one(self, picture: object) -> np.ndarray:
         """The values (channels, height, width) of one picture."""
@@ -160,7 +172,7 @@ class ImageProcessor:
                 stacklevel=4,
             )
         if self.do_resize:
-            x = resized(x, target_size(x.shape[1:], self.size), self.resample)
+            x = self.sized(x)
         if self.do_center_crop:
             x = center_cropped(x, (self.crop_size["height"], self.crop_size["width"]))
         if self.do_rescale:
@@ -219,12 +231,16 @@ class CLIPImageProcessor(ImageProcessor):
     square = False
 
 
+# By the name's beginning: the file, and the class in it.
 _KINDS = {
-    "vit": ViTImageProcessor,
-    "deit": DeiTImageProcessor,
-    "beit": BeitImageProcessor,
-    "clip": CLIPImageProcessor,
-    "trocr": ViTImageProcessor,
+    "vit": ("image_processing", "ViTImageProcessor"),
+    "deit": ("image_processing", "DeiTImageProcessor"),
+    "beit": ("image_processing", "BeitImageProcessor"),
+    "blip": ("image_processors", "BlipImageProcessor"),
+    "clip": ("image_processing", "CLIPImageProcessor"),
+    "convnext": ("image_processors", "ConvNextImageProcessor"),
+    "segformer": ("image_processors", "SegformerImageProcessor"),
+    "trocr": ("image_processing", "ViTImageProcessor"),
 }
 
 
@@ -249,12 +265,13 @@ class AutoImageProcessor:
             kind = kind.removesuffix(ending)
         found = _KINDS.get(kind.lower())
         if found is None:
-            known = ", ".join(sorted({c.__name__ for c in _KINDS.values()}))
+            known = ", ".join(sorted({name for _, name in _KINDS.values()}))
             raise ValueError(
                 f"AutoImageProcessor: {name} wants {named or 'no processor that it names'}; known: "
                 f"{known}. Use one of them by its own from_pretrained."
             )
-        return found.from_dict({**values, **changes})
+        file, made = found
+        return getattr(import_module(f".{file}", __package__), made).from_dict({**values, **changes})
 
 
 def read_processor(name: StrPath) -> dict[str, Any]:
