@@ -192,6 +192,8 @@ roformer roformer RoFormerConfig base=RoFormerModel
     answer=RoFormerForQuestionAnswering choice=RoFormerForMultipleChoice pretrain=RoFormerForMaskedLM
 rwkv rwkv RwkvConfig base=RwkvModel causal=RwkvForCausalLM
 seed_oss llama_likes SeedOssConfig base=SeedOssModel causal=SeedOssForCausalLM
+segformer segformer SegformerConfig base=SegformerModel image=SegformerForImageClassification
+    segment=SegformerForSemanticSegmentation
 siglip siglip SiglipConfig base=SiglipModel image=SiglipForImageClassification zero_shot_image=SiglipModel
 siglip2 siglip Siglip2Config base=Siglip2Model image=Siglip2ForImageClassification zero_shot_image=Siglip2Model
 siglip2_text_model siglip Siglip2TextConfig base=Siglip2TextModel

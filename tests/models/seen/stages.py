@@ -18,6 +18,17 @@ SWIN: dict[str, Any] = {
 }
 CONVNEXT: dict[str, Any] = {"hidden_sizes": [8, 12, 16], "depths": [1, 2, 1], "num_stages": 3}
 RESNET: dict[str, Any] = {"embedding_size": 8, "hidden_sizes": [16, 32, 64], "depths": [1, 2, 1]}
+SEGFORMER: dict[str, Any] = {
+    "num_encoder_blocks": 3,
+    "depths": [1, 2, 1],
+    "sr_ratios": [4, 2, 1],
+    "hidden_sizes": [8, 16, 24],
+    "patch_sizes": [7, 3, 3],
+    "strides": [4, 2, 2],
+    "num_attention_heads": [1, 2, 3],
+    "mlp_ratios": [4, 4, 2],
+    "decoder_hidden_size": 12,
+}
 STATES = ("output_hidden_states",)
 
 
@@ -78,20 +89,43 @@ ROWS = {
         _classes,
         asked=STATES,
     ),
-    "resnet": Row("ResNetModel", configured("ResNetConfig", **RESNET), _pixels(37, 50), asked=STATES, gain=1.0),
+    "resnet": Row("ResNetModel", configured("ResNetConfig", **RESNET), _pixels(37, 50), asked=STATES, gain=2.5),
     "resnet classes": Row(
         "ResNetForImageClassification",
         configured("ResNetConfig", **RESNET, layer_type="basic", downsample_in_first_stage=True),
         _pixels(40, 40),
         _classes,
         asked=STATES,
-        gain=1.0,
+        gain=2.5,
     ),
     "resnet backbone": Row(
         "ResNetBackbone",
         configured("ResNetConfig", **RESNET, downsample_in_bottleneck=True, out_indices=[1, 3], hidden_act="silu"),
         _pixels(33, 64),
         asked=STATES,
-        gain=1.0,
+        gain=2.5,
+    ),
+    "segformer": Row("SegformerModel", configured("SegformerConfig", **SEGFORMER), _pixels(45, 70)),
+    "segformer classes": Row(
+        "SegformerForImageClassification",
+        configured("SegformerConfig", **SEGFORMER, reshape_last_stage=False),
+        _pixels(64, 48),
+        _classes,
+    ),
+    "segformer one class": Row(
+        "SegformerForSemanticSegmentation",
+        configured("SegformerConfig", **SEGFORMER, num_labels=1),
+        _pixels(64, 64),
+        lambda: {"labels": (np.arange(2 * 64 * 64).reshape(2, 64, 64) % 5).clip(0, 1)},
+        gain=20.0,
+    ),
+    "segformer pixels": Row(
+        "SegformerForSemanticSegmentation",
+        configured("SegformerConfig", **SEGFORMER, num_labels=5),
+        _pixels(45, 70),
+        lambda: {
+            "labels": np.where(np.arange(2 * 45 * 70) % 7 > 4, 255, np.arange(2 * 45 * 70) % 7).reshape(2, 45, 70)
+        },
+        gain=20.0,
     ),
 }
