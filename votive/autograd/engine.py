@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from ..core.mode import mode
 from ..dispatch import state
 from ..ops.registry import F
 from .accumulate import accumulate, fit
+from .early import asked, uses_of
 from .edges import GradientEdge, stand_in
 from .grad_hooks import run_hooks, run_node_hooks
 from .graph import BaseNode, Edge, where_recorded
@@ -44,6 +45,10 @@ class Task:
         self.wanted: set[int] | None = None
         self.leaves: dict[int, Any] = {}
         self.leaf_grads: dict[int, Any] = {}
+        self.uses: dict[int, int] = {}  # gradients that are still to come to leaves which are finished early
+        self.complete: list[int] = []
+        self.ends: list[Callable[[], None]] = []  # what is called behind the pass
+        self.outer: Task | None = None  # the pass within which this one runs
 
     def send(self, edge: Any, grad: Tensor) -> None:
         """Add a gradient to what waits at an edge, in the shape and dtype that belong there."""
@@ -60,6 +65,8 @@ class Task:
                 self.leaf_grads[key] = self.add(self.leaf_grads[key], grad)
             else:
                 self.leaves[key], self.leaf_grads[key] = edge, grad
+            if key in self.uses:
+                self.arrived(key)
             return
         if self.wanted is not None and id(node) not in self.wanted:
             return
@@ -89,12 +96,29 @@ class Task:
             self.alive.append(total)  # ids must stay unique while they are compared
         return total
 
+    def arrived(self, key: int) -> None:
+        """One of the gradients of a leaf that is finished early is there, or will never come."""
+        self.uses[key] -= 1
+        if not self.uses[key]:
+            del self.uses[key]
+            if key in self.leaves:
+                self.complete.append(key)
+
+    def finish_complete(self) -> None:
+        # Not within `send`, whose callers hold the gradient and so would have it copied.
+        while self.complete:
+            key = self.complete.pop(0)
+            self.finish_leaf(self.leaves.pop(key), self.leaf_grads.pop(key))
+
     def run(self) -> None:
         step = self.step if state.watcher is None else self.step_watched
+        if self.complete:
+            self.finish_complete()
         while self.heap:
             _, _, node = heapq.heappop(self.heap)
-            grads = self.buffers.pop(node)
-            step(node, grads)
+            step(node, self.buffers.pop(node))
+            if self.complete:
+                self.finish_complete()
         self.owned.clear()
         self.alive.clear()
         for key, leaf in self.leaves.items():
@@ -146,6 +170,8 @@ class Task:
         for edge, g in zip(node.edges, results, strict=True):
             if edge is not None and g is not None:
                 self.send(edge, g)
+            elif self.uses and id(edge) in self.uses:
+                self.arrived(id(edge))
 
     def step_watched(self, node: BaseNode, grads: list[Any]) -> None:
         """`step` while somebody looks at, and may change, what goes into a node and comes out."""
@@ -276,14 +302,24 @@ def walk(task: Task, roots: Roots, create_graph: bool) -> None:
     """Run a pass from where gradients begin."""
     grad, mode.grad = mode.grad, create_graph
     freeing, mode.freeing = mode.freeing, not task.keep_graph
-    walk, mode.walk = mode.walk, task
+    outer, mode.walk = mode.walk, task
     task.roots = roots
+    task.outer = outer
+    if asked() and task.wanted is None:
+        task.uses = uses_of(roots)
     try:
         for edge, g in roots:
             task.send(edge, g)
         task.run()
     finally:
-        mode.grad, mode.freeing, mode.walk = grad, freeing, walk
+        mode.grad, mode.freeing, mode.walk = grad, freeing, outer
+
+
+def end(task: Task) -> None:
+    """Call what waits for the end of a pass, unless another is around it."""
+    if mode.walk is None:
+        for call in task.ends:
+            call()
 
 
 def backward(
@@ -303,18 +339,26 @@ def backward(
     roots = _start("backward", _listed(tensors), grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
     if inputs is None:
-        walk(Task(keep, create_graph, {}), roots, create_graph)
+        task = Task(keep, create_graph, {})
+        walk(task, roots, create_graph)
+        end(task)
         return
     leaves = _listed(inputs)
     if not leaves:
         raise AutogradError("backward: inputs must not be empty.")
-    grads = _gradients(roots, leaves, keep, create_graph)
-    for x, g in zip(leaves, grads, strict=True):
-        if g is not None:
-            accumulate(x, g, create_graph)
+    grads, task = _gradients(roots, leaves, keep, create_graph)
+    # Hooks of leaves belong to the pass.
+    outer, mode.walk = mode.walk, task
+    try:
+        for x, g in zip(leaves, grads, strict=True):
+            if g is not None:
+                accumulate(x, g, create_graph)
+    finally:
+        mode.walk = outer
+    end(task)
 
 
-def _gradients(roots: Roots, inputs: Sequence[Any], keep: bool, create_graph: bool) -> list[Any]:
+def _gradients(roots: Roots, inputs: Sequence[Any], keep: bool, create_graph: bool) -> tuple[list[Any], Task]:
     keys = []
     for x in inputs:
         if not x._rg:
@@ -325,7 +369,7 @@ def _gradients(roots: Roots, inputs: Sequence[Any], keep: bool, create_graph: bo
     task.wanted, task.through = mark([e for e, _ in roots], {k[0] for k in keys})
     task.wanted |= {k[0] for k in keys}
     walk(task, roots, create_graph)
-    return [task.captures[k] for k in keys]
+    return [task.captures[k] for k in keys], task
 
 
 def _batched(ys: Any, xs: Any, grad_outputs: Any, keep: Any, create_graph: bool, *options: Any) -> tuple[Any, ...]:
@@ -385,7 +429,8 @@ def grad(
         grads = state.pull(ys, xs, vs, create_graph, keep)
     else:
         roots = _start("grad", ys, grad_outputs)
-        grads = _gradients(roots, xs, keep, create_graph)
+        grads, task = _gradients(roots, xs, keep, create_graph)
+        end(task)
     for i, (x, g) in enumerate(zip(xs, grads, strict=True)):
         if g is None:
             if materialize_grads:
