@@ -189,6 +189,7 @@ KNOWN = {
     "nn.parameter.Parameter.__init__: ": "read by __new__",
     "nn.parameter.UninitializedParameter.__init__: ": "read by __new__",
     "data.collate.collate_": "one signature for all collate functions",
+    "models.diffusion.schedulers.base.Scheduler.scale_model_input: timestep": "Euler's and its like read it",
     "models.fused_decoder.MLP.step: ": "one signature for all blocks",
     "models.pretrained.DecoderLM.predictions: attention_mask": "mixtures of experts read it",
     "models.trocr.TrOCRPositions.forward: input_ids": "TrOCRSinusoids reads it",

@@ -10,25 +10,37 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .autoencoder_kl import AutoencoderKL as AutoencoderKL
+    from .denoising import Denoising as Denoising
     from .gaussian import DiagonalGaussianDistribution as DiagonalGaussianDistribution
+    from .pipeline import DiffusionPipeline as DiffusionPipeline
+    from .stable_diffusion import StableDiffusionPipeline as StableDiffusionPipeline
+    from .stable_diffusion import TextDenoising as TextDenoising
+    from .stable_diffusion_img2img import StableDiffusionImg2ImgPipeline as StableDiffusionImg2ImgPipeline
+    from .unconditional import DDIMPipeline as DDIMPipeline
+    from .unconditional import DDPMPipeline as DDPMPipeline
     from .unet_2d import UNet2DModel as UNet2DModel
     from .unet_2d_condition import UNet2DConditionModel as UNet2DConditionModel
 
 # Files, and the public names in them.
 _FILES = {
     "autoencoder_kl": ("AutoencoderKL",),
+    "denoising": ("Denoising",),
     "gaussian": ("DiagonalGaussianDistribution",),
     "model": ("DiffusionModel",),
     "output": (
         "AutoencoderKLOutput", "DecoderOutput", "ImagePipelineOutput", "LCMSchedulerOutput", "SchedulerOutput",
         "StableDiffusionPipelineOutput", "UNetOutput",
     ),
+    "pipeline": ("DiffusionPipeline",),
     "schedulers": (
         "DDIMScheduler", "DDPMScheduler", "DPMSolverMultistepScheduler", "EulerAncestralDiscreteScheduler",
         "EulerDiscreteScheduler", "FlowMatchEulerDiscreteScheduler", "HeunDiscreteScheduler", "LCMScheduler",
         "LMSDiscreteScheduler", "PNDMScheduler", "Scheduler", "UniPCMultistepScheduler",
     ),
     "settings": ("Settings",),
+    "stable_diffusion": ("StableDiffusionPipeline", "TextDenoising"),
+    "stable_diffusion_img2img": ("StableDiffusionImg2ImgPipeline",),
+    "unconditional": ("DDIMPipeline", "DDPMPipeline"),
     "unet_2d": ("UNet2DModel",),
     "unet_2d_condition": ("UNet2DConditionModel",),
 }  # fmt: skip

@@ -58,7 +58,8 @@ def _one(name: str, value: Any) -> int:
 
 
 def _class_embedding(name: str, c: Settings, told: int, width: int) -> nn.Module | None:
-    kind, given = c.class_embed_type, c.get("projection_class_embeddings_input_dim")
+    kind: str | None = c.class_embed_type
+    given: Any = c.get("projection_class_embeddings_input_dim")
     if kind in ("projection", "simple_projection") and given is None:
         raise ValueError(f"{name}: class_embed_type={kind!r} wants projection_class_embeddings_input_dim.")
     if kind is None:

@@ -40,8 +40,8 @@ class Settings(dict[str, Any]):
             + "."
         )
 
-    __setitem__ = __delitem__ = __setattr__ = __delattr__ = _refuse  # type: ignore[assignment]
-    update = setdefault = pop = popitem = clear = _refuse  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __setattr__ = __delattr__ = _refuse
+    update = setdefault = pop = popitem = clear = _refuse
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Settings, (dict(self),)

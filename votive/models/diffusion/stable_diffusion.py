@@ -1,0 +1,370 @@
+"""Pictures of texts: Stable Diffusion 1 and 2, step by step or at once.
+
+Rombach et al. 2022, arXiv:2112.10752. Names and order of arguments are diffusers'.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
+
+import votive
+
+from ...tensor import Tensor
+from .denoising import Denoising
+from .gaussian import Generators, randn
+from .output import StableDiffusionPipelineOutput
+from .pictures import check_output_type, shown
+from .pipeline import DiffusionPipeline
+from .schedulers.base import Scheduler
+from .scheduling import mended_settings, set_timesteps, step_options
+from .texts import Texts, count_of, guidance_embedding, negative_texts, read_texts, repeated, rescaled
+
+Callback = Callable[[Any, int, Any, dict[str, Any]], dict[str, Any]]
+_TENSORS = ("latents", "prompt_embeds", "negative_prompt_embeds")
+
+
+class TextDenoising(Denoising):
+    """A run that looks at texts: `prompt_embeds` may be replaced between steps, as may `guidance_scale`.
+
+    Of `prompt_embeds` the first half is what guidance leads away from, where there is guidance.
+
+    >>> from votive.models.diffusion import Denoising, TextDenoising
+    >>> issubclass(TextDenoising, Denoising), TextDenoising.guidance_scale
+    (True, 1.0)
+    """
+
+    prompt_embeds: Tensor
+    negative_prompt_embeds: Tensor | None = None
+    guidance_scale: float = 1.0
+
+
+class StableDiffusionPipeline(DiffusionPipeline):
+    """Pictures of texts.
+
+    `pipe(prompt)` makes them at once. `pipe.denoise(prompt)` gives a run that waits before each timestep: look at it,
+    change its latents or its text, go on, go back (see `Denoising`).
+
+    >>> from votive.models.diffusion import StableDiffusionPipeline
+    >>> StableDiffusionPipeline.parts[:4]
+    ('vae', 'text_encoder', 'tokenizer', 'unet')
+    """
+
+    parts = ("vae", "text_encoder", "tokenizer", "unet", "scheduler", "safety_checker", "feature_extractor")
+    optional: ClassVar[tuple[str, ...]] = ("text_encoder", "tokenizer", "safety_checker", "feature_extractor")
+    vae: Any
+    text_encoder: Any
+    tokenizer: Any
+    unet: Any
+    scheduler: Any
+
+    def __init__(
+        self,
+        vae: Any,
+        text_encoder: Any,
+        tokenizer: Any,
+        unet: Any,
+        scheduler: Scheduler,
+        safety_checker: None = None,
+        feature_extractor: None = None,
+    ) -> None:
+        if safety_checker is not None or feature_extractor is not None:
+            raise ValueError(
+                f"{type(self).__name__}: pictures are not checked here; leave safety_checker and feature_extractor "
+                "out, and check `images` of the result yourself."
+            )
+        self.register_modules(
+            vae=vae,
+            text_encoder=text_encoder,
+            tokenizer=tokenizer,
+            unet=unet,
+            scheduler=scheduler,
+            safety_checker=None,
+            feature_extractor=None,
+        )
+        mended_settings(type(self).__name__, unet, scheduler)
+        self._interrupt = False
+
+    @property
+    def vae_scale_factor(self) -> int:
+        """Pixels for one number of the latents, along one side."""
+        return int(self.vae.factor)
+
+    @property
+    def interrupt(self) -> bool:
+        """Whether the call that runs is to stop; a callback sets `_interrupt`."""
+        return self._interrupt
+
+    def encode_prompt(
+        self,
+        prompt: Texts,
+        device: votive.device | str | None = None,
+        num_images_per_prompt: int = 1,
+        do_classifier_free_guidance: bool = True,
+        negative_prompt: Texts = None,
+        prompt_embeds: Tensor | None = None,
+        negative_prompt_embeds: Tensor | None = None,
+        clip_skip: int | None = None,
+    ) -> tuple[Tensor, Tensor | None]:
+        """The vectors of texts, and of what is to be avoided, each `num_images_per_prompt` times."""
+        name = type(self).__name__
+        count = count_of(prompt, prompt_embeds, name)
+        texts = [prompt] if isinstance(prompt, str) else list(prompt or ())
+        where = self.device if device is None else votive.device(device)
+        if prompt_embeds is None:
+            prompt_embeds = read_texts(*self._reader(), texts, None, clip_skip, name)
+        dtype = self.unet.dtype if self.text_encoder is None else next(self.text_encoder.parameters()).dtype
+        found = repeated(prompt_embeds.to(device=where, dtype=dtype), num_images_per_prompt)
+        if not do_classifier_free_guidance:
+            return found, None
+        if negative_prompt_embeds is None:
+            avoided = negative_texts(prompt, negative_prompt, count, name)
+            negative_prompt_embeds = read_texts(*self._reader(), avoided, found.shape[1], None, name)
+        elif negative_prompt is not None:
+            raise ValueError(f"{name}: give negative_prompt or negative_prompt_embeds, not both.")
+        other = repeated(negative_prompt_embeds.to(device=where, dtype=dtype), num_images_per_prompt)
+        if other.shape != found.shape:
+            raise ValueError(
+                f"{name}: prompt_embeds and negative_prompt_embeds are of one shape, got {tuple(found.shape)} and "
+                f"{tuple(other.shape)}."
+            )
+        return found, other
+
+    def _reader(self) -> tuple[Any, Any]:
+        if self.text_encoder is None or self.tokenizer is None:
+            raise ValueError(
+                f"{type(self).__name__}: without text_encoder and tokenizer texts cannot be read; pass prompt_embeds "
+                "and negative_prompt_embeds."
+            )
+        return self.text_encoder, self.tokenizer
+
+    def prepare_latents(
+        self, count: int, height: int, width: int, dtype: votive.dtype, generator: Generators, latents: Tensor | None
+    ) -> Tensor:
+        """The noise that a run begins with, as strong as the scheduler wants it."""
+        factor = self.vae_scale_factor
+        shape = (count, self.unet.config.in_channels, height // factor, width // factor)
+        if latents is None:
+            latents = randn(shape, generator, self.device, dtype)
+        elif tuple(latents.shape) != shape:
+            raise ValueError(
+                f"{type(self).__name__}: latents of the shape {shape} are needed, got {tuple(latents.shape)}."
+            )
+        else:
+            latents = latents.to(self.device)
+        return latents * self.scheduler.init_noise_sigma
+
+    def denoise(
+        self,
+        prompt: Texts = None,
+        height: int | None = None,
+        width: int | None = None,
+        num_inference_steps: int = 50,
+        timesteps: list[int] | None = None,
+        sigmas: list[float] | None = None,
+        guidance_scale: float = 7.5,
+        negative_prompt: Texts = None,
+        num_images_per_prompt: int = 1,
+        eta: float = 0.0,
+        generator: Generators = None,
+        latents: Tensor | None = None,
+        prompt_embeds: Tensor | None = None,
+        negative_prompt_embeds: Tensor | None = None,
+        cross_attention_kwargs: Mapping[str, Any] | None = None,
+        guidance_rescale: float = 0.0,
+        clip_skip: int | None = None,
+        grad: bool = False,
+    ) -> TextDenoising:
+        """A run that waits before each timestep, with a scheduler of its own; `images()` shows where it is.
+
+        Steps are recorded for gradients with `grad`.
+        """
+        keep = self.scheduler
+        try:
+            self.scheduler = copy.deepcopy(keep)
+            with votive.set_grad_enabled(grad and votive.is_grad_enabled()):
+                return self._begin(
+                    prompt, height, width, num_inference_steps, timesteps, sigmas, guidance_scale, negative_prompt,
+                    num_images_per_prompt, eta, generator, latents, prompt_embeds, negative_prompt_embeds,
+                    cross_attention_kwargs, guidance_rescale, clip_skip, grad,
+                )  # fmt: skip
+        finally:
+            self.scheduler = keep
+
+    @votive.no_grad()
+    def __call__(
+        self,
+        prompt: Texts = None,
+        height: int | None = None,
+        width: int | None = None,
+        num_inference_steps: int = 50,
+        timesteps: list[int] | None = None,
+        sigmas: list[float] | None = None,
+        guidance_scale: float = 7.5,
+        negative_prompt: Texts = None,
+        num_images_per_prompt: int = 1,
+        eta: float = 0.0,
+        generator: Generators = None,
+        latents: Tensor | None = None,
+        prompt_embeds: Tensor | None = None,
+        negative_prompt_embeds: Tensor | None = None,
+        output_type: str = "pil",
+        return_dict: bool = True,
+        cross_attention_kwargs: Mapping[str, Any] | None = None,
+        guidance_rescale: float = 0.0,
+        clip_skip: int | None = None,
+        callback_on_step_end: Callback | None = None,
+        callback_on_step_end_tensor_inputs: tuple[str, ...] | list[str] = ("latents",),
+    ) -> StableDiffusionPipelineOutput | tuple[Any, None]:
+        """Pictures of `prompt`; sides are those that the denoiser learned unless told.
+
+        The callback gets the pipeline, the number of the step, the timestep and the tensors asked for, and returns a
+        dict of those that it replaces.
+        """
+        check_output_type(type(self).__name__, output_type)
+        self._check_callback(callback_on_step_end_tensor_inputs)
+        run = self._begin(
+            prompt, height, width, num_inference_steps, timesteps, sigmas, guidance_scale, negative_prompt,
+            num_images_per_prompt, eta, generator, latents, prompt_embeds, negative_prompt_embeds,
+            cross_attention_kwargs, guidance_rescale, clip_skip, False,
+        )  # fmt: skip
+        return self._through(run, output_type, return_dict, callback_on_step_end, callback_on_step_end_tensor_inputs)
+
+    def _check_callback(self, names: tuple[str, ...] | list[str]) -> None:
+        for name in names:
+            if name not in _TENSORS:
+                raise ValueError(
+                    f"{type(self).__name__}: callback_on_step_end_tensor_inputs may have {', '.join(_TENSORS)}; "
+                    f"got {name!r}."
+                )
+
+    def _through(
+        self,
+        run: TextDenoising,
+        output_type: str,
+        return_dict: bool,
+        callback: Callback | None,
+        names: tuple[str, ...] | list[str],
+    ) -> StableDiffusionPipelineOutput | tuple[Any, None]:
+        """A run to its end, and its pictures."""
+        self._interrupt = False
+        with self.progress_bar(len(run)) as advance:
+            while not run.done and not self._interrupt:
+                t, i = run.timesteps[run.index], run.index
+                run.step()
+                # Only a run that is stepped by hand goes back.
+                run.drop_past()
+                if callback is not None:
+                    answer = callback(self, i, t, {name: getattr(run, name) for name in names}) or {}
+                    for name, value in answer.items():
+                        self._check_callback((name,))
+                        setattr(run, name, value)
+                advance()
+        images = run.latents if output_type == "latent" else run.images(output_type)
+        return StableDiffusionPipelineOutput(images=images) if return_dict else (images, None)
+
+    def _begin(
+        self,
+        prompt: Texts,
+        height: int | None,
+        width: int | None,
+        num_inference_steps: int,
+        timesteps: list[int] | None,
+        sigmas: list[float] | None,
+        guidance_scale: float,
+        negative_prompt: Texts,
+        num_images_per_prompt: int,
+        eta: float,
+        generator: Generators,
+        latents: Tensor | None,
+        prompt_embeds: Tensor | None,
+        negative_prompt_embeds: Tensor | None,
+        cross_attention_kwargs: Mapping[str, Any] | None,
+        guidance_rescale: float,
+        clip_skip: int | None,
+        grad: bool,
+    ) -> TextDenoising:
+        height, width = self._sides(height, width)
+        guided = guidance_scale > 1 and self.unet.config.time_cond_proj_dim is None
+        positive, negative = self.encode_prompt(
+            prompt,
+            None,
+            num_images_per_prompt,
+            guided,
+            negative_prompt,
+            prompt_embeds,
+            negative_prompt_embeds,
+            clip_skip,
+        )
+        steps = set_timesteps(self.scheduler, num_inference_steps, self.device, timesteps, sigmas)
+        first = self.prepare_latents(positive.shape[0], height, width, positive.dtype, generator, latents)
+        return self._run_of(
+            first, steps, positive, negative, guidance_scale, guidance_rescale, eta, generator,
+            cross_attention_kwargs, grad,
+        )  # fmt: skip
+
+    def _sides(self, height: int | None, width: int | None) -> tuple[int, int]:
+        own, factor = self.unet.config.sample_size, self.vae_scale_factor
+        if height is None or width is None:
+            if own is None:
+                raise ValueError(f"{type(self).__name__}: the denoiser says no sample_size; pass height and width.")
+            sides = own if isinstance(own, list | tuple) else (own, own)
+            height, width = height or sides[0] * factor, width or sides[1] * factor
+        if height % 8 or width % 8 or height <= 0 or width <= 0:
+            raise ValueError(
+                f"{type(self).__name__}: height and width are multiples of 8 above 0, got {height} and {width}."
+            )
+        return height, width
+
+    def _run_of(
+        self,
+        latents: Tensor,
+        steps: Tensor,
+        positive: Tensor,
+        negative: Tensor | None,
+        guidance_scale: float,
+        guidance_rescale: float,
+        eta: float,
+        generator: Generators,
+        options: Mapping[str, Any] | None,
+        grad: bool,
+    ) -> TextDenoising:
+        """A run over latents, with the text on both sides of guidance."""
+        unet, scheduler = self.unet, self.scheduler
+        width = unet.config.time_cond_proj_dim
+        strength = None
+        if width is not None:
+            strength = guidance_embedding(guidance_scale, width, latents.shape[0], latents)
+
+        def predict(x: Tensor, t: Tensor) -> Tensor:
+            two = negative is not None
+            seen = scheduler.scale_model_input(votive.cat([x, x]) if two else x, t)
+            found: Tensor = unet(
+                seen, t, run.prompt_embeds, timestep_cond=strength, cross_attention_kwargs=options, return_dict=False
+            )[0]
+            if not two:
+                return found
+            without, with_text = found.chunk(2)
+            guided = without + run.guidance_scale * (with_text - without)
+            return rescaled(guided, with_text, guidance_rescale) if guidance_rescale > 0 else guided
+
+        run = TextDenoising(
+            scheduler,
+            latents,
+            steps,
+            predict,
+            step_options=step_options(scheduler, eta, generator),
+            generator=generator,
+            show=self._show,
+            grad=grad,
+        )
+        run.prompt_embeds = positive if negative is None else votive.cat([negative, positive])
+        run.negative_prompt_embeds, run.guidance_scale = negative, guidance_scale
+        return run
+
+    def _show(self, latents: Tensor, output_type: str) -> Any:
+        if output_type == "latent":
+            return latents
+        decoded = self.vae.decode(latents / self.vae.config.scaling_factor, return_dict=False)[0]
+        return shown(decoded, output_type)
