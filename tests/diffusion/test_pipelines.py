@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import pathlib
-import warnings
 from typing import Any
 
 import numpy as np
@@ -339,11 +338,9 @@ def test_parts_that_are_not_here_are_told(folder: pathlib.Path, tmp_path: pathli
     index = json.loads((there / "model_index.json").read_text())
     checked = {**index, "safety_checker": ["stable_diffusion", "StableDiffusionSafetyChecker"]}
     (there / "model_index.json").write_text(json.dumps(checked))
-    with pytest.warns(UserWarning, match="pictures are not checked"):
+    with pytest.raises(FileNotFoundError, match=r"has no folder safety_checker.*safety_checker=None to do without"):
         StableDiffusionPipeline.from_pretrained(there)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        StableDiffusionPipeline.from_pretrained(there, safety_checker=None)
+    assert StableDiffusionPipeline.from_pretrained(there, safety_checker=None).safety_checker is None
     with pytest.raises(TypeError, match="no part 'schedular'"):
         StableDiffusionPipeline.from_pretrained(there, schedular=None)
     (there / "model_index.json").write_text(json.dumps({**index, "scheduler": ["diffusers", "KDPM2Scheduler"]}))

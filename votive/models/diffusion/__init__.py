@@ -9,13 +9,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from .auto import AutoPipelineForImage2Image as AutoPipelineForImage2Image
+    from .auto import AutoPipelineForText2Image as AutoPipelineForText2Image
     from .autoencoder_kl import AutoencoderKL as AutoencoderKL
     from .denoising import Denoising as Denoising
     from .gaussian import DiagonalGaussianDistribution as DiagonalGaussianDistribution
     from .pipeline import DiffusionPipeline as DiffusionPipeline
+    from .safety_checker import StableDiffusionSafetyChecker as StableDiffusionSafetyChecker
     from .stable_diffusion import StableDiffusionPipeline as StableDiffusionPipeline
     from .stable_diffusion import TextDenoising as TextDenoising
     from .stable_diffusion_img2img import StableDiffusionImg2ImgPipeline as StableDiffusionImg2ImgPipeline
+    from .stable_diffusion_xl import StableDiffusionXLPipeline as StableDiffusionXLPipeline
     from .unconditional import DDIMPipeline as DDIMPipeline
     from .unconditional import DDPMPipeline as DDPMPipeline
     from .unet_2d import UNet2DModel as UNet2DModel
@@ -23,15 +27,17 @@ if TYPE_CHECKING:
 
 # Files, and the public names in them.
 _FILES = {
+    "auto": ("AutoPipelineForImage2Image", "AutoPipelineForText2Image"),
     "autoencoder_kl": ("AutoencoderKL",),
     "denoising": ("Denoising",),
     "gaussian": ("DiagonalGaussianDistribution",),
     "model": ("DiffusionModel",),
     "output": (
         "AutoencoderKLOutput", "DecoderOutput", "ImagePipelineOutput", "LCMSchedulerOutput", "SchedulerOutput",
-        "StableDiffusionPipelineOutput", "UNetOutput",
+        "StableDiffusionPipelineOutput", "StableDiffusionXLPipelineOutput", "UNetOutput",
     ),
     "pipeline": ("DiffusionPipeline",),
+    "safety_checker": ("StableDiffusionSafetyChecker",),
     "schedulers": (
         "DDIMScheduler", "DDPMScheduler", "DPMSolverMultistepScheduler", "EulerAncestralDiscreteScheduler",
         "EulerDiscreteScheduler", "FlowMatchEulerDiscreteScheduler", "HeunDiscreteScheduler", "LCMScheduler",
@@ -40,6 +46,7 @@ _FILES = {
     "settings": ("Settings",),
     "stable_diffusion": ("StableDiffusionPipeline", "TextDenoising"),
     "stable_diffusion_img2img": ("StableDiffusionImg2ImgPipeline",),
+    "stable_diffusion_xl": ("StableDiffusionXLPipeline",),
     "unconditional": ("DDIMPipeline", "DDPMPipeline"),
     "unet_2d": ("UNet2DModel",),
     "unet_2d_condition": ("UNet2DConditionModel",),

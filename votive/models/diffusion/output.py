@@ -88,3 +88,14 @@ class StableDiffusionPipelineOutput(ModelOutput):
 
     images: Any = None
     nsfw_content_detected: list[bool] | None = None
+
+
+@dataclass
+class StableDiffusionXLPipelineOutput(ModelOutput):
+    """Pictures.
+
+    >>> votive.models.diffusion.StableDiffusionXLPipelineOutput(images=[]).images
+    []
+    """
+
+    images: Any = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,8 +22,10 @@ def check_output_type(name: str, output_type: str) -> None:
         raise ValueError(f"{name}: output_type={output_type!r} is not known; it may be {known}.")
 
 
-def shown(pictures: Tensor, output_type: str) -> Any:
+def shown(pictures: Tensor, output_type: str, ready: Sequence[bool] | None = None) -> Any:
     """Pictures (batch, channels, height, width) in -1 .. 1 as a list of PIL's, an array or a tensor in 0 .. 1.
+
+    `ready` says of each whether it lies in 0 .. 1 already.
 
     >>> from votive.models.diffusion.pictures import shown
     >>> shown(votive.zeros(1, 3, 2, 2), "np").shape
@@ -32,6 +35,8 @@ def shown(pictures: Tensor, output_type: str) -> Any:
     if output_type == "latent":
         return pictures
     unit = (pictures * 0.5 + 0.5).clamp(0, 1)
+    if ready is not None:
+        unit = votive.stack([p if done else u for p, u, done in zip(pictures, unit, ready, strict=True)])
     if output_type == "pt":
         return unit
     array = unit.detach().cpu().permute(0, 2, 3, 1).float().numpy()

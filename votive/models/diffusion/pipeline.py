@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,10 +18,8 @@ from .places import find_folder
 from .schedulers import base as scheduler_base
 from .schedulers.base import Scheduler
 
-INDEX = "model_index.json"
+INDEX, CHECKER = "model_index.json", "StableDiffusionSafetyChecker"
 _TAKEN = ("low_cpu_mem_usage", "resume_download", "force_download", "offload_state_dict", "offload_folder")
-# Parts of folders that judge pictures; they are not here, and their absence is told.
-_CHECKERS = ("safety_checker", "feature_extractor")
 _KINDS: dict[str, type[DiffusionPipeline]] = {}
 
 
@@ -41,6 +38,8 @@ class DiffusionPipeline:
     # Parts in the order of the constructor, those of `optional` may be None.
     parts: ClassVar[tuple[str, ...]] = ()
     optional: ClassVar[tuple[str, ...]] = ()
+    # Plain values of the constructor, which stand in model_index.json as they are.
+    settings: ClassVar[tuple[str, ...]] = ()
     # Where it came from.
     name_or_path: str = ""
 
@@ -131,11 +130,13 @@ class DiffusionPipeline:
         folder = find_folder(name, [], variant, **places)
         index = read_json(folder / INDEX)
         kind = cls._kind(index, folder)
-        unknown = sorted(parts.keys() - set(kind.parts))
+        known = (*kind.parts, *kind.settings)
+        unknown = sorted(parts.keys() - set(known))
         if unknown:
             raise TypeError(
-                f"{kind.__name__}.from_pretrained: there is no part {unknown[0]!r}; there are {', '.join(kind.parts)}."
+                f"{kind.__name__}.from_pretrained: there is no part {unknown[0]!r}; there are {', '.join(known)}."
             )
+        kind.check_index(index, folder)
         wanted = [p for p in kind.parts if p not in parts and _class_of(index, p) is not None]
         if not Path(name).expanduser().is_dir():
             folder = find_folder(name, wanted, variant, **places)
@@ -144,23 +145,17 @@ class DiffusionPipeline:
         absent = [p for p in kind.parts if p not in made and p not in parts and p not in kind.optional]
         if absent:
             raise ValueError(f"{folder}: {INDEX} names no {absent[0]}, which {kind.__name__} needs; pass {absent[0]}=.")
-        judged = [p for p in ("safety_checker",) if p in wanted and made.get(p) is None]
-        if judged:
-            warnings.warn(
-                f"{kind.__name__}: the safety checker of {name} is not here, so pictures are not checked; "
-                "safety_checker=None says that this is known.",
-                stacklevel=2,
-            )
-        found = kind(**{p: {**made, **parts}.get(p) for p in kind.parts})
+        plain = {k: parts.get(k, index.get(k)) for k in kind.settings if k in parts or k in index}
+        found = kind(**{p: {**made, **parts}.get(p) for p in kind.parts}, **plain)
         found.name_or_path = str(name)
         return found
 
     @classmethod
     def _kind(cls, index: dict[str, Any], folder: Path) -> type[DiffusionPipeline]:
         # Pipelines make themselves known when their files are read.
-        from . import stable_diffusion, stable_diffusion_img2img, unconditional
+        from . import stable_diffusion, stable_diffusion_img2img, stable_diffusion_xl, unconditional
 
-        del stable_diffusion, stable_diffusion_img2img, unconditional
+        del stable_diffusion, stable_diffusion_img2img, stable_diffusion_xl, unconditional
         if cls is not DiffusionPipeline:
             return cls
         named = str(index.get("_class_name"))
@@ -168,6 +163,41 @@ class DiffusionPipeline:
             known = ", ".join(sorted(k for k, v in _KINDS.items() if v.parts))
             raise ValueError(f"{folder}: {INDEX} asks for {named}, which is not here; there are {known}.")
         return _KINDS[named]
+
+    @classmethod
+    def check_index(cls, index: dict[str, Any], folder: Path) -> None:
+        """Raise where a folder's model_index.json is that of a pipeline with other parts."""
+        other = _KINDS.get(str(index.get("_class_name")))
+        missing = [p for p in cls.parts if p not in index and p not in cls.optional]
+        if missing or (other is not None and other.parts != cls.parts):
+            asked = index.get("_class_name")
+            raise ValueError(
+                f"{cls.__name__}: {folder} is one of {asked}, whose parts are others; load it with that class, or "
+                "with DiffusionPipeline, which finds the right one."
+            )
+
+    @classmethod
+    def from_pipe(cls, pipeline: DiffusionPipeline, **parts: Any) -> Any:
+        """A pipeline of this kind with the parts of another one, which they share; `parts` by name replace some.
+
+        >>> from votive.models.diffusion import DDIMPipeline, DDPMPipeline, DDPMScheduler, UNet2DModel
+        >>> unet = UNet2DModel(sample_size=4, block_out_channels=(8,), norm_num_groups=4, layers_per_block=1,
+        ...     down_block_types=("DownBlock2D",), up_block_types=("UpBlock2D",))
+        >>> DDIMPipeline.from_pipe(DDPMPipeline(unet, DDPMScheduler())).unet is unet
+        True
+        """
+        known = (*cls.parts, *cls.settings)
+        unknown = sorted(parts.keys() - set(known))
+        if unknown or not cls.parts:
+            what = f"there is no part {unknown[0]!r}" if unknown else "name the class that it is to be"
+            raise TypeError(f"{cls.__name__}.from_pipe: {what}; there are {', '.join(known) or ', '.join(_KINDS)}.")
+        given = {name: getattr(pipeline, name) for name in known if hasattr(pipeline, name)}
+        absent = [p for p in cls.parts if p not in given and p not in parts and p not in cls.optional]
+        if absent:
+            raise ValueError(
+                f"{cls.__name__}.from_pipe: a {type(pipeline).__name__} has no {absent[0]}; pass {absent[0]}=."
+            )
+        return cls(**{**dict.fromkeys(cls.parts), **given, **parts})
 
     def save_pretrained(self, folder: StrPath, *, variant: str | None = None) -> None:
         """Write model_index.json and each part into a folder of its name, as diffusers does."""
@@ -180,7 +210,7 @@ class DiffusionPipeline:
                 part.save_pretrained(path / name, variant=variant)
             elif part is not None:
                 part.save_pretrained(path / name)
-        write_json(path / INDEX, index)
+        write_json(path / INDEX, {**index, **{name: getattr(self, name) for name in self.settings}})
 
     def __repr__(self) -> str:
         named = ", ".join(f"{k}={type(v).__name__}" for k, v in self.components.items())
@@ -196,6 +226,8 @@ def _class_of(index: dict[str, Any], part: str) -> str | None:
 
 
 def _library(part: Any) -> str:
+    if type(part).__name__ == CHECKER:
+        return "stable_diffusion"
     return "diffusers" if isinstance(part, DiffusionModel | Scheduler) else "transformers"
 
 
@@ -207,13 +239,18 @@ def _written_class(part: Any) -> str:
 
 
 def load_part(pipeline: str, part: str, kind: str | None, folder: Path, options: dict[str, Any]) -> Any:
-    """A part of a pipeline from the subfolder of its name; None for those that judge pictures."""
+    """A part of a pipeline from the subfolder of its name."""
     from votive import models
 
     from . import autoencoder_kl, unet_2d, unet_2d_condition
 
-    if part in _CHECKERS or kind is None:
+    if kind is None:
         return None
+    if not (folder / part).is_dir():
+        raise FileNotFoundError(
+            f"{pipeline}: {folder} has no folder {part}, a {kind} by its {INDEX}; pass another as {part}=, or "
+            f"{part}=None to do without where that can be."
+        )
     networks: dict[str, Any] = {
         "UNet2DConditionModel": unet_2d_condition.UNet2DConditionModel,
         "UNet2DModel": unet_2d.UNet2DModel,
@@ -228,9 +265,16 @@ def load_part(pipeline: str, part: str, kind: str | None, folder: Path, options:
     if kind in texts:
         own = {k: v for k, v in options.items() if v is not None}
         return getattr(models, kind).from_pretrained(folder / part, **own)
+    if kind == CHECKER:
+        from .safety_checker import StableDiffusionSafetyChecker
+
+        own = {k: v for k, v in options.items() if v is not None}
+        return StableDiffusionSafetyChecker.from_pretrained(folder / part, **own)
+    if kind in ("CLIPFeatureExtractor", "CLIPImageProcessor", "CLIPImageProcessorFast", "CLIPImageProcessorPil"):
+        return models.CLIPImageProcessor.from_pretrained(folder / part)  # type: ignore[attr-defined]
     if kind.removesuffix("Fast") == "CLIPTokenizer":
         return votive.text.Tokenizer.from_pretrained(folder / part)
-    known = ", ".join([*networks, *texts, "CLIPTokenizer", *sorted(schedulers)])
+    known = ", ".join([*networks, *texts, "CLIPTokenizer", "CLIPImageProcessor", CHECKER, *sorted(schedulers)])
     raise ValueError(
         f"{pipeline}: {part} is a {kind}, which is not here; there are {known}. Pass another one as {part}=."
     )

@@ -22,7 +22,6 @@ from .scheduling import mended_settings, set_timesteps, step_options
 from .texts import Texts, count_of, guidance_embedding, negative_texts, read_texts, repeated, rescaled
 
 Callback = Callable[[Any, int, Any, dict[str, Any]], dict[str, Any]]
-_TENSORS = ("latents", "prompt_embeds", "negative_prompt_embeds")
 
 
 class TextDenoising(Denoising):
@@ -38,6 +37,16 @@ class TextDenoising(Denoising):
     prompt_embeds: Tensor
     negative_prompt_embeds: Tensor | None = None
     guidance_scale: float = 1.0
+    # What Stable Diffusion XL is told beside the text: pooled texts, and sizes.
+    add_text_embeds: Tensor | None = None
+    add_time_ids: Tensor | None = None
+
+    @property
+    def added(self) -> dict[str, Tensor] | None:
+        """The last two as the denoiser takes them."""
+        if self.add_text_embeds is None or self.add_time_ids is None:
+            return None
+        return {"text_embeds": self.add_text_embeds, "time_ids": self.add_time_ids}
 
 
 class StableDiffusionPipeline(DiffusionPipeline):
@@ -51,13 +60,26 @@ class StableDiffusionPipeline(DiffusionPipeline):
     ('vae', 'text_encoder', 'tokenizer', 'unet')
     """
 
-    parts = ("vae", "text_encoder", "tokenizer", "unet", "scheduler", "safety_checker", "feature_extractor")
+    parts: ClassVar[tuple[str, ...]] = (
+        "vae",
+        "text_encoder",
+        "tokenizer",
+        "unet",
+        "scheduler",
+        "safety_checker",
+        "feature_extractor",
+    )
     optional: ClassVar[tuple[str, ...]] = ("text_encoder", "tokenizer", "safety_checker", "feature_extractor")
+    settings = ("requires_safety_checker",)
     vae: Any
     text_encoder: Any
     tokenizer: Any
     unet: Any
     scheduler: Any
+    safety_checker: Any
+    feature_extractor: Any
+    # Tensors of a run that a callback may see and replace.
+    tensors: ClassVar[tuple[str, ...]] = ("latents", "prompt_embeds", "negative_prompt_embeds")
 
     def __init__(
         self,
@@ -66,13 +88,14 @@ class StableDiffusionPipeline(DiffusionPipeline):
         tokenizer: Any,
         unet: Any,
         scheduler: Scheduler,
-        safety_checker: None = None,
-        feature_extractor: None = None,
+        safety_checker: Callable[..., Any] | None = None,
+        feature_extractor: Any = None,
+        requires_safety_checker: bool = True,
     ) -> None:
-        if safety_checker is not None or feature_extractor is not None:
+        if safety_checker is not None and feature_extractor is None:
             raise ValueError(
-                f"{type(self).__name__}: pictures are not checked here; leave safety_checker and feature_extractor "
-                "out, and check `images` of the result yourself."
+                f"{type(self).__name__}: a safety_checker looks at what feature_extractor makes of pictures; give one, "
+                "such as a CLIPImageProcessor, or safety_checker=None to have pictures that nobody checked."
             )
         self.register_modules(
             vae=vae,
@@ -80,9 +103,11 @@ class StableDiffusionPipeline(DiffusionPipeline):
             tokenizer=tokenizer,
             unet=unet,
             scheduler=scheduler,
-            safety_checker=None,
-            feature_extractor=None,
+            safety_checker=safety_checker,
+            feature_extractor=feature_extractor,
         )
+        # Written into folders: whether whoever loads them without a checker is warned.
+        self.requires_safety_checker = requires_safety_checker
         mended_settings(type(self).__name__, unet, scheduler)
         self._interrupt = False
 
@@ -216,7 +241,7 @@ class StableDiffusionPipeline(DiffusionPipeline):
         clip_skip: int | None = None,
         callback_on_step_end: Callback | None = None,
         callback_on_step_end_tensor_inputs: tuple[str, ...] | list[str] = ("latents",),
-    ) -> StableDiffusionPipelineOutput | tuple[Any, None]:
+    ) -> StableDiffusionPipelineOutput | tuple[Any, list[bool] | None]:
         """Pictures of `prompt`; sides are those that the denoiser learned unless told.
 
         The callback gets the pipeline, the number of the step, the timestep and the tensors asked for, and returns a
@@ -229,25 +254,23 @@ class StableDiffusionPipeline(DiffusionPipeline):
             num_images_per_prompt, eta, generator, latents, prompt_embeds, negative_prompt_embeds,
             cross_attention_kwargs, guidance_rescale, clip_skip, False,
         )  # fmt: skip
-        return self._through(run, output_type, return_dict, callback_on_step_end, callback_on_step_end_tensor_inputs)
+        found, unfit = self._through(run, output_type, callback_on_step_end, callback_on_step_end_tensor_inputs)
+        if not return_dict:
+            return found, unfit
+        return StableDiffusionPipelineOutput(images=found, nsfw_content_detected=unfit)
 
     def _check_callback(self, names: tuple[str, ...] | list[str]) -> None:
         for name in names:
-            if name not in _TENSORS:
+            if name not in self.tensors:
                 raise ValueError(
-                    f"{type(self).__name__}: callback_on_step_end_tensor_inputs may have {', '.join(_TENSORS)}; "
+                    f"{type(self).__name__}: callback_on_step_end_tensor_inputs may have {', '.join(self.tensors)}; "
                     f"got {name!r}."
                 )
 
     def _through(
-        self,
-        run: TextDenoising,
-        output_type: str,
-        return_dict: bool,
-        callback: Callback | None,
-        names: tuple[str, ...] | list[str],
-    ) -> StableDiffusionPipelineOutput | tuple[Any, None]:
-        """A run to its end, and its pictures."""
+        self, run: TextDenoising, output_type: str, callback: Callback | None, names: tuple[str, ...] | list[str]
+    ) -> tuple[Any, list[bool] | None]:
+        """A run to its end; its pictures, and which are unfit where a checker said so."""
         self._interrupt = False
         with self.progress_bar(len(run)) as advance:
             while not run.done and not self._interrupt:
@@ -261,8 +284,7 @@ class StableDiffusionPipeline(DiffusionPipeline):
                         self._check_callback((name,))
                         setattr(run, name, value)
                 advance()
-        images = run.latents if output_type == "latent" else run.images(output_type)
-        return StableDiffusionPipelineOutput(images=images) if return_dict else (images, None)
+        return self._pictures(run.latents, output_type)
 
     def _begin(
         self,
@@ -341,7 +363,13 @@ class StableDiffusionPipeline(DiffusionPipeline):
             two = negative is not None
             seen = scheduler.scale_model_input(votive.cat([x, x]) if two else x, t)
             found: Tensor = unet(
-                seen, t, run.prompt_embeds, timestep_cond=strength, cross_attention_kwargs=options, return_dict=False
+                seen,
+                t,
+                run.prompt_embeds,
+                timestep_cond=strength,
+                cross_attention_kwargs=options,
+                added_cond_kwargs=run.added,
+                return_dict=False,
             )[0]
             if not two:
                 return found
@@ -364,7 +392,21 @@ class StableDiffusionPipeline(DiffusionPipeline):
         return run
 
     def _show(self, latents: Tensor, output_type: str) -> Any:
+        return self._pictures(latents, output_type)[0]
+
+    def _pictures(self, latents: Tensor, output_type: str) -> tuple[Any, list[bool] | None]:
+        """Pictures of latents, and which of them the checker finds unfit: these come out black."""
         if output_type == "latent":
-            return latents
-        decoded = self.vae.decode(latents / self.vae.config.scaling_factor, return_dict=False)[0]
-        return shown(decoded, output_type)
+            return latents, None
+        decoded = self._decoded(latents)
+        if self.safety_checker is None:
+            return shown(decoded, output_type), None
+        found = self.feature_extractor(shown(decoded, "pil"), return_tensors="vt").pixel_values
+        seen = found.to(device=self.device, dtype=latents.dtype)
+        checked, unfit = self.safety_checker(images=decoded, clip_input=seen)
+        return shown(checked, output_type, unfit), [bool(u) for u in unfit]
+
+    def _decoded(self, latents: Tensor) -> Tensor:
+        """Pictures in -1 .. 1."""
+        found: Tensor = self.vae.decode(latents / self.vae.config.scaling_factor, return_dict=False)[0]
+        return found

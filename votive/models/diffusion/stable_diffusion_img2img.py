@@ -50,7 +50,7 @@ class StableDiffusionImg2ImgPipeline(StableDiffusionPipeline):
         clip_skip: int | None = None,
         callback_on_step_end: Callback | None = None,
         callback_on_step_end_tensor_inputs: tuple[str, ...] | list[str] = ("latents",),
-    ) -> StableDiffusionPipelineOutput | tuple[Any, None]:
+    ) -> StableDiffusionPipelineOutput | tuple[Any, list[bool] | None]:
         """Pictures of `prompt` that begin with `image`; see `StableDiffusionPipeline` for the others."""
         check_output_type(type(self).__name__, output_type)
         self._check_callback(callback_on_step_end_tensor_inputs)
@@ -59,7 +59,10 @@ class StableDiffusionImg2ImgPipeline(StableDiffusionPipeline):
             num_images_per_prompt, eta, generator, prompt_embeds, negative_prompt_embeds, cross_attention_kwargs,
             clip_skip, False,
         )  # fmt: skip
-        return self._through(run, output_type, return_dict, callback_on_step_end, callback_on_step_end_tensor_inputs)
+        found, unfit = self._through(run, output_type, callback_on_step_end, callback_on_step_end_tensor_inputs)
+        if not return_dict:
+            return found, unfit
+        return StableDiffusionPipelineOutput(images=found, nsfw_content_detected=unfit)
 
     def denoise(  # type: ignore[override]
         self,

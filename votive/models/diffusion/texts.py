@@ -51,6 +51,20 @@ def read_texts(
     return encoder.final_layer_norm(states[-(clip_skip + 1)])
 
 
+def read_states(
+    encoder: Any, tokenizer: Any, texts: list[str], length: int | None, clip_skip: int | None, name: str
+) -> tuple[Tensor, Tensor | None]:
+    """A text model's vectors before its last layer, or `clip_skip` layers before these, and its pooled ones if any."""
+    limit = tokenizer.model_max_length or encoder.config.max_position_embeddings
+    ids = tokens(tokenizer, texts, length or limit, name).input_ids.to(next(encoder.parameters()).device)
+    found = encoder(ids, output_hidden_states=True)
+    states = found.hidden_states
+    back = 2 + (clip_skip or 0)
+    if not 2 <= back <= len(states):
+        raise ValueError(f"{name}: clip_skip must be 0 to {len(states) - 2}, got {clip_skip}.")
+    return states[-back], getattr(found, "text_embeds", None)
+
+
 def repeated(embeds: Tensor, times: int) -> Tensor:
     """Each text's vectors so many times in a row."""
     return embeds.repeat_interleave(times, 0) if times != 1 else embeds
