@@ -238,8 +238,8 @@ def test_the_checker_judges_as_diffusers_does(checkers: tuple[Any, Any, pathlib.
 
 def test_unfit_pictures_come_out_black(
     checkers: tuple[Any, Any, pathlib.Path],
-    folder: pathlib.Path,
-    tmp_path: pathlib.Path,  # noqa: F811
+    folder: pathlib.Path,  # noqa: F811
+    tmp_path: pathlib.Path,
 ) -> None:
     pytest.importorskip("PIL.Image", reason="the checker looks at pillow's pictures")
     ours = StableDiffusionPipeline.from_pretrained(folder)
