@@ -55,7 +55,8 @@ _LAZY = {
     "multimodal": ("PictureTextOutput",),
     "output": (
         "EncoderOutput", "MoeCausalLMOutput", "MoeModelOutput", "PredictionOutput", "QuestionAnsweringOutput",
-        "Seq2SeqLMOutput", "Seq2SeqModelOutput",
+        "Seq2SeqLMOutput", "Seq2SeqModelOutput", "Seq2SeqQuestionAnsweringModelOutput",
+        "Seq2SeqSequenceClassifierOutput",
     ),
     "peft_config": (
         "IA3Config", "LoHaConfig", "LoKrConfig", "LoraConfig", "PeftConfig", "PrefixTuningConfig",

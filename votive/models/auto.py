@@ -152,6 +152,7 @@ mpnet mpnet MPNetConfig base=MPNetModel
     answer=MPNetForQuestionAnswering choice=MPNetForMultipleChoice pretrain=MPNetForMaskedLM
 mpt mpt MptConfig base=MptModel causal=MptForCausalLM
 mt5 mt5 MT5Config base=MT5Model seq2seq=MT5ForConditionalGeneration encoder=MT5EncoderModel
+    classify=MT5ForSequenceClassification tokens=MT5ForTokenClassification answer=MT5ForQuestionAnswering
 mvp bart MvpConfig base=MvpModel seq2seq=MvpForConditionalGeneration causal=MvpForCausalLM
     masked=MvpForConditionalGeneration classify=MvpForSequenceClassification answer=MvpForQuestionAnswering
     pretrain=MvpForConditionalGeneration
@@ -206,8 +207,11 @@ stablelm stablelm StableLmConfig base=StableLmModel causal=StableLmForCausalLM
 starcoder2 starcoder Starcoder2Config base=Starcoder2Model causal=Starcoder2ForCausalLM
 swin swin SwinConfig base=SwinModel image=SwinForImageClassification
     masked_image=SwinForMaskedImageModeling backbone=SwinBackbone
-t5 t5 T5Config base=T5Model seq2seq=T5ForConditionalGeneration encoder=T5EncoderModel
+t5 t5_heads T5Config base=T5Model seq2seq=T5ForConditionalGeneration encoder=T5EncoderModel
+    classify=T5ForSequenceClassification tokens=T5ForTokenClassification answer=T5ForQuestionAnswering
 trocr trocr TrOCRConfig causal=TrOCRForCausalLM
+umt5 mt5 UMT5Config base=UMT5Model seq2seq=UMT5ForConditionalGeneration encoder=UMT5EncoderModel
+    classify=UMT5ForSequenceClassification tokens=UMT5ForTokenClassification answer=UMT5ForQuestionAnswering
 vision-encoder-decoder vision_encoder_decoder VisionEncoderDecoderConfig
     base=VisionEncoderDecoderModel vision2seq=VisionEncoderDecoderModel
 vit vit ViTConfig base=ViTModel image=ViTForImageClassification

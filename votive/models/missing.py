@@ -20,8 +20,8 @@ _KINDS = {
     "vision2seq": "a reader of lines of text in pictures",
     "image": "an image classifier",
     "zero_shot_image": "a comparer of pictures with texts",
+    "seq2seq": "a text-to-text model",  # whose decoder may stand alone, too
     "causal": "a text generator",
-    "seq2seq": "a text-to-text model",
     "encoder": "an encoder",
     "masked": "an encoder",
     "classify": "an encoder",

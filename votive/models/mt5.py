@@ -1,10 +1,12 @@
-"""mT5: a T5 v1.1 of many languages. Xue et al. 2020, arXiv:2010.11934."""
+"""mT5, a T5 v1.1 of many languages, and UMT5. Xue et al. 2020, arXiv:2010.11934; Chung et al. 2023, 2304.09151."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from .t5 import T5Config, T5EncoderModel, T5ForConditionalGeneration, T5Model
+from .t5 import T5Config
+from .t5_heads import t5_classes
 
 
 @dataclass(kw_only=True)
@@ -29,31 +31,39 @@ class MT5Config(T5Config):
         super().__post_init__()
 
 
-class MT5EncoderModel(T5EncoderModel):
-    """mT5's encoder alone.
+(
+    MT5EncoderModel,
+    MT5Model,
+    MT5ForConditionalGeneration,
+    MT5ForSequenceClassification,
+    MT5ForTokenClassification,
+    MT5ForQuestionAnswering,
+) = t5_classes("MT5", MT5Config)
 
-    >>> votive.models.MT5EncoderModel.config_class.model_type
-    'mt5'
+
+@dataclass(kw_only=True)
+class UMT5Config(T5Config):
+    """The numbers of a UMT5, each of whose layers has biases of its own for distances.
+
+    >>> votive.models.UMT5Config().own_distances
+    True
     """
 
-    config_class = MT5Config
+    model_type = "umt5"
+    own_distances: ClassVar[bool] = True
+
+    vocab_size: int = 250112
+    d_ff: int = 1024
+    num_layers: int = 8
+    num_heads: int = 6
+    feed_forward_proj: str = "gated-gelu"
 
 
-class MT5Model(T5Model):
-    """mT5 without a head.
-
-    >>> votive.models.MT5Model.config_class.model_type
-    'mt5'
-    """
-
-    config_class = MT5Config
-
-
-class MT5ForConditionalGeneration(T5ForConditionalGeneration):
-    """mT5 with its head.
-
-    >>> votive.models.MT5ForConditionalGeneration.config_class.model_type
-    'mt5'
-    """
-
-    config_class = MT5Config
+(
+    UMT5EncoderModel,
+    UMT5Model,
+    UMT5ForConditionalGeneration,
+    UMT5ForSequenceClassification,
+    UMT5ForTokenClassification,
+    UMT5ForQuestionAnswering,
+) = t5_classes("UMT5", UMT5Config)

@@ -257,13 +257,18 @@ class PreTrainedModel(FromPretrained, AdapterMethods):
         source = self.adapted(source)
         wanted = set(self.state_dict().keys())
         shared = self.ties()
-        # A bare model takes from the file of one with a head what is below its prefix.
-        bare = not hasattr(self, self.base_model_prefix)
-        headed = bare and any(name.startswith(prefix) for name in source.names())
 
-        def known(name: str) -> str | None:
+        def renamed(name: str) -> str:
             for pattern, new in self.renames.items():
                 name = re.sub(pattern, new, name)
+            return name
+
+        # A bare model takes from the file of one with a head what is below its prefix.
+        bare = not hasattr(self, self.base_model_prefix)
+        headed = bare and any(renamed(name).startswith(prefix) for name in source.names())
+
+        def known(name: str) -> str | None:
+            name = renamed(name)
             if any(re.search(pattern, name) for pattern in self.ignored):
                 return None
             if headed and not name.startswith(prefix):

@@ -82,3 +82,37 @@ def shifted(labels: Tensor, start: int, pad: int | None) -> Tensor:
         raise ValueError("labels: the model's configuration has no pad_token_id to put where labels are -100.")
     ids = votive.cat([votive.full_like(labels[:, :1], start), labels[:, :-1]], 1)
     return ids.masked_fill(ids == -100, pad)
+
+
+def wrapped(labels: Tensor, pad: int | None) -> Tensor:
+    """`shifted`, with the last label of each text in front: models of many languages end texts with the language.
+
+    >>> from votive.models.seq2seq import wrapped
+    >>> wrapped(votive.tensor([[5, 2, 9, -100]]), 1)
+    tensor([[9, 5, 2, 9]])
+    """
+    if pad is None:
+        raise ValueError("labels: the model's configuration has no pad_token_id to put where labels are -100.")
+    ids = labels.masked_fill(labels == -100, pad)
+    last = ids.gather(1, (ids != pad).sum(1, keepdim=True) - 1)
+    return votive.cat([last, ids[:, :-1]], 1)
+
+
+def last_of(states: Tensor, ids: Tensor, end: int | list[int] | None) -> Tensor:
+    """The states (batch, features) at the last end of each text; texts have the same number of ends, one or more.
+
+    >>> from votive.models.seq2seq import last_of
+    >>> last_of(votive.tensor([[[1.0], [2.0], [3.0]]]), votive.tensor([[7, 2, 1]]), 2)
+    tensor([[2.]])
+    """
+    if not isinstance(end, int):
+        raise ValueError(f"texts are classified at their ends: eos_token_id must be one token, got {end!r}.")
+    ends = ids == end
+    counts = ends.sum(1)
+    if not bool((counts == counts[0]).all()):
+        raise ValueError("All examples must have the same number of <eos> tokens.")
+    if not int(counts[0]):
+        raise ValueError("Each example must contain at least one <eos> token.")
+    places = votive.arange(ids.shape[1], device=ids.device)
+    at = (ends.long() * places).max(1)[0]
+    return states[votive.arange(ids.shape[0], device=ids.device), at]

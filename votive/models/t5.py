@@ -14,7 +14,7 @@ from votive import nn
 
 from ..io.source import WeightSource
 from ..tensor import Tensor
-from .config import Config
+from .config import Config, LabeledConfig
 from .cross_cache import Cache
 from .loading import differ
 from .output import BaseModelOutput, Seq2SeqLMOutput, Seq2SeqModelOutput
@@ -22,9 +22,12 @@ from .pretrained import CausalLM, PreTrainedModel
 from .seq2seq import Encoded, answer, encoded, predicted, prepared, shifted
 from .t5_stack import T5Attention, T5Dense, T5Stack
 
+# In files, of models with a head; a model without it leaves them.
+_HEADS = (r"^lm_head\.", r"^(classification_head|classifier|qa_outputs)\.")
+
 
 @dataclass(kw_only=True)
-class T5Config(Config):
+class T5Config(LabeledConfig):
     """The numbers of a T5. `scale_decoder_outputs` is true of the first T5 and false since v1.1.
 
     >>> config = votive.models.T5Config(feed_forward_proj="gated-gelu", num_layers=4)
@@ -33,6 +36,8 @@ class T5Config(Config):
     """
 
     model_type = "t5"
+    # Each layer has distances of its own, not the first for all.
+    own_distances: ClassVar[bool] = False
 
     vocab_size: int = 32128
     d_model: int = 512
@@ -53,8 +58,10 @@ class T5Config(Config):
     decoder_start_token_id: int | None = None
     tie_word_embeddings: bool | None = True  # type: ignore[assignment]  # null in some files
     scale_decoder_outputs: bool | None = None
+    classifier_dropout: float = 0.0
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.num_decoder_layers is None:
             self.num_decoder_layers = self.num_layers
         if self.decoder_start_token_id is None:
@@ -98,13 +105,13 @@ class T5Config(Config):
         return {**super().to_dict(), "tie_word_embeddings": self.scale_decoder_outputs}
 
 
-class _T5(PreTrainedModel):
+class T5Base(PreTrainedModel):
     """What all T5 classes share."""
 
     config_class: ClassVar[type[Config]] = T5Config
     base_model_prefix = "transformer"
     ignored: ClassVar[tuple[str, ...]] = (
-        r"^(encoder|decoder)\.embed_tokens\.weight$",  # the shared table
+        r"^(transformer\.)?(encoder|decoder)\.embed_tokens\.weight$",  # the shared table
         r"EncDecAttention\.relative_attention_bias",  # in the first files, never used
     )
 
@@ -120,13 +127,14 @@ class _T5(PreTrainedModel):
 
     def adapted(self, source: WeightSource) -> WeightSource:
         names = set(source.names())
-        table = "encoder.embed_tokens.weight"
-        if "shared.weight" not in names and table in names:
-            source = source.renamed({table: "shared.weight"})
+        prefix = "transformer." if any(name.startswith("transformer.") for name in names) else ""
+        table, shared = f"{prefix}encoder.embed_tokens.weight", f"{prefix}shared.weight"
+        if shared not in names and table in names:
+            source = source.renamed({table: shared})
         for name in sorted(n for n in names if re.search(self.ignored[0], n)):
-            if "shared.weight" in source and name in source and _differs(source, name):
+            if shared in source and name in source and differ(source, name, shared):
                 raise ValueError(
-                    f"{type(self).__name__}: {name} is another table than shared.weight; encoder "
+                    f"{type(self).__name__}: {name} is another table than {shared}; encoder "
                     "and decoder with embeddings of their own are not supported."
                 )
         if hasattr(self, "lm_head") and not self.config.scale_decoder_outputs:
@@ -151,7 +159,7 @@ class _T5(PreTrainedModel):
             for name, p in module.named_parameters():
                 std = config.d_ff**-0.5 if name.startswith("wo") else wide
                 nn.init.normal_(p, std=factor * std)
-        elif module is self:
+        elif module is self and "shared" in self._modules:
             nn.init.normal_(self.shared.weight, std=factor)
 
     def encode(
@@ -171,6 +179,10 @@ class _T5(PreTrainedModel):
         )
         return found
 
+    def shifted(self, labels: Tensor) -> Tensor:
+        """What the decoder reads to predict `labels`: a start, then all but the last."""
+        return shifted(labels, self.config.decoder_start_token_id, self.config.pad_token_id)
+
 
 def _differs(source: WeightSource, name: str) -> bool:
     """Whether a file has such a tensor, and it is not the shared table again."""
@@ -179,7 +191,7 @@ def _differs(source: WeightSource, name: str) -> bool:
     return differ(source, name, "shared.weight")
 
 
-class T5EncoderModel(_T5):
+class T5EncoderModel(T5Base):
     """T5's encoder alone, as text embeddings use it.
 
     >>> config = votive.models.T5Config(vocab_size=10, d_model=8, d_kv=4, d_ff=16, num_layers=1,
@@ -188,7 +200,7 @@ class T5EncoderModel(_T5):
     votive.Size([1, 3, 8])
     """
 
-    ignored = (*_T5.ignored, r"^decoder\.", r"^lm_head\.")
+    ignored = (*T5Base.ignored, r"^(transformer\.)?decoder\.", *_HEADS)
 
     def __init__(self, config: T5Config) -> None:
         super().__init__(config)
@@ -201,7 +213,7 @@ class T5EncoderModel(_T5):
         return self.encode(*args, **kwargs)
 
 
-class T5Model(_T5):
+class T5Model(T5Base):
     """The encoder and the decoder without a head.
 
     >>> config = votive.models.T5Config(vocab_size=10, d_model=8, d_kv=4, d_ff=16, num_layers=1,
@@ -212,7 +224,7 @@ class T5Model(_T5):
     votive.Size([1, 2, 8])
     """
 
-    ignored = (*_T5.ignored, r"^lm_head\.")
+    ignored = (*T5Base.ignored, *_HEADS)
 
     def __init__(self, config: T5Config) -> None:
         super().__init__(config)
@@ -270,7 +282,7 @@ class T5ForConditionalGeneration(T5Model, CausalLM):
     """
 
     tied = {"lm_head.weight": "shared.weight"}
-    ignored = _T5.ignored
+    ignored = T5Base.ignored
 
     def add_head(self, config: T5Config) -> None:
         self.lm_head = nn.Linear(config.d_model, config.vocab_size, bias=False)
@@ -287,7 +299,3 @@ class T5ForConditionalGeneration(T5Model, CausalLM):
             x = x * self.config.d_model**-0.5
         logits = self.lm_head(x)
         return predicted(found, logits, labels)
-
-    def shifted(self, labels: Tensor) -> Tensor:
-        """What the decoder reads to predict `labels`: a start, then all but the last."""
-        return shifted(labels, self.config.decoder_start_token_id, self.config.pad_token_id)

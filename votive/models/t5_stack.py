@@ -1,7 +1,7 @@
 """The blocks of T5: attention with a bias per distance, and stacks of it. Knows no words.
 
 Attention knows positions only by a learned bias per distance, which the first layer has and all
-share; it is not scaled. Parameter names are those of Hugging Face checkpoints.
+share, or which each has; it is not scaled. Parameter names are those of Hugging Face checkpoints.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class T5Block(nn.Module):
 
     def __init__(self, config: T5Config, layer_idx: int, *, decoder: bool) -> None:
         super().__init__()
-        own = T5Attention(config, layer_idx, causal=decoder, bias=layer_idx == 0)
+        own = T5Attention(config, layer_idx, causal=decoder, bias=config.own_distances or layer_idx == 0)
         self.layer = nn.ModuleList([T5Part(config, "SelfAttention", own)])
         if decoder:
             other = T5Attention(config, layer_idx, causal=False, bias=False)
@@ -173,13 +173,16 @@ class T5Stack(nn.Module):
             mask = causal_mask(attention_mask, T, keys, device=x.device)
         else:
             mask = padding_mask(attention_mask)
-        mask = mask.biased(self.block[0].layer[0].SelfAttention.bias(T, keys))
+        seen = mask
         across = padding_mask(other_mask) if other is not None else AttentionMask()
         x = self.dropout(x)
         trace = Trace(output_attentions, output_hidden_states)
         crossed: Weights = [] if output_attentions else None
         for block in self.block:
             trace.add_state(x)
+            own = block.layer[0].SelfAttention
+            if "relative_attention_bias" in own._modules:
+                mask = seen.biased(own.bias(T, keys))
             x = block(x, mask, across, other, cache, trace.weights, crossed)
         x = self.dropout(self.final_layer_norm(x))
         trace.add_state(x)
