@@ -91,7 +91,7 @@ def when_backward_ends(call: Callable[[], None]) -> None:
     if mode.walk is None:
         call()
     else:
-        outermost().ends.append(call)
+        outermost().at_end.append(call)
 
 
 def outermost() -> Any:

@@ -47,7 +47,7 @@ class Task:
         self.leaf_grads: dict[int, Any] = {}
         self.uses: dict[int, int] = {}  # gradients that are still to come to leaves which are finished early
         self.complete: list[int] = []
-        self.ends: list[Callable[[], None]] = []  # what is called behind the pass
+        self.at_end: list[Callable[[], None]] = []  # what is called behind the pass
         self.outer: Task | None = None  # the pass within which this one runs
 
     def send(self, edge: Any, grad: Tensor) -> None:
@@ -318,7 +318,7 @@ def walk(task: Task, roots: Roots, create_graph: bool) -> None:
 def end(task: Task) -> None:
     """Call what waits for the end of a pass, unless another is around it."""
     if mode.walk is None:
-        for call in task.ends:
+        for call in task.at_end:
             call()
 
 
@@ -349,12 +349,13 @@ def backward(
     grads, task = _gradients(roots, leaves, keep, create_graph)
     # Hooks of leaves belong to the pass.
     outer, mode.walk = mode.walk, task
+    grad, mode.grad = mode.grad, create_graph
     try:
         for x, g in zip(leaves, grads, strict=True):
             if g is not None:
                 accumulate(x, g, create_graph)
     finally:
-        mode.walk = outer
+        mode.walk, mode.grad = outer, grad
     end(task)
 
 
