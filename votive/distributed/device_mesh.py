@@ -98,8 +98,8 @@ class DeviceMesh:
         if mesh_dim is None:
             if self.ndim > 1:
                 raise RuntimeError(
-                    f"Found the DeviceMesh have {self.ndim} dimensions. Optional kwarg"
-                    "  `mesh_dim` needs to be specified."
+                    f"Found the DeviceMesh have {self.ndim} dimensions. Optional kwarg "
+                    "`mesh_dim` needs to be specified."
                 )
             return 0
         if isinstance(mesh_dim, str):
