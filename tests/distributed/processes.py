@@ -15,7 +15,7 @@ import pytest
 from votive.distributed import is_mpi_available
 
 ROOT = Path(__file__).parents[2]
-LIMIT = 60
+LIMIT = 120
 needs_mpi = pytest.mark.skipif(not is_mpi_available(), reason="needs mpi4py and an MPI: pip install mpi4py mpich")
 
 

@@ -22,3 +22,20 @@ def test_processes_that_only_have_an_environment_agree() -> None:
     for rank, (code, text) in enumerate(by_environment(2, "-m", "tests.distributed.programs")):
         assert code == 0, text
         assert f"PASSED {rank} {len(PROGRAMS)}" in text
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("before_a_call", "rank 1 (process"),
+        ("within_a_call", "rank 1 (process"),
+        ("while_a_message_is_awaited", "rank 1 (process"),
+        ("by_leaving", "rank 1 has left the group, its last call was barrier"),
+    ],
+)
+def test_a_process_that_has_ended_is_named_by_the_others_at_once(fault: str, said: str) -> None:
+    # Long before the group's timeout, which is longer than what the programs are given here.
+    results = by_environment(2, "-m", "tests.distributed.faults", fault)
+    assert results[0][0] != 0
+    assert said in results[0][1]
+    assert "faults.py:" in results[0][1]

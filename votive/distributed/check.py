@@ -19,7 +19,7 @@ from .errors import DistBackendError
 from .transports.base import Transport
 from .work import SAID_AFTER
 
-# Said instead of a call by ranks that have left the group.
+# Said, with the reason, instead of a call by ranks that have left the group.
 LEFT = b"\0left"
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -79,11 +79,11 @@ class Checker:
         else:
             self._follow(call, message, limit)
 
-    def leave(self) -> None:
+    def leave(self, why: str = "has left the group") -> None:
         """Tell whoever waits for this rank that it will not come."""
         others = range(1, self.transport.size) if self.transport.rank == 0 else [0]
         for r in others if self.transport.size > 1 else ():
-            self.transport.tell(r, LEFT)
+            self.transport.tell(r, LEFT + why.encode())
 
     def _follow(self, call: Call, message: bytes, limit: float) -> None:
         self.transport.tell(0, message)
@@ -131,9 +131,10 @@ class Checker:
         said, pause, tries = time.monotonic() + SAID_AFTER, 0.0, 0
         while True:
             found = self.transport.heard(source)
-            if found == LEFT:
+            if found is not None and found.startswith(LEFT):
+                why = found[len(LEFT) :].decode()
                 last = f", its last call was {self.last[source]}" if self.transport.rank == 0 else ""
-                raise DistBackendError(f"{call}: rank {self.ranks[source]} has left the group{last}.")
+                raise DistBackendError(f"{call}: rank {self.ranks[source]} {why}{last}.")
             if found is not None:
                 return found
             tries += 1

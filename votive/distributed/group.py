@@ -89,13 +89,23 @@ class ProcessGroup:
         try:
             if checking():
                 self.checker.meet(call, limit)
-            result = what()
+            result = self._watched(call, what)
         except BaseException as e:
             self._broken = str(e)
             raise
         for observe in OBSERVERS:
             observe(self, call, nbytes, start, time.perf_counter(), beside)
         return result
+
+    def _watched(self, call: Call, what: Callable[[], object]) -> object:
+        watch = self.transport.watch
+        if watch is None:
+            return what()
+        watch.enter(call, self.timeout.total_seconds())
+        try:
+            return what()
+        finally:
+            watch.leave()
 
     def _work(self) -> None:
         while (item := self._queue.get()) is not None:

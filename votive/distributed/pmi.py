@@ -30,11 +30,23 @@ def managed() -> bool:
     return any(name in os.environ for name in MANAGED)
 
 
+def launched_size() -> int | None:
+    """How many processes the process manager says there are.
+
+    >>> votive.distributed.pmi.launched_size() is None or votive.distributed.pmi.managed()
+    True
+    """
+    found = next((os.environ[n] for n in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE") if n in os.environ), None)
+    return None if found is None else int(found)
+
+
 class PMIServer:
     """Answers `size` processes."""
 
     def __init__(self, size: int) -> None:
         self.size = size
+        # MPI calls shared memory after it: two runs at a time, or what one that was killed has left, must differ.
+        self.name = f"votive-{os.getpid()}-{os.urandom(6).hex()}"
         self.kept: dict[str, str] = {}
         self.changed = threading.Condition()
         self.arrived = self.round = self.open = self.here = 0
@@ -106,7 +118,7 @@ _ANSWERS: dict[str, _Answer] = {
     "init": lambda s, told: "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1\n",
     "get_maxes": lambda s, told: "cmd=maxes rc=0 kvsname_max=256 keylen_max=64 vallen_max=1024\n",
     "get_appnum": lambda s, told: "cmd=appnum rc=0 appnum=0\n",
-    "get_my_kvsname": lambda s, told: "cmd=my_kvsname rc=0 kvsname=votive\n",
+    "get_my_kvsname": lambda s, told: f"cmd=my_kvsname rc=0 kvsname={s.name}\n",
     "get_universe_size": lambda s, told: f"cmd=universe_size rc=0 size={s.size}\n",
     "put": PMIServer._put,
     "get": PMIServer._get,

@@ -7,14 +7,15 @@ import contextlib
 import itertools
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from types import TracebackType
 from typing import Any
 
 from .backends import backend_of
 from .errors import DistBackendError
 from .group import ProcessGroup
-from .pmi import Manager, announce, introduce, managed
+from .pmi import Manager, announce, introduce, launched_size, managed
 from .rendezvous import Place, find_place
 from .store import DEFAULT_TIMEOUT, Store
 from .transports.base import Transport
@@ -143,6 +144,9 @@ def init_process_group(
         )
     place = find_place(init_method, rank, world_size, store, timeout, uses_mpi=kind == "mpi")
     transport, place = _connected(place, kind, timeout)
+    if transport.watch is not None and sys.excepthook is not _failed:
+        _hooks.append(sys.excepthook)
+        sys.excepthook = _failed
     made = ProcessGroup(transport, range(transport.size), group_name or "default_pg", shown, timeout, place.store)
     _process.append(World(made, place.store, shown, place))
 
@@ -163,7 +167,13 @@ def _connected(place: Place, kind: str, timeout: timedelta) -> tuple[Transport, 
             f"MPI connects {comm.Get_size()} processes, of which this is {comm.Get_rank()}, and the program was told "
             f"rank={place.rank}, world_size={place.size}. A process can join only one world in its life."
         )
-    transport = mpi.MPITransport(comm.Dup(), comm.Dup())
+    said = launched_size()
+    if place.by_mpi and said is not None and said != comm.Get_size():
+        raise DistBackendError(
+            f"the launcher has started {said} processes, and MPI sees {comm.Get_size()}: mpiexec is of another MPI "
+            f"than mpi4py's, {MPI.Get_library_version().splitlines()[0]}. `votive launch` finds the right one."
+        )
+    transport = mpi.connected()
     return transport, place._replace(rank=transport.rank, size=transport.size)
 
 
@@ -203,6 +213,27 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         _here.world = None
     else:
         _process.clear()
+
+
+_hooks: list[Callable[[type[BaseException], BaseException, TracebackType | None], object]] = []
+
+
+def _failed(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """End all processes when this one ends with an error: the others would wait for it."""
+    _hooks[-1](kind, error, trace)
+    fail(kind, error)
+
+
+def fail(kind: type[BaseException], error: BaseException) -> None:
+    """Tell the other ranks that this one has failed, and end."""
+    if not _process or _process[0].group.transport.watch is None:
+        return
+    said = str(error).partition("\n")[0]
+    for one in list(_process[0].groups.values()):
+        one.checker.leave(f"has failed with {kind.__name__}{said and ': '}{said}")
+    for one in list(_process[0].groups.values()):
+        one.transport.close()
+    sys.modules["votive.distributed.transports.mpi"].abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
 
 
 @atexit.register

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..reduce_op import ReduceOp
+from .liveness import Watch
 
 Array = np.ndarray[Any, Any]
 
@@ -31,6 +32,7 @@ class Transport(Protocol):
 
     rank: int
     size: int
+    watch: Watch | None  # looks after the other processes, if they are processes
 
     def barrier(self) -> None:
         """Return when all ranks are here."""

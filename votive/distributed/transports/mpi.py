@@ -12,14 +12,16 @@ import sys
 import time
 import zlib
 from collections.abc import Sequence
-from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..errors import DistBackendError
+from ..launched import ATTENDED
+from ..pmi import managed
 from ..reduce_op import ReduceOp, averaged, widened
 from .base import Array
+from .liveness import Watch, identity, last_words
 
 _MISSING = (
     "this needs mpi4py and an MPI: pip install 'votive[distributed]', which brings MPICH, or use the cluster's own"
@@ -66,7 +68,6 @@ def start() -> Any:
         if os.cpu_count() is not None and _local_size() > (os.cpu_count() or 1):
             os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "0")
         MPI.Init_thread(MPI.THREAD_MULTIPLE)
-        _abort_when_failing(MPI)
     if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
         raise RuntimeError(
             "this MPI was started, or built, for one thread only; votive.distributed needs MPI_THREAD_MULTIPLE. "
@@ -75,11 +76,32 @@ def start() -> Any:
     return MPI
 
 
+def connected() -> MPITransport:
+    """All processes, with communicators of their own."""
+    MPI = load()
+    comm = MPI.COMM_WORLD
+    watch = Watch(comm.allgather(identity()), comm.Get_rank())
+    _watches[:] = [watch]
+    return MPITransport(comm.Dup(), comm.Dup(), watch)
+
+
+_watches: list[Watch] = []  # that of this process
+
+
 def end() -> None:
     """End MPI, if it was started here and nobody has ended it; waits for the other processes to do so, too."""
     MPI = sys.modules.get("mpi4py.MPI")
-    if MPI is not None and MPI.Is_initialized() and not MPI.Is_finalized():
-        MPI.Finalize()
+    if MPI is None or not _watches or not MPI.Is_initialized() or MPI.Is_finalized():
+        return
+    # MPI's own end would wait with Python's lock held, and for ever if another process has died.
+    here, pause = MPI.COMM_WORLD.Ibarrier(), 1e-4
+    while not here.Test():
+        wrong = _watches[0].failure()
+        if wrong:
+            last_words(f"rank {_watches[0].rank} has ended its program: {wrong}.")
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+    MPI.Finalize()
 
 
 def _local_size() -> int:
@@ -89,18 +111,17 @@ def _local_size() -> int:
     return 1
 
 
-def _abort_when_failing(MPI: Any) -> None:
-    """End all processes when this one ends with an error: the others would wait for it."""
-    before = sys.excepthook
-
-    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        before(kind, error, trace)
-        sys.stdout.flush()
-        sys.stderr.flush()
-        if MPI.COMM_WORLD.size > 1 and not MPI.Is_finalized():
-            MPI.COMM_WORLD.Abort(130 if issubclass(kind, KeyboardInterrupt) else 1)
-
-    sys.excepthook = hook
+def abort(code: int) -> NoReturn:
+    """End this process, and all others by way of what has started them."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    MPI = sys.modules.get("mpi4py.MPI")
+    # `votive launch` ends the others when this one has ended, and takes what it has written before. Without a process
+    # manager nobody is there to be asked; the others see for themselves.
+    is_attended = os.environ.get(ATTENDED) == str(os.getppid())
+    if managed() and "PMI_ID" not in os.environ and not is_attended and MPI is not None and MPI.Is_initialized():
+        MPI.COMM_WORLD.Abort(code)
+    os._exit(code)
 
 
 class _Message:
@@ -133,8 +154,8 @@ class _Message:
 class MPITransport:
     """A communicator for data, and one for words beside it."""
 
-    def __init__(self, comm: Any, words: Any) -> None:
-        self.MPI, self.comm, self.words = load(), comm, words
+    def __init__(self, comm: Any, words: Any, watch: Watch | None = None) -> None:
+        self.MPI, self.comm, self.words, self.watch = load(), comm, words, watch
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._said: list[Any] = []
         self._status = self.MPI.Status()
@@ -205,13 +226,14 @@ class MPITransport:
         return message.tobytes()
 
     def failure(self) -> str | None:
-        return None
+        return None if self.watch is None else self.watch.failure()
 
     def split(self, ranks: Sequence[int], name: str) -> MPITransport:
         group = self.comm.Get_group().Incl(list(ranks))
         # Only members call this; a tag keeps groups that are made at the same time apart.
         tag = zlib.crc32(name.encode()) % 16383
-        return MPITransport(self.comm.Create_group(group, 2 * tag), self.comm.Create_group(group, 2 * tag + 1))
+        comm, words = (self.comm.Create_group(group, 2 * tag + i) for i in (0, 1))
+        return MPITransport(comm, words, self.watch)
 
     def close(self) -> None:
         # A rank that has failed takes nothing any more.

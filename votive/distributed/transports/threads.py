@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import DistBackendError
 from ..reduce_op import ReduceOp, reduced
 from .base import Array
+from .liveness import Watch
 
 
 class Board:
@@ -86,6 +87,8 @@ class _Awaited:
 
 class ThreadTransport:
     """One thread's end of a board."""
+
+    watch: Watch | None = None
 
     def __init__(self, board: Board, rank: int) -> None:
         self.board, self.rank, self.size = board, rank, board.size
