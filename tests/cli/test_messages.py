@@ -84,7 +84,9 @@ def test_every_option_of_every_command_is_found_again_without_its_last_letter(ru
             "convert": "xx",
             "quantize": ("x", "y", "--type", "x"),
         }
-        code, _, err = run(name, *placed.get(name, "x"), option[:-1])
+        words = [*placed.get(name, "x"), option[:-1]]
+        # What follows a script is its own.
+        code, _, err = run(name, *(reversed(words) if name == "launch" else words))
         assert code == 2
         assert option in err.split("Did you mean")[-1], err
 
