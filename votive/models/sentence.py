@@ -98,12 +98,8 @@ class SentenceEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
-        self.pooling = [pooling] if isinstance(pooling, str) else list(pooling)
-        unknown = [name for name in self.pooling if name not in _POOLINGS]
-        if unknown or not self.pooling:
-            known = ", ".join(_POOLINGS)
-            raise ValueError(f"SentenceEncoder: unknown pooling {unknown}; known: {known}.")
         self.dense = nn.ModuleList(dense)
+        self.pool_by(pooling)
         self.normalize, self.max_length = normalize, max_length
         self.prompts, self.default_prompt = dict(prompts or {}), default_prompt
         if similarity not in _SIMILARITIES:
@@ -153,6 +149,21 @@ class SentenceEncoder(nn.Module):
             lower_case=bool(settings.get("do_lower_case")),
             **options,
         )
+
+    def pool_by(self, pooling: str | Sequence[str]) -> None:
+        """Make one vector of those of positions in another way, or in several."""
+        names = [pooling] if isinstance(pooling, str) else list(pooling)
+        unknown = [name for name in names if name not in _POOLINGS]
+        if unknown or not names:
+            known = ", ".join(_POOLINGS)
+            raise ValueError(f"SentenceEncoder: unknown pooling {unknown}; known: {known}.")
+        self.pooling = names
+
+    def save_pretrained(self, folder: StrPath) -> None:
+        """Write a folder that `from_pretrained` and sentence-transformers read; of an adapted model, its adapter."""
+        from .sentence_files import save_encoder
+
+        save_encoder(self, folder)
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
         """The vectors (batch, features) of texts given as ids; not scaled to length one."""
