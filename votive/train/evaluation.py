@@ -23,6 +23,8 @@ def evaluate(
 ) -> dict[str, float]:
     """The mean of what `measure(model, batch)` gives, each batch weighted by its number of items.
 
+    A batch counts as much as a value called "weight" says, where `measure` gives one.
+
     The model is in evaluation mode meanwhile, and the random state is afterwards as it was, so
     that evaluating more or less often does not change training.
 
@@ -33,15 +35,16 @@ def evaluate(
     {'mean': 0.25}
     """
     sums: dict[str, float] = {}
-    count = 0
+    count = 0.0
     training = getattr(model, "training", True)
     model.eval()
     try:
         with kept_random_state(), no_grad():
             for batch in data:
                 batch = moved(batch, device)
-                n = size_of(batch, "items")
-                for name, value in measure(model, batch).items():
+                found = dict(measure(model, batch))
+                n = float(found.pop("weight", size_of(batch, "items")))
+                for name, value in found.items():
                     sums[name] = sums.get(name, 0.0) + float(value) * n
                 count += n
     finally:

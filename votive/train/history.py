@@ -57,6 +57,17 @@ class History:
         """
         self.evals.append({"step": step, **values})
 
+    def beside(self) -> dict[str, float]:
+        """What the last step recorded beside its loss.
+
+        >>> history = votive.train.History()
+        >>> history.add(step=1, epoch=0, loss=0.5, lr=0.1, reward=0.9)
+        >>> history.beside()
+        {'reward': 0.9}
+        """
+        own = {name: column[-1] for name, column in self.columns.items() if name not in _COLUMNS and column}
+        return {name: value for name, value in own.items() if value is not None}
+
     def __len__(self) -> int:
         return len(self.columns["step"])
 

@@ -5,7 +5,6 @@ Knows the recipe and the trainer; the architecture is whatever the recipe's conf
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,6 @@ from votive import nn
 
 from ..data import DataLoader, Subset, TokenWindows
 from ..data.randomness import seed_everything
-from ..serialization.atomic import replacing
 from .adapter import base_model, base_tokenizer, recompute_layers, save_adapted
 from .corpus import Corpus, prepare
 from .evaluation import evaluate
@@ -25,12 +23,11 @@ from .history import History
 from .programs import next_token_step
 from .progress import Display
 from .recipe import Recipe
+from .settings import claim
 from .trainer import Trainer
 
 if TYPE_CHECKING:
     from ..text import Tokenizer
-
-_RECIPE = "recipe.json"
 
 
 @dataclass
@@ -48,6 +45,7 @@ class Trained:
     held_out_loss: float | None
     folder: Path
     samples: list[str] = field(default_factory=list)
+    metrics: dict[str, float] = field(default_factory=dict)
 
 
 def train_language_model(
@@ -90,7 +88,7 @@ def train_language_model(
         if tokenizer is not None:
             raise ValueError("train_language_model: a base has its own tokenizer; leave out tokenizer=.")
         tokenizer = base_tokenizer(recipe)
-    _claim(folder, recipe, resume)
+    claim(folder, recipe, resume)
     corpus = prepare(
         text,
         folder,
@@ -156,7 +154,8 @@ def make_trainer(
         scheduler=schedule,
         max_steps=recipe.max_steps,
         accumulate=recipe.accumulate,
-        amp=None if recipe.amp is None else getattr(votive, recipe.amp),
+        amp=recipe.amp_dtype,
+        scaler=recipe.scaler(next(model.parameters()).device.type),
         compile=recipe.compile,
         clip_grad_norm=recipe.clip_grad_norm,
         eval_every=recipe.eval_every or recipe.max_steps,
@@ -222,22 +221,3 @@ def write(made: Trained, prompt: str, *, max_new_tokens: int = 120, seed: int = 
     settings = {"do_sample": True, "temperature": 0.8, "top_p": 0.95, "seed": seed}
     found = made.model.generate(ids.to(made.model.device), max_new_tokens=min(max_new_tokens, room), **settings)
     return made.tokenizer.decode(found[0], skip_special_tokens=True)
-
-
-def _claim(folder: Path, recipe: Recipe, resume: bool) -> None:
-    """Make the folder this run's own, or see that it is the run that is resumed."""
-    note = folder / _RECIPE
-    started = any(folder.glob("step-*.safetensors"))
-    if started and not resume:
-        raise FileExistsError(f"{folder} holds checkpoints of another run; resume it, or use another folder.")
-    if resume and not started:
-        raise FileNotFoundError(f"{folder} holds no checkpoint to resume from.")
-    if started and note.is_file():
-        before = Recipe.from_dict(json.loads(note.read_bytes()))
-        changed = before.differences(recipe)
-        if changed:
-            differences = "; ".join(f"{name} was {a!r}, now {b!r}" for name, (a, b) in changed.items())
-            raise ValueError(f"a run can only be resumed with its own recipe: {differences}.")
-    folder.mkdir(parents=True, exist_ok=True)
-    with replacing(note) as f:
-        f.write((json.dumps(recipe.to_dict(), indent=2) + "\n").encode())

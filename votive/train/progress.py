@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 # Drawing the bar takes milliseconds, which short steps should not all pay.
@@ -24,6 +25,7 @@ class Report:
     unit: str
     eta: float | None
     memory: int | None
+    values: Mapping[str, float] = field(default_factory=dict)  # what a step records beside its loss
 
 
 class Display(Protocol):
@@ -68,7 +70,8 @@ def amount(value: float, units: tuple[str, ...] = ("", "k", "M", "G"), base: flo
 
 def described(r: Report) -> list[str]:
     """The parts of a line about a step."""
-    parts = [f"loss {r.loss:.4g}", f"lr {r.lr:.3g}", f"{amount(r.rate)} {r.unit}/s"]
+    beside = [f"{name} {value:.3g}" for name, value in r.values.items()]
+    parts = [f"loss {r.loss:.4g}", *beside, f"lr {r.lr:.3g}", f"{amount(r.rate)} {r.unit}/s"]
     if r.eta is not None:
         parts.append(f"eta {duration(r.eta)}")
     if r.memory is not None:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, ClassVar
 
-import votive
 from votive import nn
+
+from .settings import Settings
 
 # GPT-2's configuration has its own words for the same sizes.
 _GPT2 = {
@@ -26,29 +27,15 @@ _SIZES = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermedia
 ADAPTED = (
     "q_proj", "k_proj", "v_proj", "o_proj", "qkv_proj", "gate_proj", "up_proj", "gate_up_proj", "down_proj",
 )  # fmt: skip
-_OPTIMIZERS = {"adamw": "AdamW", "adamw8bit": "AdamW8bit", "lion": "Lion", "lion8bit": "Lion8bit"}
 # Settings that a base decides.
 _OF_BASE = (
     "model_type", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads",
     "head_dim", "max_position_embeddings", "tie_word_embeddings", "model", "vocab_size", "save_dtype",
 )  # fmt: skip
-_COUNTS = (
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "context",
-    "batch_size",
-    "accumulate",
-    "max_steps",
-    "log_every",
-    "keep_last",
-)
-# What may change between two parts of a run: none of it decides the weights.
-_HARMLESS = {"log_every", "checkpoint_every", "keep_last"}
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
+class Recipe(Settings):
     """Everything that decides what a training run makes; the defaults make a small model fast.
 
     `model` holds further fields of the model's configuration. `separator` is the text between
@@ -66,6 +53,10 @@ class Recipe:
     (1000000.0, 30)
     """
 
+    counts: ClassVar[tuple[str, ...]] = (
+        *Settings.counts, "hidden_size", "num_hidden_layers", "num_attention_heads", "context", "max_steps",
+    )  # fmt: skip
+
     model_type: str = "qwen3"
     hidden_size: int = 128
     intermediate_size: int | None = None
@@ -79,54 +70,28 @@ class Recipe:
 
     vocab_size: int = 1024
     separator: str | None = None
-    held_out: float = 0.05
 
     context: int = 128
     stride: int | None = None
-    batch_size: int = 8
-    accumulate: int = 1
     max_steps: int = 300
     lr: float = 2e-3
-    min_lr: float | None = None
-    warmup_steps: int | None = None
     weight_decay: float = 0.1
     betas: tuple[float, float] = (0.9, 0.95)
-    clip_grad_norm: float | None = 1.0
-    amp: str | None = None
-    compile: bool | None = None
-    seed: int = 0
-
-    eval_every: int | None = 100
     eval_batches: int | None = 20
-    log_every: int = 10
-    checkpoint_every: int | None = 100
-    keep_last: int = 2
-    save_dtype: str | None = None
 
     base: str | None = None
     lora: int | None = None
     lora_targets: tuple[str, ...] = ADAPTED
     lora_alpha: float | None = None
     lora_dropout: float = 0.0
-    optimizer_name: str = "adamw"
-    gradient_checkpointing: bool = False
 
     def __post_init__(self) -> None:
-        for name in _COUNTS:
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise ValueError(f"Recipe: {name} must be a positive integer, got {value!r}.")
-        if not 0 <= self.held_out < 1:
-            raise ValueError(f"Recipe: held_out is a fraction below 1, got {self.held_out}.")
+        super().__post_init__()
         if self.head_dim is None and self.hidden_size % self.num_attention_heads:
             raise ValueError(
                 f"Recipe: hidden_size={self.hidden_size} does not divide into "
                 f"num_attention_heads={self.num_attention_heads}; change one or give head_dim."
             )
-        for name in ("amp", "save_dtype"):
-            _floating(name, getattr(self, name))
-        if self.optimizer_name not in _OPTIMIZERS:
-            raise ValueError(f"Recipe: optimizer_name is one of {', '.join(_OPTIMIZERS)}, got {self.optimizer_name!r}.")
         self._check_adapters()
 
     def _check_adapters(self) -> None:
@@ -149,63 +114,10 @@ class Recipe:
             if getattr(self, name) != defaults[name]:
                 raise ValueError(f"Recipe: {name} is what the base has; leave it out beside base.")
 
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """From the content of a configuration file; an unknown name is an error.
-
-        >>> votive.train.Recipe.from_dict({"hidden_size": 32, "betas": [0.9, 0.99]}).betas
-        (0.9, 0.99)
-        """
-        known = [f.name for f in dataclasses.fields(cls)]
-        unknown = sorted(set(values) - set(known))
-        if unknown:
-            import difflib
-
-            close = difflib.get_close_matches(unknown[0], known, 1)
-            hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(known)}."
-            raise ValueError(f"Recipe: there is no setting {unknown[0]!r}; {hint}")
-        given = dict(values)
-        if "betas" in given:
-            given["betas"] = tuple(given["betas"])
-        if "lora_targets" in given:
-            targets = given["lora_targets"]
-            given["lora_targets"] = tuple(targets.split(",") if isinstance(targets, str) else targets)
-        return cls(**given)
-
-    def to_dict(self) -> dict[str, Any]:
-        """What JSON holds; `from_dict` reads it back.
-
-        >>> votive.train.Recipe.from_dict(votive.train.Recipe().to_dict()) == votive.train.Recipe()
-        True
-        """
-        out = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        return {**out, "model": dict(self.model), "betas": list(self.betas), "lora_targets": list(self.lora_targets)}
-
-    def replace(self, **changes: Any) -> Self:
-        """The recipe with some settings changed.
-
-        >>> votive.train.Recipe().replace(lr=0.01).lr
-        0.01
-        """
-        return dataclasses.replace(self, **changes)
-
-    def differences(self, other: Recipe) -> dict[str, tuple[Any, Any]]:
-        """Settings in which two recipes would not make the same model.
-
-        >>> votive.train.Recipe().differences(votive.train.Recipe(lr=0.01, log_every=1))
-        {'lr': (0.002, 0.01)}
-        """
-        mine, theirs = self.to_dict(), other.to_dict()
-        return {
-            name: (mine[name], theirs[name]) for name in mine if name not in _HARMLESS and mine[name] != theirs[name]
-        }
-
     @property
     def warmup(self) -> int:
         """How many steps the learning rate rises: a tenth of all unless told."""
-        if self.warmup_steps is not None:
-            return self.warmup_steps
-        return min(self.max_steps // 10, 1000)
+        return self.warmup_of(self.max_steps) if self.warmup_steps is None else self.warmup_steps
 
     def config(self, vocab_size: int, eos_token_id: int | None = None) -> Any:
         """The model's configuration.
@@ -254,24 +166,4 @@ class Recipe:
         >>> [group["weight_decay"] for group in optimizer.param_groups]
         [0.1, 0.0]
         """
-        trained = [p for p in model.parameters() if p.requires_grad]
-        matrices = [p for p in trained if p.dim() >= 2]
-        others = [p for p in trained if p.dim() < 2]
-        groups = [{"params": matrices, "weight_decay": self.weight_decay}, {"params": others, "weight_decay": 0.0}]
-        kind = getattr(votive.optim, _OPTIMIZERS[self.optimizer_name])
-        optimizer = kind([g for g in groups if g["params"]], lr=self.lr, betas=self.betas)
-        lowest = self.lr / 10 if self.min_lr is None else self.min_lr
-        schedule = votive.optim.lr_scheduler.CosineWithWarmup(
-            optimizer, min(self.warmup, self.max_steps), self.max_steps, min_lr=lowest
-        )
-        return optimizer, schedule
-
-
-def _floating(name: str, given: str | None) -> Any:
-    """The dtype that a setting names."""
-    if given is None:
-        return None
-    found = getattr(votive, given, None) if isinstance(given, str) else None
-    if not isinstance(found, votive.dtype) or not found.is_floating_point:
-        raise ValueError(f"Recipe: {name} names a floating-point type, got {given!r}.")
-    return found
+        return self.optimizer_for(model, self.lr, self.max_steps, betas=self.betas, weight_decay=self.weight_decay)

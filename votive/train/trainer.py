@@ -336,6 +336,14 @@ class Trainer:
         self._feed.load_state_dict(state_dict["data"])
         set_random_state(state_dict["random"])
 
+    def load_best(self) -> int:
+        """Give the model the weights that measured best; returns after which step that was."""
+        if self.checkpoints is None or not self.checkpoints.best_path.is_file():
+            raise FileNotFoundError("Trainer: there is no best checkpoint; give folder= and best=, and train.")
+        state = load(self.checkpoints.best_path)
+        self._load_model(state["model"])
+        return int(state["step"])
+
     def _model_state(self) -> dict[str, Any]:
         found: dict[str, Any] = self.model.state_dict()
         if self.checkpoint_frozen:
@@ -391,6 +399,7 @@ class Trainer:
                 self.unit,
                 eta,
                 self._memory(),
+                self.history.beside(),
             )
         )
 
