@@ -1,0 +1,135 @@
+"""Learning classes of texts: labels, new heads, what is learned, written and resumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import votive
+from tests.train import tuned
+from votive.models import AutoModelForSequenceClassification
+from votive.train import ClassifyRecipe, classify
+from votive.train.classification import Method, labels_of, step
+from votive.train.examples import Example, read_examples
+
+KINDS = {"animal": ["cat", "dog"], "number": ["one", "two", "three"], "answer": ["yes", "no"]}
+TEXTS = [{"text": f"the {word} ran", "label": kind} for kind, words in KINDS.items() for word in words]
+PLAN: dict[str, Any] = {"batch_size": 4, "held_out": 0.0, "progress": False, "lr": 5e-3}
+
+
+def config(kind: str = "bert", **more: Any) -> Any:
+    sizes: dict[str, Any] = {"vocab_size": len(tuned.tokenizer()), "max_position_embeddings": 64}
+    if kind == "distilbert":
+        return votive.models.DistilBertConfig(**sizes, dim=16, hidden_dim=32, n_layers=2, n_heads=2, **more)
+    return votive.models.BertConfig(
+        **sizes, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2, **more
+    )
+
+
+@pytest.fixture(scope="module", params=["bert", "distilbert"])
+def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    votive.manual_seed(0)
+    kind = {"bert": votive.models.BertModel, "distilbert": votive.models.DistilBertModel}[request.param]
+    model = kind(config(request.param, initializer_range=0.2))
+    return tuned.folder(tmp_path_factory.mktemp(request.param), model, tuned.tokenizer())
+
+
+@pytest.mark.parametrize("lora", [None, 4])
+def test_texts_get_their_class_by_what_is_written(base: Path, tmp_path: Path, lora: int | None) -> None:
+    more = {**PLAN, "lora": lora, "lr": 3e-2 if lora else 1e-2}
+    made = classify(TEXTS, base, tmp_path / "out", eval_data=TEXTS, max_steps=80, **more)
+    assert made.metrics["accuracy"] >= (0.8 if lora else 1.0)
+    names = {0: "animal", 1: "answer", 2: "number"}
+    if lora:
+        with pytest.warns(UserWarning, match="missing"):  # the head, which comes with the adapter
+            again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out", id2label=names)
+    else:
+        again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out")
+    assert again.config.id2label == names
+    tok = made.tokenizer
+    for row in TEXTS:
+        inputs = tok(row["text"], return_tensors="vt")
+        logits = again(**inputs).logits
+        assert lora or names[int(logits.argmax(-1))] == row["label"]
+        assert float((logits - made.model(**inputs).logits).abs().max().detach()) < 1e-4
+
+
+@pytest.mark.parametrize("lora", [None, 2])
+def test_a_run_that_was_stopped_ends_the_same(base: Path, tmp_path: Path, lora: int | None) -> None:
+    plan = {**PLAN, "batch_size": 2, "accumulate": 2, "max_steps": 6, "checkpoint_every": 1, "lora": lora}
+    whole = classify(TEXTS, base, tmp_path / "whole", **plan)
+    classify(TEXTS, base, tmp_path / "parts", callbacks=[lambda t: t.stop() if t.step == 3 else None], **plan)
+    again = classify(TEXTS, base, tmp_path / "parts", resume=True, **plan)
+    assert again.history.columns == whole.history.columns
+    name = "adapter_model.safetensors" if lora else "model.safetensors"
+    assert (tmp_path / "whole" / name).read_bytes() == (tmp_path / "parts" / name).read_bytes()
+
+
+@pytest.mark.parity
+def test_the_loss_and_gradients_are_those_of_torch() -> None:
+    torch = pytest.importorskip("torch")
+    votive.manual_seed(0)
+    names = labels_of(read_examples(TEXTS))
+    model = votive.models.BertForSequenceClassification(config(num_labels=3, initializer_range=0.2)).eval()
+    method = Method(ClassifyRecipe(model="x"), tuned.tokenizer(), names)
+    batch = method.collate(method.rows(read_examples(TEXTS)))
+    logits = model(**{n: v for n, v in batch.items() if n != "labels"}).logits
+    there = torch.from_numpy(logits.detach().numpy()).requires_grad_()
+    wanted = torch.nn.functional.cross_entropy(there, torch.from_numpy(batch["labels"].numpy()))
+    wanted.backward()
+    loss = step(model, {**batch, "share": votive.tensor(0.5)})
+    assert loss.item() == pytest.approx(0.5 * wanted.item(), abs=1e-6)
+    (logits * votive.tensor(there.grad.numpy())).sum().backward()
+    grads = {n: p.grad.clone() for n, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad()
+    loss.backward()
+    for name, p in model.named_parameters():
+        if name in grads:
+            assert float((2 * p.grad - grads[name]).abs().max()) < 1e-5, name
+
+
+def test_pairs_of_texts_are_told_apart(tmp_path: Path) -> None:
+    votive.manual_seed(0)
+    tok = tuned.tokenizer()
+    method = Method(ClassifyRecipe(model="x"), tok, ["no", "yes"])
+    rows = [{"text": "the cat", "text_pair": "the dog", "label": 1}, {"text": "one", "text_pair": "two", "label": "no"}]
+    batch = method.collate(method.rows([Example("", row) for row in rows]))
+    assert batch["labels"].tolist() == [1, 0]
+    wanted = tok([row["text"] for row in rows], [row["text_pair"] for row in rows])["input_ids"]
+    lengths = batch["attention_mask"].sum(1).tolist()
+    assert [row[:n] for row, n in zip(batch["input_ids"].tolist(), lengths, strict=True)] == wanted
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ('{"text": "x"}', '"label" must be a name or a number from 0, got None'),
+        ('{"text": "x", "label": -1}', "got -1"),
+        ('{"text": "x", "label": true}', "got True"),
+        ('{"text": "x", "label": 0.5}', r"got 0\.5"),
+        ('{"text": "x", "label": "bat"}', "\"label\" is 'bat', which is none of cat, dog"),
+        ('{"text": "x", "label": 2}', '"label" is 2, and there are 2 classes, from 0: cat, dog'),
+        ('{"label": 1}', '"text" must be a text, got nothing'),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, line: str, says: str) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text('{"text": "fine", "label": "cat"}\n' + line + "\n")
+    examples = read_examples(path)
+    with pytest.raises(ValueError, match=r"data\.jsonl:2: .*" + says):
+        Method(ClassifyRecipe(model="x"), tuned.tokenizer(), labels_of(examples, ("cat", "dog"))).rows(examples)
+
+
+def test_labels_that_do_not_go_are_told(tmp_path: Path) -> None:
+    mixed = read_examples([{"text": "a", "label": 1}, {"text": "b", "label": "one"}])
+    with pytest.raises(ValueError, match="some labels are names and some numbers"):
+        labels_of(mixed)
+    with pytest.raises(ValueError, match="all examples are of one class, 'one'"):
+        labels_of(mixed[1:])
+    with pytest.raises(ValueError, match="two names or more, each once"):
+        ClassifyRecipe(model="x", labels=("a", "a"))
+    model = votive.models.BertForSequenceClassification(config(num_labels=2))
+    with pytest.raises(ValueError, match="has a head for 2 classes, and there are 3"):
+        classify(TEXTS, model, tmp_path / "out", tokenizer=tuned.tokenizer(), **PLAN)

@@ -1,0 +1,196 @@
+"""Classes of texts: labels by name or number, batches, the loss of a model with a head. Knows the recipe."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import votive
+
+from ..data import DataLoader
+from ..tensor import Tensor
+from .examples import Example
+from .finetuning import Job, Start
+from .packing import Shares
+from .tuning import ClassifyRecipe
+
+
+def job(start: Start) -> Job:
+    """The job of a `ClassifyRecipe`."""
+    from ..models import AutoModelForSequenceClassification
+
+    recipe: ClassifyRecipe = start.recipe
+    names = labels_of([*start.train, *start.held_out], recipe.labels)
+    tokenizer = start.tokenizer()
+    model, fresh = model_of(start, AutoModelForSequenceClassification, names)
+    start.prepared(model, "SEQ_CLS", fresh)
+    method = Method(recipe, tokenizer, names)
+    train, held_out = method.rows(start.train), method.rows(start.held_out) if start.held_out else []
+    return Job(
+        model,
+        tokenizer,
+        Shares(method.loader(train, shuffle=True), recipe.accumulate, lambda batch: len(batch["labels"])),
+        method.loader(held_out) if held_out else None,
+        step,
+        measure,
+        unit="items",
+    )
+
+
+def labels_of(examples: Sequence[Example], given: Sequence[str] | None = None) -> list[str]:
+    """The names of classes, in their order: those given, or those of the data, sorted; of numbers, up to the largest.
+
+    >>> from votive.train.examples import read_examples
+    >>> data = [{"text": "a", "label": "good"}, {"text": "b", "label": "bad"}]
+    >>> votive.train.classification.labels_of(read_examples(data))
+    ['bad', 'good']
+    >>> votive.train.classification.labels_of(read_examples([{"text": "a", "label": 1}]))
+    ['LABEL_0', 'LABEL_1']
+    """
+    numbers, names = [], set()
+    for example in examples:
+        label = example.values.get("label")
+        if isinstance(label, str):
+            names.add(label)
+        elif type(label) is int and label >= 0:
+            numbers.append(label)
+        else:
+            example.wrong(f'"label" must be a name or a number from 0, got {label!r:.60}.')
+    if given is not None:
+        for example in examples:
+            _index(example, list(given))
+        return list(given)
+    if names and numbers:
+        raise ValueError('some labels are names and some numbers; give names for all, or labels=("…", "…").')
+    found = sorted(names) if names else [f"LABEL_{i}" for i in range(max(numbers) + 1)]
+    if len(found) < 2:
+        raise ValueError(f"all examples are of one class, {found[0]!r}; there is nothing to tell apart.")
+    return found
+
+
+def _index(example: Example, names: list[str]) -> int:
+    label = example.values["label"]
+    if isinstance(label, int):
+        if label >= len(names):
+            example.wrong(f'"label" is {label}, and there are {len(names)} classes, from 0: {", ".join(names)}.')
+        return label
+    if label not in names:
+        example.wrong(f'"label" is {label!r:.60}, which is none of {", ".join(names)}.')
+    return names.index(label)
+
+
+def model_of(start: Start, auto: Any, names: list[str]) -> tuple[Any, list[str]]:
+    """The model with a head for so many classes, each with its name, and which parts begin with random numbers.
+
+    A head that fits goes on learning.
+    """
+    fresh: list[str] = []
+    if isinstance(start.source, votive.nn.Module):
+        model = start.source
+        if model.config.num_labels != len(names):
+            raise ValueError(
+                f"classify: the model has a head for {model.config.num_labels} classes, and there are {len(names)}: "
+                f"{', '.join(names)}."
+            )
+    else:
+        changes = {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            options = {"ignore_mismatched_sizes": True, "output_loading_info": True}
+            model, info = start.model(auto, **options, **changes)
+        started = sorted({*info["missing_keys"], *(row[0] for row in info["mismatched_keys"])})
+        fresh = sorted({_module(model, key) for key in started})
+        if any("." in path for path in fresh):
+            # A new head begins with random numbers, which is what training is for; anything else is worth telling.
+            for warning in told:
+                warnings.warn(warning.message, stacklevel=2)
+    model.config.problem_type = "single_label_classification"
+    return model, fresh
+
+
+def _module(model: Any, key: str) -> str:
+    """What a weight that is not in the file belongs to: a head as a whole, or a layer of the body."""
+    first = key.partition(".")[0]
+    return key.rpartition(".")[0] if first == getattr(model, "base_model_prefix", "") else first
+
+
+@dataclass(frozen=True)
+class Row:
+    """The tokens of a text, or of a pair, and its class."""
+
+    inputs: dict[str, list[int]]
+    label: int
+
+
+@dataclass
+class Method:
+    """How examples become batches."""
+
+    recipe: ClassifyRecipe
+    tokenizer: Any
+    names: list[str]
+
+    def rows(self, examples: Sequence[Example]) -> list[Row]:
+        """Texts as tokens; with truncation="drop", longer ones are left out."""
+        found = [self._row(example) for example in examples]
+        kept = [row for row in found if row is not None]
+        if len(kept) < len(found):
+            warnings.warn(
+                f"{len(found) - len(kept)} of {len(found)} examples are left out (the first: "
+                f"{examples[found.index(None)].where}): they are longer than context={self.recipe.context}.",
+                stacklevel=2,
+            )
+        if not kept:
+            raise ValueError(f"no example fits into context={self.recipe.context}.")
+        return kept
+
+    def _row(self, example: Example) -> Row | None:
+        text = example.text("text")
+        pair = example.text("text_pair") if "text_pair" in example else None
+        limit, rule = self.recipe.context, self.recipe.truncation
+        whole = self.tokenizer(text, pair)
+        length = len(whole["input_ids"])
+        if not length:
+            example.wrong('"text" is empty.')
+        if length > limit:
+            if rule == "error":
+                example.wrong(f"has {length} tokens, more than context={limit}.")
+            if rule == "drop":
+                return None
+            whole = self.tokenizer(text, pair, truncation=True, max_length=limit)
+        return Row({name: list(whole[name]) for name in whole}, _index(example, self.names))
+
+    def loader(self, rows: list[Row], *, shuffle: bool = False) -> DataLoader:
+        """Batches of rows."""
+        return DataLoader(rows, min(self.recipe.batch_size, len(rows)), shuffle=shuffle, collate_fn=self.collate)
+
+    def collate(self, rows: Sequence[Row]) -> dict[str, Tensor]:
+        """Rows padded on the right."""
+        length = max(len(row.inputs["input_ids"]) for row in rows)
+        padding = {"input_ids": int(getattr(self.tokenizer, "pad_token_id", None) or 0)}
+        names = list(dict.fromkeys([*rows[0].inputs, "attention_mask"]))
+        columns = {
+            name: [
+                values + [padding.get(name, 0)] * (length - len(values))
+                for row in rows
+                for values in [row.inputs.get(name) or [1] * len(row.inputs["input_ids"])]
+            ]
+            for name in names
+        }
+        batch = {name: votive.tensor(column) for name, column in columns.items()}
+        return {**batch, "labels": votive.tensor([row.label for row in rows])}
+
+
+def step(model: Any, batch: Mapping[str, Any]) -> Tensor:
+    """The mean loss of a batch's texts, times the batch's share."""
+    loss: Tensor = model(**{name: value for name, value in batch.items() if name != "share"}).loss
+    return loss * batch["share"]
+
+
+def measure(model: Any, batch: Mapping[str, Any]) -> dict[str, Any]:
+    """The mean loss of texts, and how many of them get their own class."""
+    found = model(**batch)
+    right = found.logits.argmax(-1) == batch["labels"]
+    return {"loss": found.loss, "accuracy": right.float().mean(), "weight": len(batch["labels"])}
