@@ -1,4 +1,7 @@
-"""`votive train`: arguments become a recipe for a language model; the library does the rest."""
+"""`votive train`: arguments become a recipe for a language model; the library does the rest.
+
+With --method, a model that exists is fine-tuned: `train_methods.py`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from . import Commands, UsageError, command
+from . import Commands, UsageError, command, train_methods
 from .numbers import number, whole
 from .sampling_options import unescaped
 from .terminal import is_terminal, note, print_json, size
@@ -28,7 +31,8 @@ _SETTINGS: list[tuple[str, str, str, Any, str]] = [
     ("--context", "context", "N", whole(1), "tokens in a training window (128)"),
     ("--vocab-size", "vocab_size", "N", whole(1), "tokens of the tokenizer trained first (1024)"),
     ("--steps", "max_steps", "N", whole(1), "optimizer steps (300)"),
-    ("--batch-size", "batch_size", "N", whole(1), "windows in a step (8)"),
+    ("--batch-size", "batch_size", "N", whole(1), "windows in a batch (8)"),
+    ("--accumulate", "accumulate", "N", whole(1), "batches in a step (1)"),
     ("--lr", "lr", "X", number(above=0), "highest learning rate (0.002; 0.0002 for adapters)"),
     ("--held-out", "held_out", "X", number(0, 0.99), "part at the text's end to measure on (0.05)"),
     ("--separator", "separator", "TEXT", str, "text between documents, such as '\\n\\n\\n' (none)"),
@@ -56,14 +60,23 @@ def add(commands: Commands) -> None:
         "train",
         description="Train a tokenizer and a language model on a text file, and write a folder\n"
         "that `votive generate --model FOLDER` runs. FOLDER/training holds tokens,\n"
-        "checkpoints, the history and the loss curve; Ctrl-C writes a checkpoint first.",
+        "checkpoints, the history and the loss curve; Ctrl-C writes a checkpoint first.\n"
+        "With --method, fine-tune a model on examples: chats, preferences, prompts with a\n"
+        "reward, pairs of texts, texts with labels.",
         examples="  votive train tales.txt\n"
         "  votive train tales.txt --out tales --steps 2000 --layers 6 --separator '\\n\\n\\n'\n"
         "  votive train tales.txt --out tales --resume\n"
         "  votive train tales.txt --config recipe.toml --set weight_decay=0.05\n"
-        "  votive train tales.txt --base model-q4.gguf --lora 16 --optimizer adamw8bit --out adapter",
+        "  votive train tales.txt --base model-q4.gguf --lora 16 --optimizer adamw8bit --out adapter\n"
+        "  votive train chats.jsonl --method sft --model folder --lora 16 --out tuned\n"
+        "  votive train pairs.jsonl --method dpo --model folder --out better\n"
+        "  votive train prompts.jsonl --method grpo --model folder --reward reward.py:score --out better\n"
+        "  votive train pairs.csv --method embed --model encoder --out near\n"
+        "  votive train reviews.csv --method classify --model encoder --best accuracy --out classifier",
     )
-    p.add_argument("text", metavar="FILE", help="UTF-8 text to train on")
+    p.add_argument(
+        "text", metavar="FILE", help="UTF-8 text to train on; with --method, examples: .jsonl, .json, .csv, .tsv"
+    )
     p.add_argument("--out", metavar="FOLDER", help="where the model goes (the text's name)")
     p.add_argument("--config", metavar="FILE", help="settings as JSON or TOML")
     p.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
@@ -79,6 +92,7 @@ def add(commands: Commands) -> None:
         default=None,
         help="compute layers again in backward: less memory, more time",
     )
+    train_methods.add(p)
     settings.add_argument(
         "--compile",
         action=argparse.BooleanOptionalAction,
@@ -89,7 +103,7 @@ def add(commands: Commands) -> None:
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="any other setting of votive.train.Recipe, or model.NAME of the configuration",
+        help="any other setting of votive.train.Recipe (or SFTRecipe, …), or model.NAME of the configuration",
     )
     p.add_argument("--device", help="where to train (cpu)")
     p.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads that operators use")
@@ -117,6 +131,11 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--prompt and --no-samples exclude each other")
     text = Path(args.text)
     out = Path(args.out or text.stem)
+    method = train_methods.method_of(args, out)
+    if method is not None:
+        return train_methods.run(args, method, out, _options(args), settings_of(args, out), _display(args))
+    for option in train_methods.given(args).values():
+        raise UsageError(f"{option} is for fine-tuning; add --method {', '.join(train_methods.METHODS)}")
     recipe = recipe_of(args, out)
     prompts = [] if args.no_samples else args.prompt or [_beginning(text)]
     began = time.perf_counter()
@@ -134,17 +153,31 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _options(args: argparse.Namespace) -> dict[str, str]:
+    """The options that were given, by their settings."""
+    return {setting: option for option, setting, *_ in (*_SETTINGS, *_ADAPTERS) if getattr(args, setting) is not None}
+
+
 def recipe_of(args: argparse.Namespace, out: Path) -> Recipe:
     """The recipe of a resumed run or of the file, with what the options change."""
     from ..train import Recipe
 
+    values = settings_of(args, out)
+    if values.get("base") is not None:
+        values.setdefault("lr", 2e-4)
+    return Recipe.from_dict(values)
+
+
+def settings_of(args: argparse.Namespace, out: Path) -> dict[str, Any]:
+    """Settings of a resumed run or of the file, with what the options change."""
     values: dict[str, Any] = {}
     saved = out / "training" / "recipe.json"
     if args.resume and saved.is_file() and args.config is None:
         values = json.loads(saved.read_bytes())
     elif args.config is not None:
         values = _read(Path(args.config))
-    model = dict(values.get("model") or {})
+    before = values.get("model")  # fields of a new model's configuration, or the name of one to fine-tune
+    model = dict(before) if isinstance(before, dict) else {}
     for _, setting, *_ in (*_SETTINGS, *_ADAPTERS):
         given = getattr(args, setting)
         if given is not None:
@@ -153,8 +186,6 @@ def recipe_of(args: argparse.Namespace, out: Path) -> Recipe:
         values["compile"] = args.compile
     if args.gradient_checkpointing is not None:
         values["gradient_checkpointing"] = True
-    if values.get("base") is not None:
-        values.setdefault("lr", 2e-4)
     for text in args.set:
         name, sign, value = text.partition("=")
         if not sign or not name:
@@ -165,7 +196,7 @@ def recipe_of(args: argparse.Namespace, out: Path) -> Recipe:
         values["separator"] = unescaped(args.separator)
     if model:
         values["model"] = model
-    return Recipe.from_dict(values)
+    return values
 
 
 def _read(path: Path) -> dict[str, Any]:
