@@ -164,7 +164,7 @@ CHANGES: dict[str, Way] = {
     "another eps": lambda b, stack: setattr(b.input_layernorm, "eps", 0.5),
     "no eps": lambda b, stack: setattr(b.input_layernorm, "eps", None),
     "another eps for keys only": lambda b, stack: setattr(b.self_attn.k_norm, "eps", 0.5),
-    "no norm of queries": lambda b, stack: setattr(b.self_attn, "qk_norm", False),
+    "no norm of queries": lambda b, stack: setattr(b.self_attn, "qk_norm", ""),
     "another scale": lambda b, stack: setattr(b.self_attn, "scale", 1.0),
     "a window": lambda b, stack: setattr(b.self_attn, "window", 2),
     "another activation": lambda b, stack: setattr(b.mlp, "act_fn", F.relu),

@@ -97,7 +97,7 @@ class DecoderAttention(nn.Module):
 
     def normed(self, q: Tensor, k: Tensor) -> tuple[Tensor, Tensor]:
         """Queries and keys (batch, positions, heads, features), normed by head if the design has it so."""
-        if self.qk_norm in ("", "whole"):
+        if not self.qk_norm or self.qk_norm == "whole":
             return q, k
         q_norm, k_norm = self.norms()
         return q_norm(q), k_norm(k)

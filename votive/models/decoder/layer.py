@@ -179,3 +179,9 @@ def _normed(x: Tensor, change: Tensor | None, norm: nn.Module | None, exact: boo
         return add_norm(x, change, norm, exact=exact)
     x = x if change is None else x + change
     return x, x
+
+
+def sees(d: Design, i: int, layer: nn.Module) -> tuple[int | None, int | None]:
+    """The window and the chunk within which layer `i` looks: its attention's own, which somebody may have changed."""
+    mixer = layer.mixer if isinstance(layer, DecoderLayer) else None
+    return (mixer.window, mixer.chunk) if isinstance(mixer, DecoderAttention) else (d.window(i), d.chunk(i))

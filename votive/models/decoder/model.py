@@ -25,7 +25,7 @@ from .attention import Rotate
 from .balance import load_balancing_loss
 from .config import DecoderConfig
 from .design import Design, Rope, Temper
-from .layer import DecoderLayer
+from .layer import DecoderLayer, sees
 from .mixture import Mixture
 from .norms import made_norm
 from .positions import COMPUTED, alibi
@@ -220,7 +220,7 @@ class Decoder(DecoderBase):
         device = x.device
 
         def arguments(i: int, layer: nn.Module) -> tuple[Any, ...]:
-            sight = d.window(i), d.chunk(i)
+            sight = sees(d, i, layer)
             if sight not in masks:
                 window, chunk = sight
                 found = causal_mask(attention_mask, T, past + T, window=window, chunk=chunk, cache=cache, device=device)
