@@ -508,11 +508,17 @@ def quantized(vt: Any) -> None:
     from votive.core.blocks import by_name
     from votive.ops.registry import F as ops
 
-    for name, dtype, counts in (("q4_k", "bfloat16", (1, 8, 64)), ("q6_k", "float32", (4,)), ("q5_0", "float16", (8,))):
+    for name, dtype, counts in (
+        ("q4_k", "bfloat16", (1, 8, 64)),
+        ("q6_k", "float32", (4,)),
+        ("q5_0", "float16", (8,)),
+        ("q4_1", "float64", (8,)),
+    ):
         kind = by_name(name)
         data = vt.zeros(64, kind.row_bytes(512), dtype=vt.uint8, device="cuda")
         for rows in counts:
             ops._block_linear(_of(vt, rows, 512, dtype=dtype), data, None, kind, False)
+        ops._block_matmul(_of(vt, 8, 64, dtype=dtype), data, kind)
 
 
 @family

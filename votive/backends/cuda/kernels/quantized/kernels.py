@@ -93,7 +93,11 @@ def _tiles(
             known = (k < end)[:, None, None] & (g < N // SIZE)[None, :, None]
             y = tile(w, (k.to(tl.int64) * sw)[:, None, None], g[None, :, None], known, FORMAT, SIZE, GROUPS, BYTES)
             b = tl.reshape(y.to(kind), (BK, BN))
-        total += tl.dot(a, b, input_precision=PRECISION, out_dtype=WIDE)
+        if WIDE == tl.float64:
+            # Triton 3.6 does not compile products of doubles that were bytes a moment before.
+            total += tl.sum(a[:, :, None] * b[None, :, :], 1)
+        else:
+            total += tl.dot(a, b, input_precision=PRECISION, out_dtype=WIDE)
 
     if BIAS:
         total += tl.load(bias + j, mask=j < N, other=0.0).to(WIDE)[None, :]
@@ -190,6 +194,8 @@ class Tiles(Shared):
         bm = min(most, max(16, next_power_of_two(rows)))
         if x.dtype not in dt.HALF or rt.runtime.driver.emulated:
             bm, bn, bk = min(bm, 32), min(bn, 32), 32
+        if x.dtype is dt.float64:
+            bm, warps = 8, 8
         blocks = -(-rows // bm) * -(-n // bn)
         self.split = shares(blocks, -(-k // bk))
         each = -(-k // (self.split * bk)) * bk
