@@ -10,8 +10,23 @@ from typing import Any
 from .device import EMULATED
 
 # Operators without a kernel of their own.
-# The last two are made by the compiler's rules for the CPU only.
-WITHOUT_KERNEL = frozenset(["_eig", "_ldl_factor", "_ldl_solve", "_linear_cross_entropy", "_row_region"])
+WITHOUT_KERNEL = frozenset(
+    [
+        "_eig",
+        "_ldl_factor",
+        "_ldl_solve",
+        # Made by the compiler's rules for the CPU only.
+        "_linear_cross_entropy",
+        "_row_region",
+        # Blocks as attention reads them, writing blocks, and layers of 8 bits.
+        "_block_attention",
+        "_block_encode",
+        "_int8_conv",
+        "_int8_linear",
+        "_int8_linear_dynamic",
+        "_quantize_affine",
+    ]
+)
 # Operators whose kernels refuse some arguments.
 SOMETIMES: dict[str, str] = {
     "_lstsq": "less than full rank, by the driver 'gelsy'",
