@@ -34,7 +34,7 @@ def _turned(a, partner):
 
 @triton.jit
 def _angle(own, other, both, turn, partner, N: tl.constexpr):
-    """(cosine, sine) of the rotation that makes a pair orthogonal; partners have opposite sines."""
+    """(tau, sine) of the rotation that makes a pair orthogonal, for `_rotated`; partners have opposite ones."""
     i = tl.arange(0, N)
     zeta = m.f_div(other - own, 2 * tl.where(turn, both, 1.0))
     sign = tl.where((zeta > 0) | ((zeta == 0) & (i < partner)), 1.0, -1.0)
@@ -44,7 +44,15 @@ def _angle(own, other, both, turn, partner, N: tl.constexpr):
     below = tl.where(far, 2 * size, near + m.f_sqrt(1 + near * near))
     t = tl.where(turn, m.f_div(sign + tl.zeros_like(below), below), 0.0)
     c = m.f_div(tl.zeros_like(t) + 1.0, m.f_sqrt(1 + t * t))
-    return c, c * t
+    return m.f_div(c * t, 1 + c), c * t
+
+
+@triton.jit
+def _rotated(a, b, tau, s):
+    """Columns after a rotation with those of their partners: c * a - s * b, where tau = s / (1 + c). It is written as a
+    change of `a` (Rutishauser 1966, doi:10.1007/BF02165223): the rounding of c would pile up in hundreds of rotations.
+    """
+    return a - s[None, :] * (b + tau[None, :] * a)
 
 
 @triton.jit
@@ -123,10 +131,10 @@ def singular(
             turn = (
                 (size > tolerance * (m.f_sqrt(own) * m.f_sqrt(other))) & (size > least) & (partner != tl.arange(0, N))
             )
-            c, s = _angle(own, other, both, turn, partner, N)
-            a = c[None, :] * a - s[None, :] * b
+            tau, s = _angle(own, other, both, turn, partner, N)
+            a = _rotated(a, b, tau, s)
             if VECTORS:
-                v = c[None, :] * v - s[None, :] * _turned(v, partner)
+                v = _rotated(v, _turned(v, partner), tau, s)
             going = tl.maximum(going, tl.max(turn.to(tl.int32), 0))
         sweep += 1
     size = m.f_sqrt(tl.sum(a * a, 0))
@@ -177,13 +185,13 @@ def symmetric(
             size = tl.abs(both)
             small = tolerance * m.f_sqrt(tl.abs(own)) * m.f_sqrt(tl.abs(other))
             turn = (size > small) & (size > tolerance * 0.0625) & (partner != place)
-            c, s = _angle(own, other, both, turn, partner, N)
+            tau, s = _angle(own, other, both, turn, partner, N)
             # Rows are rotated as columns of the transpose, whose own transpose is equal again.
-            a = tl.trans(c[None, :] * a - s[None, :] * _turned(a, partner))
+            a = tl.trans(_rotated(a, _turned(a, partner), tau, s))
             cleared = turn[None, :] & (i == partner[None, :])
-            a = tl.where(cleared, 0.0, c[None, :] * a - s[None, :] * _turned(a, partner))
+            a = tl.where(cleared, 0.0, _rotated(a, _turned(a, partner), tau, s))
             if VECTORS:
-                v = c[None, :] * v - s[None, :] * _turned(v, partner)
+                v = _rotated(v, _turned(v, partner), tau, s)
             going = tl.maximum(going, tl.max(turn.to(tl.int32), 0))
         sweep += 1
     found = tl.sum(tl.where(i == j, a, 0.0), 0)
