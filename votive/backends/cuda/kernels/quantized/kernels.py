@@ -93,7 +93,7 @@ def _tiles(
             known = (k < end)[:, None, None] & (g < N // SIZE)[None, :, None]
             y = tile(w, (k.to(tl.int64) * sw)[:, None, None], g[None, :, None], known, FORMAT, SIZE, GROUPS, BYTES)
             b = tl.reshape(y.to(kind), (BK, BN))
-        if WIDE == tl.float64:
+        if total.dtype == tl.float64:
             # Triton 3.6 does not compile products of doubles that were bytes a moment before.
             total += tl.sum(a[:, :, None] * b[None, :, :], 1)
         else:
