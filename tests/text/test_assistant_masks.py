@@ -109,3 +109,24 @@ def test_the_mask_is_that_of_transformers(tok: Any, tmp_path: Any) -> None:
         )
         assert a["input_ids"] == b["input_ids"]
         assert a["assistant_masks"] == b["assistant_masks"]
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_rows_that_overflow_have_masks_of_their_own(tok: Any, side: str) -> None:
+    whole = tok.apply_chat_template(LONG, return_assistant_tokens_mask=True)
+    enc = tok.apply_chat_template(
+        [SHORT, LONG],
+        padding=True,
+        truncation=True,
+        max_length=9,
+        return_assistant_tokens_mask=True,
+        tokenizer_kwargs={"return_overflowing_tokens": True, "stride": 2, "padding_side": side},
+    )
+    seen: list[int] = []
+    for row, mask, real in zip(enc["input_ids"], enc["assistant_masks"], enc["attention_mask"], strict=True):
+        assert len(mask) == len(row) == 9
+        assert not any(m for m, r in zip(mask, real, strict=True) if not r)
+    for i in (i for i, sample in enumerate(enc["overflow_to_sample_mapping"]) if sample == 1):
+        kept = [m for m, r in zip(enc["assistant_masks"][i], enc["attention_mask"][i], strict=True) if r]
+        seen += kept[2 if seen else 0 :]
+    assert seen == whole["assistant_masks"]

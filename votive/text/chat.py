@@ -136,11 +136,14 @@ class ChatTemplates(SpecialTokens):
             check_tensors(return_tensors)
             found = self(texts, **options)
             side = options.get("padding_side") or self.padding_side
-            found["assistant_masks"] = _masks(found, [spans for _, spans in rendered], side)
+            spans = [spans for _, spans in rendered]
+            if "overflow_to_sample_mapping" in found:
+                spans = [spans[i] for i in found["overflow_to_sample_mapping"]]
+            found["assistant_masks"] = _masks(found, spans, side)
             columns = dict(found)
             if return_tensors is not None:
                 columns = as_arrays(columns, return_tensors)
-            elif not batched:
+            elif not batched and "overflow_to_sample_mapping" not in found:
                 columns = {name: rows[0] for name, rows in columns.items()}
             return BatchEncoding(columns, found.encodings, not batched)
         encoded = self(texts if batched else texts[0], return_tensors=return_tensors, **options)

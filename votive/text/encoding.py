@@ -6,7 +6,7 @@ Knows lists, NumPy arrays and tensors; knows no tokenizer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,24 @@ if TYPE_CHECKING:
     from ..core.device import device as Device
 
 TENSORS = ("vt", "np")
+
+
+class CharSpan(NamedTuple):
+    """Characters of a text from `start` to before `end`."""
+
+    start: int
+    end: int
+
+
+class TokenSpan(NamedTuple):
+    """Tokens of a row from `start` to before `end`."""
+
+    start: int
+    end: int
+
+
+def _span(kind: Any, found: tuple[int, int] | None) -> Any:
+    return None if found is None else kind(*found)
 
 
 class BatchEncoding(dict[str, Any]):
@@ -46,27 +64,90 @@ class BatchEncoding(dict[str, Any]):
             )
         return self.encodings[i]
 
+    @property
+    def is_fast(self) -> bool:
+        """Whether it is known where tokens come from.
+
+        >>> votive.text.BatchEncoding({"input_ids": [[1]]}).is_fast
+        False
+        """
+        return bool(self.encodings)
+
+    @property
+    def n_sequences(self) -> int | None:
+        """How many texts each row was made of: 2 of pairs; None where that is not known."""
+        return self.encodings[0].n_sequences if self.encodings else None
+
     def tokens(self, batch_index: int = 0) -> list[str]:
-        """The tokens of a row, as written in the vocabulary (before padding)."""
+        """The tokens of a row, as written in the vocabulary."""
         return self._row(batch_index).tokens
 
     def word_ids(self, batch_index: int = 0) -> list[int | None]:
-        """For each token of a row, the word it belongs to; None for special tokens."""
+        """For each token of a row, the word it belongs to; None for special tokens and padding.
+
+        >>> tok = votive.text.train_bpe(["one two"], vocab_size=300, progress=False)
+        >>> tok(["a", "bc", "d"], is_split_into_words=True).word_ids()
+        [0, 1, 1, 2]
+        """
         return self._row(batch_index).word_ids
 
     def sequence_ids(self, batch_index: int = 0) -> list[int | None]:
         """For each token of a row, which text of the pair it comes from; None for special ones."""
         return self._row(batch_index).sequence_ids
 
-    def char_to_token(self, batch_index: int, char: int | None = None) -> int | None:
-        """The token that holds a character: `(char)` for one text, `(row, char)` for a batch."""
-        row, char = (0, batch_index) if char is None else (batch_index, char)
-        return self._row(row).char_to_token(char)
+    def _at(self, batch_or_index: int, index: int | None) -> tuple[Any, int]:
+        """A row and a place in it, of `(place)` for one text or `(row, place)` for a batch; negative ones count from
+        the end.
+        """
+        row, at = (0, batch_or_index) if index is None else (batch_or_index, index)
+        return self._row(row), at
 
-    def token_to_chars(self, batch_index: int, token: int | None = None) -> tuple[int, int] | None:
+    def _token(self, batch_or_token: int, token: int | None) -> tuple[Any, int]:
+        row, at = self._at(batch_or_token, token)
+        return row, at + len(row.ids) if at < 0 else at
+
+    def token_to_sequence(self, batch_or_token_index: int, token_index: int | None = None) -> int | None:
+        """Which text of the pair a token comes from: `(token)` for one text, `(row, token)` for a batch."""
+        row, at = self._token(batch_or_token_index, token_index)
+        return row.token_to_sequence(at)
+
+    def token_to_word(self, batch_or_token_index: int, token_index: int | None = None) -> int | None:
+        """The word of a token: `(token)` for one text, `(row, token)` for a batch."""
+        row, at = self._token(batch_or_token_index, token_index)
+        return row.token_to_word(at)
+
+    def token_to_chars(self, batch_or_token_index: int, token_index: int | None = None) -> CharSpan | None:
         """The span of characters of a token: `(token)` for one text, `(row, token)` for a batch."""
-        row, token = (0, batch_index) if token is None else (batch_index, token)
-        return self._row(row).token_to_chars(token)
+        row, at = self._token(batch_or_token_index, token_index)
+        return _span(CharSpan, row.token_to_chars(at))
+
+    def word_to_tokens(
+        self, batch_or_word_index: int, word_index: int | None = None, sequence_index: int = 0
+    ) -> TokenSpan | None:
+        """The tokens of a word: `(word)` for one text, `(row, word)` for a batch."""
+        row, at = self._at(batch_or_word_index, word_index)
+        return _span(TokenSpan, row.word_to_tokens(at, sequence_index))
+
+    def word_to_chars(
+        self, batch_or_word_index: int, word_index: int | None = None, sequence_index: int = 0
+    ) -> CharSpan | None:
+        """The span of characters of a word: `(word)` for one text, `(row, word)` for a batch."""
+        row, at = self._at(batch_or_word_index, word_index)
+        return _span(CharSpan, row.word_to_chars(at, sequence_index))
+
+    def char_to_token(
+        self, batch_or_char_index: int, char_index: int | None = None, sequence_index: int = 0
+    ) -> int | None:
+        """The token that holds a character: `(char)` for one text, `(row, char)` for a batch."""
+        row, at = self._at(batch_or_char_index, char_index)
+        return row.char_to_token(at, sequence_index)
+
+    def char_to_word(
+        self, batch_or_char_index: int, char_index: int | None = None, sequence_index: int = 0
+    ) -> int | None:
+        """The word that holds a character: `(char)` for one text, `(row, char)` for a batch."""
+        row, at = self._at(batch_or_char_index, char_index)
+        return row.char_to_word(at, sequence_index)
 
     def to(self, device: Device | str) -> BatchEncoding:
         """The same columns with every tensor on another device."""

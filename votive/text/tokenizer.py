@@ -114,6 +114,16 @@ class Tokenizer(ChatTemplates):
         drop = self.backend_special_ids() if skip_special_tokens else set()
         return [self.backend.id_to_token(checked_id(i)) for i in found if i not in drop]
 
+    def convert_tokens_to_string(self, tokens: Sequence[str]) -> str:
+        """The text of tokens as they are written in the vocabulary.
+
+        >>> tok = votive.text.train_bpe(["one two"], vocab_size=260, progress=False)
+        >>> tok.convert_tokens_to_string(tok.tokenize("two one"))
+        'two one'
+        """
+        decoder = self.backend.decoder
+        return " ".join(tokens) if decoder is None else decoder.decode(list(tokens))
+
     def convert_tokens_to_ids(self, tokens: str | Iterable[str]) -> Any:
         """The id of a token or of each in a list; that of the unknown token where there is none."""
         if not isinstance(tokens, str):
@@ -163,6 +173,7 @@ class Tokenizer(ChatTemplates):
         padding: bool | str = False,
         truncation: bool | str | None = None,
         max_length: int | None = None,
+        stride: int = 0,
         is_split_into_words: bool = False,
         pad_to_multiple_of: int | None = None,
         padding_side: str | None = None,
@@ -170,6 +181,7 @@ class Tokenizer(ChatTemplates):
         return_tensors: str | None = None,
         return_token_type_ids: bool | None = None,
         return_attention_mask: bool | None = None,
+        return_overflowing_tokens: bool = False,
         return_offsets_mapping: bool = False,
         return_special_tokens_mask: bool = False,
         return_length: bool = False,
@@ -177,15 +189,22 @@ class Tokenizer(ChatTemplates):
         """Encode a text, a list of texts, or pairs (`text_pair`, or a list of tuples).
 
         `return_tensors` is None for lists, "vt" for tensors, "np" for arrays; the other arguments
-        are those of a transformers tokenizer.
+        are those of a transformers tokenizer. With `return_overflowing_tokens`, what was cut off becomes rows, each of
+        which begins with the last `stride` tokens of the one before; `overflow_to_sample_mapping` has their texts.
         """
         check_tensors(return_tensors)
         inputs, single = batch_of(text, text_pair, is_split_into_words)
         padding, truncation, max_length = self._strategies(padding, truncation, max_length)
         with self._lock:
             rows = self._encode(
-                inputs, add_special_tokens, truncation, max_length, is_split_into_words, split_special_tokens
+                inputs, add_special_tokens, truncation, max_length, stride, is_split_into_words, split_special_tokens
             )
+        samples = list(range(len(rows)))
+        if return_overflowing_tokens:
+            parts = [[row, *row.overflowing] for row in rows]
+            samples = [i for i, several in enumerate(parts) for _ in several]
+            rows = [row for several in parts for row in several]
+        self._pad_encodings(rows, padding, max_length, pad_to_multiple_of, padding_side or self.padding_side)
         names = self.model_input_names
         types = asked_or(return_token_type_ids, "token_type_ids" in names)
         mask = asked_or(return_attention_mask, "attention_mask" in names)
@@ -197,12 +216,14 @@ class Tokenizer(ChatTemplates):
             "offset_mapping": ("offsets", return_offsets_mapping),
         }
         columns = {k: [getattr(r, a) for r in rows] for k, (a, want) in wanted.items() if want}
-        columns = self._padded(columns, padding, max_length, pad_to_multiple_of, padding_side or self.padding_side)
         if return_length:
             columns["length"] = [len(r) for r in columns["input_ids"]]
+        if return_overflowing_tokens:
+            columns["overflow_to_sample_mapping"] = samples
         if return_tensors is not None:
             return BatchEncoding(as_arrays(columns, return_tensors), rows, single)
-        if single:
+        # A text that overflows may be several rows.
+        if single and not return_overflowing_tokens:
             columns = {k: v[0] for k, v in columns.items()}
         return BatchEncoding(columns, rows, single)
 
@@ -256,6 +277,7 @@ class Tokenizer(ChatTemplates):
         special: bool,
         truncation: str,
         max_length: int | None,
+        stride: int,
         words: bool,
         split_special: bool,
     ) -> list[Any]:
@@ -267,8 +289,18 @@ class Tokenizer(ChatTemplates):
                     f"tokenizer: max_length={max_length} leaves no room for the {around} special "
                     "tokens; raise it or pass add_special_tokens=False."
                 )
-            self.backend.enable_truncation(max_length, strategy=truncation, direction=self.truncation_side)
+            if not 0 <= stride <= max(max_length - around - 1, 0):
+                raise ValueError(
+                    f"tokenizer: stride={stride} of max_length={max_length} would never come to the end of a text; "
+                    f"use 0..{max(max_length - around - 1, 0)}."
+                )
+            self.backend.enable_truncation(
+                max_length, stride=stride, strategy=truncation, direction=self.truncation_side
+            )
         self.backend.encode_special_tokens = split_special
+        without = self.backend.post_processor is None
+        if without:  # which tells the library what each row was made of
+            self.backend.post_processor = _nothing_around()
         try:
             return self.backend.encode_batch(inputs, is_pretokenized=words, add_special_tokens=special)
         except TypeError:
@@ -278,6 +310,8 @@ class Tokenizer(ChatTemplates):
         finally:
             self.backend.no_truncation()
             self.backend.encode_special_tokens = False
+            if without:
+                self.backend.post_processor = None
 
     def _strategies(
         self, padding: bool | str, truncation: bool | str | None, max_length: int | None
@@ -306,23 +340,38 @@ class Tokenizer(ChatTemplates):
     def _padded(
         self, columns: dict[str, Any], strategy: str, max_length: int | None, multiple: int | None, side: str
     ) -> dict[str, Any]:
+        ids = columns["input_ids"]
+        length = self._padded_length([len(r) for r in ids], strategy, max_length, multiple, side)
+        if length is None:
+            return columns
+        values = {"input_ids": self.pad_token_id, "special_tokens_mask": 1, "offset_mapping": (0, 0), "labels": -100}
+        return {k: pad_rows(v, length, side, values.get(k, 0)) for k, v in columns.items()}
+
+    def _padded_length(
+        self, lengths: list[int], strategy: str, max_length: int | None, multiple: int | None, side: str
+    ) -> int | None:
+        """The length that rows are brought to; None where they stay as they are."""
         if side not in ("left", "right"):
             raise ValueError(f"padding_side={side!r} is not known; use 'left' or 'right'.")
         if strategy == "do_not_pad":
-            return columns
+            return None
         if self.pad_token_id is None:
             raise ValueError(
                 "tokenizer: padding needs a padding token and there is none; set one, for example "
                 "tok.pad_token = tok.eos_token."
             )
-        ids = columns["input_ids"]
-        length = max((len(r) for r in ids), default=0)
-        if strategy == "max_length" and max_length is not None:
-            length = max_length
-        if multiple:
-            length = -(-length // multiple) * multiple
-        values = {"input_ids": self.pad_token_id, "special_tokens_mask": 1, "offset_mapping": (0, 0), "labels": -100}
-        return {k: pad_rows(v, length, side, values.get(k, 0)) for k, v in columns.items()}
+        length = max_length if strategy == "max_length" and max_length is not None else max(lengths, default=0)
+        return -(-length // multiple) * multiple if multiple else length
+
+    def _pad_encodings(
+        self, rows: list[Any], strategy: str, max_length: int | None, multiple: int | None, side: str
+    ) -> None:
+        """Pad rows of the library, so that what they tell of words and characters is padded, too."""
+        length = self._padded_length([len(r.ids) for r in rows], strategy, max_length, multiple, side)
+        if length is None:
+            return
+        for row in rows:
+            row.pad(length, direction=side, pad_id=self.pad_token_id, pad_token=self.pad_token)
 
     # ---- ids to text
 
@@ -369,3 +418,9 @@ class Tokenizer(ChatTemplates):
     def __repr__(self) -> str:
         special = {n: getattr(self, n) for n in NAMED if getattr(self, n) is not None}
         return f"Tokenizer({type(self.backend.model).__name__}, {len(self)} tokens, {special})"
+
+
+def _nothing_around() -> Any:
+    from tokenizers import processors
+
+    return processors.TemplateProcessing(single="$A", pair="$A $B:1", special_tokens=[])
