@@ -146,7 +146,8 @@ def test_folders_go_both_ways(name: str, use: str, tmp_path: Path) -> None:
     again, told = class_of(transformers, name, use).from_pretrained(
         tmp_path / "ours", output_loading_info=True, attn_implementation="eager"
     )
-    assert not (told["missing_keys"] or told["unexpected_keys"]), told
+    assert not told["missing_keys"], told
+    assert not told["unexpected_keys"], told
     compare(name, use, again.eval(), ours)
 
 
