@@ -47,7 +47,7 @@ LAYERS = [
     | {"np"},
     {"models", "text", "generation", "audio", "vision", "speech", "train"},
     {"glass"},
-    {"cli", "studio", "new_op", "__init__", "__main__"},
+    {"cli", "studio", "serve", "new_op", "__init__", "__main__"},
     {"torch"},
 ]
 RANK = {name: i for i, names in enumerate(LAYERS) for name in names}
@@ -261,6 +261,7 @@ OTHER_MEANINGS = {
     "conversions that a tensor without a shape has": "to cpu cuda half bfloat16 float double char short int long type",
     "statistics of a value": "absmax count histogram inf l2 max mean min nan norm std zeros",
     "ways to keep a value": "keep copy cpu half stats",
+    "reductions of what a request captures": "none mean max norm",
     "measures of a difference": "relative max cosine",
     "sizes of a window": "min max exact",
     "profiles of print options": "default short full",

@@ -1,0 +1,24 @@
+"""Serving models: an engine that writes many texts side by side, and the HTTP interface that everyone's tools speak.
+
+What lies inside of a request can be looked at and changed while others of the same batch stay what they are. See
+docs/serve.md.
+"""
+
+from .blocks import TooLong
+from .engine import ContextExceeded, Engine
+from .events import Busy, Delta, Done, Ended, Failed, TextRequest
+from .served_model import NotServed, ServedModel
+
+__all__ = [
+    "Busy",
+    "ContextExceeded",
+    "Delta",
+    "Done",
+    "Ended",
+    "Engine",
+    "Failed",
+    "NotServed",
+    "ServedModel",
+    "TextRequest",
+    "TooLong",
+]
