@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -48,6 +49,16 @@ def test_a_script_runs_on_all_ranks_with_its_arguments(tmp_path: Path) -> None:
     for r in "01":
         assert f"[{r}] 2.0 ['--lr', '0.1', '-n'] ['{r}', '2', '{r}', '2', '1']\n" in done.stdout
     assert done.stderr == "[1] unfinished\n"
+
+
+@needs_mpi
+def test_the_program_of_the_page_writes_what_is_shown_there(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "distributed.md").read_text()
+    (tmp_path / "sum.py").write_text(re.findall(r"```py\n(.*?)```", page, re.S)[0])
+    command, *shown = re.findall(r"```text\n\$ votive launch (.*?)```", page, re.S)[0].splitlines()
+    done = started(*command.split(), cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sorted(done.stdout.splitlines()) == sorted(shown)
 
 
 @needs_mpi
