@@ -49,8 +49,6 @@ def test_data_parallel_without_a_gpu_is_the_module_itself() -> None:
     assert net.device_ids == []
     x = votive.ones(3, 2)
     assert (net(x) == net.module(x)).all()
-    with pytest.raises(NotImplementedError, match=r"nn\.DataParallel"):
-        parallel.DistributedDataParallel(net)
 
 
 def test_arguments_of_any_form_are_cut_and_joined() -> None:

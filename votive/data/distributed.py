@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Sized
 from itertools import cycle, islice
 
@@ -15,7 +16,8 @@ class DistributedSampler(Sampler[int]):
     """Every `num_replicas`-th index from `rank` on, of an order all replicas agree on.
 
     The order depends on `seed` and on the epoch given to `set_epoch`. The tail is filled up with
-    indices from the front, or cut with `drop_last`, so that every replica has equally many.
+    indices from the front, or cut with `drop_last`, so that every replica has equally many. Unless they are given,
+    `num_replicas` and `rank` are those of the group of all ranks.
 
     >>> [list(votive.utils.data.DistributedSampler(range(5), 2, rank, shuffle=False))
     ...  for rank in (0, 1)]
@@ -32,7 +34,15 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            raise RuntimeError("DistributedSampler: there is no process group; pass num_replicas= and rank=.")
+            # Not imported for this: nobody can have set up a group without it.
+            distributed = sys.modules.get("votive.distributed")
+            if distributed is None or not distributed.is_initialized():
+                raise RuntimeError(
+                    "DistributedSampler: there is no process group; call votive.distributed.init_process_group first, "
+                    "or pass num_replicas= and rank=."
+                )
+            num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
+            rank = distributed.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
             raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
         self.dataset = dataset

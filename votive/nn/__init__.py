@@ -50,7 +50,6 @@ from .layers.batchnorm import BatchNorm3d as BatchNorm3d
 from .layers.batchnorm import LazyBatchNorm1d as LazyBatchNorm1d
 from .layers.batchnorm import LazyBatchNorm2d as LazyBatchNorm2d
 from .layers.batchnorm import LazyBatchNorm3d as LazyBatchNorm3d
-from .layers.batchnorm import SyncBatchNorm as SyncBatchNorm
 from .layers.convolution import Conv1d as Conv1d
 from .layers.convolution import Conv2d as Conv2d
 from .layers.convolution import Conv3d as Conv3d
@@ -181,6 +180,7 @@ from .layers.reshaping import Upsample as Upsample
 from .layers.reshaping import UpsamplingBilinear2d as UpsamplingBilinear2d
 from .layers.reshaping import UpsamplingNearest2d as UpsamplingNearest2d
 from .layers.rope import RotaryEmbedding as RotaryEmbedding
+from .layers.sync_batchnorm import SyncBatchNorm as SyncBatchNorm
 from .layers.transformer import Transformer as Transformer
 from .layers.transformer import TransformerDecoder as TransformerDecoder
 from .layers.transformer import TransformerEncoder as TransformerEncoder

@@ -153,59 +153,6 @@ class BatchNorm3d(_BatchNorm):
     _dims = (5,)
 
 
-class SyncBatchNorm(_BatchNorm):
-    """Batch normalisation that would share statistics between processes; here one process.
-
-    >>> votive.nn.SyncBatchNorm(3)(votive.ones(2, 3)).shape
-    votive.Size([2, 3])
-    """
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        process_group: object | None = None,
-        device: DeviceLike = None,
-        dtype: dt.dtype | None = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        if process_group is not None:
-            raise NotImplementedError("SyncBatchNorm: process groups are not available yet.")
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        if input.dim() < 2:
-            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
-
-    @classmethod
-    def convert_sync_batchnorm(cls, module: Module, process_group: object | None = None) -> Module:
-        """A module whose batch normalisations of any kind are of this class, with the same weights and statistics.
-
-        >>> votive.nn.SyncBatchNorm.convert_sync_batchnorm(votive.nn.Sequential(votive.nn.BatchNorm2d(3)))
-        Sequential(
-          (0): SyncBatchNorm(3, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
-        )
-        """
-        made = module
-        if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
-            made = cls(
-                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
-                process_group,
-            )  # fmt: skip
-            made.training = module.training
-            for name in ("weight", "bias"):
-                setattr(made, name, getattr(module, name))
-            for name in ("running_mean", "running_var", "num_batches_tracked"):
-                setattr(made, name, getattr(module, name))
-        for name, child in module.named_children():
-            made.add_module(name, cls.convert_sync_batchnorm(child, process_group))
-        return made
-
-
 class LazyNormBase(LazyModuleMixin, NormBase):
     """Learns `num_features` from the first input."""
 

@@ -1,0 +1,1 @@
+"""What is done with gradients on their way between ranks."""
