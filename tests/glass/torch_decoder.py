@@ -11,7 +11,8 @@ class TorchDecoder:
     def __init__(self, model: Any, torch: Any) -> None:
         self.torch, self.config = torch, model.config
         self.w = {n: torch.tensor(p.detach().numpy(), dtype=torch.float64) for n, p in model.named_parameters()}
-        self.heads, self.shared, self.width = model.config.head_sizes()
+        c = model.config
+        self.heads, self.shared, self.width = c.num_attention_heads, c.num_key_value_heads, c.head_dim
 
     def norm(self, x: Any, name: str) -> Any:
         scale = self.torch.rsqrt(x.square().mean(-1, keepdim=True) + self.config.rms_norm_eps)

@@ -29,7 +29,7 @@ class Graph:
     >>> g.writers
     ['embed', 'layers.0.head.0', 'layers.0.mlp', 'layers.1.head.0', 'layers.1.mlp']
     >>> len(g.edges()), g.reads("layers.0.head.0", "layers.0.mlp"), g.reads("layers.0.head.0", "layers.0.q.0")
-    (21, True, False)
+    (23, True, False)
     """
 
     layers: int
