@@ -6,7 +6,7 @@ mean. Weight, bias and whether there is a mean are asked of the norm with vector
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import votive
@@ -32,6 +32,24 @@ class FrozenNorm:
         if self.centred:
             x = x - x.mean(-1, keepdim=True)
         return x * self.scale * self.weight
+
+    def back(self, g: Tensor) -> Tensor:
+        """The gradient by the vectors, from the gradient by what they become.
+
+        >>> from votive.glass.frozen_norm import freeze
+        >>> x = votive.tensor([[3.0, 1.0, 2.0]], requires_grad=True)
+        >>> frozen = freeze(votive.nn.LayerNorm(3), x.detach())
+        >>> g = votive.tensor([[1.0, 0.0, 2.0]])
+        >>> frozen.part(x).backward(g)
+        >>> votive.allclose(frozen.back(g).float(), x.grad)
+        True
+        """
+        g = g * self.scale * self.weight
+        return g - g.mean(-1, keepdim=True) if self.centred else g
+
+    def at(self, positions: Tensor | slice) -> FrozenNorm:
+        """The same for some of the vectors."""
+        return replace(self, scale=self.scale[positions])
 
 
 def freeze(norm: Module, x: Tensor) -> FrozenNorm:

@@ -8,9 +8,9 @@ import pkgutil
 import pytest
 
 from tests import docstrings
-from votive.glass import features, probes, steering
+from votive.glass import circuits, features, probes, steering
 
-PACKAGES = (features, probes, steering)
+PACKAGES = (circuits, features, probes, steering)
 MODULES = sorted(f"{p.__name__}.{m.name}" for p in PACKAGES for m in pkgutil.iter_modules(p.__path__))
 
 

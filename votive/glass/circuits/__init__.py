@@ -10,10 +10,12 @@ Built on the named places of `votive.glass.sites`; knows no family.
 """
 
 from .acdc import acdc
+from .attribution_graph import attribution_graph
 from .direct import direct_logits
 from .edge_run import EdgeRun, Faithfulness, averages, faithfulness, patch_paths
 from .edge_scores import EdgeScores, eap
 from .graph import Circuit, Graph, graph
+from .traced_graph import AttributionGraph, Node
 
-__all__ = ["Circuit", "EdgeRun", "EdgeScores", "Faithfulness", "Graph", "acdc", "averages", "direct_logits", "eap"]
-__all__ += ["faithfulness", "graph", "patch_paths"]
+__all__ = ["AttributionGraph", "Circuit", "EdgeRun", "EdgeScores", "Faithfulness", "Graph", "Node", "acdc"]
+__all__ += ["attribution_graph", "averages", "direct_logits", "eap", "faithfulness", "graph", "patch_paths"]

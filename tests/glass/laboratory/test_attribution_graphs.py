@@ -1,0 +1,414 @@
+"""Attribution graphs: edges against plain torch and against runs in which all else is held fast; what is kept."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+from tests.glass.decoders import CAUSAL, decoder
+from votive import glass
+from votive.glass import circuits, features
+from votive.glass.circuits.influence import Table
+
+from .torch_graph import TorchGraph
+
+IDS = [[5, 6, 1, 8, 9]]
+# Beside those of the lenses: parallel layers, one product for all, norms of the stream, values at a limit.
+FAMILIES = [*CAUSAL, "bloom", "cohere", "falcon", "gpt_neox", "gptj", "granite", "olmo", "olmo2", "openai-gpt", "opt"]
+MIXTURES = ("mixtral", "qwen3_moe")
+
+
+def small(**more: Any) -> Any:
+    votive.manual_seed(0)
+    config = votive.models.LlamaConfig(
+        vocab_size=16,
+        hidden_size=16,
+        intermediate_size=12,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        initializer_range=0.4,
+        **more,
+    )
+    model = votive.models.LlamaForCausalLM(config).eval()
+    with votive.no_grad():
+        for name, p in model.named_parameters():
+            if "norm" in name:  # weights of one would hide what is left out
+                p.add_(0.2 * votive.randn(p.shape))
+    return model
+
+
+def coder(layer: int, kind: str = "relu", **more: Any) -> Any:
+    votive.manual_seed(10 + layer)
+    at = f"model.layers.{layer}.mlp"
+    c = features.SAE(16, 24, kind, d_out=16, site=f"{at}:in", writes=at, **more)
+    with votive.no_grad():
+        for name, p in c.named_parameters():
+            if name != "log_threshold":
+                p.add_(0.2 * votive.randn(p.shape))
+        c.scale_in.fill_(1.5)
+        c.scale_out.fill_(0.8)
+    return c
+
+
+def off(graph: Any) -> float:
+    """How far the sum of edges and constant is from what is read, as a share of the largest."""
+    return float((graph.edges.sum(1) + graph.constants - graph.values).abs().max() / graph.values.abs().max())
+
+
+def at(graph: Any, kind: str, layer: int, position: int, number: int) -> int:
+    return next(
+        i
+        for i, n in enumerate(graph.nodes)
+        if (n.kind, n.layer, n.position, n.number) == (kind, layer, position, number)
+    )
+
+
+@pytest.mark.parity
+def test_edges_between_neurons_equal_those_written_with_torch() -> None:
+    torch = pytest.importorskip("torch")
+    model = small()
+    graph = circuits.attribution_graph(model, votive.tensor(IDS), targets=[3, 7])
+    ref = TorchGraph(model, torch)
+    logits, written, read = ref.run(torch.tensor(IDS[0]))
+    found = [ref.neurons(i, r) for i, r in enumerate(read)]
+    units = [(i, t, n[t, f], d[f]) for i, (n, d) in enumerate(found) for t in range(5) for f in range(12)]
+    units = [(i, t, a.detach(), d) for i, t, a, d in units]
+    targets = [n[t, f] for n, _ in found for t in range(5) for f in range(12)] + [logits[4, 3], logits[4, 7]]
+    expected = np.array([ref.edges(t, written, units) for t in targets])
+    plain = [n for n, node in enumerate(graph.sources) if node.kind != "error"]
+    np.testing.assert_allclose(graph.edges[:, plain].numpy(), expected, atol=1e-5)
+    np.testing.assert_allclose(graph.values.numpy(), [float(t.detach()) for t in targets], atol=1e-5)
+    rest = [n for n, node in enumerate(graph.sources) if node.kind == "error"]
+    assert float(graph.edges[:, rest].abs().max()) < 1e-5
+
+
+@pytest.mark.parity
+def test_edges_between_features_equal_those_written_with_torch() -> None:
+    torch = pytest.importorskip("torch")
+    model = small()
+    coders = [coder(i) for i in range(3)]
+    graph = circuits.attribution_graph(model, votive.tensor(IDS), coders=coders, targets=7)
+    ref = TorchGraph(model, torch)
+    logits, written, read = ref.run(torch.tensor(IDS[0]))
+    units, targets, errors = [], [], []
+    for i, c in enumerate(coders):
+        w = {n: torch.tensor(p.detach().numpy(), dtype=torch.float64) for n, p in c.named_parameters()}
+        pre = 1.5 * read[i] @ w["W_enc"] + w["b_enc"]
+        fired = pre.relu().detach()
+        errors.append(written[i + 1].detach() - (fired @ w["W_dec"] + w["b_dec"]) / 0.8)
+        for t, f in fired.nonzero().tolist():
+            units.append((i, t, fired[t, f], w["W_dec"][f] / 0.8))
+            targets.append(pre[t, f])
+    n = len(units)
+    assert [(u.layer, u.position) for u in graph.nodes[:n]] == [(i, t) for i, t, _, _ in units]
+    units += [(i, t, 1.0, e[t]) for i, e in enumerate(errors) for t in range(5)]
+    expected = np.array([ref.edges(t, written, units) for t in [*targets, logits[4, 7]]])
+    np.testing.assert_allclose(graph.edges.numpy(), expected, atol=1e-5)
+    assert off(graph) < 1e-5
+    assert 0 < graph.replacement < graph.completeness < 1
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_edge_is_what_a_run_with_all_else_held_fast_shows(family: str) -> None:
+    model, ids = decoder(family)
+    model.eval()
+    ids = ids[:1]
+    others = "error" if family in MIXTURES else "neurons"
+    graph = circuits.attribution_graph(model, ids, others=others, targets=[4, 6])
+    assert off(graph) < 1e-5
+    reads, there = "layers.1.mlp.pre", glass.sites(model, ids)
+    ends = ("attn.pattern", "ln1.scale", "ln2.scale", "ln1_post.scale", "ln2_post.scale", "mlp_out", "ln_final.scale")
+    held = [a for a in there if a.endswith(ends) or a == reads]
+    with glass.capture(model, held) as seen:
+        before = model(ids).logits
+    source = next(i for i, n in enumerate(graph.sources) if n.kind in ("neuron", "error") and n.position == 2)
+    node = graph.sources[source]
+    if others == "neurons":
+        net = glass.weights(model)
+        wrote = net.W_out[0][node.number] * node.activation
+    else:
+        wrote = seen["layers.0.mlp_out"][0, 2].clone()
+    norm = glass.weights(model)._norms(0)[3]
+    if others == "neurons" and norm is not None:
+        wrote = wrote * (norm.weight + getattr(norm, "weight_offset", 0.0)) / seen["layers.0.ln2_post.scale"][0, 2]
+    if others == "neurons":
+        wrote = wrote * glass.find_parts(model).layers[0].residual_scale
+    edits = {a: seen[a] for a in seen if a != reads}
+    edits["layers.0.mlp_out"] = edits["layers.0.mlp_out"].clone()
+    edits["layers.0.mlp_out"][0, 2] -= wrote.detach()
+    with (
+        votive.no_grad(),
+        glass.patch(model, edits),
+        glass.capture(model, reads if reads in there else "**") as changed,
+    ):
+        after = model(ids).logits
+    cap, rows = getattr(model.config, "final_logit_softcapping", None), []
+    for logits in (before, after):
+        plain = logits[0, -1] if cap is None else cap * votive.atanh(logits[0, -1] / cap)
+        rows.append((plain - plain.mean())[[4, 6]])
+    assert votive.allclose(graph.edges[-2:, source], rows[0] - rows[1], atol=2e-5)
+    if others == "neurons" and "layers.0.mlp.pre_linear" not in there:
+        change = seen[reads] - changed[reads]
+        for position, number in ((2, 0), (2, 5), (4, 0), (4, 5)):
+            row = at(graph, "neuron", 1, position, number)
+            assert float(graph.edges[row, source] - change[0, position, number]) == pytest.approx(0, abs=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"),
+    [
+        ("relu", {"skip": True}),
+        ("topk", {"k": 4}),
+        ("jumprelu", {}),
+        ("gated", {"skip": True}),
+        ("batchtopk", {"k": 3}),
+    ],
+)
+def test_every_kind_of_transcoder_serves(kind: str, more: dict[str, Any]) -> None:
+    model = small()
+    graph = circuits.attribution_graph(model, votive.tensor(IDS), coders={1: coder(1, kind, **more)}, targets=7)
+    assert off(graph) < 1e-5
+    fired = [n for n in graph.nodes if n.kind == "feature"]
+    assert fired
+    assert {n.layer for n in graph.nodes if n.kind == "neuron"} == {0, 2}
+    with features.splice(model, None, coder(1, kind, **more)) as place, glass.capture(model, place.features) as seen:
+        model(votive.tensor(IDS))
+    seen_at = seen[place.features][0]
+    assert int((seen_at != 0).sum()) == len(fired)
+    for n in fired:
+        assert n.activation == pytest.approx(float(seen_at[n.position, n.number]), abs=1e-5)
+
+
+def test_places_of_coders_are_those_they_were_trained_at() -> None:
+    model = small()
+    whole = circuits.attribution_graph(model, votive.tensor(IDS), coders=[coder(1)], targets=7)
+    for site, writes in (("layers.1.mlp:in", "layers.1.mlp_out"), ("layers.1.mlp:in", "blocks.1.hook_mlp_out")):
+        c = coder(1)
+        c.config = c.config.replace(site=site, writes=writes)
+        again = circuits.attribution_graph(model, votive.tensor(IDS), coders={1: c}, targets=7)
+        assert votive.allclose(again.edges, whole.edges, atol=1e-6)
+    for site in ("layers.1.mlp_in", "blocks.1.ln2.hook_normalized"):
+        c = coder(1)
+        c.config = c.config.replace(site=site, writes="layers.1.mlp_out")
+        again = circuits.attribution_graph(model, votive.tensor(IDS), coders=[c], targets=7)
+        assert off(again) < 1e-5
+        assert again.nodes != whole.nodes
+    c.config = c.config.replace(site="nowhere:in")
+    with pytest.raises(LookupError, match="nowhere"):
+        circuits.attribution_graph(model, votive.tensor(IDS), coders=[c])
+    with pytest.raises(ValueError, match="two coders"):
+        circuits.attribution_graph(model, votive.tensor(IDS), coders=[coder(1), coder(1)])
+    with pytest.raises(ValueError, match="given for layer 2"):
+        circuits.attribution_graph(model, votive.tensor(IDS), coders={2: coder(1)})
+    with pytest.raises(ValueError, match="transcoders do"):
+        circuits.attribution_graph(model, votive.tensor(IDS), coders=[features.SAE(16, 8, "relu", site="layers.1")])
+    with pytest.raises(TypeError, match="coder"):
+        circuits.attribution_graph(model, votive.tensor(IDS), coders=coder(1))
+
+
+def test_what_is_not_kept_is_part_of_the_errors_and_what_matters_is_kept() -> None:
+    model = small()
+    ids = votive.tensor(IDS)
+    whole = circuits.attribution_graph(model, ids, targets=[3, 7])
+    told: list[tuple[int, int]] = []
+    part = circuits.attribution_graph(
+        model, ids, targets=[3, 7], max_nodes=40, progress=lambda done, of: told.append((done, of))
+    )
+    assert part.units <= 42
+    assert told[-1] == (part.units + 2, part.units + 2)
+    assert off(part) < 1e-5
+    index = {n: i for i, n in enumerate(whole.nodes)}
+    rows = [index[n] for n in part.nodes[: part.units]]
+    assert votive.allclose(part.edges[: part.units, : part.units], whole.edges[rows][:, rows], atol=1e-6)
+    assert votive.allclose(part.edges[-2:, : part.units], whole.edges[-2:, rows], atol=1e-6)
+    spread = whole.influence()[: whole.units]
+    # The layers below are chosen by what the kept ones above read, so that the order is nearly that of the whole.
+    best = spread.sort(descending=True)[0][: part.units].sum()
+    assert float(spread[rows].sum()) > 0.9 * float(best)
+    none = circuits.attribution_graph(model, ids, targets=[3, 7], max_nodes=0)
+    assert none.units == 0
+    assert off(none) < 1e-5
+    assert votive.allclose(none.edges, circuits.attribution_graph(model, ids, targets=[3, 7], others="error").edges)
+    assert whole.replacement > 0.999 > part.replacement > none.replacement
+
+
+def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small()
+    whole = circuits.attribution_graph(model, votive.tensor(IDS), max_nodes=50)
+    monkeypatch.setattr(sys.modules["votive.glass.circuits.attribution_graph"], "_ROOM", 5 * 16 * 3)
+    again = circuits.attribution_graph(model, votive.tensor(IDS), max_nodes=50)
+    assert again.nodes == whole.nodes
+    assert votive.allclose(again.edges, whole.edges, atol=1e-6)
+
+
+def test_types_and_gates() -> None:
+    model = small().double()
+    graph = circuits.attribution_graph(model, votive.tensor(IDS))
+    assert graph.edges.dtype == votive.float64
+    assert off(graph) < 1e-13
+    open_ = circuits.attribution_graph(model, votive.tensor(IDS), gates="frozen")
+    assert off(open_) < 1e-13
+    assert not votive.allclose(open_.edges, graph.edges)
+    half = circuits.attribution_graph(small().to(votive.bfloat16), votive.tensor(IDS))
+    assert half.edges.dtype == votive.float32
+    assert off(half) < 0.1
+
+
+def test_the_likeliest_tokens_are_explained() -> None:
+    model = small()
+    with votive.no_grad():
+        chances = model(votive.tensor(IDS)).logits[0].softmax(-1)
+    for position in (1, -1):
+        graph = circuits.attribution_graph(model, votive.tensor(IDS), position=position)
+        logits = [n for n in graph.nodes if n.kind == "logit"]
+        assert [n.number for n in logits] == chances[position].argsort(descending=True)[: len(logits)].tolist()
+        total = sum(n.activation for n in logits)
+        assert total >= 0.95 or len(logits) == 10
+        assert total - logits[-1].activation < 0.95
+        later = [i for i, n in enumerate(graph.sources) if n.position > position % 5]
+        assert not later or float(graph.edges[graph.units :, later].abs().max()) == 0
+
+
+def test_influence_scores_and_pruning_are_those_published() -> None:
+    rng = np.random.default_rng(0)
+    units, errors, tokens, outputs = 12, 4, 3, 2
+    edges = rng.normal(size=(units + outputs, units + errors + tokens))
+    edges[:units, :units] = np.tril(edges[:units, :units], -1)
+    edges[0, :] = 0  # what reads nothing
+    chances = np.array([0.6, 0.3])
+    # As published: a square matrix of shares A, influence (I - A)^-1 - I.
+    size = units + errors + tokens + outputs
+    A = np.zeros((size, size))
+    target = [*range(units), *range(size - outputs, size)]
+    A[np.ix_(target, range(size - outputs))] = np.abs(edges)
+    total = A.sum(1, keepdims=True)
+    A = A / np.where(total > 0, total, 1)
+    start = np.zeros(size)
+    start[-outputs:] = chances
+    influence = start @ (np.linalg.inv(np.eye(size) - A) - np.eye(size))
+    table = Table(votive.tensor(edges), units, errors, votive.tensor(chances))
+    np.testing.assert_allclose(table.influence().numpy(), influence[:-outputs], atol=1e-12)
+    replacement, completeness = table.scores()
+    by_error, by_token = influence[units : units + errors].sum(), influence[units + errors : -outputs].sum()
+    assert replacement == pytest.approx(by_token / (by_token + by_error))
+    weight = (influence + start)[target]
+    weight[0] = 0
+    known = 1 - A[target][:, units : units + errors].sum(1)
+    assert completeness == pytest.approx((weight * known).sum() / weight.sum())
+
+    keep, marked = table.pruned(0.8, 0.9)
+    order = np.sort(influence[:-outputs])[::-1]
+    least = order[np.searchsorted(order.cumsum() / order.sum(), 0.8)]
+    assert set(np.flatnonzero(keep[: units + errors].numpy())) <= set(np.flatnonzero(influence >= least))
+    assert keep[units + errors :].all()
+    assert 0 < int(marked.sum()) < marked.numel()
+    used, fed = marked.any(0), marked.any(1)
+    assert bool(used[: units + errors][keep[: units + errors]].all())
+    assert bool(fed[:units][keep[:units]].all())
+    every, all_edges = table.pruned(1.0, 1.0)
+    assert int(all_edges.sum()) == int((edges * (np.arange(units + 2) != 0)[:, None] != 0).sum()) - int(
+        (edges[:, 0] != 0).sum()
+    )
+    assert not bool(every[0])
+
+
+def test_graphs_are_written_as_viewers_read_them(tmp_path: Any) -> None:
+    model = small()
+    graph = circuits.attribution_graph(model, votive.tensor(IDS), coders=[coder(1)]).pruned(0.7, 0.9)
+    words = [f" w{i}" for i in range(16)]
+
+    class Tokenizer:
+        def decode(self, ids: list[int]) -> str:
+            return words[ids[0]]
+
+    graph.save_json(tmp_path / "graph.json", Tokenizer(), slug="mine", scan="tiny")
+    found = json.loads((tmp_path / "graph.json").read_text())
+    assert sorted(found) == ["links", "metadata", "nodes", "qParams"]
+    assert {"slug", "scan", "prompt_tokens", "prompt"} <= set(found["metadata"])
+    assert found["metadata"]["prompt_tokens"] == [words[i] for i in IDS[0]]
+    assert found["metadata"]["prompt"] == "".join(words[i] for i in IDS[0])
+    ids = [n["node_id"] for n in found["nodes"]]
+    assert len(set(ids)) == len(ids) == len(graph.nodes)
+    assert len({n["jsNodeId"] + str(n["ctx_idx"]) for n in found["nodes"]}) == len(ids)
+    for node in found["nodes"]:
+        assert {"node_id", "feature", "layer", "ctx_idx", "feature_type", "jsNodeId", "clerp"} <= set(node)
+        assert type(node["feature"]) is int
+        assert type(node["ctx_idx"]) is int
+    kinds = {n["feature_type"] for n in found["nodes"]}
+    assert kinds <= {"cross layer transcoder", "mlp reconstruction error", "embedding", "logit"}
+    assert sum(n["is_target_logit"] for n in found["nodes"]) == 1
+    assert {"E_5_0", "E_9_4"} <= set(ids)
+    links = found["links"]
+    assert len(links) == int((graph.edges != 0).sum())
+    assert {e for link in links for e in (link["source"], link["target"])} <= set(ids)
+    by_id = {n["node_id"]: n for n in found["nodes"]}
+    first = {"E": -1}
+    for link in links:
+        a, b = (first.get(by_id[link[e]]["layer"], by_id[link[e]]["layer"]) for e in ("source", "target"))
+        assert int(a) < int(b)
+    counted = [n["influence"] for n in found["nodes"] if n["feature_type"] != "logit"]
+    assert all(0 < c <= 1 + 1e-6 for c in counted)
+    json.dumps(graph.figure().to_dict())
+
+
+def test_graphs_can_be_read_and_seen(tmp_path: Any) -> None:
+    model = small()
+    graph = circuits.attribution_graph(model, votive.tensor(IDS), coders=[coder(1)], targets=[7])
+    small_graph = graph.pruned()
+    logit = graph.nodes[-1]
+    (best, weight), *_ = graph.inputs(logit)
+    assert dict(graph.outputs(best, 1000))[logit] == pytest.approx(weight)
+    assert small_graph.units < graph.units
+    assert repr(graph).startswith("<attribution graph of ")
+    text = small_graph.text(lambda i: f"w{i}")
+    assert text.startswith("logit w7 (p = ")
+    assert "token w5 @0" in small_graph.text(lambda i: f"w{i}", k=50)
+    svg = small_graph.svg(lambda i: f"w{i}")
+    assert svg.count("<rect") > len(small_graph.nodes) / 2
+    assert ">w5<" in svg
+    small_graph.save(tmp_path / "graph.png")
+    small_graph.save_html(tmp_path / "graph.html")
+    assert (tmp_path / "graph.html").stat().st_size > 1000
+    with pytest.raises(ValueError, match="share"):
+        graph.pruned(1.5)
+
+
+def test_what_cannot_be_told_is_refused() -> None:
+    model, ids = small(), votive.tensor(IDS)
+    graph = circuits.attribution_graph
+    with pytest.raises(ValueError, match="one text"):
+        graph(model, votive.tensor([[1, 2], [3, 4]]))
+    with pytest.raises(ValueError, match="others"):
+        graph(model, ids, others="nothing")
+    with pytest.raises(ValueError, match="gates"):
+        graph(model, ids, gates="open")
+    with pytest.raises(IndexError, match="position 5"):
+        graph(model, ids, position=5)
+    for wrong in (16, [3, 3], []):
+        with pytest.raises(ValueError, match="targets"):
+            graph(model, ids, targets=wrong)
+    with pytest.raises(ValueError, match="max_nodes"):
+        graph(model, ids, max_nodes=-1)
+    cache = votive.nn.DynamicCache()
+    with votive.no_grad():
+        model(ids, past_key_values=cache)
+    with pytest.raises(ValueError, match="no cache"):
+        graph(model, {"input_ids": ids, "past_key_values": cache})
+    # A run that somebody changes is not what the matrices say.
+    edit = glass.Edit("layers.1.attn.z", "scale", 2.0)
+    with glass.patch(model, edit), pytest.raises(ValueError, match="attention of layer 1"):
+        graph(model, ids)
+    with pytest.raises(LookupError, match="others='error'"):
+        graph(decoder("mixtral")[0], ids)
+    with pytest.raises(LookupError, match="two steps"):
+        graph(decoder("deepseek_v3")[0], ids)
+    with pytest.raises(LookupError, match="no attention"):
+        graph(decoder("mamba")[0], ids)
+    with pytest.raises(LookupError, match="none of the decoders"):
+        graph(votive.nn.Linear(2, 2), ids)
