@@ -271,7 +271,7 @@ def _config_dtype(config: dict[str, Any]) -> Any:
     return None if stored is None else getattr(votive, str(stored).removeprefix("torch."), None)
 
 
-def write_json(path: Path, values: dict[str, Any]) -> None:
-    """Write an object, in one step."""
+def write_json(path: Path, values: dict[str, Any] | list[Any]) -> None:
+    """Write an object or a list, in one step."""
     with replacing(path) as f:
         f.write((json.dumps(values, indent=2, sort_keys=True) + "\n").encode())

@@ -16,12 +16,12 @@ from votive.nn import functional as F
 
 from ..tensor import Tensor
 from .auto import AutoModelForTextEncoding
-from .checkpoint import download, is_repo_id
+from .checkpoint import Checkpoint, bundled, download, is_repo_id
 from .config import StrPath, read_json
+from .sentence_files import ACTIVATIONS, save_encoder
 
 # In this order their results are joined, when a folder asks for several.
 _POOLINGS: dict[str, Callable[[Any, Any], Any]] = {}
-_ACTIVATIONS = {"Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU": nn.GELU}
 
 
 def _pooling(name: str) -> Callable[[Any], Any]:
@@ -72,7 +72,8 @@ class SentenceEncoder(nn.Module):
     """A model that gives each text a vector; near ones mean near things.
 
     `pooling` names how the vectors of positions become one: "cls_token", "max_tokens",
-    "mean_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken", or several of them.
+    "mean_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken", or several of them;
+    with `include_prompt=False`, the positions of a prompt are left out of it.
 
     >>> config = votive.models.BertConfig(vocab_size=300, hidden_size=8, intermediate_size=16,
     ...     num_hidden_layers=1, num_attention_heads=2)
@@ -95,6 +96,7 @@ class SentenceEncoder(nn.Module):
         default_prompt: str | None = None,
         similarity: str = "cosine",
         lower_case: bool = False,
+        include_prompt: bool = True,
     ) -> None:
         super().__init__()
         self.model, self.tokenizer = model, tokenizer
@@ -105,7 +107,7 @@ class SentenceEncoder(nn.Module):
         if similarity not in _SIMILARITIES:
             known = ", ".join(_SIMILARITIES)
             raise ValueError(f"SentenceEncoder: unknown similarity {similarity!r}; known: {known}.")
-        self.compared, self.lower_case = similarity, lower_case
+        self.compared, self.lower_case, self.include_prompt = similarity, lower_case, include_prompt
         self.eval()
 
     @classmethod
@@ -118,7 +120,7 @@ class SentenceEncoder(nn.Module):
         revision: str | None = None,
         local_files_only: bool = False,
     ) -> Self:
-        """From a folder or a repository id; without a modules.json, positions are averaged."""
+        """From a folder, a bundled name or a repository id; without a modules.json, positions are averaged."""
         from ..text import Tokenizer
 
         found = _folder_of(name, revision, local_files_only)
@@ -128,7 +130,9 @@ class SentenceEncoder(nn.Module):
             if kind == "Transformer":
                 model_at = path
             elif kind == "Pooling":
-                options["pooling"] = _pooling_modes(read_json(path / "config.json"))
+                told = read_json(path / "config.json")
+                options["pooling"] = _pooling_modes(told)
+                options["include_prompt"] = told.get("include_prompt") is not False
             elif kind == "Normalize":
                 options["normalize"] = True
             elif kind == "Dense":
@@ -139,10 +143,17 @@ class SentenceEncoder(nn.Module):
         more = _optional(found / "config_sentence_transformers.json")
         tokenizer = Tokenizer.from_pretrained(model_at)
         model = AutoModelForTextEncoding.from_pretrained(model_at, dtype=dtype, device=device)
+        limit = settings.get("max_seq_length")
+        if limit is None:  # newer folders leave it to the tokenizer, which the model's positions end
+            limits = (
+                getattr(tokenizer, "model_max_length", None),
+                getattr(model.config, "max_position_embeddings", None),
+            )
+            limit = min((int(n) for n in limits if n), default=None)
         return cls(
             model,
             tokenizer,
-            max_length=settings.get("max_seq_length"),
+            max_length=limit,
             prompts=more.get("prompts"),
             default_prompt=more.get("default_prompt_name"),
             similarity=more.get("similarity_fn_name") or "cosine",
@@ -161,15 +172,18 @@ class SentenceEncoder(nn.Module):
 
     def save_pretrained(self, folder: StrPath) -> None:
         """Write a folder that `from_pretrained` and sentence-transformers read; of an adapted model, its adapter."""
-        from .sentence_files import save_encoder
-
         save_encoder(self, folder)
 
-    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> Tensor:
-        """The vectors (batch, features) of texts given as ids; not scaled to length one."""
+    def forward(self, input_ids: Tensor, attention_mask: Tensor | None = None, prompt_length: int = 0) -> Tensor:
+        """The vectors (batch, features) of texts given as ids; not scaled to length one.
+
+        The first `prompt_length` tokens of each are read, and are no part of its vector.
+        """
         if attention_mask is None:
             attention_mask = votive.ones_like(input_ids)
         x = self.model(input_ids, attention_mask=attention_mask).last_hidden_state.float()
+        if prompt_length:
+            attention_mask = attention_mask * (attention_mask.cumsum(1) > prompt_length).to(attention_mask.dtype)
         real = attention_mask.unsqueeze(-1).float()
         y = votive.cat([_POOLINGS[name](x, real) for name in self.pooling], -1)
         for part in self.dense:
@@ -200,12 +214,13 @@ class SentenceEncoder(nn.Module):
             raise ValueError(f"encode: batch_size must be positive, got {batch_size}.")
         before = self._prompt(prompt, prompt_name)
         rows = self._tokens([before + text for text in texts], max_length)
+        prompt_length = 0 if self.include_prompt or not before else self._prompt_length(before, max_length)
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
         parts = []
         for start in _bar(range(0, len(rows), batch_size), progress):
             ids, mask = self._padded([rows[i] for i in order[start : start + batch_size]])
             with votive.no_grad():
-                parts.append(self(ids, mask))
+                parts.append(self(ids, mask, prompt_length))
         if not parts:
             return votive.zeros(0, self.width)
         back = votive.tensor(order, device=parts[0].device).argsort()
@@ -235,6 +250,12 @@ class SentenceEncoder(nn.Module):
             known = ", ".join(self.prompts) or "none"
             raise ValueError(f"encode: unknown prompt {name!r}; known: {known}.")
         return self.prompts[name]
+
+    def _prompt_length(self, prompt: str, max_length: int | None) -> int:
+        """How many tokens of a text a prompt has: without what ends a text."""
+        (ids,) = self._tokens([prompt], max_length)
+        ends = getattr(self.tokenizer, "all_special_ids", ())
+        return len(ids) - int(bool(ids) and ids[-1] in ends)
 
     def _tokens(self, texts: list[str], max_length: int | None) -> list[list[int]]:
         limits = [max_length, self.max_length]
@@ -267,6 +288,8 @@ def _folder_of(name: StrPath, revision: str | None, local_files_only: bool) -> P
     path = Path(name).expanduser()
     if path.is_dir():
         return path
+    if str(name) in bundled():
+        return Checkpoint.folder_of(name)
     if path.exists() or not is_repo_id(str(name)):
         raise FileNotFoundError(
             f"SentenceEncoder: {name} is no folder and no repository id such as "
@@ -292,12 +315,12 @@ def _modules(folder: Path) -> list[tuple[str, Path]]:
 
 
 def _pooling_modes(settings: dict[str, Any]) -> list[str]:
-    """The names of poolings, from single truth values or from one name."""
-    if isinstance(settings.get("pooling_mode"), str):
-        short = settings["pooling_mode"]
-        names = [n for n in _POOLINGS if n.removesuffix("_tokens").removesuffix("_token") == short]
-        return names or [short]
-    return [name for name in _POOLINGS if settings.get(f"pooling_mode_{name}")]
+    """The names of poolings, from single truth values or from one name or several."""
+    given = settings.get("pooling_mode")
+    if given is None:
+        return [name for name in _POOLINGS if settings.get(f"pooling_mode_{name}")]
+    short = {name.removesuffix("_tokens").removesuffix("_token"): name for name in _POOLINGS}
+    return [short.get(name, name) for name in ([given] if isinstance(given, str) else given)]
 
 
 def _dense(folder: Path, device: votive.device | str | None) -> nn.Module:
@@ -307,11 +330,11 @@ def _dense(folder: Path, device: votive.device | str | None) -> nn.Module:
     settings = read_json(folder / "config.json")
     name = str(settings.get("activation_function", "torch.nn.modules.linear.Identity"))
     kind = name.rpartition(".")[2]
-    if kind not in _ACTIVATIONS:
+    if kind not in ACTIVATIONS:
         raise ValueError(f"SentenceEncoder: unknown activation {name!r} in {folder.name}.")
     linear = nn.Linear(settings["in_features"], settings["out_features"], bias=settings.get("bias", True))
     load_into(linear, open_weights(folder).prefixed("linear"), device=device)
-    return nn.Sequential(linear, _ACTIVATIONS[kind]())
+    return nn.Sequential(linear, ACTIVATIONS[kind]())
 
 
 def _optional(path: Path) -> dict[str, Any]:

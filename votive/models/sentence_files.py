@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import votive
+from votive import nn
 
 from .adapter_files import save_adapter
 from .adapter_layers import adapters_of
 from .checkpoint import write_json
 from .config import StrPath
 
+# What may follow the product of a dense layer.
+ACTIVATIONS = {"Identity": nn.Identity, "Tanh": nn.Tanh, "ReLU": nn.ReLU, "GELU": nn.GELU}
 _PARTS = "sentence_transformers.models."
 # In this order sentence-transformers joins several.
 _POOLINGS = (
@@ -27,6 +30,13 @@ def save_encoder(encoder: Any, folder: StrPath) -> None:
             f"save_pretrained: sentence-transformers joins poolings in the order {', '.join(_POOLINGS)}, not "
             f"{', '.join(encoder.pooling)}."
         )
+    if not hasattr(encoder.tokenizer, "save_pretrained"):
+        raise TypeError(
+            f"save_pretrained: the tokenizer is a {type(encoder.tokenizer).__name__}, which has no save_pretrained; "
+            "encoders with one of votive.text can be written."
+        )
+    for layer in encoder.dense:
+        _check_dense(layer)
     out.mkdir(parents=True, exist_ok=True)
     if adapters_of(encoder.model) is None:
         encoder.model.save_pretrained(out)
@@ -60,12 +70,25 @@ def save_encoder(encoder: Any, folder: StrPath) -> None:
 
 def _pooling(encoder: Any) -> dict[str, Any]:
     chosen = {f"pooling_mode_{name}": name in encoder.pooling for name in _POOLINGS}
-    return {"word_embedding_dimension": encoder.model.config.hidden_size, **chosen, "include_prompt": True}
+    return {
+        "word_embedding_dimension": encoder.model.config.hidden_size,
+        **chosen,
+        "include_prompt": encoder.include_prompt,
+    }
 
 
 def _write(folder: Path, settings: dict[str, Any]) -> None:
     folder.mkdir(exist_ok=True)
     write_json(folder / "config.json", settings)
+
+
+def _check_dense(layer: Any) -> None:
+    kinds = [type(part).__name__ for part in layer] if isinstance(layer, nn.Sequential) else [type(layer).__name__]
+    if len(kinds) != 2 or kinds[0] != "Linear" or kinds[1] not in ACTIVATIONS:
+        raise ValueError(
+            f"save_pretrained: dense layers are written as Sequential(Linear, activation) with "
+            f"{', '.join(ACTIVATIONS)}; got {', '.join(kinds)}."
+        )
 
 
 def _write_dense(folder: Path, layer: Any) -> None:
