@@ -150,3 +150,16 @@ def test_settings_that_do_not_go_are_told(base: Path, tmp_path: Path) -> None:
         embed(PAIRS, base, tmp_path / "out", pooling="mean", **PLAN)
     with pytest.raises(ValueError, match="nothing to be told apart from"):
         embed(PAIRS[:1], base, tmp_path / "one", **PLAN)
+    with pytest.warns(UserWarning, match="hold out more"):
+        made = embed(PAIRS, base, tmp_path / "few", eval_data=PAIRS[:1], max_steps=1, **PLAN)
+    assert made.metrics == {}
+
+
+def test_a_decoder_becomes_an_encoder(tmp_path: Path) -> None:
+    tok = tuned.tokenizer()
+    folder = tuned.folder(tmp_path / "decoder", tuned.decoder(tok), tok)
+    made = embed(PAIRS, folder, tmp_path / "out", pooling="lasttoken", eval_data=PAIRS, max_steps=40, **PLAN)
+    assert made.metrics["accuracy"] >= 0.8
+    again = SentenceEncoder.from_pretrained(tmp_path / "out")
+    assert again.pooling == ["lasttoken"]
+    assert float((again.encode("the cat") - made.model.encode("the cat")).abs().max()) < 1e-5

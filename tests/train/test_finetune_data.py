@@ -10,7 +10,7 @@ import pytest
 import votive
 from tests.train import tuned
 from votive.train.conversations import Encoded, completed, encode, fitted
-from votive.train.examples import Example, read_examples
+from votive.train.examples import Example, apart, read_examples
 from votive.train.packing import Collate, Shares, check_packing, pack, rows_of
 
 
@@ -99,6 +99,17 @@ def test_what_is_no_data_is_told(tmp_path: Path) -> None:
         read_examples(tmp_path / "empty.jsonl")
     with pytest.raises(TypeError, match="examples are dicts"):
         read_examples(["text"])  # type: ignore[list-item]
+
+
+def test_examples_that_are_held_out_are_drawn_from_everywhere() -> None:
+    examples = read_examples([{"text": str(i)} for i in range(100)])
+    train, held_out = apart(examples, 0.1)
+    assert len(held_out) == 10
+    assert train + held_out != examples
+    assert sorted(train + held_out, key=examples.index) == examples
+    assert (train, held_out) == apart(examples, 0.1)
+    assert held_out != apart(examples, 0.1, seed=1)[1]
+    assert [len(part) for part in apart(examples[:1], 0.9)] == [1, 0]
 
 
 def test_long_examples_follow_the_rule() -> None:

@@ -34,7 +34,7 @@ _SETTINGS: list[tuple[str, str, str, Any, str]] = [
     ("--batch-size", "batch_size", "N", whole(1), "windows in a batch (8)"),
     ("--accumulate", "accumulate", "N", whole(1), "batches in a step (1)"),
     ("--lr", "lr", "X", number(above=0), "highest learning rate (0.002; 0.0002 for adapters)"),
-    ("--held-out", "held_out", "X", number(0, 0.99), "part at the text's end to measure on (0.05)"),
+    ("--held-out", "held_out", "X", number(0, 0.99), "part to measure on: of a text its end, of examples some (0.05)"),
     ("--separator", "separator", "TEXT", str, "text between documents, such as '\\n\\n\\n' (none)"),
     ("--amp", "amp", "NAME", str, "mixed precision: bfloat16 or float16 (none)"),
     ("--dtype", "save_dtype", "NAME", str, "type of the weights that are written (float32)"),

@@ -50,7 +50,7 @@ def add(p: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--method", choices=METHODS, help="what to do with --model and a file of examples")
     group.add_argument("--model", help="the model to begin with: a folder, a GGUF file, a bundled name")
-    group.add_argument("--eval", metavar="FILE", help="examples to measure on (the last part of the data)")
+    group.add_argument("--eval", metavar="FILE", help="examples to measure on (a part of the data, drawn by --seed)")
     group.add_argument(
         "--reward", metavar="FILE:NAME", action="append", help="grpo: a function of a Python file; several add up"
     )
@@ -149,6 +149,7 @@ def _report(args: argparse.Namespace, method: str, made: Any, seconds: float) ->
         "steps": len(made.history),
         "seconds": seconds,
         "loss": made.history["loss"][-1],
+        "last": made.history.beside(),
         "metrics": made.metrics,
         "evals": made.history.evals,
         "recipe": json.loads((made.folder / "training" / "recipe.json").read_bytes()),
@@ -160,7 +161,8 @@ def _report(args: argparse.Namespace, method: str, made: Any, seconds: float) ->
         return
     weights = sum(p.stat().st_size for p in made.folder.glob("*.safetensors"))
     print(f"{made.folder}: {method}, {trained:,} of {facts['parameters']:,} parameters trained, {size(weights)}")
-    print(f"steps {facts['steps']}, {seconds:.0f} s, training loss {facts['loss']:.4g}")
+    last = "".join(f", {name} {value:.4g}" for name, value in made.history.beside().items())
+    print(f"steps {facts['steps']}, {seconds:.0f} s; in the last one loss {facts['loss']:.4g}{last}")
     if made.metrics:
         print("measured: " + ", ".join(f"{name} {value:.4g}" for name, value in made.metrics.items()))
     print(f"loss curve {facts['curve']}")

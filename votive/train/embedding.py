@@ -66,6 +66,12 @@ def job(start: Start) -> Job:
     method = Method(recipe, encoder)
     train = method.pairs(start.train)
     held_out = method.pairs(start.held_out) if start.held_out else []
+    if len(held_out) == 1 and len(held_out[0].ids) < 3:
+        warnings.warn(
+            "the one pair that is held out has nothing to be told apart from, so nothing is measured; hold out more.",
+            stacklevel=2,
+        )
+        held_out = []
     if len(train) < 2 and all(len(pair.ids) < 3 for pair in train):
         raise ValueError("one pair without negatives has nothing to be told apart from; give more examples.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,12 +101,15 @@ def fingerprint(*parts: Sequence[Example]) -> str:
     return made.hexdigest()
 
 
-def apart(examples: Sequence[Example], held_out: float) -> tuple[list[Example], list[Example]]:
-    """What is trained on, and the part at the end that is only measured on.
+def apart(examples: Sequence[Example], held_out: float, seed: int = 0) -> tuple[list[Example], list[Example]]:
+    """What is trained on, and the part, drawn by `seed`, that is only measured on; both in their order.
 
     >>> from votive.train.examples import apart, read_examples
     >>> [len(part) for part in apart(read_examples([{"text": "one"}] * 10), 0.2)]
     [8, 2]
     """
-    cut = len(examples) - min(round(len(examples) * held_out), len(examples) - 1)
-    return list(examples[:cut]), list(examples[cut:])
+    count = min(round(len(examples) * held_out), len(examples) - 1)
+    # Not the last ones: files are often sorted, such as by label.
+    drawn = set(random.Random(seed).sample(range(len(examples)), count))
+    train = [example for i, example in enumerate(examples) if i not in drawn]
+    return train, [examples[i] for i in sorted(drawn)]

@@ -143,7 +143,7 @@ def begin(
     recipe = kind.from_dict({**settings, "model": name})
     examples = read_examples(data)
     if eval_data is None:
-        train, held_out = apart(examples, recipe.held_out)
+        train, held_out = apart(examples, recipe.held_out, recipe.seed)
     else:
         train, held_out = examples, read_examples(eval_data)
     out = Path(out)

@@ -20,8 +20,8 @@ class Tuning(Settings):
     that rank are trained in the layers that `lora_targets` name (None: all products but the head's), scaled by
     `lora_alpha` (twice the rank) over the rank, with `lora_dropout`; else the whole model is. `context` is how many
     tokens an example may have, `truncation` what is done with longer ones: "keep_start", "keep_end", "drop", "error".
-    `max_steps` or `epochs` say how long; `held_out` is the part of the examples at the end that is only measured on.
-    `chat_template` replaces the tokenizer's. `lr=None` is what suits the method. With `best`, the name of one of
+    `max_steps` or `epochs` say how long; `held_out` is the part of the examples, drawn by `seed`, that is only measured
+    on. `chat_template` replaces the tokenizer's. `lr=None` is what suits the method. With `best`, the name of one of
     `metrics`, the weights that measured best are written, not the last ones.
 
     >>> votive.train.DPORecipe(model="tales").rate, votive.train.DPORecipe(model="tales", lora=8).rate
