@@ -72,7 +72,7 @@ def test_what_is_not_supported_says_so(one_process: None) -> None:
         ({"batched_grad_copy": True}, "gradient_as_bucket_view"),
     ):
         with pytest.raises(NotImplementedError, match=text):
-            DistributedDataParallel(nn.Linear(1, 1), **options)  # type: ignore[arg-type]
+            DistributedDataParallel(nn.Linear(1, 1), **options)
     with pytest.raises(NotImplementedError, match="0 gives sparse gradients"):
         DistributedDataParallel(nn.Sequential(nn.Embedding(3, 2, sparse=True)))
     with pytest.raises(ValueError, match="0 or more, got -1"):
@@ -80,10 +80,10 @@ def test_what_is_not_supported_says_so(one_process: None) -> None:
     model = DistributedDataParallel(nn.Linear(1, 1))
     with pytest.raises(NotImplementedError, match=r"create_graph=True.*weight"):
         model(votive.ones(1, 1)).square().sum().backward(create_graph=True)
-    for answer, text in ((5, "Future of a tensor, got int"), (votive.futures.Future(), "must give a tensor, got str")):
+    words: votive.futures.Future[str] = votive.futures.Future()
+    words.set_result("x")
+    for answer, text in ((5, "Future of a tensor, got int"), (words, "must give a tensor, got str")):
         model = DistributedDataParallel(nn.Linear(1, 1))
-        if isinstance(answer, votive.futures.Future):
-            answer.set_result("x")
         model.register_comm_hook(None, lambda state, bucket, answer=answer: answer)  # type: ignore[misc]
         with pytest.raises(TypeError, match=text):
             model(votive.ones(1, 1)).sum().backward()
@@ -92,7 +92,7 @@ def test_what_is_not_supported_says_so(one_process: None) -> None:
 
 
 def test_a_model_that_is_unwrapped_is_as_before(one_process: None) -> None:
-    module = mlp()
+    module: Any = mlp()
     model = DistributedDataParallel(module)
     assert list(model.state_dict()) == [f"module.{k}" for k in module.state_dict()]
     assert len(module[0].weight._post_hooks) == 1

@@ -49,7 +49,7 @@ def _broadcast(tensors: Sequence[Tensor], group: ProcessGroup, source: int) -> N
         at += t.numel()
 
 
-def check_same_everywhere(named: Sequence[tuple[str, Tensor]], group: ProcessGroup) -> None:
+def check_same_everywhere(named: Sequence[tuple[str, Tensor]], group: ProcessGroup, what: str = "DDP") -> None:
     """Raise on all ranks unless they have the same parameters."""
     mine = [(n, tuple(t.shape), str(t.dtype), t.requires_grad) for n, t in named]
     found: list[Any] = [None] * group.size()
@@ -58,13 +58,13 @@ def check_same_everywhere(named: Sequence[tuple[str, Tensor]], group: ProcessGro
     for r, theirs in enumerate(found[1:], 1):
         if len(theirs) != len(first):
             raise RuntimeError(
-                f"DDP expects same model across all ranks, but Rank 0 has {len(first)} params, while rank {r} has "
+                f"{what} expects same model across all ranks, but Rank 0 has {len(first)} params, while rank {r} has "
                 f"inconsistent {len(theirs)} params."
             )
         for i, (a, b) in enumerate(zip(first, theirs, strict=True)):
             if a[1:] != b[1:]:
                 raise RuntimeError(
-                    f"DDP expects same model across all ranks, but parameter {i} is {_shown(a)} on rank 0 and "
+                    f"{what} expects same model across all ranks, but parameter {i} is {_shown(a)} on rank 0 and "
                     f"{_shown(b)} on rank {r}."
                 )
 

@@ -38,7 +38,7 @@ class DistributedDataParallel(Module):
     [1.5, 1.5]
     """
 
-    module: Module
+    module: Any  # a Module
 
     def __init__(
         self,

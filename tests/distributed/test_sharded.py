@@ -1,0 +1,150 @@
+"""Optimizers and parameters that are spread over ranks, which are threads or processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+import votive.distributed as dist
+from tests import docstrings
+from tests.distributed.processes import mpiexec, needs_mpi
+from tests.distributed.sharded_programs import PROGRAMS
+from tests.distributed.training import data, mine, mlp, squares
+from votive.distributed import optim
+from votive.distributed.optim import ZeroRedundancyOptimizer
+from votive.nn.parallel import DistributedDataParallel
+
+DOCS = docstrings.examples([optim, *docstrings.modules_of(optim)])
+
+
+@pytest.mark.parametrize("name", sorted(DOCS))
+def test_the_examples_run(name: str) -> None:
+    docstrings.run(name, DOCS[name])
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_ranks_that_are_threads(name: str, ranks: int) -> None:
+    dist.simulate(PROGRAMS[name], ranks, timeout=timedelta(seconds=60))
+
+
+@needs_mpi
+def test_ranks_that_are_processes() -> None:
+    done = mpiexec(2, "-m", "tests.distributed.sharded_programs")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for r in range(2):
+        assert f"PASSED {r} {len(PROGRAMS)}" in done.stdout
+
+
+@pytest.fixture
+def one_process() -> Iterator[None]:
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    yield
+    dist.destroy_process_group()
+
+
+# --- optimizers in shares ---------------------------------------------------------------------
+
+
+def _train(model: Any, optimizer: Any, batches: Any, part: Any) -> None:
+    for batch in batches:
+        optimizer.zero_grad()
+        squares(model, part(batch)).backward()
+        optimizer.step()
+
+
+def test_states_go_to_one_process_and_to_another_number_of_ranks() -> None:
+    batches = data("mlp", 8, 12)
+    plain = mlp()
+    reference = votive.optim.Adam(plain.parameters(), lr=0.01)
+    _train(plain, reference, batches, lambda b: b)
+
+    def first() -> Any:
+        model = DistributedDataParallel(mlp())
+        optimizer = ZeroRedundancyOptimizer(model.parameters(), votive.optim.Adam, lr=0.01)
+        _train(model, optimizer, batches[:4], mine)
+        optimizer.consolidate_state_dict()
+        return (model.module.state_dict(), optimizer.state_dict()) if dist.get_rank() == 0 else None
+
+    weights, states = dist.simulate(first, 2)[0]
+    assert sorted(states["state"]) == list(range(6))
+
+    def second(make: Any, wrap: Any, part: Any) -> Any:
+        model = mlp()
+        model.load_state_dict(weights)
+        wrapped = wrap(model)
+        optimizer = make(wrapped.parameters())
+        optimizer.load_state_dict(states)
+        _train(wrapped, optimizer, batches[4:], part)
+        return [p.detach() for p in model.parameters()]
+
+    results = dist.simulate(
+        lambda: second(
+            lambda p: ZeroRedundancyOptimizer(p, votive.optim.Adam, lr=1.0), DistributedDataParallel, mine
+        ),
+        3,
+    )  # fmt: skip
+    results.append(second(lambda p: votive.optim.Adam(p, lr=1.0), lambda m: m, lambda b: b))
+    for found in results:
+        for p, q in zip(found, plain.parameters(), strict=True):
+            np.testing.assert_allclose(p, q.detach(), rtol=1e-4, atol=1e-6)
+
+
+def test_shares_refuse_what_they_cannot_do(one_process: None) -> None:
+    params = list(mlp().parameters())
+    for name in ("parameters_as_bucket_view", "overlap_with_ddp"):
+        options: dict[str, Any] = {name: True, "lr": 0.1}
+        with pytest.raises(NotImplementedError, match=name):
+            ZeroRedundancyOptimizer(params, votive.optim.SGD, **options)
+    with pytest.raises(NotImplementedError, match="LBFGS"):
+        ZeroRedundancyOptimizer(params, votive.optim.LBFGS)
+    optimizer = ZeroRedundancyOptimizer(params, votive.optim.SGD, lr=0.1)
+    with pytest.raises(ValueError, match="doesn't match the size"):
+        optimizer.load_state_dict({"state": {}, "param_groups": [{"params": [0], "lr": 1.0}]})
+
+
+@pytest.mark.parity
+def test_one_process_shares_as_torch_does(one_process: None) -> None:
+    torch = pytest.importorskip("torch")
+    theirs = pytest.importorskip("torch.distributed")
+    if not theirs.is_available() or not theirs.is_gloo_available():
+        pytest.skip("this torch has no gloo")
+    theirs_optim = pytest.importorskip("torch.distributed.optim")
+
+    def outcomes(lib: Any, Z: Any) -> list[Any]:
+        found: list[Any] = []
+        for params in ([], [3], lib.ones(2)):
+            try:
+                found.append(Z(params, lib.optim.Adam, lr=1e-3))
+            except (TypeError, ValueError) as e:
+                found.append(f"{type(e).__name__}: {e}")
+        layer = lib.nn.Linear(2, 2)
+        optimizer = Z(layer.parameters(), lib.optim.SGD, lr=0.1, momentum=0.5)
+        try:
+            optimizer.state_dict()
+        except RuntimeError as e:
+            found.append(str(e))
+        with lib.no_grad():
+            for p in layer.parameters():
+                p.fill_(1.0)
+        layer(lib.ones(1, 2)).sum().backward()
+        optimizer.step()
+        optimizer.consolidate_state_dict()
+        saved = optimizer.state_dict()
+        found.append({k: v["momentum_buffer"].tolist() for k, v in saved["state"].items()})
+        found.append([g["params"] for g in saved["param_groups"]])
+        return found
+
+    theirs.init_process_group("gloo", store=theirs.HashStore(), rank=0, world_size=1)
+    try:
+        mine_now, theirs_now = (
+            outcomes(votive, ZeroRedundancyOptimizer), outcomes(torch, theirs_optim.ZeroRedundancyOptimizer)
+        )  # fmt: skip
+    finally:
+        theirs.destroy_process_group()
+    assert [str(o).replace("votive", "torch") for o in mine_now] == [str(o) for o in theirs_now]
