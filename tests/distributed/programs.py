@@ -330,6 +330,8 @@ def groups_of_some_ranks() -> None:
         dist.broadcast(y, src=(me + 1) % 2 if n > 1 else 5, group=mine)
     one, every = dist.new_subgroups(1)
     assert (one.ranks, len(every)) == ([me], n)
+    part, every = dist.new_subgroups(1, group=mine)
+    assert (part.ranks, len(every)) == ([me], mine.size())
     local = dist.new_group([me], use_local_synchronization=True)
     assert local.size() == 1
     dist.destroy_process_group(one)

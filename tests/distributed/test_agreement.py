@@ -12,11 +12,14 @@ import pytest
 
 import votive
 import votive.distributed as dist
+from votive.distributed import check
+from votive.distributed.transports.threads import Board, ThreadTransport
 
-SOON = 2.0
+# Long before the timeout, however busy the machine is.
+SOON = 30.0
 
 
-def heard(program: Callable[[int], object], ranks: int = 3, timeout: float = 20) -> list[str]:
+def heard(program: Callable[[int], object], ranks: int = 3, timeout: float = 600) -> list[str]:
     """What each rank hears when all run a program that goes wrong; it must not take long."""
 
     def run() -> str:
@@ -26,7 +29,7 @@ def heard(program: Callable[[int], object], ranks: int = 3, timeout: float = 20)
 
     start = time.monotonic()
     texts = dist.simulate(run, ranks, timeout=timedelta(seconds=timeout))
-    assert time.monotonic() - start < SOON + timeout * (timeout < SOON)
+    assert time.monotonic() - start < SOON
     return texts
 
 
@@ -86,7 +89,7 @@ def test_a_rank_that_has_ended_is_named_at_once() -> None:
         return str(error.value)
 
     start = time.monotonic()
-    texts = dist.simulate(program, 3, timeout=timedelta(seconds=30))
+    texts = dist.simulate(program, 3, timeout=timedelta(seconds=600))
     assert time.monotonic() - start < SOON
     assert all("rank 1 has left the group, its last call was barrier at test_agreement.py" in texts[r] for r in (0, 2))
 
@@ -98,21 +101,59 @@ def test_a_rank_that_fails_ends_the_others_and_is_the_one_that_is_raised() -> No
         dist.recv(votive.ones(1), 2)
 
     with pytest.raises(KeyError, match="of rank 2"):
-        dist.simulate(program, 3, timeout=timedelta(seconds=30))
+        dist.simulate(program, 3, timeout=timedelta(seconds=600))
 
 
-def test_a_late_rank_is_named_after_two_seconds_and_waited_for() -> None:
-    def program() -> list[str]:
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            if dist.get_rank() == 1:
-                time.sleep(2.5)
-            dist.all_reduce(votive.ones(1))
-            return [str(w.message) for w in caught]
+def test_a_late_rank_alone_is_named_after_two_seconds_and_waited_for() -> None:
+    # Warnings belong to the process: the late rank sees that the others have given theirs.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
 
-    # Warnings are caught for the process, so any rank may have got them.
-    said = [text for texts in dist.simulate(program, 2) for text in texts]
-    assert any("rank 0 has waited 2 seconds in all_reduce" in t and "rank 1 is not there" in t for t in said)
+        def program() -> float:
+            dist.barrier()
+            end = time.monotonic() + 60
+            while dist.get_rank() == 2 and not caught and time.monotonic() < end:
+                time.sleep(0.01)
+            x = votive.ones(1)
+            dist.all_reduce(x)
+            return x.item()
+
+        assert dist.simulate(program, 4) == [4.0] * 4
+    first = str(caught[0].message)
+    assert first.startswith("rank 0 has waited 2 seconds in all_reduce float32 (1,) SUM at test_agreement.py")
+    assert ": rank 2 is not there, its last call was barrier at test_agreement.py:" in first
+    assert "rank 1 " not in first
+    assert "rank 3 " not in first
+
+
+class Scripted(ThreadTransport):
+    """One of three ranks, which hears what is written down here."""
+
+    def __init__(self, rank: int, words: dict[int, list[bytes]]) -> None:
+        super().__init__(Board(3), rank)
+        self.words, self.told = words, list[tuple[int, bytes]]()
+
+    def heard(self, source: int) -> bytes | None:
+        return self.words[source].pop(0) if self.words.get(source) else None
+
+    def tell(self, to: int, message: bytes) -> None:
+        self.told.append((to, message))
+
+
+def test_the_first_rank_says_who_is_missing_to_those_that_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check, "MISSED_AFTER", 0.0)
+    first = Scripted(0, {1: [b'[1, "barrier ", "barrier at x.py:1"]']})
+    with pytest.raises(dist.DistBackendError, match=r"0\.1 seconds; rank 2 is not there, its last call was nothing"):
+        check.Checker(first, [0, 1, 2], 0.1).meet(check.Call("barrier"))
+    missed, *answers = first.told
+    assert missed == (1, check.MISSED + b"rank 2 is not there, its last call was nothing so far")
+    assert [to for to, _ in answers] == [1, 2]
+    second = Scripted(1, {0: [missed[1]]})
+    with pytest.raises(dist.DistBackendError, match=r"Timed out after 0\.0 seconds; rank 2 is not there"):
+        check.Checker(second, [0, 1, 2], -1.0).meet(check.Call("barrier"))
+    silent = Scripted(1, {})
+    with pytest.raises(dist.DistBackendError, match="rank 0, the first of the group, is not there"):
+        check.Checker(silent, [0, 1, 2], -1.0).meet(check.Call("barrier"))
 
 
 def test_a_rank_that_never_comes_is_an_error_after_the_timeout() -> None:

@@ -13,14 +13,16 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 
 from .errors import DistBackendError
 from .transports.base import Transport
 from .work import SAID_AFTER
 
-# Said, with the reason, instead of a call by ranks that have left the group.
-LEFT = b"\0left"
+# Said, with the reason, instead of a call by ranks that have left the group; with who is missing, before an answer.
+LEFT, MISSED = b"\0left", b"\0missed"
+# After so long the first rank says who is missed to those that have come.
+MISSED_AFTER = 0.5
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
@@ -87,25 +89,41 @@ class Checker:
 
     def _follow(self, call: Call, message: bytes, limit: float) -> None:
         self.transport.tell(0, message)
-
-        def waiting() -> str:
-            return f"rank {self.ranks[0]}, the first of the group, is not there"
-
-        answer = self._await(0, time.monotonic() + limit, call, waiting, limit + 1)
-        if answer:
-            raise DistBackendError(answer.decode())
+        wait = _Wait(self, call, limit + 1)
+        text = f"rank {self.ranks[0]}, the first of the group, is not there"
+        while True:
+            found = self._heard(0, call)
+            if found is None:
+                wait.on(partial(str, text))
+            elif found.startswith(MISSED):
+                text = found[len(MISSED) :].decode()
+                wait.warned = True  # by the first rank
+            elif found:
+                raise DistBackendError(found.decode())
+            else:
+                return
 
     def _lead(self, call: Call, message: bytes, limit: float) -> None:
         heard: dict[int, tuple[int, str, str]] = {0: tuple(json.loads(message))}
-        end = time.monotonic() + limit
+        missing = list(range(1, self.transport.size))
+        told: dict[int, bytes] = {}
+        wait = _Wait(self, call, limit)
 
-        def waiting() -> str:
-            missing = [r for r in range(self.transport.size) if r not in heard]
+        def text() -> str:
             return "; ".join(f"rank {self.ranks[r]} is not there, its last call was {self.last[r]}" for r in missing)
 
         try:
-            for r in range(1, self.transport.size):
-                heard[r] = tuple(json.loads(self._await(r, end, call, waiting, limit)))
+            while missing:
+                for r in missing:
+                    found = self._heard(r, call)
+                    if found is not None:
+                        heard[r] = tuple(json.loads(found))
+                missing = [r for r in missing if r not in heard]
+                if missing and wait.on(text) > MISSED_AFTER:
+                    missed = MISSED + text().encode()
+                    for r in [r for r in heard if r > 0 and told.get(r) != missed]:
+                        self.transport.tell(r, missed)
+                        told[r] = missed
         except DistBackendError as e:
             self._tell_all(str(e))
             raise
@@ -126,32 +144,42 @@ class Checker:
         for r in range(1, self.transport.size):
             self.transport.tell(r, text.encode())
 
-    def _await(self, source: int, end: float, call: Call, waiting: Callable[[], str], limit: float) -> bytes:
-        """The next word of a rank."""
-        said, pause, tries = time.monotonic() + SAID_AFTER, 0.0, 0
-        while True:
-            found = self.transport.heard(source)
-            if found is not None and found.startswith(LEFT):
-                why = found[len(LEFT) :].decode()
-                last = f", its last call was {self.last[source]}" if self.transport.rank == 0 else ""
-                raise DistBackendError(f"{call}: rank {self.ranks[source]} {why}{last}.")
-            if found is not None:
-                return found
-            tries += 1
-            if tries < 50:
-                continue
-            now, wrong = time.monotonic(), self.transport.failure()
-            if wrong:
-                raise DistBackendError(f"{call}: {wrong}")
-            if now > end:
-                raise DistBackendError(f"{call}: Timed out after {limit:.1f} seconds; {waiting()}.")
-            if now > said:
-                said = end + 1
-                warnings.warn(
-                    f"rank {self.ranks[self.transport.rank]} has waited {SAID_AFTER:.0f} seconds in {call}: "
-                    f"{waiting()}. It goes on waiting until {limit:.0f} seconds are over.",
-                    RuntimeWarning,
-                    stacklevel=2,
-                )
-            time.sleep(pause)
-            pause = min(pause + 1e-5, 1e-3)
+    def _heard(self, source: int, call: Call) -> bytes | None:
+        """The next word of a rank, if there is one; an error if it says that the rank has left."""
+        found = self.transport.heard(source)
+        if found is not None and found.startswith(LEFT):
+            why = found[len(LEFT) :].decode()
+            last = f", its last call was {self.last[source]}" if self.transport.rank == 0 else ""
+            raise DistBackendError(f"{call}: rank {self.ranks[source]} {why}{last}.")
+        return found
+
+
+class _Wait:
+    """A rank's waiting for others: at first without pause, then with more and more; bounded, and not silent."""
+
+    def __init__(self, checker: Checker, call: Call, limit: float) -> None:
+        self.checker, self.call, self.limit = checker, call, limit
+        self.start, self.pause, self.tries = time.monotonic(), 0.0, 0
+        self.warned = False
+
+    def on(self, text: Callable[[], str]) -> float:
+        """Wait a little; says after a while who is missing, and raises when it has taken too long. Gives the time."""
+        self.tries += 1
+        if self.tries < 50:
+            return 0.0
+        waited, wrong = time.monotonic() - self.start, self.checker.transport.failure()
+        if wrong:
+            raise DistBackendError(f"{self.call}: {wrong}.")
+        if waited > self.limit:
+            raise DistBackendError(f"{self.call}: Timed out after {self.limit:.1f} seconds; {text()}.")
+        if waited > SAID_AFTER and not self.warned:
+            self.warned = True
+            warnings.warn(
+                f"rank {self.checker.ranks[self.checker.transport.rank]} has waited {SAID_AFTER:.0f} seconds in "
+                f"{self.call}: {text()}. It goes on waiting until {self.limit:.0f} seconds are over.",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        time.sleep(self.pause)
+        self.pause = min(self.pause + 1e-5, 1e-3)
+        return waited

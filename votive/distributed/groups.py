@@ -64,18 +64,20 @@ def new_subgroups(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[ProcessGroup, list[Any]]:
-    """Groups of `group_size` ranks each that follow one another: the own one, and all.
+    """Groups of `group_size` ranks each that follow one another, of all or of a group: the own one, and all.
 
     >>> votive.distributed.simulate(lambda: votive.distributed.new_subgroups(2)[0].ranks, 4)
     [[0, 1], [0, 1], [2, 3], [2, 3]]
     """
-    size = get_world_size()
+    ranks = get_process_group_ranks(group)
+    size = len(ranks)
     if group_size is None:
         raise ValueError("new_subgroups: give group_size=; how many GPUs a machine has is not asked here.")
     if group_size < 1 or group_size > size or size % group_size:
         raise ValueError(f"The world size ({size}) must be divisible by 'group_size={group_size}'")
-    lists = [list(range(at, at + group_size)) for at in range(0, size, group_size)]
-    return new_subgroups_by_enumeration(lists, timeout, backend, pg_options, group_desc)
+    lists = [ranks[at : at + group_size] for at in range(0, size, group_size)]
+    # Ranks outside of a group that is given do not call this.
+    return _subgroups(lists, timeout, backend, pg_options, group_desc, group is not None)
 
 
 def new_subgroups_by_enumeration(
@@ -96,9 +98,20 @@ def new_subgroups_by_enumeration(
     every = [r for ranks in ranks_per_subgroup_list for r in ranks]
     if len(set(every)) != len(every):
         raise ValueError("a rank is in two of the groups.")
+    return _subgroups(ranks_per_subgroup_list, timeout, backend, pg_options, group_desc, False)
+
+
+def _subgroups(
+    lists: Sequence[Sequence[int]],
+    timeout: timedelta | None,
+    backend: str | None,
+    pg_options: Any,
+    group_desc: str | None,
+    local: bool,
+) -> tuple[Any, list[Any]]:
     mine, made = None, []
-    for ranks in ranks_per_subgroup_list:
-        one = new_group(ranks, timeout, backend, pg_options, group_desc=group_desc)
+    for ranks in lists:
+        one = new_group(ranks, timeout, backend, pg_options, local, group_desc)
         made.append(one)
         if get_rank() in ranks:
             mine = one
