@@ -9,7 +9,7 @@ import pytest
 
 import votive
 from tests.generation.tiny import KINDS, VOCABULARY
-from votive.serve import Busy, ContextExceeded, Engine, TooLong
+from votive.serve import Busy, Closing, ContextExceeded, Engine, TooLong
 from votive.serve.served_model import ServedModel
 
 from .engines import Answers, ask, run, served, settings, written
@@ -270,9 +270,9 @@ def test_closing_ends_what_is_under_way_and_refuses_what_comes() -> None:
     running, waiting = ask(one, [1], new=50), ask(one, [2], new=50)
     one.step()
     one.close()
-    assert isinstance(running.error, Busy)
-    assert isinstance(waiting.error, Busy)
-    with pytest.raises(Busy):
+    assert isinstance(running.error, Closing)
+    assert isinstance(waiting.error, Closing)
+    with pytest.raises(Closing):
         ask(one, [3])
     assert not one.busy
 

@@ -27,6 +27,7 @@ NEEDS = {
     "chat": _TEXT,
     "debug": _TEXT,
     "bench": _TEXT,
+    "serve": Need("a text generator", frozenset({"causal"}), "Qwen/Qwen3-0.6B", "1.5 GB"),
     "embed": Need(
         "an encoder",
         frozenset({"encoder", "masked", "classify"}),

@@ -86,8 +86,8 @@ def named(text: str) -> tuple[str, str]:
     """The name of a model and where it lies, from MODEL or NAME=MODEL.
 
     >>> from votive.cli.serve import named
-    >>> named("chat=models/qwen"), named("models/qwen/"), named("Qwen/Qwen3-0.6B")
-    (('chat', 'models/qwen'), ('qwen', 'models/qwen/'), ('Qwen/Qwen3-0.6B', 'Qwen/Qwen3-0.6B'))
+    >>> named("chat=models/qwen"), named("Qwen/Qwen3-0.6B")
+    (('chat', 'models/qwen'), ('Qwen/Qwen3-0.6B', 'Qwen/Qwen3-0.6B'))
     """
     name, equals, place = text.partition("=")
     if equals and name and place and not Path(text).exists():

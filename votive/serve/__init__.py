@@ -1,16 +1,17 @@
 """Serving models: an engine that writes many texts side by side, and the HTTP interface that everyone's tools speak.
 
 What lies inside of a request can be looked at and changed while others of the same batch stay what they are. See
-docs/serve.md.
+docs/serving.md.
 """
 
 from .blocks import TooLong
 from .engine import ContextExceeded, Engine
-from .events import Busy, Delta, Done, Ended, Failed, TextRequest
+from .events import Busy, Closing, Delta, Done, Ended, Failed, TextRequest
 from .served_model import NotServed, ServedModel
 
 __all__ = [
     "Busy",
+    "Closing",
     "ContextExceeded",
     "Delta",
     "Done",

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from .blocks import BlockStore
-from .events import Busy, TextRequest
+from .events import Busy, Closing, TextRequest
 from .rows_cache import SPARE, laid_rows
 from .text import Need, Text, Ticket
 
@@ -70,7 +70,7 @@ class Admission:
 
     def _check(self, texts: int, patience: int) -> None:
         if self._closed:
-            raise Busy("the server is ending.", 5)
+            raise Closing
         # A request that need not wait is never one too many.
         waiting = sum(t.request.texts for t, _ in self.waiting)
         running = sum(t.open for t in self.open.values())

@@ -15,7 +15,7 @@ import votive
 from .admission import Admission, need_of, positions_of
 from .batch import Batch
 from .blocks import BlockStore
-from .events import Busy, Counters, Done, Ended, Failed, Listener, TextRequest
+from .events import Busy, Closing, Counters, Done, Ended, Failed, Listener, TextRequest
 from .glass_probe import RowProbe
 from .rows_cache import copied, packed_of, restored
 from .sampling import chosen
@@ -165,7 +165,7 @@ class Engine:
     def close(self, error: Exception | None = None) -> None:
         """End all requests, and take no more."""
         self._admission.close()
-        self.fail_all(error or Busy("the server is ending.", 5))
+        self.fail_all(error or Closing())
         self.store.forget()
 
     def fail_all(self, error: Exception) -> None:

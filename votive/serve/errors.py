@@ -6,7 +6,7 @@ from typing import Any
 
 from .blocks import TooLong
 from .engine import ContextExceeded
-from .events import Busy
+from .events import Busy, Closing
 
 
 class ApiError(Exception):
@@ -53,6 +53,8 @@ def as_api_error(error: Exception) -> ApiError:
         return error
     if isinstance(error, Busy):
         return ApiError(429, str(error), kind="rate_limit_error", code="busy", retry_after=error.retry_after)
+    if isinstance(error, Closing):
+        return ApiError(503, str(error), code="closing", retry_after=5)
     if isinstance(error, MemoryError):
         return ApiError(503, "there is not enough memory for this request now.", retry_after=5)
     return ApiError(500, "the server could not answer this request; its log says why.")

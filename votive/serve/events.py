@@ -20,6 +20,13 @@ class Busy(RuntimeError):
         self.retry_after = retry_after
 
 
+class Closing(RuntimeError):
+    """The server is ending."""
+
+    def __init__(self) -> None:
+        super().__init__("the server is ending.")
+
+
 @dataclass
 class TextRequest:
     """Prompts to continue, each `n` times.

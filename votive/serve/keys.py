@@ -149,7 +149,7 @@ class Keys:
         if not self._known:
             return self._open
         kind, _, given = (header or "").partition(" ")
-        if kind.lower() != "bearer":
+        if kind.lower() != "bearer" or not given.strip():
             return None
         digest, found = _digest(given.strip()), None
         for known, allowed in self._known:  # all of them are compared, whichever it is

@@ -11,6 +11,7 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from .engine import Engine
+from .events import Busy, Closing
 
 Result = TypeVar("Result")
 
@@ -47,12 +48,10 @@ class Scheduler:
 
     def call(self, work: Callable[[], Result], most: int = 64) -> Future[Result]:
         """Do something else with a model, between steps; `Busy` where too much waits."""
-        from .events import Busy
-
         found: Future[Result] = Future()
         with self._ready:
             if self._ending:
-                raise Busy("the server is ending.", 5)
+                raise Closing
             if len(self._calls) >= most:
                 raise Busy(f"{len(self._calls)} requests wait already; ask again later.", 2)
             self._calls.append((work, found))

@@ -42,7 +42,7 @@ class Server:
     """
 
     def __init__(self, registry: Registry, *, host: str = "127.0.0.1", port: int = 0, keys: Keys | None = None) -> None:
-        keys = keys or Keys()
+        keys = Keys() if keys is None else keys  # one without any may have limits all the same
         if not keys and not is_loopback(host):
             raise ValueError(
                 f"serve: other machines can reach {host}, so those who ask need a key; give --api-key KEY or "
