@@ -13,7 +13,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent.parent
 INVENTORY = ROOT / "tests" / "alias" / "inventory.txt"
 
-# Refused as a whole.
+# Counted apart, too: most of its pieces are refused.
 WHOLE = ("torch.distributed",)
 
 HEAD = """# The names of torch
@@ -22,8 +22,8 @@ Written by `scripts/generate.py` from the public names of torch {version} (`test
 `votive/torch/refusals.py`; do not edit. How programs run on the alias: [torch programs](torch_programs.md).
 
 Of {total:,} documented names in {spaces} namespaces and classes {there:,} are here ({percent:.1f} %) and {refused:,}
-are refused: touching one raises an error with the reason that stands below. Without `torch.distributed`, which is
-refused as a whole, {outside:.1f} % are here.
+are refused: touching one raises an error with the reason that stands below. Without `torch.distributed`, of which
+only groups, collectives and data parallel training are here, {outside:.1f} % are.
 """
 
 

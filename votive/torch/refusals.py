@@ -38,23 +38,36 @@ class Refusal:
         return type(name or "Refused", (), {"__new__": refuse, "__module__": space or "torch", "__doc__": self.reason})
 
 
-_ONE = "votive trains in one process, so torch.distributed.is_available() is False."
+_WHOLE = "each process holds whole tensors and whole models here; pieces of them are not spread over processes."
 _SCRIPT = "it belongs to the insides of TorchScript, and programs are not parsed here."
 _LIBRARY = "it calls one library's kernel by name; votive chooses kernels itself."
 _ENGINE = "it calls one engine's kernel with weights that it has packed."
 
 REFUSALS: tuple[Refusal, ...] = (
     Refusal(
-        "torch.distributed.ProcessGroup torch.distributed.DeviceMesh torch.distributed.device_mesh.DeviceMesh "
         "torch.distributed.tensor.DTensor torch.distributed.tensor.Placement torch.distributed.fsdp.FSDPModule "
-        "torch.distributed.fsdp.FullyShardedDataParallel torch.distributed.Work torch.distributed.Store "
-        "torch.distributed.tensor.Replicate torch.distributed.tensor.Shard torch.distributed.tensor.Partial "
-        "torch.distributed.ReduceOp torch.distributed.P2POp torch.distributed.Backend torch.distributed.rpc.RRef",
-        _ONE,
+        "torch.distributed.fsdp.FullyShardedDataParallel torch.distributed.tensor.Replicate "
+        "torch.distributed.tensor.Shard torch.distributed.tensor.Partial torch.distributed.rpc.RRef",
+        _WHOLE,
         "Its name can stand in annotations and tests.",
         stub=True,
     ),
-    Refusal("torch.distributed.*", _ONE, "Run the program's way for one process."),
+    Refusal(
+        "torch.distributed.tensor.* torch.distributed.fsdp.* torch.distributed.pipelining.*",
+        _WHOLE,
+        "Data parallel training is there: torch.nn.parallel.DistributedDataParallel.",
+    ),
+    Refusal(
+        "torch.distributed.rpc.*",
+        "processes exchange tensors and objects here, and do not call one another's functions.",
+        "torch.distributed has send, recv and send_object_list.",
+    ),
+    Refusal(
+        "torch.distributed.checkpoint.*",
+        "files of models in pieces by rank are not written.",
+        "Let rank 0 save with torch.save.",
+    ),
+    Refusal("torch.distributed.*", "votive.distributed has no such piece.", "It has the usual collectives, on MPI."),
     Refusal(
         "torch.*Type torch.*TypeBuilder torch.AliasDb torch.Argument torch.ArgumentSpec torch.Block torch.BufferDict "
         "torch.CallStack torch.Code torch.CompleteArgumentSpec torch.DeepCopyMemoTable torch.FunctionSchema "

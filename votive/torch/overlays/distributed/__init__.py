@@ -1,54 +1,76 @@
-"""`torch.distributed` as torch shows it where it was built without: votive trains in one process."""
+"""What `torch.distributed` has beside `votive.distributed`: questions that have one answer here, and old spellings."""
 
 from __future__ import annotations
 
+import os
+from enum import Enum
+
+from ....distributed import ReduceOp, is_initialized
+
 __all__ = [
-    "get_rank",
-    "get_world_size",
+    "DebugLevel",
+    "GroupName",
+    "get_debug_level",
     "is_available",
-    "is_gloo_available",
-    "is_initialized",
-    "is_mpi_available",
-    "is_nccl_available",
-    "is_torchelastic_launched",
+    "is_ucc_available",
+    "is_xccl_available",
+    "reduce_op",
+    "set_debug_level",
+    "set_debug_level_from_env",
 ]
+
+GroupName = str
+reduce_op = ReduceOp
+
+
+class DebugLevel(Enum):
+    """How much torch tells of its communication. votive checks every call at each level."""
+
+    OFF = 0
+    INFO = 1
+    DETAIL = 2
+
+
+# What torchrun and `votive launch`, Open MPI's and MPICH's mpiexec tell the processes that they start.
+_STARTED = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE")
+_level = DebugLevel.OFF
 
 
 def is_available() -> bool:
-    """Whether several processes can work together: not here, so libraries take their way for one process."""
+    """Whether this process is one of several, or a group was set up. A process that is alone hears no: libraries would
+    look for pieces of tensors spread over processes otherwise, which are not here.
+    """
+    return is_initialized() or any(name in os.environ for name in _STARTED)
+
+
+def get_debug_level() -> DebugLevel:
+    """The level that was set."""
+    return _level
+
+
+def set_debug_level(level: DebugLevel) -> None:
+    """Set the level."""
+    global _level
+    if not isinstance(level, DebugLevel):
+        raise TypeError(f"set_debug_level takes a DebugLevel, got {type(level).__name__}.")
+    _level = level
+
+
+def set_debug_level_from_env() -> None:
+    """Set the level that TORCH_DISTRIBUTED_DEBUG names."""
+    name = os.environ.get("TORCH_DISTRIBUTED_DEBUG", "OFF").upper()
+    if name not in DebugLevel.__members__:
+        raise RuntimeError(
+            f"TORCH_DISTRIBUTED_DEBUG is {name!r}; it takes {', '.join(DebugLevel.__members__)}, or nothing."
+        )
+    set_debug_level(DebugLevel[name])
+
+
+def is_ucc_available() -> bool:
+    """Whether UCC is there: no, MPI is what bytes move by."""
     return False
 
 
-def is_initialized() -> bool:
-    """Whether a group of processes was set up."""
+def is_xccl_available() -> bool:
+    """Whether XCCL is there: no, MPI is what bytes move by."""
     return False
-
-
-def is_nccl_available() -> bool:
-    """Whether NCCL is there."""
-    return False
-
-
-def is_gloo_available() -> bool:
-    """Whether Gloo is there."""
-    return False
-
-
-def is_mpi_available() -> bool:
-    """Whether MPI is there."""
-    return False
-
-
-def is_torchelastic_launched() -> bool:
-    """Whether torchrun started this process."""
-    return False
-
-
-def get_rank(group: object = None) -> int:
-    """The number of this process among all."""
-    raise ValueError("Default process group has not been initialized: votive trains in one process.")
-
-
-def get_world_size(group: object = None) -> int:
-    """How many processes there are."""
-    raise ValueError("Default process group has not been initialized: votive trains in one process.")
