@@ -130,6 +130,9 @@ def test_labels_that_do_not_go_are_told(tmp_path: Path) -> None:
         labels_of(mixed[1:])
     with pytest.raises(ValueError, match="two names or more, each once"):
         ClassifyRecipe(model="x", labels=("a", "a"))
+    folder = tuned.folder(tmp_path / "decoder", tuned.decoder(tuned.tokenizer()), tuned.tokenizer())
+    with pytest.raises(ValueError, match="is a qwen3, which has no head for classes here; begin with an encoder"):
+        classify(TEXTS, folder, tmp_path / "out", **PLAN)
     model = votive.models.BertForSequenceClassification(config(num_labels=2))
     with pytest.raises(ValueError, match="has a head for 2 classes, and there are 3"):
         classify(TEXTS, model, tmp_path / "out", tokenizer=tuned.tokenizer(), **PLAN)

@@ -73,6 +73,17 @@ def test_equal_texts_are_no_negatives() -> None:
     assert batch["anchor_ids"].shape[0] == 3
 
 
+@pytest.mark.parametrize("include_prompt", [True, False])
+def test_texts_are_seen_as_they_are_encoded(include_prompt: bool) -> None:
+    prompts = {"q": "Two KINGS "}
+    one = encoder(prompts=prompts, default_prompt="q", lower_case=True, include_prompt=include_prompt, max_length=9)
+    method = Method(EmbedRecipe(model="x"), one)
+    rows = [{"anchor": "The Cat", "positive": "a Dog ran to the mat and the king"}, {"anchor": "no", "positive": "YES"}]
+    anchors, candidates = method._vectors(one, method.collate(method.pairs([Example("", row) for row in rows])))
+    for found, side in ((anchors, "anchor"), (candidates, "positive")):
+        np.testing.assert_allclose(found.detach().numpy(), one.encode([row[side] for row in rows]).numpy(), atol=1e-5)
+
+
 @pytest.mark.parametrize("lora", [None, 4])
 def test_pairs_find_each_other_in_what_is_written(base: Path, tmp_path: Path, lora: int | None) -> None:
     more = {**PLAN, "lora": lora, "lr": 2e-2 if lora else 5e-3}

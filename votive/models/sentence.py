@@ -214,7 +214,7 @@ class SentenceEncoder(nn.Module):
             raise ValueError(f"encode: batch_size must be positive, got {batch_size}.")
         before = self._prompt(prompt, prompt_name)
         rows = self._tokens([before + text for text in texts], max_length)
-        prompt_length = 0 if self.include_prompt or not before else self._prompt_length(before, max_length)
+        prompt_length = self.left_out(before, max_length)
         order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
         parts = []
         for start in _bar(range(0, len(rows), batch_size), progress):
@@ -251,8 +251,11 @@ class SentenceEncoder(nn.Module):
             raise ValueError(f"encode: unknown prompt {name!r}; known: {known}.")
         return self.prompts[name]
 
-    def _prompt_length(self, prompt: str, max_length: int | None) -> int:
-        """How many tokens of a text a prompt has: without what ends a text."""
+    def left_out(self, prompt: str, max_length: int | None = None) -> int:
+        """How many tokens at the beginning of a text, those of a prompt, are no part of its vector."""
+        if self.include_prompt or not prompt:
+            return 0
+        # Without what ends a text.
         (ids,) = self._tokens([prompt], max_length)
         ends = getattr(self.tokenizer, "all_special_ids", ())
         return len(ids) - int(bool(ids) and ids[-1] in ends)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import votive
@@ -95,6 +96,7 @@ def model_of(start: Start, auto: Any, names: list[str]) -> tuple[Any, list[str]]
                 f"{', '.join(names)}."
             )
     else:
+        _check_head(start.recipe.model)
         changes = {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
@@ -108,6 +110,20 @@ def model_of(start: Start, auto: Any, names: list[str]) -> tuple[Any, list[str]]
                 warnings.warn(warning.message, stacklevel=2)
     model.config.problem_type = "single_label_classification"
     return model, fresh
+
+
+def _check_head(name: str) -> None:
+    from ..models import AutoConfig
+    from ..models.adapter_files import base_of, is_adapter
+
+    path = Path(name)
+    below = base_of(path) if is_adapter(path) else name
+    config = AutoConfig.from_pretrained(below or name)
+    if not hasattr(config, "problem_type"):
+        raise ValueError(
+            f"classify: {name} is a {config.model_type}, which has no head for classes here; begin with an encoder, "
+            "such as a BERT."
+        )
 
 
 def _module(model: Any, key: str) -> str:

@@ -142,13 +142,20 @@ class Method:
         own = self.encoder.max_length
         return self.recipe.context if own is None else min(own, self.recipe.context)
 
+    @property
+    def before(self) -> str:
+        """What is put before each text."""
+        found: str = self.encoder.prompts.get(self.encoder.default_prompt, "")
+        return found
+
     def _pair(self, example: Example) -> Pair | None:
         if "anchor" not in example or "positive" not in example:
             names = ", ".join(map(repr, example.values)) or "nothing"
             example.wrong(f'needs "anchor" and "positive"; it has {names}.')
         texts = [example.text("anchor"), example.text("positive"), *_negatives(example)]
-        before = self.encoder.prompts.get(self.encoder.default_prompt, "")
-        written = [before + (text.lower() if self.encoder.lower_case else text) for text in texts]
+        written = [self.before + text for text in texts]
+        if self.encoder.lower_case:
+            written = [text.lower() for text in written]
         limit, rule = self.limit, self.recipe.truncation
         if rule != "keep_start":
             lengths = list(map(len, self.encoder.tokenizer(written)["input_ids"]))
@@ -205,7 +212,8 @@ class Method:
         return {"loss": loss, "accuracy": right.float().mean(), "weight": len(nearest)}
 
     def _vectors(self, model: Any, batch: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-        return model(batch["anchor_ids"], batch["anchor_mask"]), model(batch["ids"], batch["mask"])
+        prompt = self.encoder.left_out(self.before, self.limit)
+        return model(batch["anchor_ids"], batch["anchor_mask"], prompt), model(batch["ids"], batch["mask"], prompt)
 
     def _loss(self, anchors: Tensor, candidates: Tensor, excluded: Tensor) -> Tensor:
         recipe = self.recipe
