@@ -35,6 +35,11 @@ def commands(page: str) -> list[tuple[str | None, list[str]]]:
     return out
 
 
+def shown(page: str) -> dict[str, str]:
+    """The files that a page shows, each under its name: `name`: and a block of it."""
+    return dict(re.findall(r"^`([\w.]+)`:\n\n```\w+\n(.*?)```", (DOCS / page).read_text(), re.S | re.M))
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with what the pages speak of: texts, pictures, models and the bundled model."""
@@ -63,6 +68,8 @@ def test_the_commands_of_a_page_run(
 ) -> None:
     found = commands(page)
     assert found
+    for name, text in shown(page).items():
+        (place / name).write_text(text)
     for piped, words in found:
         if words[0] in ("classify", "ocr") and importlib.util.find_spec("PIL") is None:
             continue  # they read pictures with pillow

@@ -60,6 +60,7 @@ def test_each_method_trains_resumes_and_reports(
     assert told["recipe"]["max_steps"] == 2
     assert set(told["metrics"])
     if method == "sft":
+        assert f"run it: votive chat --model {out}" in shown  # the tokenizer has a template of chats
         assert told["recipe"]["lora"] == 4
         assert told["recipe"]["packing"] is False
         assert 0 < told["trained"] < told["parameters"] / 4

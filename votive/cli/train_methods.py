@@ -168,5 +168,6 @@ def _report(args: argparse.Namespace, method: str, made: Any, seconds: float) ->
     print(f"loss curve {facts['curve']}")
     for sample in made.samples:
         print(f"\n--- sample\n{sample}")
-    words = _NEXT.get(method, 'votive generate --model {} "…"')
+    chats = getattr(made.tokenizer, "chat_template", None) is not None
+    words = _NEXT.get(method, "votive chat --model {}" if chats else 'votive generate --model {} "…"')
     print(f"\nrun it: {words.format(str(made.folder))}")
