@@ -254,7 +254,7 @@ def _formats(job: Job, made: Input, *, weighed: bool) -> tuple[dict[str, block_d
     if made.config is None:
         raise UsageError("a folder needs a model with its config.json; write tensors alone into a .gguf file")
     config_class, uses = auto._family(made.config["model_type"])
-    kind = next(uses[u] for u in ("causal", "seq2seq", *uses) if u in uses)[0]
+    kind = next(uses[u] for u in ("seq2seq", "causal", *uses) if u in uses)[0]
     with device("meta"):
         model = kind(config_class.from_dict(made.config))
     found = places(model)
