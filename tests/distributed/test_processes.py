@@ -24,6 +24,16 @@ def test_processes_that_only_have_an_environment_agree() -> None:
         assert f"PASSED {rank} {len(PROGRAMS)}" in text
 
 
+@pytest.mark.parity
+def test_processes_of_torchrun_agree() -> None:
+    # What its agent does, without the seconds that its start takes.
+    agent = pytest.importorskip("torch.distributed").TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+    said = {"MASTER_PORT": str(agent.port), "TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RUN_ID": "1"}
+    for rank, (code, text) in enumerate(by_environment(2, "-m", "tests.distributed.programs", **said)):
+        assert code == 0, text
+        assert f"PASSED {rank} {len(PROGRAMS)}" in text
+
+
 @pytest.mark.parametrize(
     ("fault", "said"),
     [

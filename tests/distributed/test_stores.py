@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import votive.distributed as dist
+from votive.distributed import rendezvous
 from votive.distributed.rendezvous import find_place
 
 TIMEOUT = timedelta(seconds=10)
@@ -105,6 +106,28 @@ def test_the_place_of_a_process_is_what_its_launcher_says(monkeypatch: pytest.Mo
             place = find_place(None, -1, -1, None, TIMEOUT, uses_mpi=True)
             assert place[:2] == (1, 4)
             assert isinstance(place.store, dist.TCPStore)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "first"),
+    [("gpu[003-007,9],cpu1", "gpu003"), ("n7,n8", "n7"), ("alone", "alone"), ("r[12,14]-ib[0-3]", "r12-ib0"),
+     ("a-b[8].site", "a-b8.site")],
+)  # fmt: skip
+def test_ranks_of_slurm_meet_on_their_first_machine(nodes: str, first: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = {
+        "SLURM_PROCID": "3", "SLURM_NTASKS": "8", "SLURM_STEP_NUM_TASKS": "4", "SLURM_JOB_ID": "20001",
+        "SLURM_STEP_ID": "2", "SLURM_JOB_NODELIST": "other", "SLURM_STEP_NODELIST": nodes,
+    }  # fmt: skip
+    for name, value in said.items():
+        monkeypatch.setenv(name, value)
+    asked: list[object] = []
+    monkeypatch.setattr(rendezvous, "_by_tcp", lambda *args: asked.append(args))
+    rendezvous.find_place(None, -1, -1, None, TIMEOUT, uses_mpi=True)
+    assert asked == [(first, 12_018, 3, 4, TIMEOUT)]
+    monkeypatch.setenv("MASTER_ADDR", "chosen")
+    monkeypatch.setenv("MASTER_PORT", "5")
+    rendezvous.find_place(None, -1, -1, None, TIMEOUT, uses_mpi=True)
+    assert asked[1] == ("chosen", 5, 3, 4, TIMEOUT)
 
 
 def test_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

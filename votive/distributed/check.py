@@ -109,7 +109,7 @@ class Checker:
         told: dict[int, bytes] = {}
         wait = _Wait(self, call, limit)
 
-        def text() -> str:
+        def missed() -> str:
             return "; ".join(f"rank {self.ranks[r]} is not there, its last call was {self.last[r]}" for r in missing)
 
         try:
@@ -119,11 +119,11 @@ class Checker:
                     if found is not None:
                         heard[r] = tuple(json.loads(found))
                 missing = [r for r in missing if r not in heard]
-                if missing and wait.on(text) > MISSED_AFTER:
-                    missed = MISSED + text().encode()
-                    for r in [r for r in heard if r > 0 and told.get(r) != missed]:
-                        self.transport.tell(r, missed)
-                        told[r] = missed
+                if missing and wait.on(missed) > MISSED_AFTER:
+                    word = MISSED + missed().encode()
+                    for r in [r for r in heard if r > 0 and told.get(r) != word]:
+                        self.transport.tell(r, word)
+                        told[r] = word
         except DistBackendError as e:
             self._tell_all(str(e))
             raise

@@ -36,7 +36,8 @@ def launched_size() -> int | None:
     >>> votive.distributed.pmi.launched_size() is None or votive.distributed.pmi.managed()
     True
     """
-    found = next((os.environ[n] for n in ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE") if n in os.environ), None)
+    names = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
+    found = next((os.environ[n] for n in names if n in os.environ), None)
     return None if found is None else int(found)
 
 

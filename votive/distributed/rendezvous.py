@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
+from collections import defaultdict
 from datetime import timedelta
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlparse
 
+from .agent_store import AgentStore
 from .pmi import managed
 from .store import FileStore, HashStore, PrefixStore, Store
 from .tcp_store import TCPStore
@@ -24,12 +27,27 @@ class Place(NamedTuple):
 
 # Where other launchers say rank and size: Slurm's srun, Open MPI's and MPICH's mpiexec.
 _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID")
-_SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
+_SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS")
 
 
 def _said(names: tuple[str, ...]) -> int | None:
     found = next((os.environ[name] for name in names if os.environ.get(name)), None)
     return None if found is None else int(found)
+
+
+def slurm_address() -> tuple[str | None, str | None]:
+    """Where ranks that Slurm's srun has started meet: on the first machine, at a port that the job alone uses.
+
+    >>> votive.distributed.rendezvous.slurm_address()
+    (None, None)
+    """
+    job, step = os.environ.get("SLURM_JOB_ID", ""), os.environ.get("SLURM_STEP_ID", "0")
+    nodes = os.environ.get("SLURM_STEP_NODELIST") or os.environ.get("SLURM_JOB_NODELIST")
+    if nodes is None or "SLURM_PROCID" not in os.environ or not (job + step).isdecimal():
+        return None, None
+    # gpu[003-007,9],cpu1 begins with gpu003.
+    first = re.sub(r"\[(\w+)[^\]]*\]", r"\1", nodes).partition(",")[0]
+    return first, str(12_000 + (16 * int(job) + int(step)) % 20_000)
 
 
 def find_place(
@@ -88,10 +106,23 @@ def _by_file(path: str, rank: int, size: int) -> Place:
 
 
 def _by_tcp(host: str, port: int, rank: int, size: int, timeout: timedelta) -> Place:
-    # torchrun's agent serves a store at this address already.
-    served = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
-    store = TCPStore(host, port, size, is_master=rank == 0 and not served, timeout=timeout, wait_for_workers=False)
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        return Place(rank, size, _beside_agent(host, port, rank, size, timeout), host)
+    store = TCPStore(host, port, size, is_master=rank == 0, timeout=timeout, wait_for_workers=False)
     return Place(rank, size, store, host)
+
+
+def _beside_agent(host: str, port: int, rank: int, size: int, timeout: timedelta) -> TCPStore:
+    """A store of rank 0's; torchrun's agent, which serves one of torch's at this address, tells the others where."""
+    key = "votive/{TORCHELASTIC_RUN_ID}/{TORCHELASTIC_RESTART_COUNT}".format_map(defaultdict(str, os.environ))
+    with AgentStore(host, port, timeout.total_seconds()) as agent:
+        if rank > 0:
+            port = int(agent.get(key))
+        store = TCPStore(host, port if rank else 0, size, rank == 0, timeout, wait_for_workers=False)
+        if rank == 0:
+            agent.set(key, str(store.port).encode())
+            agent.get(key)  # it has arrived
+    return store
 
 
 def _by_environment(rank: int, size: int, timeout: timedelta) -> Place:
@@ -108,8 +139,8 @@ def _by_environment(rank: int, size: int, timeout: timedelta) -> Place:
     _check_rank(found_rank, found_size)
     if found_size == 1 and "MASTER_PORT" not in os.environ:
         return Place(0, 1, HashStore(), "127.0.0.1")
-    host = os.environ.get("MASTER_ADDR") or os.environ.get("SLURM_LAUNCH_NODE_IPADDR")
-    port = os.environ.get("MASTER_PORT")
+    host, port = slurm_address()
+    host, port = os.environ.get("MASTER_ADDR") or host, os.environ.get("MASTER_PORT") or port
     for name, text in (("MASTER_ADDR", host), ("MASTER_PORT", port)):
         if text is None:
             raise ValueError(

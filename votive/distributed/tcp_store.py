@@ -148,7 +148,6 @@ class TCPStore(Store):
                 found = socket.create_connection(
                     ("127.0.0.1" if self._server else self.host, self.port), timeout=max(limit, 1.0)
                 )
-                found.settimeout(None)
                 found.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 return found
             except OSError as e:

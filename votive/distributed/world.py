@@ -170,8 +170,8 @@ def _connected(place: Place, kind: str, timeout: timedelta) -> tuple[Transport, 
     said = launched_size()
     if place.by_mpi and said is not None and said != comm.Get_size():
         raise DistBackendError(
-            f"the launcher has started {said} processes, and MPI sees {comm.Get_size()}: mpiexec is of another MPI "
-            f"than mpi4py's, {MPI.Get_library_version().splitlines()[0]}. `votive launch` finds the right one."
+            f"the launcher has started {said} processes, and MPI sees {comm.Get_size()}: the launcher is of another "
+            f"MPI than mpi4py's, {MPI.Get_library_version().splitlines()[0]}. `votive launch` finds the right one."
         )
     transport = mpi.connected()
     return transport, place._replace(rank=transport.rank, size=transport.size)
