@@ -66,7 +66,10 @@ def add_weighted_adapter(
     used = [path for path, layer in layers.items() if any(n in layer.adapters for n in adapters)]
     parts = {path: _parts(layers[path].adapters, adapters, weights) for path in used}
     ranks = [c.r for c in configs if isinstance(c, LoraConfig)]
-    rank = {"cat": sum(ranks), "linear": ranks[0], "svd": svd_rank or max(ranks)}[combination_type]
+    if combination_type == "svd":
+        rank = svd_rank or max(ranks)
+    else:
+        rank = sum(ranks) if combination_type == "cat" else ranks[0]
     by_layer = {
         path: sum(lora.r for lora, _ in found) if combination_type == "cat" else found[0][0].r
         for path, found in parts.items()
