@@ -269,6 +269,8 @@ OTHER_MEANINGS = {
     "quick_gelu relu2 sigmoid linear",
     "nonlinearities of nn.init.calculate_gain": "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
     "conv_transpose3d sigmoid tanh relu selu",
+    "fields of a configuration": "norm eps clip",
+    "what pipelines make of scores": "sigmoid softmax none",
     "addresses of calls in glass": "attention rope softmax layer_norm linear log_softmax rms_norm",
 }
 
