@@ -45,7 +45,7 @@ LAYERS = [
     | {"accelerator", "absent_device", "mps", "mtia", "xpu", "futures", "hub", "jit", "library", "monitor"}
     | {"multiprocessing", "quasirandom", "return_types", "types", "__config__"}
     | {"np"},
-    {"models", "text", "generation", "audio", "vision", "speech", "train"},
+    {"models", "text", "generation", "audio", "vision", "speech", "train", "pipelines"},
     {"glass"},
     {"cli", "studio", "serve", "new_op", "__init__", "__main__"},
     {"torch"},
@@ -114,6 +114,7 @@ BESIDE = {
     "models": {"generation", "text"},
     "speech": {"models", "generation", "text", "audio"},
     "train": {"models", "text"},
+    "pipelines": {"models", "generation", "text", "speech"},
 }
 INSIDE = [path for path in MODULES if layer_of(path) in BESIDE]
 

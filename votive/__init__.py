@@ -144,6 +144,7 @@ _LAZY_MODULES = (
     "onnx",
     "optim",
     "overrides",
+    "pipelines",
     "profiler",
     "quant",
     "sparse",
@@ -159,6 +160,7 @@ _LAZY_MODULES = (
 _LAZY_NAMES = {
     "compile": "nn.compiled",
     "vmap": "func",
+    "pipeline": "pipelines",
     "debug": "glass",
     "steps": "glass",
     "save": "serialization",

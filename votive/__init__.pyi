@@ -137,6 +137,7 @@ from . import np as np
 from . import onnx as onnx
 from . import optim as optim
 from . import overrides as overrides
+from . import pipelines as pipelines
 from . import profiler as profiler
 from . import quant as quant
 from . import sparse as sparse
@@ -150,6 +151,7 @@ from . import vision as vision
 from . import xpu as xpu
 from .nn.compiled import compile as compile
 from .func import vmap as vmap
+from .pipelines import pipeline as pipeline
 from .glass import debug as debug
 from .glass import steps as steps
 from .serialization import save as save

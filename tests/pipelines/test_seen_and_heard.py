@@ -1,0 +1,204 @@
+"""Tasks on pictures and recordings give what transformers' pipelines give."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import votive
+
+from ..speech.small import sound, written
+from .made import folder, place, same, theirs, tokenizer, torch, transformers
+
+pytestmark = [pytest.mark.parity, pytest.mark.filterwarnings("ignore::UserWarning:transformers.*")]
+Image = pytest.importorskip("PIL.Image", reason="pictures of pillow")
+
+SIDES = {"image_size": 16, "patch_size": 8}
+SMALL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
+
+
+def drawn(seed: int = 0, height: int = 21, width: int = 19) -> Any:
+    """A picture of noise."""
+    values = np.random.default_rng(seed).integers(0, 256, (height, width, 3)).astype(np.uint8)
+    return Image.fromarray(values)
+
+
+def saved(name: str, model: Any, processor: Any) -> pathlib.Path:
+    """A folder with a model of transformers', its weights larger than usual, and its processor."""
+    path = place() / name
+    with torch.no_grad():
+        for p in model.parameters():
+            if p.dim() > 1:
+                p.mul_(6.0)
+    model.eval().save_pretrained(path)
+    processor.save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def vit() -> pathlib.Path:
+    torch.manual_seed(0)
+    config = transformers.ViTConfig(num_labels=7, **SIDES, **SMALL)
+    processor = transformers.ViTImageProcessor(size={"height": 16, "width": 16})
+    return saved("vit", transformers.ViTForImageClassification(config), processor)
+
+
+def test_classes_of_pictures(vit: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    ours, reference = votive.pipeline(model=vit), theirs("image-classification", vit)
+    assert ours.task == "image-classification"
+    drawn(3).save(tmp_path / "one.png")
+    pictures = [drawn(1), drawn(2, 30, 10), drawn(3)]
+    expected = reference(pictures)
+    for options in ({}, {"top_k": 2}, {"top_k": 100}, {"function_to_apply": "none"}):
+        same(ours(pictures[0], **options), reference(pictures[0], **options), f"{options}", 1e-4)
+    same(ours(pictures), expected, "several", 1e-4)
+    same(ours(pictures, batch_size=2), expected, "batch", 1e-4)
+    same(ours(str(tmp_path / "one.png")), expected[2], "path", 1e-4)
+    same(ours(np.asarray(pictures[0])), expected[0], "array", 1e-4)
+    same(ours(images=pictures[0]), expected[0], "images", 1e-4)
+    with pytest.raises(ValueError, match="not fetched from the web"):
+        ours("https://example.org/cat.png")
+
+
+def test_vectors_of_pictures(vit: pathlib.Path) -> None:
+    ours, reference = (f("image-feature-extraction", vit) for f in (_ours, theirs))
+    picture = drawn(1)
+    same(ours(picture), reference(picture), "vectors", 1e-4)
+    same(_ours("image-feature-extraction", vit)([picture])[0], reference(picture), "list", 1e-4)
+    assert ours(picture, return_tensors=True).shape == (1, 5, 16)
+
+
+def _ours(task: str, path: Any, **options: Any) -> Any:
+    return votive.pipeline(task, model=path, **options)
+
+
+def test_labels_of_pictures_that_are_named_when_asked() -> None:
+    torch.manual_seed(1)
+    tok = tokenizer()
+    text = {"vocab_size": len(tok), "eos_token_id": tok.sep_token_id, "max_position_embeddings": 32, **SMALL}
+    config = transformers.CLIPConfig(text_config=text, vision_config={**SIDES, **SMALL}, projection_dim=8)
+    processor = transformers.CLIPImageProcessor(size={"shortest_edge": 16}, crop_size={"height": 16, "width": 16})
+    path = saved("clip", transformers.CLIPModel(config), processor)
+    tok.save_pretrained(path)
+    ours, reference = (f("zero-shot-image-classification", path) for f in (_ours, theirs))
+    labels, pictures = ["cat", "dog", "new york"], [drawn(1), drawn(2)]
+    expected = reference(pictures, candidate_labels=labels)
+    same(ours(pictures, candidate_labels=labels), expected, "plain", 1e-4)
+    same(ours(pictures, labels, batch_size=2), expected, "batch", 1e-4)
+    other = {"candidate_labels": labels, "hypothesis_template": "about {}"}
+    same(ours(pictures[0], **other), reference(pictures[0], **other), "template", 1e-4)
+    with pytest.raises(ValueError, match="at least one"):
+        ours(pictures[0])
+
+
+def test_classes_of_pixels() -> None:
+    torch.manual_seed(2)
+    config = transformers.SegformerConfig(
+        num_labels=4, num_encoder_blocks=2, depths=[1, 1], sr_ratios=[2, 1], hidden_sizes=[8, 16],
+        patch_sizes=[3, 3], strides=[2, 2], num_attention_heads=[1, 2], mlp_ratios=[2, 2], decoder_hidden_size=8,
+    )  # fmt: skip
+    processor = transformers.SegformerImageProcessor(size={"height": 16, "width": 16})
+    path = saved("segformer", transformers.SegformerForSemanticSegmentation(config), processor)
+    ours, reference = (f("image-segmentation", path) for f in (_ours, theirs))
+    picture = drawn(5)
+    got, expected = ours(picture), reference(picture)
+    assert [(g["label"], g["score"]) for g in got] == [(e["label"], e["score"]) for e in expected]
+    for a, b in zip(got, expected, strict=True):
+        mine, other = np.asarray(a["mask"]), np.asarray(b["mask"])
+        assert mine.shape == other.shape == (21, 19)
+        # A pixel between two classes may go either way.
+        assert (mine != other).mean() < 0.01
+    with pytest.raises(ValueError, match="there is 'semantic'"):
+        ours(picture, subtask="panoptic")
+
+
+def test_what_pictures_say() -> None:
+    torch.manual_seed(3)
+    tok = tokenizer()
+    encoder = transformers.ViTConfig(**SIDES, **SMALL)
+    decoder = transformers.TrOCRConfig(
+        vocab_size=len(tok), d_model=16, decoder_layers=1, decoder_attention_heads=2, decoder_ffn_dim=24,
+        max_position_embeddings=32, cross_attention_hidden_size=16, bos_token_id=2, eos_token_id=3, pad_token_id=0,
+        decoder_start_token_id=2,
+    )  # fmt: skip
+    config = transformers.VisionEncoderDecoderConfig.from_encoder_decoder_configs(encoder, decoder)
+    config.decoder_start_token_id, config.pad_token_id, config.eos_token_id = 2, 0, 3
+    model = transformers.VisionEncoderDecoderModel(config)
+    model.generation_config.decoder_start_token_id = 2
+    processor = transformers.ViTImageProcessor(size={"height": 16, "width": 16})
+    path = saved("trocr", model, processor)
+    tok.save_pretrained(path)
+    ours = votive.pipeline(model=path)
+    assert ours.task == "image-to-text"
+    for seed in range(2):
+        pixels = processor(drawn(seed), return_tensors="pt").pixel_values
+        expected = tok.batch_decode(model.generate(pixels, max_new_tokens=6), skip_special_tokens=True)
+        assert ours(drawn(seed), max_new_tokens=6) == [{"generated_text": expected[0]}]
+    assert len(ours([drawn(0), drawn(1)], generate_kwargs={"max_new_tokens": 3}, batch_size=2)) == 2
+    with pytest.raises(ValueError, match="came twice"):
+        ours(drawn(0), max_new_tokens=1, generate_kwargs={"max_new_tokens": 3})
+
+
+@pytest.fixture(scope="module")
+def whisper() -> Any:
+    """A small Whisper and its folder; a window is half a second."""
+    path = written(place() / "whisper")
+    extractor = votive.speech.WhisperFeatureExtractor()
+    model = votive.models.WhisperForConditionalGeneration.from_pretrained(path)
+    extract = votive.speech.WhisperFeatureExtractor.for_model(model)
+    assert extract.chunk_length == 0  # whole seconds only: the test gives its own
+    extractor.chunk_length = 0.5
+    extractor.__class__ = Half
+    tok = votive.text.Tokenizer.from_pretrained(path)
+    return votive.pipeline("automatic-speech-recognition", model=model, tokenizer=tok, feature_extractor=extractor)
+
+
+class Half(votive.speech.WhisperFeatureExtractor):
+    """With a window of half a second."""
+
+    @property
+    def n_samples(self) -> int:
+        return 8000
+
+
+def test_recordings_become_texts(whisper: Any, tmp_path: pathlib.Path) -> None:
+    model, tok = whisper.model, whisper.tokenizer
+    short = sound(0.4)
+    options = {"language": "en", "num_beams": 1, "max_new_tokens": 12}
+    features = whisper.feature_extractor(short, return_attention_mask=True)
+    ids = model.generate(features.input_features, attention_mask=features.attention_mask, **options)
+    expected = tok.decode([t for t in ids[0].tolist() if t < 262])
+    assert whisper(short, **options) == {"text": expected}
+    assert whisper(short.numpy(), generate_kwargs=options) == {"text": expected}
+    assert whisper({"raw": short.numpy(), "sampling_rate": 16000}, **options) == {"text": expected}
+    assert whisper([short, sound(0.3, 1)], batch_size=2, **options)[0] == {"text": expected}
+    timed = whisper(sound(1.2), return_timestamps=True, **options)
+    assert list(timed) == ["text", "chunks"]
+    assert timed["text"] == "".join(part["text"] for part in timed["chunks"])
+    times = [t for part in timed["chunks"] for t in part["timestamp"]]
+    assert times == sorted(times)
+    for wrong, message in (
+        ({"chunk_length_s": 30}, "long recordings by itself"), ({"return_timestamps": "word"}, "times of words"),
+    ):  # fmt: skip
+        with pytest.raises(ValueError, match=message):
+            whisper(short, **wrong)
+    with pytest.raises(ValueError, match="not fetched from the web"):
+        whisper("https://example.org/talk.wav")
+    with pytest.raises(ValueError, match="'sampling_rate'"):
+        whisper({"raw": short})
+
+
+def test_pictures_of_texts_are_a_task(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "model_index.json").write_text(json.dumps({"_class_name": "FluxPipeline"}))
+    for task in ("text-to-image", None):
+        with pytest.raises(ValueError, match="is a FluxPipeline, for which there is none here"):
+            votive.pipeline(task, model=tmp_path)
+
+
+def test_folders_of_other_tasks_are_refused() -> None:
+    with pytest.raises(ValueError, match="is no such model"):
+        votive.pipeline("image-classification", model=folder("ForMaskedLM"))
