@@ -69,7 +69,6 @@ class Cohere2Config(CohereConfig):
     sliding_window: int | None = 4096
 
     def __post_init__(self) -> None:
-        self.head_dim = None
         super().__post_init__()
         if self.layer_types is None:
             every = self.extra.get("sliding_window_pattern", 4)

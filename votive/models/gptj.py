@@ -1,4 +1,4 @@
-"""GPT-J and CodeGen: one norm for attention and net, neighbours rotated. Wang and Komatsuzaki 2021, arXiv:2203.13474."""
+"""GPT-J and CodeGen: one norm for attention and net, neighbours rotated. Wang, Komatsuzaki 2021, arXiv:2203.13474."""
 
 from __future__ import annotations
 

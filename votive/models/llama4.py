@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from .decoder import Experts, decoder_classes
-from .decoder.config import RotaryConfig
+from .decoder.config import RotaryConfig, counted
 from .decoder.design import Temper
 from .stacked import Stacked
 
@@ -52,6 +52,7 @@ class Llama4TextConfig(RotaryConfig):
     eos_token_id: int | list[int] | None = 2
 
     def __post_init__(self) -> None:
+        counted(self, "no_rope_layer_interval", "interleave_moe_layer_step")
         count = range(self.num_hidden_layers)
         if not self.no_rope_layers:
             self.no_rope_layers = [int((i + 1) % self.no_rope_layer_interval != 0) for i in count]

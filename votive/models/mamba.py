@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 from ..tensor import Tensor
 from .decoder import Decoder, DecoderConfig, DecoderForCausalLM, decoder_classes
+from .decoder.config import counted
 from .decoder.layer import MIXERS
 from .decoder.scan import BLOCK
 from .decoder.solo import SoloLayer
@@ -74,6 +75,7 @@ class _StateSpaceConfig(DecoderConfig):
                 f"{type(self).__name__}: time_step_rank must be 'auto' or a number above 0, got "
                 f"{self.time_step_rank!r}."
             )
+        counted(self, "expand")
         if self.intermediate_size is None:
             self.intermediate_size = self.expand * self.hidden_size
 

@@ -90,7 +90,7 @@ class PhimoeConfig(RotaryConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.num_experts_per_tok != 2:
-            raise ValueError(f"PhimoeConfig: two experts compute a position, not {self.num_experts_per_tok}.")
+            raise ValueError(f"PhimoeConfig: num_experts_per_tok must be 2, got {self.num_experts_per_tok}.")
 
     def choices(self) -> dict[str, Any]:
         return {

@@ -13,6 +13,7 @@ from .decoder.layer import MIXERS
 
 MIXERS["gated delta net"] = (GatedDeltaNet, "linear_attn")
 MIXERS["gated attention"] = (GatedAttention, "")
+_MOST_LAYERS = 1 << 16
 
 
 @dataclass(kw_only=True)
@@ -58,7 +59,8 @@ class Qwen3NextConfig(RotaryConfig):
         if values.get("layer_types") is None:
             every = values.pop("full_attention_interval", 4)
             count = values.get("num_hidden_layers", cls.num_hidden_layers)
-            if isinstance(count, int) and isinstance(every, int) and count > 0 and every > 0:
+            # What is no number of layers is told by its own name.
+            if isinstance(count, int) and isinstance(every, int) and 0 < count <= _MOST_LAYERS and every > 0:
                 values["layer_types"] = [
                     "linear_attention" if (i + 1) % every else "full_attention" for i in range(count)
                 ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .decoder import decoder_classes
+from .decoder.config import counted
 from .llama import LlamaConfig
 
 
@@ -35,6 +36,7 @@ class SmolLM3Config(LlamaConfig):
     tie_word_embeddings: bool = True
 
     def __post_init__(self) -> None:
+        counted(self, "no_rope_layer_interval")
         count = range(self.num_hidden_layers)
         if self.no_rope_layers is None:
             self.no_rope_layers = [int((i + 1) % self.no_rope_layer_interval != 0) for i in count]

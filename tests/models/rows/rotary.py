@@ -64,7 +64,7 @@ ROWS: dict[str, Row] = {
         "Cohere",
         {**SMALL, "pad_token_id": 0, "use_qk_norm": True, "attention_bias": True, "tie_word_embeddings": False},
     ),
-    "cohere2": causal("Cohere2", {**FOUR, "pad_token_id": 0, "sliding_window": 4}),
+    "cohere2": causal("Cohere2", {**FOUR, "pad_token_id": 0, "sliding_window": 4, "head_dim": 16}),
     "starcoder2": causal("Starcoder2", SMALL),
     "starcoder2 with windows": causal("Starcoder2", {**SMALL, "sliding_window": 4, "use_bias": False}),
     "smollm3": causal("SmolLM3", {**SMALL, "no_rope_layer_interval": 2, "pad_token_id": 0}),

@@ -9,6 +9,20 @@ from typing import Any, ClassVar
 from ..config import Config, rope_of
 from .design import Design, Rope
 
+_MOST = 1 << 24  # of what is counted and has no name that says of what
+
+
+def counted(config: Config, *names: str) -> None:
+    """Raise if one of these fields is no count of 1 or more that a model may have; null is another's to judge.
+
+    >>> from votive.models.decoder.config import counted
+    >>> counted(votive.models.LlamaConfig(), "hidden_size")
+    """
+    for name in names:
+        value = getattr(config, name)
+        if value is not None and not 1 <= value <= _MOST:
+            raise ValueError(f"{type(config).__name__}: {name} must be 1 or more and {_MOST:,} at most, got {value:,}.")
+
 
 @dataclass(kw_only=True)
 class DecoderConfig(Config):
@@ -20,6 +34,8 @@ class DecoderConfig(Config):
 
     # Other names of fields, which files may have and which can be read.
     aliases: ClassVar[dict[str, str]] = {}
+    # What a head for classes adds.
+    head_fields: ClassVar[tuple[str, ...]] = ("id2label", "num_labels", "problem_type")
 
     def __getattr__(self, name: str) -> Any:
         field = type(self).aliases.get(name)

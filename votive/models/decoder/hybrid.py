@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from ..config import Config
-from .config import DecoderConfig
+from .config import DecoderConfig, counted
 from .scan import BLOCK
 from .state_space import StateSpace
 
@@ -80,6 +80,7 @@ class Mamba2Fields(DecoderConfig):
 
     def settle_heads(self) -> None:
         """Make "auto" a number, and raise where heads do not make up the channels."""
+        counted(self, "mamba_expand", *(("mamba_d_ssm",) if hasattr(self, "mamba_d_ssm") else ()))
         heads, inner = self.mamba_n_heads, self.mamba_inner()
         if self.mamba_d_head == "auto" and heads:
             self.mamba_d_head = inner // heads
