@@ -76,5 +76,7 @@ def run(one: Engine, steps: int = 2000) -> None:
 def written(one: Engine, prompt: list[int], new: int = 8, **options: Any) -> list[int]:
     """What `generate` writes."""
     ids = votive.tensor([prompt])
-    out = votive.generation.generate(one.served.model, ids, max_new_tokens=new, **options)
+    # A mask, or tokens that are those of padding would be taken for it.
+    mask = votive.ones_like(ids)
+    out = votive.generation.generate(one.served.model, ids, attention_mask=mask, max_new_tokens=new, **options)
     return [int(t) for t in out[0].tolist()[len(prompt) :]]

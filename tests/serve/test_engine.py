@@ -299,3 +299,39 @@ def test_settings_that_look_at_the_text_hold_for_their_own_text_only() -> None:
     assert plain.tokens() == written(one, [1, 2, 3], 20)
     assert counted.tokens() == written(one, [1, 2, 3], 20, frequency_penalty=1.5, presence_penalty=0.5)
     assert settings(one).do_sample is False
+
+
+def test_texts_whose_angles_depend_on_their_length_go_alone_and_are_those_of_generate() -> None:
+    one = Engine(served(max_position_embeddings=64, rope_scaling={"rope_type": "dynamic", "factor": 4.0}))
+    one.served.model.config.max_position_embeddings = 512
+    assert not one.served.together
+    assert "angles" in one.served.why_alone
+    assert not one.share
+    asked = [[5, 17, 3] * 19, [5, 17], [5, 17, 3] * 19]
+    answers = [ask(one, p, new=20) for p in asked]  # the first outgrows what the angles were made for
+    run(one)
+    for prompt, answer in zip(asked, answers, strict=True):
+        assert answer.tokens() == written(one, prompt, 20)
+
+
+@pytest.mark.parametrize("family", ["Mamba", "Lfm2"])
+def test_models_with_states_go_side_by_side_and_share_no_beginnings(family: str) -> None:
+    votive.manual_seed(0)
+    sizes = {
+        "vocab_size": 61,
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "eos_token_id": None,
+        "initializer_range": 0.5,
+    }
+    if family == "Lfm2":
+        sizes |= {"intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2}
+        sizes |= {"layer_types": ["conv", "full_attention"]}
+    config = getattr(votive.models, f"{family}Config")(**sizes)
+    model = getattr(votive.models, f"{family}ForCausalLM")(config).eval()
+    one = Engine(ServedModel(family, model, None), chunk=8)
+    assert one.served.together, one.served.why_alone
+    assert not one.share
+    asked = prompts(5)
+    for i, (prompt, answer) in enumerate(zip(asked, mixed(one, asked), strict=True)):
+        assert answer.tokens() == written(one, prompt, 4 + 3 * i)
