@@ -11,14 +11,15 @@ from votive.models import auto
 
 from .test_models import made
 
-# TrOCR norms after it adds and has names of its own; test_sight.py looks through it.
-EVERY = [f for f in sorted(auto._FAMILIES) if "causal" in auto._family(f)[1] and f != "trocr"]
-# Those that differ in what lenses and circuits look at, whose parts have the names of a Llama or a GPT-2.
-CAUSAL = [
+# Those that run through named places: decoders made for encoders norm after they add, and have names of their own.
+EVERY = [
     f
-    for f in EVERY
-    if f in ("gemma", "gemma2", "gemma3_text", "gpt2", "llama", "mistral", "mixtral", "phi3", "qwen2", "qwen3", "qwen3_moe")
+    for f in sorted(auto._FAMILIES)
+    if "causal" in auto._family(f)[1] and getattr(auto._family(f)[1]["causal"][0], "runs_through_points", False)
 ]
+# Those that differ in what lenses and circuits look at, whose parts have the names of a Llama or a GPT-2.
+CAUSAL = ["gemma", "gemma2", "gemma3_text", "gpt2", "llama", "mistral", "mixtral", "phi3", "qwen2", "qwen3"]
+CAUSAL += ["qwen3_moe"]
 
 
 class Attention(nn.Module):

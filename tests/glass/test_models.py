@@ -112,6 +112,35 @@ BY_FAMILY |= {
     "deepseek_v3": {**_MIXED, "first_k_dense_replace": 1, "n_group": 2, "topk_group": 1},
     "minicpm3": LATENT,
 }
+# Decoders whose sizes must fit each other, or that say nothing by themselves.
+SPACE = {"mamba_n_heads": 4, "mamba_d_head": 8, "mamba_d_state": 6, "mamba_n_groups": 2, "mamba_chunk_size": 4}
+BY_FAMILY |= {
+    "bamba": {**SMALL, **SPACE, "attn_layer_indices": [1]},
+    "blenderbot": {**WRITES, "vocab_size": 61},
+    "dots1": {**SMALL, "moe_intermediate_size": 12, "n_routed_experts": 4, "num_experts_per_tok": 2},
+    "granitemoehybrid": {**SMALL, **SPACE, "layer_types": ["mamba", "attention"], "num_local_experts": 4},
+    "hunyuan_v1_moe": {**SMALL, "num_experts": 3, "moe_topk": 2},
+    "lfm2_moe": {**SMALL, "layer_types": ["conv", "full_attention"], "num_experts": 4, "moe_intermediate_size": 12},
+    "mamba2": {**SMALL, "num_heads": 4, "head_dim": 8, "state_size": 6, "n_groups": 2, "chunk_size": 4},
+    "plbart": {**WRITES, "vocab_size": 61},
+}
+# Few experts, whatever a family calls their number: what it does not know it keeps and does not read.
+_FEW: dict[str, Any] = {
+    **dict.fromkeys(("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"), 4),
+    **dict.fromkeys(("num_experts_per_tok", "moe_k"), 2),
+    **dict.fromkeys(("moe_intermediate_size", "shared_expert_intermediate_size", "shared_intermediate_size"), 12),
+}
+_NET = {"linear_num_key_heads": 1, "linear_num_value_heads": 2, "linear_key_head_dim": 8, "linear_value_head_dim": 8}
+BY_FAMILY |= {
+    f: {**SMALL, **_FEW} for f in ("flex_olmo", "gpt_oss", "granitemoe", "granitemoe_swa", "granitemoeshared")
+}
+BY_FAMILY |= {f: {**SMALL, **_FEW} for f in ("ernie4_5_moe", "jamba", "llama4_text", "minimax", "minimax_m2", "olmoe")}
+BY_FAMILY |= {f: {**SMALL, **_FEW} for f in ("exaone_moe", "glm4_moe", "phimoe", "qwen2_moe", "solar_open")}
+# Layers that keep states, and one with attention.
+BY_FAMILY["qwen3_next"] = {**SMALL, **_FEW, **_NET, "full_attention_interval": 2}
+BY_FAMILY["jamba"] |= {"attn_layer_period": 2, "attn_layer_offset": 1}
+BY_FAMILY["recurrent_gemma"] = {**SMALL, "block_types": ["recurrent", "attention"]}
+BY_FAMILY["falcon_h1"] = {**SMALL, **SPACE, "mamba_d_ssm": 32}
 FAMILIES = sorted(auto._FAMILIES)
 
 

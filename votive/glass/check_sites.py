@@ -164,6 +164,9 @@ class _Checks:
             self.report.same,
         )
         gave, paths = self.plain.gave, {id(m): n for n, m in layer.named_modules()}
+        if hasattr(layer, "is_net"):
+            self.solo(at, v, name, layer)
+            return
         if not hasattr(layer.mixer, "apart"):
             return  # no attention, of which less is known
         attn, net = f"{name}.{paths[id(layer.mixer)]}", paths.get(id(layer.net))
@@ -180,6 +183,8 @@ class _Checks:
         else:
             self.normed_stream(at, v, name, layer)
         for n, count in (("q", v["attn.q"].shape[2]), ("k", v["attn.k"].shape[2]), ("v", v["attn.v"].shape[2])):
+            if f"{n}_input" not in v:
+                continue  # a layer whose heads all read the same
             own = v["attn_in"].unsqueeze(2).expand(*v["attn_in"].shape[:2], count, v["attn_in"].shape[2])
             same(f"{at}.{n}_input", "each head reads attn_in", v[f"{n}_input"], own)
         self.attention(at, v, attn, layer.mixer)
@@ -190,23 +195,40 @@ class _Checks:
             same(f"{at}.resid_post", "attn_out and mlp_out added", middle + v["mlp_out"], v["resid_post"])
         same(f"{at}.resid_post", "what the layer gives", v["resid_post"], gave[name])
         if behind is None:
-            same(f"{at}.attn_out", "what attention gives", v["attn_out"], gave[attn] * layer.residual_scale)
+            share = getattr(layer, "mixer_factors", (1.0, layer.residual_scale))[1]
+            same(f"{at}.attn_out", "what attention gives", v["attn_out"], gave[attn] * share)
         else:
             self.norm(f"{at}.ln1_post", gave[attn], behind)
         if net is None:
             return  # its products are the layer's own
         if behind_net is None:
-            same(f"{at}.mlp_out", "what the net gives", v["mlp_out"], gave[net] * layer.residual_scale)
+            share = getattr(layer, "net_factors", (1.0, layer.residual_scale))[1]
+            same(f"{at}.mlp_out", "what the net gives", v["mlp_out"], gave[net] * share)
         else:
             self.norm(f"{at}.ln2_post", gave[net], behind_net)
         self.net(at, v, net, layer.net)
+
+    def solo(self, at: str, v: dict[str, Any], name: str, layer: Any) -> None:
+        """A layer of one part: a mixer of positions, or a net."""
+        same, gave, path = self.report.same, self.plain.gave, f"{name}.{layer.mixer_path}"
+        reads, norm, writes = ("mlp_in", "ln2", "mlp_out") if layer.is_net else ("attn_in", "ln1", "attn_out")
+        same(f"{at}.{reads}", f"{reads} = resid_pre", v[reads], v["resid_pre"])
+        self.norm(f"{at}.{norm}", v[reads], next(n for n in layer.norms() if n is not None))
+        same(f"{at}.{writes}", "what the one part gives", v[writes], gave[path])
+        same(f"{at}.resid_post", f"resid_pre + {writes}", v["resid_pre"] + v[writes], v["resid_post"])
+        same(f"{at}.resid_post", "what the layer gives", v["resid_post"], gave[name])
+        if hasattr(layer.mixer, "apart"):
+            self.attention(at, v, path, layer.mixer)
+        elif layer.is_net:
+            self.net(at, v, path, layer.net)
 
     def normed_stream(self, at: str, v: dict[str, Any], name: str, layer: Any) -> None:
         """Norms of the stream itself: what they read and what they give, which is handed on."""
         same, gave = self.report.same, self.plain.gave
         normed = [gave[f"{name}.{n}"] for n in layer.norm_names if n]
         first, _, second, _ = layer.norms()
-        attn, net = v["attn_in"] + v["attn_out"], v["mlp_in"] + v["mlp_out"]
+        first_share, second_share = (getattr(layer, n, (1.0,))[0] for n in ("mixer_factors", "net_factors"))
+        attn, net = v["attn_in"] * first_share + v["attn_out"], v["mlp_in"] * second_share + v["mlp_out"]
         if layer.norm_place == "stream":
             reads = v["resid_pre"], v["resid_mid"]
             same(f"{at}.attn_in", "what the norm gives", v["attn_in"], normed[0])
@@ -276,6 +298,8 @@ class _Checks:
                 self.plain.gave[f"{path}.{module.design.gate}"],
             )
             return
+        if "mlp.pre" not in v:
+            return  # a net of its own kind, of which less is known
         made = module.act_fn(v["mlp.pre"])
         made = made * v["mlp.pre_linear"] if "mlp.pre_linear" in v else made
         same(f"{at}.mlp.post", "activation of mlp.pre", v["mlp.post"], made)
