@@ -94,6 +94,9 @@ def test_inputs_of_all_kinds() -> None:
             return i + 5
 
     assert list(pipe(Numbers())) == [[10], [12]]
+    stored = votive.data.TensorDataset(votive.tensor([5, 6]))
+    pipe.prepare = lambda item, offset=0: Doubled.prepare(pipe, int(item[0]), offset)
+    assert list(pipe(stored)) == [[10], [12]]
     assert not pipe.model.training
 
 

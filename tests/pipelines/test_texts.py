@@ -272,3 +272,21 @@ def test_a_folder_tells_its_task_and_options_hold_for_every_call() -> None:
     same(ours(TEXTS, top_k=1), reference(TEXTS, top_k=1))
     index = json.loads((path / "config.json").read_text())
     assert index["architectures"] == ["BertForSequenceClassification"]
+
+
+def test_languages_are_named_by_their_tokens() -> None:
+    path = folder("ForConditionalGeneration", "Bart")
+    tok = votive.text.Tokenizer.from_pretrained(path)
+    # Two words stand for languages here; the first is put before every text.
+    tok.add_special_tokens({"extra_special_tokens": ["lon", "par"]})
+    model = votive.models.AutoModelForSeq2SeqLM.from_pretrained(path)
+    pipe = votive.pipeline("translation", model=model, tokenizer=tok, max_new_tokens=5)
+    lon, par = tok.convert_tokens_to_ids(["lon", "par"])
+    plain = {"num_beams": 4, "max_new_tokens": 5}
+    ids = tok("lon the cat", return_tensors="vt").input_ids
+    other = votive.where(ids == lon, votive.full_like(ids, par), ids)
+    expected = model.generate(other, forced_bos_token_id=lon, **plain)
+    got = pipe("lon the cat", src_lang="par", tgt_lang="lon")
+    assert got == [{"translation_text": tok.decode(expected[0].tolist(), skip_special_tokens=True)}]
+    with pytest.raises(ValueError, match="no token of a language to the text"):
+        pipe("the cat", src_lang="par")

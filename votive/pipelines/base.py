@@ -146,12 +146,8 @@ class Pipeline:
         size = self.batch_size if batch_size is None else _positive(type(self).__name__, batch_size)
         if isinstance(inputs, list | tuple) and not self.one_input(inputs):
             return list(self._results(inputs, size, asked))
-        if isinstance(inputs, Iterator):
-            return self._results(inputs, size, asked)
-        if hasattr(inputs, "__getitem__") and hasattr(inputs, "__len__") and type(inputs).__module__ != "builtins":
-            # A dataset, unless it is an input: an array, a tensor, a picture.
-            if not isinstance(inputs, Mapping) and not hasattr(inputs, "shape"):
-                return self._results((inputs[i] for i in range(len(inputs))), size, asked)
+        if _streams(inputs):
+            return self._results(_items(inputs), size, asked)
         return next(self._results([inputs], size, asked))
 
     def sorted_options(self, options: dict[str, Any]) -> dict[str, Any]:
@@ -171,8 +167,10 @@ class Pipeline:
         named, rest = set(), False
         for method in self._methods():
             for p in list(inspect.signature(method).parameters.values())[1:]:
-                rest = rest or p.kind is p.VAR_KEYWORD
-                named.add(p.name)
+                if p.kind is p.VAR_KEYWORD:
+                    rest = True
+                else:
+                    named.add(p.name)
         return named, rest
 
     def _options_of(self, method: Any, asked: dict[str, Any]) -> dict[str, Any]:
@@ -219,7 +217,11 @@ class Pipeline:
         width = batch["input_ids"].shape[1] if "input_ids" in batch else 0
         for i, row in enumerate(rows):
             row.width = width
-            row.found = {name: _row(value, i) for name, value in found.items() if isinstance(value, Tensor | list)}
+            row.found = {
+                name: value[i : i + 1].cpu() if isinstance(value, Tensor) else value[i]
+                for name, value in found.items()
+                if isinstance(value, list) or (isinstance(value, Tensor) and value.dim())
+            }
 
     def _batch(self, rows: list[Row]) -> dict[str, Tensor]:
         """Rows as one batch, padded on the tokenizer's side."""
@@ -288,9 +290,20 @@ class Pipeline:
         return f"{type(self).__name__}({type(self.model).__name__}, device={str(self.device)!r})"
 
 
-def _row(value: Any, i: int) -> Any:
-    """What a batch says of a row: tensors as a batch of one, of lists the entry."""
-    return value[i : i + 1].cpu() if isinstance(value, Tensor) else value[i]
+def _streams(inputs: Any) -> bool:
+    """Whether inputs come one after the other: of a generator, an iterator or a dataset."""
+    if isinstance(inputs, Iterator) and not hasattr(inputs, "read"):
+        return True
+    # Arrays and tensors are inputs, as are what Python brings with it: texts, dicts, bytes.
+    plain = type(inputs).__module__ == "builtins" or isinstance(inputs, list | tuple | Mapping)
+    if plain or hasattr(inputs, "dtype") or hasattr(inputs, "read"):
+        return False
+    return hasattr(inputs, "__iter__") or (hasattr(inputs, "__getitem__") and hasattr(inputs, "__len__"))
+
+
+def _items(inputs: Any) -> Iterator[Any]:
+    """One after the other; a dataset without an iterator is asked by its numbers, as often as it is long."""
+    return iter(inputs) if hasattr(inputs, "__iter__") else (inputs[i] for i in range(len(inputs)))
 
 
 def _said(model: Any, settings: dict[str, Any]) -> dict[str, Any]:

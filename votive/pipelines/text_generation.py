@@ -275,11 +275,17 @@ class TranslationPipeline(Text2TextGenerationPipeline):
                 row.tensors["input_ids"] = votive.where(ids == known[0], votive.full_like(ids, new), ids)
             yield row
 
-    def run(self, tensors: dict[str, Tensor], tgt_lang: str | None = None, **settings: Any) -> dict[str, Any]:
+    def run(
+        self,
+        tensors: dict[str, Tensor],
+        stop_sequence: str | list[str] | None = None,
+        tgt_lang: str | None = None,
+        **settings: Any,
+    ) -> dict[str, Any]:
         """Texts (batch, texts, tokens)."""
         if tgt_lang is not None:
             settings["forced_bos_token_id"] = self._language(tgt_lang)
-        return super().run(tensors, **settings)
+        return super().run(tensors, stop_sequence, **settings)
 
     def _languages(self) -> dict[str, int]:
         known = self.tokenizer.get_vocab()
