@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import warnings
 from typing import Any
 
 import numpy as np
@@ -349,3 +350,42 @@ def test_parts_that_are_not_here_are_told(folder: pathlib.Path, tmp_path: pathli
     (there / "model_index.json").write_text(json.dumps({**index, "_class_name": "FluxPipeline"}))
     with pytest.raises(ValueError, match="asks for FluxPipeline"):
         DiffusionPipeline.from_pretrained(there)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_pictures_that_begin_with_pixels_are_those_of_diffusers(
+    count: int, both: tuple[Any, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from diffusers.models.autoencoders import vae as their_vae
+    from diffusers.pipelines.stable_diffusion import pipeline_stable_diffusion_img2img as their_pipeline
+
+    from votive.models.diffusion import gaussian, stable_diffusion_img2img
+
+    draws = [0, 0]
+
+    def their_draw(shape: Any, *args: Any, **kwargs: Any) -> Any:
+        draws[0] += 1
+        return torch.from_numpy(drawn(draws[0], shape=tuple(shape)))
+
+    def our_draw(shape: Any, *args: Any, **kwargs: Any) -> Any:
+        draws[1] += 1
+        return votive.from_numpy(drawn(draws[1], shape=tuple(shape)))
+
+    for module in (their_vae, their_pipeline):
+        monkeypatch.setattr(module, "randn_tensor", their_draw)
+    for module in (gaussian, stable_diffusion_img2img):
+        monkeypatch.setattr(module, "randn", our_draw)
+    ours = StableDiffusionImg2ImgPipeline(**both[0].components)
+    theirs = diffusers.StableDiffusionImg2ImgPipeline(**both[1].components, requires_safety_checker=False)
+    theirs.set_progress_bar_config(disable=True)
+    image = np.random.default_rng(0).random((count, 16, 20, 3)).astype(np.float32)
+    call = {
+        "prompt": ["a cat", "12"], "strength": 0.75, "num_inference_steps": 4, "output_type": "np",
+        "num_images_per_prompt": 2, "negative_prompt": ["a dog", "a"], "guidance_scale": 4.0,
+    }  # fmt: skip
+    with warnings.catch_warnings():
+        # Where there are fewer pictures than texts it says that this will change.
+        warnings.simplefilter("ignore", FutureWarning)
+        expected = theirs(image=image, **call).images
+    agree(ours(image=image, **call).images, expected, "pixels", 3e-5)
+    assert draws == [2, 2]
