@@ -15,11 +15,11 @@ from tests import docstrings
 from tests.distributed.processes import mpiexec, needs_mpi
 from tests.distributed.sharded_programs import PROGRAMS
 from tests.distributed.training import data, mine, mlp, squares
-from votive.distributed import optim
+from votive.distributed import fsdp, optim
 from votive.distributed.optim import ZeroRedundancyOptimizer
 from votive.nn.parallel import DistributedDataParallel
 
-DOCS = docstrings.examples([optim, *docstrings.modules_of(optim)])
+DOCS = docstrings.examples([p for package in (optim, fsdp) for p in (package, *docstrings.modules_of(package))])
 
 
 @pytest.mark.parametrize("name", sorted(DOCS))

@@ -308,4 +308,9 @@ def _unscale(optimizer: Optimizer, inverse: Tensor, *, allow_half: bool) -> dict
         if device not in found:
             found[device] = F.full((), 0.0, dtype=dt.float32, device=device)
         F._amp_foreach_non_finite_check_and_unscale_(grads, found[device], _on(inverse, device))
+    # Ranks that hold shards of one gradient must all see what one of them finds, or some would step.
+    gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+    for spread in {id(s.group): s for g in gradients if (s := g.__dict__.get("_sharding")) is not None}.values():
+        for value in found.values():
+            spread.largest_(value)
     return found

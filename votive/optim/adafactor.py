@@ -28,6 +28,8 @@ class Adafactor(GroupOptimizer):
             [0.9000, 0.9000]], requires_grad=True)
     """
 
+    _by_number = False
+
     def __init__(
         self,
         params: Params,

@@ -35,6 +35,8 @@ class LBFGS(Optimizer):
     [1.0, 1.0]
     """
 
+    _by_number = False
+
     def __init__(
         self,
         params: Params,

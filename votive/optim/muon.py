@@ -49,6 +49,7 @@ class Muon(GroupOptimizer):
     """
 
     _numbers = ()
+    _by_number = False
 
     def __init__(
         self,

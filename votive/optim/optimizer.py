@@ -70,6 +70,8 @@ class Optimizer:
     _absent: dict[str, Any] = {}
     # Numbers per parameter that are kept as 0-d tensors.
     _numbers: tuple[str, ...] = ()
+    # Whether a number's step depends on its own gradient alone, so that parameters may be stepped in parts.
+    _by_number = True
     # States whose dtype is not that of their parameter.
     _exact: tuple[str, ...] = ()
 
@@ -154,6 +156,13 @@ class Optimizer:
 
     def _check_group(self, group: dict[str, Any]) -> None:
         """Refuse what votive's steps do not offer."""
+        if not self._by_number and any("_sharding" in p.__dict__ for p in group["params"]):
+            fail(
+                UnsupportedError,
+                type(self).__name__,
+                "its steps look at whole parameters, and fully_shard has spread them over ranks; use AdamW, or "
+                "DistributedDataParallel.",
+            )
         for option, instead in {
             "differentiable": "write the update with operators to differentiate through it",
             "capturable": "steps run outside captured graphs",

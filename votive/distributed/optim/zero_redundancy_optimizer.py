@@ -19,8 +19,8 @@ __all__ = ["ZeroRedundancyOptimizer"]
 class ZeroRedundancyOptimizer(Optimizer):
     """Let each rank step a share of the parameters and send the others what became of them.
 
-    Gradients must be the same on all ranks, as DistributedDataParallel leaves them. The memory of the optimizer's states
-    is divided by the number of ranks; the steps are those of one process.
+    Gradients must be the same on all ranks, as DistributedDataParallel leaves them. The optimizer's states take their
+    memory divided by the number of ranks; the steps are those of one process.
 
     >>> def train():
     ...     model = votive.nn.parallel.DistributedDataParallel(votive.nn.Linear(2, 1))

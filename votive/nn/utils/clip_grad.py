@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import types
 import warnings
 from collections.abc import Iterable
+from typing import Any
 
 from ... import linalg
 from ...autograd.modes import no_grad
@@ -15,6 +17,22 @@ from ...tensor import Tensor
 
 def _listed(tensors: Tensor | Iterable[Tensor]) -> list[Tensor]:
     return [tensors] if isinstance(tensors, Tensor) else list(tensors)
+
+
+def _norm_here(given: list[Tensor], p: float) -> Tensor:
+    """The norm of what this process has of some tensors."""
+    if len({t._spec.device for t in given}) == 1:
+        return F._total_norm(given, p)
+    norms = [linalg.vector_norm(t, p).to(given[0].device) for t in given]
+    # Half and double gradients side by side: their norms meet in the wider type.
+    return linalg.vector_norm(F.cat([n.reshape(1) for n in norms]), p)
+
+
+def _of_parts(given: list[Tensor], p: float) -> Tensor:
+    """The norm of this rank's rows, of which there may be none."""
+    if math.isinf(p) and not any(t.numel() for t in given):
+        return given[0].new_full((), 0.0 if p > 0 else math.inf)
+    return _norm_here([t for t in given if t.numel()] if math.isinf(p) else given, p)
 
 
 @no_grad()
@@ -35,12 +53,16 @@ def get_total_norm(
     p = float(norm_type)
     if not given:
         return F.tensor(0.0)
-    if len({t._spec.device for t in given}) == 1:
-        total = F._total_norm(given, p)
+    # Gradients in shards (see distributed.fsdp) have parts on other ranks.
+    spread = [t.__dict__.get("_sharding") for t in given]
+    if any(s is not None for s in spread):
+        by_group: dict[int, tuple[Any, list[Tensor]]] = {}
+        for t, s in zip(given, spread, strict=True):
+            by_group.setdefault(0 if s is None else id(s.group), (s, []))[1].append(t)
+        norms = [_norm_here(ts, p) if s is None else s.total_norm(_of_parts(ts, p), p) for s, ts in by_group.values()]
+        total = linalg.vector_norm(F.cat([n.to(given[0].device).reshape(1) for n in norms]), p)
     else:
-        norms = [linalg.vector_norm(t, p).to(given[0].device) for t in given]
-        # Half and double gradients side by side: their norms meet in the wider type.
-        total = linalg.vector_norm(F.cat([n.reshape(1) for n in norms]), p)
+        total = _norm_here(given, p)
     if error_if_nonfinite and not bool(total.isfinite()):
         raise RuntimeError(
             f"The total norm of order {p} for gradients from `parameters` is non-finite, so it "
