@@ -140,6 +140,8 @@ BY_FAMILY |= {f: {**SMALL, **_FEW} for f in ("exaone_moe", "glm4_moe", "phimoe",
 BY_FAMILY["qwen3_next"] = {**SMALL, **_FEW, **_NET, "full_attention_interval": 2}
 BY_FAMILY["jamba"] |= {"attn_layer_period": 2, "attn_layer_offset": 1}
 BY_FAMILY["recurrent_gemma"] = {**SMALL, "block_types": ["recurrent", "attention"]}
+# What is added to the stream, and the logits, are scaled.
+BY_FAMILY["granite"] = {**SMALL, "residual_multiplier": 0.5, "logits_scaling": 3.0, "embedding_multiplier": 2.0}
 BY_FAMILY["falcon_h1"] = {**SMALL, **SPACE, "mamba_d_ssm": 32}
 FAMILIES = sorted(auto._FAMILIES)
 

@@ -101,7 +101,8 @@ def _check_end(got: Tensor, expected: Tensor, end: Tensor) -> None:
 
 def _direction(weights: Weights, end: Tensor, target: object, against: object) -> tuple[Tensor, Tensor]:
     """The vector (samples, positions, features) that a logit multiplies the normed stream with, and what is added."""
-    rows, bias = weights.W_U.t().double(), weights.b_U.double()
+    scale = next(m for m in weights.model.modules() if hasattr(m, "stack")).design.logit_scale
+    rows, bias = weights.W_U.t().double() * scale, weights.b_U.double() * scale
     chosen = _tokens("target", target, end, rows.shape[0])
     direction, constant = rows[chosen], bias[chosen]
     if against is not None:

@@ -40,7 +40,7 @@ class WriterRun(Probe):
         super().__init__(model, sites=[Pattern(n) for n in (*_WRITES, *self.more)])
         self._only = {id(m): m for m in holders(self.model)}
         self.graph = of
-        self.gains = _gains_behind(self.model, of)
+        self.gains, self.scales = _gains_behind(self.model, of)
         self._written: list[Any] = []
         self._result: Any = None
         self._scale: Any = None
@@ -66,6 +66,8 @@ class WriterRun(Probe):
                 if self._scale is not None:
                     # A norm behind attention: with its scale, each head's share of what is added.
                     result = (result / self._scale * self.gains[layer]).to(frame.output.dtype)
+                if self.scales[layer] != 1.0:
+                    result = result * self.scales[layer]
                 self._written += list(result.unbind(2))
             elif name == "mlp_out":
                 self._written.append(frame.output)
@@ -127,13 +129,13 @@ def _place(address: str) -> tuple[str, int | None, str]:
     return kind, int(number) if kind == "layers" and number.isdigit() else None, name
 
 
-def _gains_behind(model: Module, of: Graph) -> list[Any]:
-    """By layer, what a norm behind attention multiplies each feature with."""
+def _gains_behind(model: Module, of: Graph) -> tuple[list[Any], list[float]]:
+    """By layer, what a norm behind attention multiplies each feature with, and what of a result is added."""
     from ..head_weights import Weights, _gain
 
     found = Weights(model)
     norms = [found._norms(i)[1] for i in range(of.layers)]
-    return [1.0 if n is None else _gain(n) for n in norms]
+    return [1.0 if n is None else _gain(n) for n in norms], [p.residual_scale for p in found.parts.layers]
 
 
 def written(model: Module, of: Graph, given: object) -> tuple[Tensor, Any]:

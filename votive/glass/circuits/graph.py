@@ -25,16 +25,21 @@ Edge = tuple[str, str]
 class Graph:
     """All writers and readers of a decoder, in the order in which they run.
 
+    In a `parallel` decoder a layer's net reads the stream before the layer, and not its heads.
+
     >>> g = votive.glass.circuits.Graph(2, 1, 1)
     >>> g.writers
     ['embed', 'layers.0.head.0', 'layers.0.mlp', 'layers.1.head.0', 'layers.1.mlp']
     >>> len(g.edges()), g.reads("layers.0.head.0", "layers.0.mlp"), g.reads("layers.0.head.0", "layers.0.q.0")
     (23, True, False)
+    >>> votive.glass.circuits.Graph(2, 1, 1, parallel=True).reads("layers.0.head.0", "layers.0.mlp")
+    False
     """
 
     layers: int
     heads: int
     key_heads: int
+    parallel: bool = False
     writers: list[str] = field(init=False, repr=False)
     readers: list[str] = field(init=False, repr=False)
     allowed: Any = field(init=False, repr=False, compare=False)  # (writers, readers): whether one can read the other
@@ -49,7 +54,7 @@ class Graph:
             writers += [*(f"layers.{i}.head.{h}" for h in range(self.heads)), f"layers.{i}.mlp"]
             when_written += [*([2 * i + 1] * self.heads), 2 * i + 2]
             readers.append(f"layers.{i}.mlp")
-            when_read.append(2 * i + 1)
+            when_read.append(2 * i if self.parallel else 2 * i + 1)
         readers.append("logits")
         when_read.append(2 * self.layers)
         allowed = votive.tensor(when_written).unsqueeze(1) <= votive.tensor(when_read).unsqueeze(0)
@@ -158,7 +163,7 @@ def graph(model: Module, *args: object, **kwargs: object) -> Graph:
     >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=16, num_hidden_layers=2,
     ...     num_attention_heads=4, num_key_value_heads=2)
     >>> votive.glass.circuits.graph(votive.models.LlamaForCausalLM(config))
-    Graph(layers=2, heads=4, key_heads=2)
+    Graph(layers=2, heads=4, key_heads=2, parallel=False)
     """
     if any(getattr(m, "norm_place", "before") != "before" for m in model.modules()):
         raise ValueError(
@@ -167,8 +172,15 @@ def graph(model: Module, *args: object, **kwargs: object) -> Graph:
         )
     found = sites(uncompiled(model), *args, **kwargs)
     layers = 1 + max(int(a.split(".")[1]) for a in found if a.startswith("layers."))
-    counts = {(found[f"layers.{i}.q_input"][2], found[f"layers.{i}.k_input"][2]) for i in range(layers)}
+    heads_of = [[found.get(f"layers.{i}.{n}") for n in ("q_input", "k_input", "mlp_in")] for i in range(layers)]
+    without = next((i for i, inputs in enumerate(heads_of) if None in inputs), None)
+    if without is not None:
+        raise ValueError(f"{type(model).__name__}: layer {without} is no attention with a net behind it.")
+    counts = {(q[2], k[2]) for q, k, _ in heads_of if q is not None and k is not None}
     if len(counts) != 1:
         raise ValueError(f"{type(model).__name__}: its layers have different numbers of heads: {sorted(counts)}.")
     ((heads, key_heads),) = counts
-    return Graph(layers, heads, key_heads)
+    parallel = {bool(m.parallel) for m in model.modules() if hasattr(m, "parallel") and hasattr(m, "mixer")}
+    if len(parallel) > 1:
+        raise ValueError(f"{type(model).__name__}: only some of its layers are parallel.")
+    return Graph(layers, heads, key_heads, parallel == {True})
