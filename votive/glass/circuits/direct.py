@@ -74,7 +74,7 @@ def direct_logits(
         if layer is not None:
             at = layer % of.layers
             post, W = seen.values[f"layers.{at}.mlp.post"].double(), weights.W_out[at].double()  # (F, C)
-            behind = weights._norms(at)[3]
+            behind, W = weights._norms(at)[3], W * weights.parts.layers[at].residual_scale
             if behind is not None:
                 W = W * _gain(behind).double()
                 post = post / seen.values[f"layers.{at}.ln2_post.scale"].double()
