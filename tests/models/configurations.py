@@ -7,19 +7,22 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from votive.models import AutoConfig, families
+
+from .configuration_differences import differences
 
 FILE = Path(__file__).parent / "data" / "configurations.json"
 REFUSED = "(refused)"
 STATES = ("absent", "null", "value")
 # Whole models inside; their own families are checked.
 FAMILIES = [name for name in families() if name not in ("vision-encoder-decoder", "mine", "quiet")]
-NESTED = {"text_config", "vision_config"}
+NESTED = {"text_config", "vision_config", "attn_config"}
 # Spelled otherwise since transformers 5; test_decoders compares what they do.
-ROPE = {"rope_theta", "rope_scaling", "rope_local_base_freq"}
+ROPE = {"rope_theta", "rope_scaling", "rope_local_base_freq", "mrope_section", "llama_4_scaling_beta"}
 
 # What is decided otherwise here: family (or *) and key, the states, why.
 DIFFERENT: dict[tuple[str, str], tuple[set[str], str]] = {
@@ -43,18 +46,29 @@ DIFFERENT: dict[tuple[str, str], tuple[set[str], str]] = {
     ("t5", "scale_decoder_outputs"): ({"null"}, "as absent: tie_word_embeddings tells"),
 }
 # T5's files say by tie_word_embeddings whether scores are scaled, and nothing of the head.
-LOSSY = {("t5", "scale_decoder_outputs"), ("mt5", "tie_word_embeddings")}
+LOSSY = {(family, key) for family in ("t5", "mt5", "umt5") for key in ("scale_decoder_outputs", "tie_word_embeddings")}
+DIFFERENT |= differences()
 
 
+@cache
 def config_class(family: str) -> Any:
     return type(AutoConfig.from_dict({"model_type": family}))
 
 
+@cache
+def their_class(family: str) -> Any:
+    import transformers
+
+    return type(transformers.AutoConfig.for_model(family))
+
+
+@cache
 def keys(family: str) -> list[str]:
     unseen = {"extra", *NESTED, *ROPE}
     return [f.name for f in fields(config_class(family)) if f.name not in unseen]
 
 
+@cache
 def sample(family: str, key: str) -> Any:
     """Another value than the default that a file may hold."""
     fixed: dict[str, Any] = {
@@ -116,12 +130,21 @@ def decided_otherwise(family: str, key: str, state: str) -> bool:
     return any(state in states for states, _ in rows)
 
 
+@cache
+def read(family: str, here: bool) -> Any:
+    """The configuration that says nothing."""
+    return (config_class if here else their_class)(family).from_dict({})
+
+
+def made_of(family: str, key: str, state: str, here: bool) -> Any:
+    """A configuration that says one thing, made by votive's class (`here`) or by that of transformers."""
+    kind = (config_class if here else their_class)(family)
+    return read(family, here) if state == "absent" else kind.from_dict(content(family, key, state))
+
+
 def theirs(family: str, key: str, state: str) -> Any:
     """What transformers makes of it."""
-    import transformers
-
-    kind = type(transformers.AutoConfig.for_model(family))
-    return found(lambda: kind.from_dict(content(family, key, state)), key)
+    return found(lambda: made_of(family, key, state, False), key)
 
 
 def table() -> dict[str, dict[str, dict[str, Any]]]:
@@ -129,15 +152,21 @@ def table() -> dict[str, dict[str, dict[str, Any]]]:
     import transformers
 
     transformers.logging.set_verbosity_error()
+    made = {family: their_class(family)() for family in FAMILIES}
     return {
         family: {
-            key: {state: theirs(family, key, state) for state in STATES}
-            for key in keys(family)
-            if hasattr(transformers.AutoConfig.for_model(family), key)
+            key: {state: theirs(family, key, state) for state in STATES} for key in keys(family) if hasattr(one, key)
         }
-        for family in FAMILIES
+        for family, one in made.items()
     }
 
 
 if __name__ == "__main__":
-    FILE.write_text(json.dumps(table(), indent=1, sort_keys=True) + "\n")
+    # A line for each key.
+    rows = {
+        family: ",\n".join(
+            f"  {json.dumps(key)}: {json.dumps(told, sort_keys=True)}" for key, told in sorted(keyed.items())
+        )
+        for family, keyed in sorted(table().items())
+    }
+    FILE.write_text("{\n" + ",\n".join(f" {json.dumps(name)}: {{\n{row}\n }}" for name, row in rows.items()) + "\n}\n")

@@ -102,6 +102,8 @@ class GraniteMoeHybridConfig(Mamba2Fields, GraniteMoeSharedConfig):
     model_type = "granitemoehybrid"
     aliases: ClassVar[dict[str, str]] = {**GraniteMoeConfig.aliases, "layers_block_type": "layer_types"}
 
+    bos_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 2
     shared_intermediate_size: int = 1024
     position_embedding_type: str | None = None
 

@@ -67,11 +67,10 @@ class MvpConfig(Seq2SeqConfig):
     """The numbers of an MVP, a BART trained on many tasks. Tang et al. 2022, arXiv:2206.12131.
 
     >>> votive.models.MvpConfig().label_count
-    3
+    2
     """
 
     model_type = "mvp"
-    classes = 3
 
     vocab_size: int = 50267
     decoder_start_token_id: int | None = 2

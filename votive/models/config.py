@@ -204,7 +204,7 @@ def _checked(what: str, value: object, expected: str) -> Any:
         value = float(value)
         if "float" not in kinds and value.is_integer():
             value = int(value)
-    elif isinstance(value, tuple) and "tuple" not in kinds:
+    elif isinstance(value, tuple) and ("tuple" not in kinds or "list" in kinds):
         value = list(value)
     elif what.endswith(": dtype") and isinstance(value, DType):
         value = value.name

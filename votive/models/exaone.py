@@ -69,6 +69,9 @@ class ExaoneMoeConfig(Exaone4Config):
     model_type = "exaone_moe"
     aliases: ClassVar[dict[str, str]] = {"num_local_experts": "num_experts"}
 
+    bos_token_id: int | None = 1
+    eos_token_id: int | list[int] | None = 53
+    pad_token_id: int | None = 0
     sliding_window: int = 4096
     mlp_layer_types: list[str] | None = None
     first_k_dense_replace: int = 1

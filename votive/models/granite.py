@@ -159,7 +159,6 @@ class GraniteSWAConfig(_WindowsOfGranite):
     rms_norm_eps: float = 1e-5
     bos_token_id: int | None = 100257
     eos_token_id: int | list[int] | None = 100257
-    pad_token_id: int | None = 100256
     tie_word_embeddings: bool = True
     sliding_window: int | None = 128
     layer_rope_theta: list[float] | None = None

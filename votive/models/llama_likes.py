@@ -152,6 +152,7 @@ class InternLM3Config(LlamaConfig):
     head_dim: int | None = 128
     max_position_embeddings: int = 32768
     rms_norm_eps: float = 1e-5
+    pad_token_id: int | None = 2
 
     def choices(self) -> dict[str, Any]:
         if self.attention_bias != self.mlp_bias:
