@@ -104,6 +104,11 @@ class ProcessGroup:
         watch.enter(call, self.timeout.total_seconds())
         try:
             return what()
+        except Exception as e:
+            wrong = watch.failure(0.0)
+            if wrong is None:
+                raise
+            raise DistBackendError(f"{call}: {wrong} ({e}).") from None
         finally:
             watch.leave()
 
@@ -136,6 +141,20 @@ class ProcessGroup:
         self._broken = self._broken or "it was destroyed"
         self.checker.leave()
         self.transport.close()
+
+    def part(self, call: Call, members: Sequence[int] | None, name: str, alone: bool) -> Transport | None:
+        """The transport of some of its ranks, None for others; all its ranks call this, or its members `alone`."""
+        made: list[Transport] = []
+
+        def split() -> None:
+            if members is not None:
+                made.append(self.transport.split(members, name))
+
+        if alone:
+            self._watched(call, split)
+        else:
+            self.run(call, 0, split, False)
+        return made[0] if made else None
 
     def global_rank(self, rank: int) -> int:
         """The number among all of a rank of this group."""

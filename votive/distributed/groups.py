@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 from .backends import backend_of
+from .check import Call, line_of_caller
 from .group import ProcessGroup
 from .store import PrefixStore
 from .world import GroupMember, group_of, is_member, needed
@@ -46,9 +47,12 @@ def new_group(
     name = f"{'-'.join(map(str, members))}" if use_local_synchronization else str(next(found.count))
     if use_local_synchronization:
         name += f"/{sum(n.partition('/')[0] == name for n in found.groups)}"
-    if own not in members:
+    call = Call("new_group", str(members), str(members), line_of_caller())
+    transport = None
+    if own in members or not use_local_synchronization:
+        transport = found.group.part(call, members if own in members else None, name, use_local_synchronization)
+    if transport is None:
         return GroupMember.NON_GROUP_MEMBER
-    transport = found.group.transport.split(members, name)
     limit = found.group.timeout if timeout is None else timeout
     made = ProcessGroup(transport, members, name, shown, limit, PrefixStore(name, found.store))
     made.group_desc = group_desc or name

@@ -142,9 +142,15 @@ class Manager:
         assert self.process.stdout is not None, "asked for above"
         return self.process.stdout.readline()
 
-    def wait_for_all(self) -> None:
-        """Return when all others know where it is: none asks this process then, which stands still as MPI starts."""
-        self._line()
+    def wait_for_all(self, limit: float) -> bool:
+        """Whether all others know where it is, before so many seconds are over.
+
+        None asks this process then, which stands still as MPI starts.
+        """
+        waiter = threading.Thread(target=self._line, daemon=True)
+        waiter.start()
+        waiter.join(limit)
+        return not waiter.is_alive()
 
 
 def announce(address: str, limit: float) -> None:
@@ -173,7 +179,8 @@ def main() -> None:
     threading.Thread(target=_say_when_all_are_here, args=(server,), daemon=True).start()
     sys.stdin.read()
     with server.changed:
-        server.changed.wait_for(lambda: server.open == 0, timeout=60)
+        if server.here == server.size - 1:  # else MPI cannot start any more, and whoever waits for that must hear of it
+            server.changed.wait_for(lambda: server.open == 0, timeout=10)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ class Message(Work):
         while not self.is_completed():
             wrong, now = self._failure(), time.monotonic()
             if wrong:
-                self.finish(None, DistBackendError(f"{self._shown}: {wrong}"))
+                self.finish(None, DistBackendError(f"{self._shown}: {wrong}."))
             elif now > start + limit:
                 raise DistBackendError(f"{self._shown}: Timed out after {limit:.1f} seconds.")
             elif now > start + SAID_AFTER and not said:

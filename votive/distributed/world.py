@@ -160,7 +160,7 @@ def _connected(place: Place, kind: str, timeout: timedelta) -> tuple[Transport, 
     MPI = mpi.load()
     if not managed() and not MPI.Is_initialized():
         _introduced(place, timeout)
-    mpi.start()
+    mpi.start(timeout.total_seconds())
     comm = MPI.COMM_WORLD
     if not place.by_mpi and (comm.Get_size(), comm.Get_rank()) != (place.size, place.rank):
         raise DistBackendError(
@@ -173,20 +173,28 @@ def _connected(place: Place, kind: str, timeout: timedelta) -> tuple[Transport, 
             f"the launcher has started {said} processes, and MPI sees {comm.Get_size()}: the launcher is of another "
             f"MPI than mpi4py's, {MPI.Get_library_version().splitlines()[0]}. `votive launch` finds the right one."
         )
-    transport = mpi.connected()
+    transport = mpi.connected(timeout.total_seconds())
     return transport, place._replace(rank=transport.rank, size=transport.size)
 
 
 def _introduced(place: Place, timeout: timedelta) -> None:
     """Let MPI know of the others, whom no process manager has started: rank 0 starts what answers in its place."""
+    limit = timeout.total_seconds()
     if place.rank == 0:
         _managers.append(Manager(place.size))
         address = f"{place.host}:{_managers[-1].port}"
         place.store.set("votive/pmi", address)
-        _managers[-1].wait_for_all()
+        if not _managers[-1].wait_for_all(limit):
+            missing = [r for r in range(1, place.size) if place.store.find(f"votive/here/{r}") is None]
+            raise DistBackendError(
+                f"init_process_group: Timed out after {limit:.1f} seconds; of {place.size} ranks these are not there: "
+                f"{', '.join(map(str, missing))}."
+            )
     else:
+        place.store.set(f"votive/here/{place.rank}", "")
+        place.store.wait(["votive/pmi"], timeout)
         address = place.store.get("votive/pmi").decode()
-        announce(address, timeout.total_seconds())
+        announce(address, limit)
     introduce(place.rank, place.size, address)
 
 

@@ -71,10 +71,10 @@ class Watch:
         self._found: str | None = None
         self._thread: threading.Thread | None = None
 
-    def failure(self) -> str | None:
+    def failure(self, every: float = EVERY) -> str | None:
         """Which processes have ended, if any."""
         now = time.monotonic()
-        if self._found is None and now > self._looked + EVERY:
+        if self._found is None and now >= self._looked + every:
             self._looked = now
             gone = [f"rank {r} (process {pid})" for r, pid in self.others.items() if not runs(pid)]
             if gone:

@@ -7,11 +7,13 @@ short messages on a communicator of their own: MPI itself would wait for ever, o
 from __future__ import annotations
 
 import contextlib
+import faulthandler
+import json
 import os
 import sys
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -58,8 +60,8 @@ def load() -> Any:
     return MPI
 
 
-def start() -> Any:
-    """MPI, started so that any thread may call it."""
+def start(limit: float = 1800.0) -> Any:
+    """MPI, started so that any thread may call it; if other processes do not come within the limit, this one ends."""
     MPI = load()
     if MPI.Is_finalized():
         raise RuntimeError("MPI has been ended in this process, and can be started only once.")
@@ -67,7 +69,8 @@ def start() -> Any:
         # Processes that share cores would otherwise spin against one another.
         if os.cpu_count() is not None and _local_size() > (os.cpu_count() or 1):
             os.environ.setdefault("MPIR_CVAR_POLLS_BEFORE_YIELD", "0")
-        MPI.Init_thread(MPI.THREAD_MULTIPLE)
+        with _bounded(limit):
+            MPI.Init_thread(MPI.THREAD_MULTIPLE)
     if MPI.Query_thread() < MPI.THREAD_MULTIPLE:
         raise RuntimeError(
             "this MPI was started, or built, for one thread only; votive.distributed needs MPI_THREAD_MULTIPLE. "
@@ -76,13 +79,47 @@ def start() -> Any:
     return MPI
 
 
-def connected() -> MPITransport:
+@contextlib.contextmanager
+def _bounded(limit: float) -> Iterator[None]:
+    """End this process if the block takes longer: MPI starts with Python's lock held, so nothing else could."""
+    bounded = False
+    with contextlib.suppress(OSError, ValueError, AttributeError, RuntimeError):  # there is no stderr
+        faulthandler.dump_traceback_later(limit, exit=True)
+        bounded = True
+    try:
+        yield
+    finally:
+        if bounded:
+            faulthandler.cancel_dump_traceback_later()
+
+
+def connected(limit: float) -> MPITransport:
     """All processes, with communicators of their own."""
     MPI = load()
     comm = MPI.COMM_WORLD
-    watch = Watch(comm.allgather(identity()), comm.Get_rank())
+    own, everyone = np.zeros(256, "u1"), np.zeros((comm.Get_size(), 256), "u1")
+    text = json.dumps(identity()).encode()
+    own[: len(text)] = np.frombuffer(text, "u1")
+    _await(comm.Iallgather(own, everyone), limit, None)
+    watch = Watch([tuple(json.loads(row.tobytes().rstrip(b"\0"))) for row in everyone], comm.Get_rank())
     _watches[:] = [watch]
-    return MPITransport(comm.Dup(), comm.Dup(), watch)
+    (data, copied), (words, too) = comm.Idup(), comm.Idup()
+    _await(copied, limit, watch)
+    _await(too, limit, watch)
+    return MPITransport(data, words, watch)
+
+
+def _await(request: Any, limit: float, watch: Watch | None) -> None:
+    """Return when something that all processes do is done."""
+    end, pause = time.monotonic() + limit, 0.0
+    while not request.Test():
+        wrong = None if watch is None else watch.failure()
+        if wrong is None and time.monotonic() > end:
+            wrong = f"Timed out after {limit:.1f} seconds; not all processes are there"
+        if wrong:
+            raise DistBackendError(f"init_process_group: {wrong}.")
+        time.sleep(pause)
+        pause = min(pause + 1e-4, 0.01)
 
 
 _watches: list[Watch] = []  # that of this process
@@ -137,9 +174,11 @@ class _Message:
             if not self.request.Test(self.status):
                 return False
         except self.transport.MPI.Exception as e:
-            raise DistBackendError(
-                f"recv: a rank sent more than the {self.x.nbytes:,} bytes asked for ({e})."
-            ) from None
+            MPI, watch = self.transport.MPI, self.transport.watch
+            if e.Get_error_class() == MPI.ERR_TRUNCATE:
+                raise DistBackendError(f"recv: a rank sent more than the {self.x.nbytes:,} bytes asked for.") from None
+            wrong = None if watch is None else watch.failure(0.0)
+            raise DistBackendError(f"{'recv' if self.receiving else 'send'}: {wrong or 'MPI failed'} ({e}).") from None
         if self.receiving:
             self.source = self.status.Get_source()
             size = self.status.Get_count(self.transport.MPI.BYTE)
