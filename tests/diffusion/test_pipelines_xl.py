@@ -162,7 +162,11 @@ def test_half_precision_widens_for_the_autoencoder(xl: tuple[Any, Any, pathlib.P
     agree(images, pictures(xl[1], torch.from_numpy, prompt="a cat", latents=noise()), "float16", 0.02)
 
 
-def test_wrong_calls_of_xl_say_what_to_do(xl: tuple[Any, Any, pathlib.Path], both: tuple[Any, Any]) -> None:  # noqa: F811
+def test_wrong_calls_of_xl_say_what_to_do(
+    xl: tuple[Any, Any, pathlib.Path],
+    both: tuple[Any, Any],  # noqa: F811
+    tmp_path: pathlib.Path,
+) -> None:
     ours, _, path = xl
     few = {"num_inference_steps": 1, "output_type": "np"}
     with pytest.raises(ValueError, match="neither came"):
@@ -181,8 +185,9 @@ def test_wrong_calls_of_xl_say_what_to_do(xl: tuple[Any, Any, pathlib.Path], bot
         StableDiffusionXLPipeline(**{**ours.components, "unet": both[0].unet})
     with pytest.raises(ValueError, match="parts are others"):
         StableDiffusionPipeline.from_pretrained(path)
-    with pytest.raises(ValueError, match="is a StableDiffusionXLPipeline, for which there is none"):
-        AutoPipelineForImage2Image.from_pretrained(path)
+    (tmp_path / "model_index.json").write_text(json.dumps({"_class_name": "KandinskyPipeline"}))
+    with pytest.raises(ValueError, match="is a KandinskyPipeline, for which there is none"):
+        AutoPipelineForImage2Image.from_pretrained(tmp_path)
     with pytest.raises(ValueError, match="'text_time'"):
         StableDiffusionXLPipeline.from_pipe(both[0])
     with pytest.raises(TypeError, match="no part 'unett'"):
@@ -200,6 +205,94 @@ def test_pipelines_for_a_use_share_parts(both: tuple[Any, Any]) -> None:  # noqa
     assert type(again) is StableDiffusionPipeline
     with pytest.raises(ValueError, match="without text_encoder and tokenizer texts cannot be read"):
         again("a cat", num_inference_steps=1)
+
+
+BEGUN: dict[str, dict[str, Any]] = {
+    "pixels": {"prompt": "a cat", "strength": 0.75, "num_inference_steps": 4},
+    "several": {
+        "prompt": ["a cat", "12"], "negative_prompt": ["a dog", "a"], "num_images_per_prompt": 2, "strength": 0.5,
+        "num_inference_steps": 4, "guidance_scale": 4.0, "original_size": (32, 48), "target_size": (16, 16),
+    },
+    "from where another ended": {"prompt": "a", "denoising_start": 0.5, "num_inference_steps": 4},
+    "a part": {"prompt": "a", "denoising_start": 0.25, "denoising_end": 0.75, "num_inference_steps": 8},
+    "given": {"prompt": "a", "latents": drawn(7, shape=(1, 4, 8, 10)), "num_inference_steps": 4, "strength": 0.5},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BEGUN)
+def test_pictures_of_xl_that_begin_with_one_are_those_of_diffusers(
+    name: str, xl: tuple[Any, Any, pathlib.Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from diffusers.models.autoencoders import vae as their_vae
+    from diffusers.pipelines.stable_diffusion_xl import pipeline_stable_diffusion_xl_img2img as their_pipeline
+
+    from votive.models.diffusion import gaussian, stable_diffusion_img2img
+
+    draws = [0, 0]
+
+    def their_draw(shape: Any, *args: Any, **kwargs: Any) -> Any:
+        draws[0] += 1
+        return torch.from_numpy(drawn(draws[0], shape=tuple(shape)))
+
+    def our_draw(shape: Any, *args: Any, **kwargs: Any) -> Any:
+        draws[1] += 1
+        return votive.from_numpy(drawn(draws[1], shape=tuple(shape)))
+
+    for module in (their_vae, their_pipeline):
+        monkeypatch.setattr(module, "randn_tensor", their_draw)
+    for module in (gaussian, stable_diffusion_img2img):
+        monkeypatch.setattr(module, "randn", our_draw)
+    ours = AutoPipelineForImage2Image.from_pipe(xl[0])
+    theirs = diffusers.StableDiffusionXLImg2ImgPipeline(**xl[1].components, add_watermarker=False)
+    theirs.set_progress_bar_config(disable=True)
+    image = np.random.default_rng(0).random((1, 16, 20, 3)).astype(np.float32)
+    call = BEGUN[name]
+    made = {k: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in call.items()}
+    expected = theirs(image=image, output_type="np", **made).images
+    made = {k: votive.from_numpy(v) if isinstance(v, np.ndarray) else v for k, v in call.items()}
+    agree(ours(image=image, output_type="np", **made).images, expected, name, 3e-5)
+    assert draws[0] == draws[1]
+    run = ours.denoise(image=image, **made)
+    assert not run.done
+    with pytest.raises(ValueError, match="give an image"):
+        ours("a")
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        ours("a", image=image, denoising_start=1.5)
+
+
+def test_the_refiner_is_told_how_beautiful_a_picture_is(
+    xl: tuple[Any, Any, pathlib.Path], tmp_path: pathlib.Path
+) -> None:
+    theirs = xl[1]
+    torch.manual_seed(3)
+    unet = diffusers.UNet2DConditionModel(
+        **SMALL | {
+            "cross_attention_dim": 12, "addition_embed_type": "text_time", "addition_time_embed_dim": 4,
+            "projection_class_embeddings_input_dim": 20 + 6,
+        }
+    ).eval()  # fmt: skip
+    refiner = diffusers.StableDiffusionXLImg2ImgPipeline(
+        **{**theirs.components, "unet": unet, "text_encoder": None, "tokenizer": None},
+        requires_aesthetics_score=True, force_zeros_for_empty_prompt=False, add_watermarker=False,
+    )  # fmt: skip
+    refiner.save_pretrained(tmp_path)
+    for name in ("vocab.json", "merges.txt", "tokenizer_config.json"):
+        (tmp_path / "tokenizer_2" / name).write_bytes((xl[2] / "tokenizer_2" / name).read_bytes())
+    (tmp_path / "tokenizer_2" / "tokenizer.json").unlink(missing_ok=True)
+    read = DiffusionPipeline.from_pretrained(tmp_path)
+    assert read.requires_aesthetics_score
+    assert read.text_encoder is None
+    refiner.set_progress_bar_config(disable=True)
+    latents = drawn(5, shape=(1, 4, 8, 8))
+    call = {
+        "prompt": "a cat", "denoising_start": 0.5, "num_inference_steps": 4, "output_type": "np",
+        "aesthetic_score": 7.0, "negative_aesthetic_score": 1.5,
+    }  # fmt: skip
+    expected = refiner(image=torch.from_numpy(latents), **call).images
+    agree(read(image=votive.from_numpy(latents), **call).images, expected, "refined", 3e-5)
+    plain = type(read)(**read.components)
+    with pytest.raises(ValueError, match="requires_aesthetics_score"):
+        plain(image=votive.from_numpy(latents), **call)
 
 
 @pytest.fixture(scope="module")

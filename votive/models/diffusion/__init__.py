@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from .pipeline import DiffusionPipeline as DiffusionPipeline
     from .safety_checker import StableDiffusionSafetyChecker as StableDiffusionSafetyChecker
     from .stable_diffusion import StableDiffusionPipeline as StableDiffusionPipeline
-    from .stable_diffusion import TextDenoising as TextDenoising
     from .stable_diffusion_img2img import StableDiffusionImg2ImgPipeline as StableDiffusionImg2ImgPipeline
     from .stable_diffusion_xl import StableDiffusionXLPipeline as StableDiffusionXLPipeline
+    from .stable_diffusion_xl_img2img import StableDiffusionXLImg2ImgPipeline as StableDiffusionXLImg2ImgPipeline
+    from .text_denoising import TextDenoising as TextDenoising
     from .unconditional import DDIMPipeline as DDIMPipeline
     from .unconditional import DDPMPipeline as DDPMPipeline
     from .unet_2d import UNet2DModel as UNet2DModel
@@ -44,9 +45,11 @@ _FILES = {
         "LMSDiscreteScheduler", "PNDMScheduler", "Scheduler", "UniPCMultistepScheduler",
     ),
     "settings": ("Settings",),
-    "stable_diffusion": ("StableDiffusionPipeline", "TextDenoising"),
+    "stable_diffusion": ("StableDiffusionPipeline",),
     "stable_diffusion_img2img": ("StableDiffusionImg2ImgPipeline",),
     "stable_diffusion_xl": ("StableDiffusionXLPipeline",),
+    "stable_diffusion_xl_img2img": ("StableDiffusionXLImg2ImgPipeline",),
+    "text_denoising": ("TextDenoising",),
     "unconditional": ("DDIMPipeline", "DDPMPipeline"),
     "unet_2d": ("UNet2DModel",),
     "unet_2d_condition": ("UNet2DConditionModel",),

@@ -11,6 +11,7 @@ from .places import find_folder
 from .stable_diffusion import StableDiffusionPipeline
 from .stable_diffusion_img2img import StableDiffusionImg2ImgPipeline
 from .stable_diffusion_xl import StableDiffusionXLPipeline
+from .stable_diffusion_xl_img2img import StableDiffusionXLImg2ImgPipeline
 
 _PLACES = ("revision", "token", "cache_dir", "local_files_only")
 
@@ -64,7 +65,10 @@ class AutoPipelineForImage2Image(_AutoPipeline):
 
     >>> from votive.models.diffusion import AutoPipelineForImage2Image
     >>> sorted(AutoPipelineForImage2Image.kinds)
-    ['StableDiffusion']
+    ['StableDiffusion', 'StableDiffusionXL']
     """
 
-    kinds: ClassVar[dict[str, type[DiffusionPipeline]]] = {"StableDiffusion": StableDiffusionImg2ImgPipeline}
+    kinds: ClassVar[dict[str, type[DiffusionPipeline]]] = {
+        "StableDiffusion": StableDiffusionImg2ImgPipeline,
+        "StableDiffusionXL": StableDiffusionXLImg2ImgPipeline,
+    }

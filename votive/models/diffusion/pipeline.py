@@ -153,9 +153,9 @@ class DiffusionPipeline:
     @classmethod
     def _kind(cls, index: dict[str, Any], folder: Path) -> type[DiffusionPipeline]:
         # Pipelines make themselves known when their files are read.
-        from . import stable_diffusion, stable_diffusion_img2img, stable_diffusion_xl, unconditional
+        from . import auto, unconditional
 
-        del stable_diffusion, stable_diffusion_img2img, stable_diffusion_xl, unconditional
+        del auto, unconditional
         if cls is not DiffusionPipeline:
             return cls
         named = str(index.get("_class_name"))

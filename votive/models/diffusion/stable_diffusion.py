@@ -12,41 +12,16 @@ from typing import Any, ClassVar
 import votive
 
 from ...tensor import Tensor
-from .denoising import Denoising
 from .gaussian import Generators, randn
 from .output import StableDiffusionPipelineOutput
 from .pictures import check_output_type, shown
 from .pipeline import DiffusionPipeline
 from .schedulers.base import Scheduler
 from .scheduling import mended_settings, set_timesteps, step_options
+from .text_denoising import TextDenoising
 from .texts import Texts, count_of, guidance_embedding, negative_texts, read_texts, repeated, rescaled
 
 Callback = Callable[[Any, int, Any, dict[str, Any]], dict[str, Any]]
-
-
-class TextDenoising(Denoising):
-    """A run that looks at texts: `prompt_embeds` may be replaced between steps, as may `guidance_scale`.
-
-    Of `prompt_embeds` the first half is what guidance leads away from, where there is guidance.
-
-    >>> from votive.models.diffusion import Denoising, TextDenoising
-    >>> issubclass(TextDenoising, Denoising), TextDenoising.guidance_scale
-    (True, 1.0)
-    """
-
-    prompt_embeds: Tensor
-    negative_prompt_embeds: Tensor | None = None
-    guidance_scale: float = 1.0
-    # What Stable Diffusion XL is told beside the text: pooled texts, and sizes.
-    add_text_embeds: Tensor | None = None
-    add_time_ids: Tensor | None = None
-
-    @property
-    def added(self) -> dict[str, Tensor] | None:
-        """The last two as the denoiser takes them."""
-        if self.add_text_embeds is None or self.add_time_ids is None:
-            return None
-        return {"text_embeds": self.add_text_embeds, "time_ids": self.add_time_ids}
 
 
 class StableDiffusionPipeline(DiffusionPipeline):
@@ -70,7 +45,7 @@ class StableDiffusionPipeline(DiffusionPipeline):
         "feature_extractor",
     )
     optional: ClassVar[tuple[str, ...]] = ("text_encoder", "tokenizer", "safety_checker", "feature_extractor")
-    settings = ("requires_safety_checker",)
+    settings: ClassVar[tuple[str, ...]] = ("requires_safety_checker",)
     vae: Any
     text_encoder: Any
     tokenizer: Any

@@ -16,7 +16,8 @@ from .gaussian import Generators, randn
 from .output import StableDiffusionPipelineOutput
 from .pictures import check_output_type, read
 from .scheduling import set_timesteps
-from .stable_diffusion import Callback, StableDiffusionPipeline, TextDenoising
+from .stable_diffusion import Callback, StableDiffusionPipeline
+from .text_denoising import TextDenoising
 from .texts import Texts
 
 
@@ -132,40 +133,50 @@ class StableDiffusionImg2ImgPipeline(StableDiffusionPipeline):
             clip_skip,
         )
         steps = set_timesteps(self.scheduler, num_inference_steps, self.device, timesteps, sigmas)
-        steps = self._later(steps, strength)
+        steps = later(self.scheduler, steps, strength)
         if len(steps) < 1:
             raise ValueError(
                 f"{name}: strength={strength} of {num_inference_steps} steps leaves none; raise one of them."
             )
         pictures = read(image, self.vae_scale_factor, self.vae.config.latent_channels)
-        latents = self._noised(pictures.to(device=self.device, dtype=positive.dtype), steps, positive, generator)
+        latents = begun(self, pictures.to(device=self.device, dtype=positive.dtype), steps, positive, generator)
         return self._run_of(
             latents, steps, positive, negative, guidance_scale, 0.0, eta, generator, cross_attention_kwargs, grad
         )
 
-    def _later(self, steps: Tensor, strength: float) -> Tensor:
-        """The last timesteps, as many as `strength` says."""
-        order = self.scheduler.order
-        count = self.scheduler.num_inference_steps or len(steps)
-        left_out = max(count - min(int(count * strength), count), 0) * order
-        if hasattr(self.scheduler, "set_begin_index"):
-            self.scheduler.set_begin_index(left_out)
-        return steps[left_out:]
+    def _encoded(self, pictures: Tensor, generator: Generators) -> Tensor:
+        found: Tensor = self.vae.encode(pictures).latent_dist.sample(generator)
+        return self.vae.config.scaling_factor * found
 
-    def _noised(self, pictures: Tensor, steps: Tensor, positive: Tensor, generator: Generators) -> Tensor:
-        """The latents of pictures as they are at the first timestep, one for each text."""
-        name, count, config = type(self).__name__, positive.shape[0], self.vae.config
-        if count % pictures.shape[0]:
-            raise ValueError(f"{name}: {pictures.shape[0]} pictures do not go into {count} texts.")
-        if isinstance(generator, list | tuple) and len(generator) != count:
-            raise ValueError(f"{name}: {len(generator)} generators came for {count} pictures; give one for each.")
-        latents = pictures
-        if pictures.shape[1] != config.latent_channels:
-            several = isinstance(generator, list | tuple)
-            if several and pictures.shape[0] < count:
-                pictures = votive.cat([pictures] * (count // pictures.shape[0]))
-            latents = config.scaling_factor * self.vae.encode(pictures).latent_dist.sample(generator)
-        if latents.shape[0] < count:
-            latents = votive.cat([latents] * (count // latents.shape[0]))
-        noise = randn(tuple(latents.shape), generator, self.device, positive.dtype)
-        return self.scheduler.add_noise(latents, noise, steps[:1].repeat(count))
+
+def later(scheduler: Any, steps: Tensor, strength: float) -> Tensor:
+    """The last timesteps of a run, as many as `strength` says."""
+    count = scheduler.num_inference_steps or len(steps)
+    left_out = max(count - min(int(count * strength), count), 0) * scheduler.order
+    if hasattr(scheduler, "set_begin_index"):
+        scheduler.set_begin_index(left_out)
+    return steps[left_out:]
+
+
+def begun(
+    pipe: Any, pictures: Tensor, steps: Tensor, positive: Tensor, generator: Generators, noised: bool = True
+) -> Tensor:
+    """The latents of pictures as they are at the first timestep, one for each text."""
+    name, count = type(pipe).__name__, positive.shape[0]
+    if count % pictures.shape[0]:
+        raise ValueError(f"{name}: {pictures.shape[0]} pictures do not go into {count} texts.")
+    if isinstance(generator, list | tuple) and len(generator) != count:
+        raise ValueError(f"{name}: {len(generator)} generators came for {count} pictures; give one for each.")
+    latents = pictures
+    if pictures.shape[1] != pipe.vae.config.latent_channels:
+        several = isinstance(generator, list | tuple)
+        if several and pictures.shape[0] < count:
+            pictures = votive.cat([pictures] * (count // pictures.shape[0]))
+        latents = pipe._encoded(pictures, generator)
+    if latents.shape[0] < count:
+        latents = votive.cat([latents] * (count // latents.shape[0]))
+    if not noised:
+        return latents
+    noise = randn(tuple(latents.shape), generator, pipe.device, positive.dtype)
+    found: Tensor = pipe.scheduler.add_noise(latents, noise, steps[:1].repeat(count))
+    return found

@@ -17,7 +17,8 @@ from .output import StableDiffusionXLPipelineOutput
 from .pictures import check_output_type
 from .schedulers.base import Scheduler
 from .scheduling import set_timesteps
-from .stable_diffusion import Callback, StableDiffusionPipeline, TextDenoising
+from .stable_diffusion import Callback, StableDiffusionPipeline
+from .text_denoising import TextDenoising
 from .texts import Texts, count_of, negative_texts, read_states, repeated
 
 Sides = tuple[int, int] | None
@@ -34,7 +35,7 @@ class StableDiffusionXLPipeline(StableDiffusionPipeline):
 
     parts = ("vae", *_READERS, "unet", "scheduler", "image_encoder", "feature_extractor")
     optional: ClassVar[tuple[str, ...]] = (*_READERS, "image_encoder", "feature_extractor")
-    settings = ("force_zeros_for_empty_prompt",)
+    settings: ClassVar[tuple[str, ...]] = ("force_zeros_for_empty_prompt",)
     tensors = ("latents", "prompt_embeds", "add_text_embeds", "add_time_ids")
     text_encoder_2: Any
     tokenizer_2: Any
@@ -162,17 +163,39 @@ class StableDiffusionXLPipeline(StableDiffusionPipeline):
             raise ValueError(f"{name}: text_encoder_2 must be a CLIPTextModelWithProjection, which gives pooled texts.")
         return votive.cat([states for states, _ in read], -1), pooled
 
-    def _sizes(self, sizes: tuple[tuple[int, int], ...], pooled: Tensor, count: int) -> Tensor:
-        """Numbers of sizes (count, 6) as the denoiser takes them."""
-        flat = [int(v) for pair in sizes for v in pair]
-        width = self.unet.config.addition_time_embed_dim * len(flat) + pooled.shape[-1]
+    def _tell(
+        self, run: TextDenoising, pooled: Tensor, other: Tensor | None, told: list[float], avoided: list[float]
+    ) -> None:
+        """Give a run the pooled texts and the numbers of sizes, of what is to be avoided first."""
+        width = self.unet.config.addition_time_embed_dim * len(told) + pooled.shape[-1]
         wanted = self.unet.add_embedding.linear_1.in_features
         if width != wanted:
             raise ValueError(
-                f"{type(self).__name__}: sizes and pooled texts make {width} numbers, the denoiser reads {wanted}; "
-                "check its addition_time_embed_dim and text_encoder_2's projection_dim."
+                f"{type(self).__name__}: {len(told)} numbers of sizes and pooled texts make {width} features, the "
+                f"denoiser reads {wanted}; check its addition_time_embed_dim, text_encoder_2's projection_dim and, of "
+                "a refiner, requires_aesthetics_score."
             )
-        return votive.tensor([flat] * count, dtype=pooled.dtype, device=pooled.device)
+
+        def rows(numbers: list[float]) -> Tensor:
+            return votive.tensor([numbers] * pooled.shape[0], dtype=pooled.dtype, device=pooled.device)
+
+        run.add_text_embeds, run.add_time_ids = pooled, rows(told)
+        if other is not None:
+            run.add_text_embeds = votive.cat([other, pooled])
+            run.add_time_ids = votive.cat([rows(avoided), run.add_time_ids])
+
+    def _until(self, steps: Tensor, end: float | None) -> Tensor:
+        """The timesteps up to a share of the way."""
+        if end is None or end == 1:
+            return steps
+        if not 0 < end < 1:
+            raise ValueError(f"{type(self).__name__}: denoising_end must be above 0 and at most 1, got {end}.")
+        return steps[: int((steps >= self._at(end)).sum())]
+
+    def _at(self, share: float) -> int:
+        """The timestep at a share of the way."""
+        trained = self.scheduler.config.num_train_timesteps
+        return round(trained - share * trained)
 
     def denoise(  # type: ignore[override]
         self,
@@ -209,17 +232,12 @@ class StableDiffusionXLPipeline(StableDiffusionPipeline):
         scheduler: Scheduler | None = None,
     ) -> TextDenoising:
         """A run that waits before each timestep, with a copy of the scheduler, or with the one given."""
-        name, keep = type(self).__name__, self.scheduler
+        keep = self.scheduler
         height, width = self._sides(height, width)
-        whole = (height, width)
-        if denoising_end is not None and not 0 < denoising_end <= 1:
-            raise ValueError(f"{name}: denoising_end must be above 0 and at most 1, got {denoising_end}.")
-        if (negative_original_size is None) != (negative_target_size is None):
-            raise ValueError(f"{name}: negative_original_size and negative_target_size come together.")
-        sizes = (original_size or whole, crops_coords_top_left, target_size or whole)
-        avoided = sizes
-        if negative_original_size is not None and negative_target_size is not None:
-            avoided = (negative_original_size, negative_crops_coords_top_left, negative_target_size)
+        told, avoided = sizes_of(
+            type(self).__name__, (height, width), original_size, crops_coords_top_left, target_size,
+            negative_original_size, negative_crops_coords_top_left, negative_target_size,
+        )  # fmt: skip
         guided = guidance_scale > 1 and self.unet.config.time_cond_proj_dim is None
         try:
             self.scheduler = copy.deepcopy(keep) if scheduler is None else scheduler
@@ -230,20 +248,12 @@ class StableDiffusionXLPipeline(StableDiffusionPipeline):
                     clip_skip,
                 )  # fmt: skip
                 steps = set_timesteps(self.scheduler, num_inference_steps, self.device, timesteps, sigmas)
-                count = positive.shape[0]
-                first = self.prepare_latents(count, height, width, positive.dtype, generator, latents)
-                if denoising_end is not None and denoising_end < 1:
-                    trained = self.scheduler.config.num_train_timesteps
-                    last = round(trained - denoising_end * trained)
-                    steps = steps[: int((steps >= last).sum())]
+                first = self.prepare_latents(positive.shape[0], height, width, positive.dtype, generator, latents)
                 run = self._run_of(
-                    first, steps, positive, negative, guidance_scale, guidance_rescale, eta, generator,
-                    cross_attention_kwargs, grad,
+                    first, self._until(steps, denoising_end), positive, negative, guidance_scale, guidance_rescale,
+                    eta, generator, cross_attention_kwargs, grad,
                 )  # fmt: skip
-                run.add_text_embeds, run.add_time_ids = pooled, self._sizes(sizes, pooled, count)
-                if other is not None:
-                    run.add_text_embeds = votive.cat([other, pooled])
-                    run.add_time_ids = votive.cat([self._sizes(avoided, pooled, count), run.add_time_ids])
+                self._tell(run, pooled, other, told, avoided)
                 return run
         finally:
             self.scheduler = keep
@@ -320,3 +330,27 @@ class StableDiffusionXLPipeline(StableDiffusionPipeline):
         finally:
             vae.to(votive.float16)
         return found
+
+
+def sizes_of(
+    name: str,
+    whole: tuple[int, int],
+    original: Sides,
+    crops: tuple[int, int],
+    target: Sides,
+    negative_original: Sides,
+    negative_crops: tuple[int, int],
+    negative_target: Sides,
+) -> tuple[list[float], list[float]]:
+    """What a denoiser is told of the sizes of pictures, and of those to be avoided: the same unless they are given.
+
+    >>> from votive.models.diffusion.stable_diffusion_xl import sizes_of
+    >>> sizes_of("pipe", (8, 16), None, (0, 0), None, None, (0, 0), None)[0]
+    [8, 16, 0, 0, 8, 16]
+    """
+    if (negative_original is None) != (negative_target is None):
+        raise ValueError(f"{name}: negative_original_size and negative_target_size come together.")
+    told: list[float] = [*(original or whole), *crops, *(target or whole)]
+    if negative_original is None or negative_target is None:
+        return told, told
+    return told, [*negative_original, *negative_crops, *negative_target]
