@@ -15,7 +15,9 @@ from .direct import direct_logits
 from .edge_run import EdgeRun, Faithfulness, averages, faithfulness, patch_paths
 from .edge_scores import EdgeScores, eap
 from .graph import Circuit, Graph, graph
+from .qk import qk_attribution
 from .traced_graph import AttributionGraph, Node
 
 __all__ = ["AttributionGraph", "Circuit", "EdgeRun", "EdgeScores", "Faithfulness", "Graph", "Node", "acdc"]
 __all__ += ["attribution_graph", "averages", "direct_logits", "eap", "faithfulness", "graph", "patch_paths"]
+__all__ += ["qk_attribution"]

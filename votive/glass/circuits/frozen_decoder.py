@@ -158,7 +158,7 @@ class FrozenDecoder:
         for i in range(self.weights.layers):
             if getattr(self.weights._attention(i), "latent", False):
                 raise LookupError(
-                    f"attribution_graph: values of layer {i} are made in two steps with a norm between, so that they "
+                    f"circuits: values of layer {i} are made in two steps with a norm between, so that they "
                     "are no product of what attention reads."
                 )
         args, kwargs = inputs_of(given)
@@ -169,7 +169,7 @@ class FrozenDecoder:
         self.tolerance = _tolerance(self.model)
         start = self.values["layers.0.resid_pre"]
         if start.shape[0] != 1:
-            raise ValueError(f"attribution_graph: give one text; these are {start.shape[0]}.")
+            raise ValueError(f"circuits: give one text; these are {start.shape[0]}.")
         self.dtype = votive.float64 if start.dtype == votive.float64 else votive.float32
         self.positions, self.width, self.device = start.shape[1], start.shape[2], start.device
         with votive.no_grad():
@@ -181,7 +181,7 @@ class FrozenDecoder:
         """A value of the run, without its dimension of samples."""
         if name not in self.values:
             raise LookupError(
-                f"attribution_graph: {type(self.model).__name__} has no place {name!r}, such as a norm of one's own "
+                f"circuits: {type(self.model).__name__} has no place {name!r}, such as a norm of one's own "
                 "lacks, so that not everything can be held fast."
             )
         return self.values[name][0].to(self.dtype)
@@ -191,7 +191,7 @@ class FrozenDecoder:
         if norm is None:
             return None
         if not isinstance(norm, (LayerNorm, RMSNorm)):
-            raise LookupError(f"attribution_graph: of a {type(norm).__name__} no scale is known to hold fast.")
+            raise LookupError(f"circuits: of a {type(norm).__name__} no scale is known to hold fast.")
         scale, zero = 1 / self.at(f"{name}.scale"), votive.zeros(self.width, dtype=self.dtype, device=self.device)
         bias = getattr(norm, "bias", None)
         weight = zero + 1 if norm.weight is None else _gain(norm).to(self.dtype)
@@ -207,7 +207,7 @@ class FrozenDecoder:
         norms = (first, self.norm(behind, f"{at}.ln1_post"), second, self.norm(behind_net, f"{at}.ln2_post"))
         pattern = self.at(f"{at}.attn.pattern")
         if pattern.shape[1:] != (self.positions, self.positions):
-            raise ValueError("attribution_graph: give the whole text and no cache: what is in one has no sources.")
+            raise ValueError("circuits: give the whole text and no cache: what is in one has no sources.")
         V, bias = w.W_V[i].to(self.dtype), w.b_V[i].to(self.dtype)  # (KV, C, D), (KV, D)
         V = V.transpose(0, 1).flatten(1)
         start = self.at(f"{at}.resid_pre")
@@ -237,6 +237,18 @@ class FrozenDecoder:
             assert first is not None, "norms of the stream are there"
             read = first.part(start) + first.bias
         self.same(layer.attend(read, bias=True), self.at(f"{at}.attn_out"), f"attention of layer {i}")
+        whole = read + self.at(f"{at}.attn_out")
+        if owner.norm_place == "sum":
+            assert first is not None, "norms of the stream are there"
+            assert second is not None, "norms of the stream are there"
+            whole = first.part(whole) + first.bias + layer.net
+            whole = second.part(whole) + second.bias
+        elif owner.norm_place == "stream":
+            assert second is not None, "norms of the stream are there"
+            whole = second.part(whole) + second.bias + layer.net
+        else:
+            whole = whole + layer.net
+        self.same(whole, layer.end, f"what layer {i} hands on")
         return layer
 
     def same(self, got: Tensor, expected: Tensor, what: str) -> None:
@@ -244,7 +256,7 @@ class FrozenDecoder:
         off, size = float((got - expected).abs().max()), float(expected.abs().max())
         if not off <= 4 * self.tolerance * max(size, 1e-30):
             raise ValueError(
-                f"attribution_graph: {what} is not a product of matrices and what is held fast (off by {off:.1e} of "
+                f"circuits: {what} is not a product of matrices and what is held fast (off by {off:.1e} of "
                 f"{size:.1e}), so that its parts cannot be told."
             )
 
@@ -259,7 +271,7 @@ class FrozenDecoder:
         self.last = self.norm(self.weights.parts.norm, "ln_final")
         if self.W_U.shape[0] != self.width or logits.shape[1] != self.positions:
             raise ValueError(
-                f"attribution_graph: {type(self.model).__name__} reads its logits from {self.W_U.shape[0]} features at "
+                f"circuits: {type(self.model).__name__} reads its logits from {self.W_U.shape[0]} features at "
                 f"{logits.shape[1]} positions; the stream has {self.width} at {self.positions}."
             )
         end = self.layers[-1].end

@@ -143,29 +143,28 @@ def placed(frozen: FrozenDecoder, coders: Mapping[int, SAE] | Iterable[SAE] | No
     if coders is None:
         return found
     if hasattr(coders, "encode"):
-        raise TypeError("attribution_graph: coders must be a list of transcoders, or a dict of layers; give [coder].")
+        raise TypeError("circuits: coders must be a list of transcoders, or a dict of layers; give [coder].")
     named = coders.items() if isinstance(coders, Mapping) else ((None, c) for c in coders)
     for said, coder in named:
         c = coder.config
         if c.role != "transcoder":
             raise ValueError(
-                f"attribution_graph: a {c.role} does not say how a net makes what it gives of what it reads; "
-                "transcoders do."
+                f"circuits: a {c.role} does not say how a net makes what it gives of what it reads; transcoders do."
             )
         (layer, reads), (other, writes) = (_place(frozen, s, said) for s in (c.site, c.writes or c.site))
         writes = "mlp_out" if writes == "mlp_out" else "mlp"
         if reads in ("mlp", "mlp_out") or layer != other or said not in (None, layer):
             raise ValueError(
-                f"attribution_graph: the coder reads {c.site!r} and writes {c.writes!r}"
+                f"circuits: the coder reads {c.site!r} and writes {c.writes!r}"
                 f"{'' if said is None else f', and was given for layer {said}'}; it must stand for one layer's net."
             )
         if layer in found:
-            raise ValueError(f"attribution_graph: there are two coders for the net of layer {layer}.")
+            raise ValueError(f"circuits: there are two coders for the net of layer {layer}.")
         if not 0 <= layer < len(frozen.layers):
-            raise IndexError(f"attribution_graph: a coder is for layer {layer} of 0..{len(frozen.layers) - 1}.")
+            raise IndexError(f"circuits: a coder is for layer {layer} of 0..{len(frozen.layers) - 1}.")
         if (c.d_in, c.gives) != (frozen.width, frozen.width):
             raise ValueError(
-                f"attribution_graph: the coder of layer {layer} reads {c.d_in} numbers and gives {c.gives}; the stream "
+                f"circuits: the coder of layer {layer} reads {c.d_in} numbers and gives {c.gives}; the stream "
                 f"has {frozen.width}."
             )
         found[layer] = coder, reads, writes
@@ -187,7 +186,7 @@ def _place(frozen: FrozenDecoder, site: str, said: int | None) -> tuple[int, str
                 if path and module is layer.net and pattern.regex.fullmatch(f"{name}.{path}#0"):
                     return i, "mlp:in" if pattern.side == "in" else "mlp"
     raise LookupError(
-        f"attribution_graph: the coder's place {site!r} is no net of {type(frozen.model).__name__}; its configuration "
+        f"circuits: the coder's place {site!r} is no net of {type(frozen.model).__name__}; its configuration "
         "must say site='layers.3.mlp:in' and writes='layers.3.mlp', say; where it says nothing, give a dict of layers."
     )
 
@@ -211,7 +210,7 @@ def _of_neurons(frozen: FrozenDecoder, i: int, gates: str) -> Units:
     layer, net = frozen.layers[i], frozen.weights._net(i)
     if hasattr(net, "nets") or not hasattr(net, "halves"):
         raise LookupError(
-            f"attribution_graph: the net of layer {i}, a {type(net).__name__}, has no neurons that are always the same "
+            f"circuits: the net of layer {i}, a {type(net).__name__}, has no neurons that are always the same "
             "ones; give a transcoder for it, or others='error' to take what it adds as a whole."
         )
     up, gate, down = (None if p is None else (p[0].to(frozen.dtype), p[1].to(frozen.dtype)) for p in _products(net))
@@ -261,7 +260,7 @@ def _of_coder(frozen: FrozenDecoder, i: int, coder: SAE, reads: str, writes: str
     norm = layer.norm_of_net()
     if reads == "ln2.normalized":
         if norm is None:
-            raise LookupError(f"attribution_graph: the net of layer {i} has no norm before it.")
+            raise LookupError(f"circuits: the net of layer {i} has no norm before it.")
         norm = FrozenNorm(norm.scale, votive.ones_like(norm.weight), votive.zeros_like(norm.bias), norm.centred)
     elif reads == "mlp_in":
         norm = None
