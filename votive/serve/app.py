@@ -179,11 +179,11 @@ class Application:
         writer = self.registry.writers.get(name)
         return found if writer is None else {**found, "max_model_len": writer.engine.served.context}
 
-    async def health(self, request: Request) -> Response:
+    async def health(self, _: Request) -> Response:
         """/health: open to everybody, and says nothing else."""
         return JSONResponse({"status": "ok"}, headers=HEADERS)
 
-    async def metrics(self, request: Request, allowed: Permissions) -> Any:
+    async def metrics(self, _: Request, __: Permissions) -> Any:
         """/metrics, for Prometheus."""
         text = prometheus(self.registry, self.measured)
         return PlainTextResponse(text, headers=HEADERS, media_type="text/plain; version=0.0.4")

@@ -138,7 +138,9 @@ def form_of_call(tools: list[dict[str, Any]], name: str) -> dict[str, Any]:
         }
         for f in wanted
     ]
-    return each[0] if len(each) == 1 else {"anyOf": each}
+    form = each[0] if len(each) == 1 else {"anyOf": each}
+    # Spaces as templates write them: where any number is allowed, a model may write nothing else.
+    return {**form, "x-guidance": {"whitespace_flexible": False, "item_separator": ", ", "key_separator": ": "}}
 
 
 def prompt_of(

@@ -132,8 +132,8 @@ def described(logits: Tensor, token: int, top: int | None) -> Chosen:
     """A token with its log probability as the model gave it, and the likeliest ones; nothing where not asked for.
 
     >>> from votive.serve.sampling import described
-    >>> described(votive.tensor([0.0, 0.0]).log_softmax(0), 1, 1).top
-    ((0, -0.6931471824645996),)
+    >>> described(votive.tensor([-votive.inf, 0.0]), 1, 1)
+    Chosen(token=1, logprob=0.0, top=((1, 0.0),))
     """
     if top is None:
         return Chosen(token)
