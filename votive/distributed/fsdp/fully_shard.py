@@ -124,9 +124,7 @@ def _check(p: Any, name: str) -> None:
     if p.is_meta:
         raise NotImplementedError(f"fully_shard: {name} is on the meta device; give it numbers before it is sharded.")
     if p.dim() == 0:
-        raise ValueError(
-            f"fully_shard doesn't support scalar parameters. Change {name} to a 1D tensor with numel equal to 1."
-        )
+        raise ValueError(f"fully_shard doesn't support scalar parameters, and {name} is one; give it the shape (1,).")
 
 
 def _shard(p: Any, places: Sequence[tuple[Any, str]], group: Any, device: Device) -> Sharding:
@@ -140,7 +138,7 @@ def _shard(p: Any, places: Sequence[tuple[Any, str]], group: Any, device: Device
 
 def _mark_shards(module: Any, state: dict[str, Any], prefix: str, metadata: Any) -> None:
     """Values of a state dict know how they are spread."""
-    for path, p in module.named_parameters():
+    for path, p in module.named_parameters(remove_duplicate=False):
         key = prefix + path
         if key in state and isinstance(state[key], Tensor) and sharding_of(p) is not None:
             marked(state[key], sharding_of(p))

@@ -1,0 +1,258 @@
+"""A folder of safetensors files, one from each rank, and an index that says where which rows of which tensor are.
+
+Whoever reads needs nothing of the ranks that wrote: rows are taken from where they are. A folder appears as a whole or
+not at all.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ...autograd.modes import no_grad
+from ...core.similar import similar
+from ...io import safetensors
+from ...tensor import Tensor
+from ..errors import DistError
+from ..fsdp.sharding import sharding_of
+from ..group import ProcessGroup
+from ..objects import all_gather_object
+from ..world import group_of, is_initialized
+from .leaves import decoded, encoded, leaves, replace
+
+INDEX = "index.json"
+FORMAT = "votive sharded checkpoint 1"
+
+
+def save(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: str | os.PathLike[str],
+    process_group: ProcessGroup | None = None,
+    no_dist: bool = False,
+) -> None:
+    """Write a state to a folder; every rank calls it and writes what it alone holds. All must see the same disk.
+
+    >>> import tempfile
+    >>> from votive.distributed import checkpoint
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     checkpoint.save({"w": votive.arange(3.0), "step": 5}, checkpoint_id=f"{folder}/a", no_dist=True)
+    ...     state = {"w": votive.zeros(3), "step": 0}
+    ...     checkpoint.load(state, checkpoint_id=f"{folder}/a", no_dist=True)
+    >>> state
+    {'w': tensor([0., 1., 2.]), 'step': 5}
+    """
+    group = _group(process_group, no_dist)
+    rank = 0 if group is None else group.rank()
+    target = Path(checkpoint_id)
+    begun = target.with_name(target.name + ".writing")
+    values = leaves(state_dict)
+    mine = {name: _described(t) for name, t in values.items() if isinstance(t, Tensor)}
+    plans = _told(group, lambda: (mine, {n: encoded(n, v) for n, v in values.items() if not isinstance(v, Tensor)}))
+    writers = _assigned([plan for plan, _ in plans])
+    names = [f"part-{r:05}-of-{len(plans):05}.safetensors" for r in range(len(plans))]
+
+    def prepare() -> None:
+        if rank == 0:
+            shutil.rmtree(begun, ignore_errors=True)
+            begun.mkdir(parents=True)
+
+    def write() -> None:
+        own: dict[str, Tensor] = {}
+        seen: set[int] = set()
+        for (name, key), r in writers.items():
+            if r == rank:
+                memory = id(values[name]._storage.root)
+                # A file keeps no two names of one memory, such as weights that are tied.
+                own[key] = values[name].detach().clone() if memory in seen else values[name].detach()
+                seen.add(memory)
+        if own:
+            safetensors.save_file(own, begun / names[rank])
+
+    def finish() -> None:
+        if rank == 0:
+            (begun / INDEX).write_text(json.dumps(_index(plans, writers, names), indent=1))
+            _swap(begun, target)
+
+    for step in (prepare, write, finish):
+        _told(group, step)
+
+
+def load(
+    state_dict: dict[str, Any],
+    *,
+    checkpoint_id: str | os.PathLike[str],
+    process_group: ProcessGroup | None = None,
+    no_dist: bool = False,
+) -> None:
+    """Read a folder into a state that is there: tensors are written in place, each rank's with its own rows.
+
+    >>> import tempfile
+    >>> from votive.distributed import checkpoint, fsdp
+    >>> def train(folder):
+    ...     model = fsdp.fully_shard(votive.nn.Linear(2, 4))
+    ...     checkpoint.save({"model": model.state_dict()}, checkpoint_id=folder)
+    ...     return model.weight.full_tensor().sum().item()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     written = votive.distributed.simulate(train, 2, f"{folder}/a")[0]
+    ...     alone = votive.nn.Linear(2, 4)
+    ...     checkpoint.load({"model": alone.state_dict()}, checkpoint_id=f"{folder}/a", no_dist=True)
+    >>> alone.weight.sum().item() == written
+    True
+    """
+    group = _group(process_group, no_dist)
+    _told(group, lambda: _read(state_dict, Path(checkpoint_id)))
+
+
+def _group(group: ProcessGroup | None, alone: bool) -> ProcessGroup | None:
+    return None if alone or (group is None and not is_initialized()) else group_of(group)
+
+
+def _told(group: ProcessGroup | None, do: Any) -> list[Any]:
+    """What each rank gives; an error on one of them is raised on all, so that nobody waits for it."""
+    if group is None:
+        return [do()]
+    try:
+        mine: tuple[Any, str | None] = (do(), None)
+        error: Exception | None = None
+    except Exception as e:
+        mine, error = (None, f"{type(e).__name__}: {e}"), e
+    found: list[Any] = [None] * group.size()
+    all_gather_object(found, mine, group)
+    if error is not None:
+        raise error
+    for r, (_, wrong) in enumerate(found):
+        if wrong is not None:
+            raise DistError(f"checkpoint: rank {group.global_rank(r)} has failed with {wrong}")
+    return [value for value, _ in found]
+
+
+# --- writing ----------------------------------------------------------------------------------
+
+
+def _described(t: Tensor) -> tuple[tuple[int, ...], str, int, int, int]:
+    """(whole shape, type, first row, end of rows, bytes); a whole tensor has the rows -1."""
+    spread = sharding_of(t)
+    kind = str(t.dtype).rpartition(".")[2]
+    if spread is None:
+        return tuple(t.shape), kind, -1, -1, t.nbytes
+    rows = spread.place()
+    return spread.shape, kind, rows.start, rows.stop, t.nbytes
+
+
+def _assigned(plans: Sequence[dict[str, Any]]) -> dict[tuple[str, str], int]:
+    """Who writes what, (name, name in its file): of those who hold the same, who has least to write."""
+    holders: dict[tuple[str, int], tuple[list[int], int]] = {}
+    for r, plan in enumerate(plans):
+        for name, (shape, kind, start, stop, nbytes) in plan.items():
+            first = next(p[name] for p in plans if name in p)
+            if first[:2] != (shape, kind) or (first[2] < 0) != (start < 0):
+                raise ValueError(
+                    f"checkpoint.save: {name} is {kind} {shape} on rank {r} and {first[1]} {first[0]} before."
+                )
+            if start < 0 or stop > start:
+                holders.setdefault((name, start), ([], nbytes))[0].append(r)
+    written = [0] * len(plans)
+    found: dict[tuple[str, str], int] = {}
+    for (name, start), (ranks, nbytes) in holders.items():
+        r = min(ranks, key=lambda one: written[one])
+        written[r] += nbytes
+        found[name, name if start < 0 else f"{name}@{start}"] = r
+    return found
+
+
+def _index(plans: Sequence[Any], writers: dict[tuple[str, str], int], names: Sequence[str]) -> dict[str, Any]:
+    tensors: dict[str, Any] = {}
+    for (name, key), r in writers.items():
+        shape, kind, start, stop, _ = plans[r][0][name]
+        entry = tensors.setdefault(name, {"shape": list(shape), "dtype": kind, "parts": []})
+        entry["parts"].append([start, stop, names[r], key])
+    # Tensors without any number are on no rank.
+    for plan, _ in plans:
+        for name, (shape, kind, *_) in plan.items():
+            tensors.setdefault(name, {"shape": list(shape), "dtype": kind, "parts": []})
+    return {"format": FORMAT, "ranks": len(plans), "tensors": tensors, "values": plans[0][1]}
+
+
+def _swap(begun: Path, target: Path) -> None:
+    """Put the new folder where the old one is."""
+    old = target.with_name(target.name + ".old")
+    shutil.rmtree(old, ignore_errors=True)
+    if target.exists():
+        target.rename(old)
+    begun.rename(target)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+# --- reading ----------------------------------------------------------------------------------
+
+
+def _read(state: dict[str, Any], folder: Path) -> None:
+    if not folder.exists():
+        # A process that was killed between two renames has left the old one beside it.
+        old = folder.with_name(folder.name + ".old")
+        folder = old if (old / INDEX).exists() else folder
+    if not (folder / INDEX).exists():
+        raise FileNotFoundError(f"checkpoint.load: there is no {INDEX} in {folder}; it is written by checkpoint.save.")
+    index = json.loads((folder / INDEX).read_text())
+    if index.get("format") != FORMAT:
+        raise ValueError(f"checkpoint.load: {folder / INDEX} has the format {index.get('format')!r}, not {FORMAT!r}.")
+    files: dict[str, safetensors.SafetensorsFile] = {}
+    # Everything is checked before the first number is written.
+    for name, value in leaves(state).items():
+        _check(name, value, index)
+
+    def found(name: str, value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return decoded(index["values"][name])
+        _fill(value, index["tensors"][name], folder, files)
+        return value
+
+    try:
+        replace(state, found)
+    finally:
+        for file in files.values():
+            file.close()
+
+
+def _check(name: str, value: Any, index: dict[str, Any]) -> None:
+    known = index["tensors"] if isinstance(value, Tensor) else index["values"]
+    if name not in known:
+        near = similar(name, list(known))
+        hint = f"; did you mean {near[0]}?" if near else "."
+        raise KeyError(f"checkpoint.load: {name} is not in the checkpoint{hint}")
+    if not isinstance(value, Tensor):
+        return
+    spread = sharding_of(value)
+    shape = tuple(value.shape) if spread is None else spread.shape
+    entry = known[name]
+    if tuple(entry["shape"]) != shape:
+        raise ValueError(f"checkpoint.load: {name} has the shape {tuple(entry['shape'])} there and {shape} here.")
+    kind = str(value.dtype).rpartition(".")[2]
+    if kind != entry["dtype"]:
+        raise ValueError(
+            f"checkpoint.load: {name} is {entry['dtype']} there and {kind} here; convert the module first."
+        )
+
+
+@no_grad()
+def _fill(t: Tensor, entry: dict[str, Any], folder: Path, files: dict[str, Any]) -> None:
+    def opened(file: str) -> safetensors.SafetensorsFile:
+        if file not in files:
+            files[file] = safetensors.SafetensorsFile(folder / file)
+        return files[file]
+
+    spread = sharding_of(t)
+    rows = slice(0, t.shape[0] if t.dim() else 1) if spread is None else spread.place()
+    for start, stop, file, key in entry["parts"]:
+        if start < 0 and spread is None:
+            t.copy_(opened(file).tensor(key))
+            continue
+        first, last = (0, entry["shape"][0]) if start < 0 else (start, stop)
+        a, b = max(first, rows.start), min(last, rows.stop)
+        if a < b:
+            t[a - rows.start : b - rows.start].copy_(opened(file).slice(key, slice(a - first, b - first)))
