@@ -8,7 +8,7 @@ import pytest
 
 import votive
 
-from .compare import BF16, agree, both, gradients_agree, ids, torch
+from .compare import BF16, agree, both, gradients_agree, ids, pair, torch, transformers
 from .decoders import EXPERTS, ROWS, fresh, models_of
 
 pytestmark = pytest.mark.parity
@@ -193,3 +193,35 @@ def test_gpt2_says_when_it_runs_out_of_positions() -> None:
     _, model = models_of("gpt2")
     with pytest.raises(IndexError, match="n_positions=128"):
         model(votive.ones(1, 129, dtype=votive.int64))
+
+
+def test_scores_of_a_falcon_fall_with_the_distance_once() -> None:
+    row = ROWS["falcon of the new kind"]
+    config = transformers.FalconConfig(**{**row.settings, "alibi": True})
+    reference, model = pair((transformers.FalconForCausalLM, config), votive.models.FalconForCausalLM)
+    # transformers adds them twice where attention is "eager": they are in its mask as well.
+    reference.config._attn_implementation = "sdpa"
+    (t, v), (tm, vm) = ids((2, 11)), both([[1] * 11, [0] * 4 + [1] * 7])
+    with torch.no_grad(), votive.no_grad():
+        agree(model(v).logits, reference(t).logits)
+        got, expected = model(v, attention_mask=vm).logits, reference(t, attention_mask=tm).logits
+    agree(got, expected, where=tm.numpy())
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "told"),
+    [
+        ("llama", {"partial_rotary_factor": 0.5}, "partial_rotary_factor=0.5 is not supported"),
+        ("olmo2", {"rope_parameters": {"partial_rotary_factor": 0.25}}, "partial_rotary_factor=0.25 is not supported"),
+        ("gemma3", {"attn_logit_softcapping": 2.0}, "attn_logit_softcapping=2.0 is not supported"),
+        ("glm4 moe", {"n_group": 4, "topk_group": 1, "num_experts_per_tok": 3}, "num_experts_per_tok=3 cannot be"),
+        ("exaone moe", {"n_group": 3, "topk_group": 1}, "in n_group=3 groups"),
+    ],
+)
+def test_what_transformers_leaves_out_or_leaves_to_chance_is_refused(
+    name: str, change: dict[str, Any], told: str
+) -> None:
+    kind = getattr(votive.models, ROWS[name].ours)
+    config = kind.config_class.from_dict({**ROWS[name].settings, **change})
+    with pytest.raises(ValueError, match=told):
+        kind(config)

@@ -12,6 +12,7 @@ from typing import Any
 from .decoder import Experts, decoder_classes
 from .decoder.config import RotaryConfig
 from .decoder.latent_attention import Latent
+from .decoder.routing import check_groups
 
 
 @dataclass(kw_only=True)
@@ -119,7 +120,7 @@ class DeepseekV2Config(LatentConfig):
         if self.norm_topk_prob:
             raise ValueError("DeepseekV2Config: norm_topk_prob=True is not supported; transformers leaves it out.")
         if self.topk_method != "greedy":
-            _check_groups(self)
+            check_groups(self, self.n_routed_experts)
 
     def choices(self) -> dict[str, Any]:
         grouped = self.topk_method == "group_limited_greedy"
@@ -139,18 +140,6 @@ class DeepseekV2Config(LatentConfig):
                 balanced=False,
             ),
         }
-
-
-def _check_groups(config: Any) -> None:
-    """Raise for groups of experts that are not there, or that hold too few."""
-    count, groups, kept = config.n_routed_experts, config.n_group, config.topk_group
-    chosen = config.num_experts_per_tok
-    fits = groups and kept and not count % groups and kept <= groups and (chosen or 1) <= kept * (count // groups)
-    if not fits:
-        raise ValueError(
-            f"{type(config).__name__}: of n_routed_experts={count} in n_group={groups} groups, "
-            f"num_experts_per_tok={chosen} cannot be chosen in topk_group={kept} of them."
-        )
 
 
 DeepseekV2Model, DeepseekV2ForCausalLM = decoder_classes("DeepseekV2", DeepseekV2Config)
@@ -193,7 +182,7 @@ class DeepseekV3Config(LatentConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.told(scoring_func=("sigmoid",), topk_method=("noaux_tc",), moe_layer_freq=(1,))
-        _check_groups(self)
+        check_groups(self, self.n_routed_experts)
 
     def choices(self) -> dict[str, Any]:
         groups, kept, chosen = self.n_group, self.topk_group, self.num_experts_per_tok

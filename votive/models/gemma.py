@@ -144,6 +144,11 @@ class Gemma3TextConfig(Gemma2Config):
         return super().adapt(values)
 
     def choices(self) -> dict[str, Any]:
+        if self.attn_logit_softcapping is not None:
+            raise ValueError(
+                f"{type(self).__name__}: attn_logit_softcapping={self.attn_logit_softcapping} is not supported; "
+                "transformers leaves it out."
+            )
         kinds = self.layer_types or []
         return {
             **super().choices(),

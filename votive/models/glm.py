@@ -133,6 +133,7 @@ class SolarOpenConfig(RotaryConfig):
     """
 
     model_type = "solar_open"
+    rotates_part = True
     unread: ClassVar[tuple[str, ...]] = ("sliding_window",)
     aliases: ClassVar[dict[str, str]] = {"num_local_experts": "n_routed_experts"}
 

@@ -18,6 +18,7 @@ class MiniMaxM2Config(RotaryConfig):
     """
 
     model_type = "minimax_m2"
+    rotates_part = True
     unread: ClassVar[tuple[str, ...]] = ("sliding_window", "attention_bias")
     aliases: ClassVar[dict[str, str]] = {"num_experts": "num_local_experts"}
 

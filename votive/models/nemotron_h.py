@@ -17,6 +17,7 @@ from .decoder.hybrid import newer
 from .decoder.layer import MIXERS
 from .decoder.mixture import Mixture
 from .decoder.nets import PlainMLP
+from .decoder.routing import check_groups
 from .decoder.scan import BLOCK
 from .decoder.solo import SoloLayer
 from .decoder.state_space import Mamba2, StateSpace
@@ -136,6 +137,8 @@ class NemotronHConfig(DecoderConfig):
                 f"NemotronHConfig: num_attention_heads={heads} do not share num_key_value_heads={shared} evenly."
             )
         kinds = self.layers_block_type or []
+        if "moe" in kinds and self.n_group > 1:
+            check_groups(self, self.n_routed_experts)
         experts = Experts(
             count=self.n_routed_experts,
             chosen=self.num_experts_per_tok,

@@ -18,6 +18,7 @@ class Phi3Config(LlamaConfig):
     """
 
     model_type = "phi3"
+    rotates_part = True
 
     vocab_size: int = 32064
     hidden_size: int = 3072

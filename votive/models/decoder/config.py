@@ -34,8 +34,6 @@ class DecoderConfig(Config):
 
     # Other names of fields, which files may have and which can be read.
     aliases: ClassVar[dict[str, str]] = {}
-    # What a head for classes adds.
-    head_fields: ClassVar[tuple[str, ...]] = ("id2label", "num_labels", "problem_type")
 
     def __getattr__(self, name: str) -> Any:
         field = type(self).aliases.get(name)
@@ -128,6 +126,8 @@ class RotaryConfig(DecoderConfig):
 
     # The share of a head's features that is rotated, where files do not say.
     rotated: ClassVar[float] = 1.0
+    # Whether files may say it, as `partial_rotary_factor`; None where a part is rotated anyhow.
+    rotates_part: ClassVar[bool | None] = None
     # How the rotation is stretched where files do not say.
     stretched: ClassVar[dict[str, Any] | None] = None
     # Keys of the words above that mean nothing in the family.
@@ -170,6 +170,12 @@ class RotaryConfig(DecoderConfig):
         """The rotation that the fields describe."""
         part = getattr(self, "partial_rotary_factor", self.rotated)
         part = 1.0 if part is None else part
+        may = self.rotated != 1.0 if self.rotates_part is None else self.rotates_part
+        if part != 1.0 and not may and "features" not in changes:
+            raise ValueError(
+                f"{type(self).__name__}: partial_rotary_factor={part} is not supported: heads are rotated whole here. "
+                "transformers leaves it out."
+            )
         return Rope(**{"theta": self.rope_theta, "scaling": self.rope_scaling, "part": part, **changes})
 
     def sizes(self) -> dict[str, Any]:

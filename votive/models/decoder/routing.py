@@ -7,6 +7,22 @@ from typing import Any
 from .design import Experts
 
 
+def check_groups(config: Any, count: int | None) -> None:
+    """Raise for groups of experts that are not there, or that hold too few; `count` is that of all experts.
+
+    >>> from votive.models.decoder.routing import check_groups
+    >>> check_groups(votive.models.DeepseekV3Config(), 256)
+    """
+    groups, kept, chosen = config.n_group, config.topk_group, config.num_experts_per_tok
+    count = count or 0
+    fits = groups and kept and not count % groups and kept <= groups and (chosen or 1) <= kept * (count // groups)
+    if not fits:
+        raise ValueError(
+            f"{type(config).__name__}: of {count} experts in n_group={groups} groups, num_experts_per_tok={chosen} "
+            f"cannot be chosen in topk_group={kept} of them."
+        )
+
+
 def sigmoid_experts(config: Any, count: int | None, shared: int | None, **changes: Any) -> Experts:
     """Experts chosen by sigmoids and a correction, within groups, beside `shared` experts that compute all positions.
 
@@ -18,6 +34,8 @@ def sigmoid_experts(config: Any, count: int | None, shared: int | None, **change
     """
     inner = config.moe_intermediate_size
     several = (config.n_group or 1) > 1
+    if several:
+        check_groups(config, count)
     told = {
         "count": count or 0,
         "chosen": config.num_experts_per_tok or 0,
