@@ -59,6 +59,7 @@ from .simulation import simulate
 from .store import DEFAULT_TIMEOUT as default_pg_timeout
 from .store import FileStore, HashStore, PrefixStore, Store
 from .tcp_store import TCPStore
+from .timeline import export_timeline
 from .work import Work
 from .world import GroupMember, destroy_process_group, group, init_process_group, is_initialized
 
@@ -67,8 +68,9 @@ __all__ = [
     "GroupMember", "HashStore", "P2POp", "PrefixStore", "ProcessGroup", "ReduceOp", "Store", "TCPStore", "Work",
     "all_gather", "all_gather_coalesced", "all_gather_into_tensor", "all_gather_object", "all_reduce",
     "all_reduce_coalesced", "all_to_all", "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast",
-    "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "gather", "gather_object", "get_backend",
-    "get_default_backend_for_device", "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
+    "broadcast_object_list", "default_pg_timeout", "destroy_process_group", "export_timeline", "gather",
+    "gather_object", "get_backend", "get_default_backend_for_device",
+    "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
     "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh", "init_process_group",
     "irecv", "is_available", "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available",
     "is_nccl_available", "is_torchelastic_launched", "isend", "monitored_barrier", "new_group", "new_subgroups",

@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from .check import Call, Checker, checking
 from .errors import DistBackendError
@@ -15,9 +15,21 @@ from .store import Store
 from .transports.base import Transport
 from .work import Work
 
-# Who wants to know of each call that has run: (group, call, bytes, start, end, whether it ran beside the program).
-Observer = Callable[["ProcessGroup", Call, int, float, float, bool], None]
-OBSERVERS: list[Observer] = []
+
+class Ran(NamedTuple):
+    """A call that has run: from `start`, when this rank came, over `met`, when all were there, to `end`."""
+
+    group: ProcessGroup
+    call: Call
+    nbytes: int
+    start: float
+    met: float
+    end: float
+    row: str = ""  # where it is shown, if it is not a part of what its thread did
+
+
+# Who wants to know of each call that has run.
+OBSERVERS: list[Callable[[Ran], None]] = []
 
 
 class ProcessGroup:
@@ -85,16 +97,18 @@ class ProcessGroup:
         return None
 
     def _do(self, call: Call, nbytes: int, what: Callable[[], object], beside: bool, limit: float | None) -> object:
-        start = time.perf_counter()
+        start = met = time.perf_counter()
         try:
             if checking():
                 self.checker.meet(call, limit)
+                met = time.perf_counter()
             result = self._watched(call, what)
         except BaseException as e:
             self._broken = str(e)
             raise
-        for observe in OBSERVERS:
-            observe(self, call, nbytes, start, time.perf_counter(), beside)
+        row = f"group {self.group_name}" if beside else ""
+        for observe in tuple(OBSERVERS):
+            observe(Ran(self, call, nbytes, start, met, time.perf_counter(), row))
         return result
 
     def _watched(self, call: Call, what: Callable[[], object]) -> object:

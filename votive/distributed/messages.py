@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..tensor import Tensor
 from .buffers import Written, checked, readable
 from .calls import of_members, root_of
-from .check import line_of_caller
-from .group import ProcessGroup
+from .check import Call, line_of_caller
+from .group import OBSERVERS, ProcessGroup, Ran
 from .transports.base import Request
 from .work import Message, Work
 from .world import group_of
@@ -23,9 +24,20 @@ def _peer(g: ProcessGroup, given: int | None, in_group: int | None, name: str) -
 
 
 def _message(g: ProcessGroup, call: str, t: Tensor, request: Request, after: Callable[[Request], object]) -> Message:
-    kind = str(t.dtype).rpartition(".")[2]
-    shown = f"{call} of rank {g.ranks[g.rank()]}, {kind} {tuple(t.shape)} at {line_of_caller()}"
-    return Message(request, g.timeout.total_seconds(), after, g.transport.failure, shown)
+    kind, where = str(t.dtype).rpartition(".")[2], line_of_caller()
+    shown = f"{call} of rank {g.ranks[g.rank()]}, {kind} {tuple(t.shape)} at {where}"
+    made = Message(request, g.timeout.total_seconds(), after, g.transport.failure, shown)
+    if OBSERVERS:
+        start = time.perf_counter()
+        begun = Call(call.partition(" ")[0], shown=f"{call.partition(' ')[2]}, {kind} {tuple(t.shape)}", where=where)
+        made.then(lambda: _ended(made, Ran(g, begun, t.nbytes, start, start, time.perf_counter(), "messages")))
+    return made
+
+
+def _ended(made: Message, ran: Ran) -> None:
+    if made.is_success():
+        for observe in tuple(OBSERVERS):
+            observe(ran)
 
 
 @of_members

@@ -1,7 +1,7 @@
 """`votive.profiler`: where a program's time and memory go, under torch's names.
 
 It watches calls by votive's observers. An event is a call of an operator, a node of the backward pass, a step of an
-optimizer or a `record_function` block; operators that others are made of are events themselves. `votive.glass.profile`
+optimizer, a call between ranks of `votive.distributed` or a `record_function` block; operators that others are made of are events themselves. `votive.glass.profile`
 is the tool for one model, with costs by address.
 """
 
@@ -183,6 +183,7 @@ class profile:
         self._step: record_function | None = None
         self._recorded = False
         self._on = True
+        self.begin = 0.0  # when the recording began, as `time.perf_counter` says it
 
     # --- running ---
 
@@ -233,7 +234,7 @@ class profile:
         )
         if not self.acc_events:
             self._events = []
-        self._recorder, self._recorded = recorder, True
+        self._recorder, self._recorded, self.begin = recorder, True, recorder.begin
         if self._on:
             self._watch(True)
 

@@ -103,6 +103,8 @@ class FunctionEvent(_Times):
         self.device_own = 0.0  # microseconds on the GPU of this call itself
         self.cpu_own = self.device_bytes = 0  # bytes that this call itself made
         self.flops = 0
+        self.details: dict[str, Any] = {}
+        self.row = ""  # where it is shown, if not among what its thread did
         self.sequence_nr = -1
         self.is_user_annotation = kind == "user_annotation"
 
@@ -298,13 +300,15 @@ def chrome_trace(events: Iterable[FunctionEvent], metadata: dict[str, Any] | Non
     """Events in the "Trace Event Format" of the Chromium project."""
     pid = os.getpid()
     rows: list[dict[str, Any]] = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": "python"}}]
-    threads = set()
+    threads: dict[int | str, int] = {}
     for event in events:
-        if event.thread not in threads:
-            threads.add(event.thread)
-            args: dict[str, Any] = {"name": f"thread {event.thread} (python)"}
-            rows.append({"ph": "M", "name": "thread_name", "pid": pid, "tid": event.thread, "args": args})
-        args = {"External id": event.id}
+        place = event.row or event.thread
+        if place not in threads:
+            # Small numbers are no threads.
+            threads[place] = len(threads) + 1 if event.row else event.thread
+            args: dict[str, Any] = {"name": event.row or f"thread {event.thread} (python)"}
+            rows.append({"ph": "M", "name": "thread_name", "pid": pid, "tid": threads[place], "args": args})
+        args = {"External id": event.id, **event.details}
         if event.input_shapes:
             args.update({"Input Dims": event.input_shapes, "Concrete Inputs": event.concrete_inputs})
         if event.module:
@@ -323,7 +327,7 @@ def chrome_trace(events: Iterable[FunctionEvent], metadata: dict[str, Any] | Non
                 "cat": event.kind,
                 "name": event.name,
                 "pid": pid,
-                "tid": event.thread,
+                "tid": threads[place],
                 "ts": event.time_range.start,
                 "dur": event.time_range.elapsed_us(),
                 "args": args,

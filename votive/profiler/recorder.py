@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import threading
@@ -14,7 +15,7 @@ from ..dispatch.observe import Call, Observer
 from ..dispatch.state import state
 from ..tensor import Tensor
 from ..utils import flop_formulas
-from .events import FunctionEvent
+from .events import FunctionEvent, Interval
 
 HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
@@ -47,12 +48,14 @@ class Recorder(Observer):
         self.shapes, self.memory, self.stacks, self.flops = shapes, memory, stacks, flops
         self.modules, self.device = modules, device
         self.events: list[FunctionEvent] = []
+        self._ids = itertools.count()
         self.begin = time.perf_counter()
         self.wall = time.time()
         self._threads = threading.local()
         self._timed: list[tuple[FunctionEvent, Any, Any]] = []
         self._outer: Any = None
         self._optimizers: list[Any] = []
+        self._world: Any = None
 
     # --- where events go ---
 
@@ -60,7 +63,7 @@ class Recorder(Observer):
         """An event that begins now, inside those that are open in this thread."""
         stack = self._open
         thread = threading.get_native_id()
-        event = FunctionEvent(len(self.events), name, kind, 0.0, thread)
+        event = FunctionEvent(next(self._ids), name, kind, 0.0, thread)
         event.cpu_parent = stack[-1] if stack else None
         if stack:
             stack[-1].cpu_children.append(event)
@@ -133,6 +136,30 @@ class Recorder(Observer):
         mark.record()
         return mark
 
+    def communicated(self, ran: Any) -> None:
+        """What several ranks did together, which another thread may have done beside the program."""
+        if self._world is not None and ran.group not in self._world.groups.values():
+            return  # of another rank, which is a thread of this process
+        parent, thread = None, threading.get_native_id()
+        parts = [(ran.call.op, ran.start, ran.end)]
+        if ran.met > ran.start:
+            parts.append((f"{ran.call.op}.wait", ran.start, ran.met))
+        for name, start, end in parts:
+            event = FunctionEvent(next(self._ids), f"dist::{name}", "communication", 0.0, thread)
+            event.time_range = Interval((start - self.begin) * 1e6, (end - self.begin) * 1e6)
+            event.row = ran.row
+            stack = self._open
+            event.cpu_parent = parent or (stack[-1] if stack and not ran.row else None)
+            if event.cpu_parent is not None:
+                event.cpu_parent.cpu_children.append(event)
+            self.events.append(event)
+            parent = parent or event
+        assert parent is not None, "there is one part at least"
+        parent.details = {
+            "Call": str(ran.call), "Bytes": ran.nbytes, "Process Group Name": ran.group.group_name,
+            "Process Group Ranks": ran.group.ranks, "Group size": ran.group.size(),
+        }  # fmt: skip
+
     # --- around it ---
 
     def start(self) -> None:
@@ -150,12 +177,20 @@ class Recorder(Observer):
 
         self._optimizers = [register_optimizer_step_pre_hook(begins), register_optimizer_step_post_hook(ends)]
         self._outer, state.watcher = state.watcher, _Backward(self, state.watcher)
+        from ..distributed.group import OBSERVERS
+        from ..distributed.world import world
+
+        self._world = world()
+        OBSERVERS.append(self.communicated)
         self.__enter__()
 
     def stop(self) -> None:
         """Stop watching, and read the clocks of the GPU."""
         self.__exit__()
         state.watcher = self._outer
+        from ..distributed.group import OBSERVERS
+
+        OBSERVERS.remove(self.communicated)
         for handle in self._optimizers:
             handle.remove()
         for event in reversed(self._open):
