@@ -1,8 +1,8 @@
 """`votive.profiler`: where a program's time and memory go, under torch's names.
 
 It watches calls by votive's observers. An event is a call of an operator, a node of the backward pass, a step of an
-optimizer, a call between ranks of `votive.distributed` or a `record_function` block; operators that others are made of are events themselves. `votive.glass.profile`
-is the tool for one model, with costs by address.
+optimizer, a call between ranks of `votive.distributed` or a `record_function` block; operators that others are made of
+are events themselves. `votive.glass.profile` is the tool for one model, with costs by address.
 """
 
 from __future__ import annotations
