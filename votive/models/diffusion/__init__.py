@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .auto import AutoPipelineForImage2Image as AutoPipelineForImage2Image
+    from .auto import AutoPipelineForInpainting as AutoPipelineForInpainting
     from .auto import AutoPipelineForText2Image as AutoPipelineForText2Image
     from .autoencoder_kl import AutoencoderKL as AutoencoderKL
     from .denoising import Denoising as Denoising
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from .safety_checker import StableDiffusionSafetyChecker as StableDiffusionSafetyChecker
     from .stable_diffusion import StableDiffusionPipeline as StableDiffusionPipeline
     from .stable_diffusion_img2img import StableDiffusionImg2ImgPipeline as StableDiffusionImg2ImgPipeline
+    from .stable_diffusion_inpaint import StableDiffusionInpaintPipeline as StableDiffusionInpaintPipeline
     from .stable_diffusion_xl import StableDiffusionXLPipeline as StableDiffusionXLPipeline
     from .stable_diffusion_xl_img2img import StableDiffusionXLImg2ImgPipeline as StableDiffusionXLImg2ImgPipeline
     from .text_denoising import TextDenoising as TextDenoising
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 
 # Files, and the public names in them.
 _FILES = {
-    "auto": ("AutoPipelineForImage2Image", "AutoPipelineForText2Image"),
+    "auto": ("AutoPipelineForImage2Image", "AutoPipelineForInpainting", "AutoPipelineForText2Image"),
     "autoencoder_kl": ("AutoencoderKL",),
     "denoising": ("Denoising",),
     "gaussian": ("DiagonalGaussianDistribution",),
@@ -47,6 +49,7 @@ _FILES = {
     "settings": ("Settings",),
     "stable_diffusion": ("StableDiffusionPipeline",),
     "stable_diffusion_img2img": ("StableDiffusionImg2ImgPipeline",),
+    "stable_diffusion_inpaint": ("StableDiffusionInpaintPipeline",),
     "stable_diffusion_xl": ("StableDiffusionXLPipeline",),
     "stable_diffusion_xl_img2img": ("StableDiffusionXLImg2ImgPipeline",),
     "text_denoising": ("TextDenoising",),

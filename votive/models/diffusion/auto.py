@@ -10,6 +10,7 @@ from .pipeline import INDEX, DiffusionPipeline
 from .places import find_folder
 from .stable_diffusion import StableDiffusionPipeline
 from .stable_diffusion_img2img import StableDiffusionImg2ImgPipeline
+from .stable_diffusion_inpaint import StableDiffusionInpaintPipeline
 from .stable_diffusion_xl import StableDiffusionXLPipeline
 from .stable_diffusion_xl_img2img import StableDiffusionXLImg2ImgPipeline
 
@@ -72,3 +73,14 @@ class AutoPipelineForImage2Image(_AutoPipeline):
         "StableDiffusion": StableDiffusionImg2ImgPipeline,
         "StableDiffusionXL": StableDiffusionXLImg2ImgPipeline,
     }
+
+
+class AutoPipelineForInpainting(_AutoPipeline):
+    """The pipeline that paints parts of pictures anew, by a folder's model_index.json.
+
+    >>> from votive.models.diffusion import AutoPipelineForInpainting
+    >>> sorted(AutoPipelineForInpainting.kinds)
+    ['StableDiffusion']
+    """
+
+    kinds: ClassVar[dict[str, type[DiffusionPipeline]]] = {"StableDiffusion": StableDiffusionInpaintPipeline}

@@ -117,10 +117,15 @@ class Denoising:
         }
         with votive.set_grad_enabled(self.grad and votive.is_grad_enabled()):
             found = self.scheduler.step(asked, now, self._latents, **self._step_options)  # type: ignore[attr-defined]
+            settled = self.settled(found.prev_sample)
         self._past.append(past)
-        self.last, self._latents, self._noise = found, found.prev_sample, None
+        self.last, self._latents, self._noise = found, settled, None
         self.index += 1
         return self._latents
+
+    def settled(self, latents: Tensor) -> Tensor:
+        """What becomes of the sample that a step led to; the sample itself unless a kind of run says otherwise."""
+        return latents
 
     def back(self, steps: int = 1) -> None:
         """Go back by so many timesteps: the sample, the scheduler and the generators are as they were."""

@@ -91,6 +91,46 @@ def read(image: Any, factor: int, channels: int, height: int | None = None, widt
     return 2.0 * found - 1.0
 
 
+def read_mask(mask: Any, height: int, width: int) -> Tensor:
+    """Masks (batch, 1, height, width) of ones and zeros: a picture of PIL's, an array (height, width) or (height,
+    width, 1), a tensor (height, width) or (1, height, width) in 0 .. 1, batches and lists of these; white is 1.
+
+    >>> from votive.models.diffusion.pictures import read_mask
+    >>> read_mask(np.array([[0.2, 0.7]]), 1, 4)
+    tensor([[[[0., 0., 1., 1.]]]])
+    """
+    masks = list(mask) if isinstance(mask, list | tuple) else [mask]
+    if not masks:
+        raise ValueError("mask_image: an empty list came; give at least one mask.")
+    if all(hasattr(m, "resize") and hasattr(m, "convert") for m in masks):
+        from PIL import Image
+
+        sized = [m.resize((width, height), resample=Image.Resampling.LANCZOS).convert("L") for m in masks]
+        found = votive.from_numpy(np.stack([np.asarray(m, np.float32) / np.float32(255) for m in sized])[:, None])
+    else:
+        found = votive.cat([_mask_of(m) for m in masks])
+        if tuple(found.shape[2:]) != (height, width):
+            found = F.interpolate(found, size=(height, width))
+    return (found >= 0.5).float()
+
+
+def _mask_of(mask: Any) -> Tensor:
+    """One mask, or a batch of them, as (batch, 1, height, width)."""
+    if isinstance(mask, np.ndarray):
+        x = mask[..., 0] if mask.ndim >= 3 and mask.shape[-1] == 1 else mask
+        mask = votive.from_numpy(np.ascontiguousarray(x, np.float32))
+    if not isinstance(mask, Tensor):
+        raise ValueError(
+            f"mask_image: give a picture of PIL's, an array or a tensor, all of one kind; got {type(mask).__name__}."
+        )
+    found = mask.float()
+    found = found.unsqueeze(0) if found.dim() == 2 else found
+    found = found.unsqueeze(1) if found.dim() == 3 else found
+    if found.dim() != 4 or found.shape[1] != 1:
+        raise ValueError(f"mask_image: a mask has one channel; got the shape {tuple(mask.shape)}.")
+    return found
+
+
 def _sides(own_height: int, own_width: int, factor: int, height: int | None, width: int | None) -> tuple[int, int]:
     h, w = height or own_height, width or own_width
     return h - h % factor, w - w % factor

@@ -337,6 +337,9 @@ class StableDiffusionPipeline(DiffusionPipeline):
         def predict(x: Tensor, t: Tensor) -> Tensor:
             two = negative is not None
             seen = scheduler.scale_model_input(votive.cat([x, x]) if two else x, t)
+            if run.mask is not None and run.masked_image_latents is not None:
+                beside = votive.cat([run.mask, run.masked_image_latents], 1)
+                seen = votive.cat([seen, votive.cat([beside, beside]) if two else beside], 1)
             found: Tensor = unet(
                 seen,
                 t,
