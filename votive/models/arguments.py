@@ -127,6 +127,7 @@ def changed(op: str, config: Any, changes: dict[str, Any]) -> Any:
         return config
     values = config.to_dict()
     known = {f.name for f in fields(config)} - {"extra"} | set(config.extra) | {"label2id"}
+    known |= set(config.head_fields)
     unknown = sorted(set(changes) - known)
     if unknown:
         near = similar(unknown[0], [*known, *_KNOWN], 1)

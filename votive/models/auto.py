@@ -227,6 +227,19 @@ xlm-roberta-xl roberta XLMRobertaXLConfig base=XLMRobertaXLModel
     choice=XLMRobertaXLForMultipleChoice pretrain=XLMRobertaXLForMaskedLM
 """
 _FAMILIES = {model_type: rest for model_type, *rest in map(str.split, re.split(r"\n(?=\S)", _TABLE.strip()))}
+# Decoders that give texts classes, too.
+_CLASSIFIERS = """
+apertus arcee bamba biogpt bloom codegen cohere cohere2 ctrl cwm deepseek_v2 deepseek_v3 dots1 ernie4_5 ernie4_5_moe
+exaone4 exaone_moe falcon falcon_h1 falcon_mamba flex_olmo gemma gemma2 gemma3_text glm glm4 glm4_moe gpt2 gpt_bigcode
+gpt_neo gpt_neox gpt_oss gptj granite granite_swa granitemoe granitemoe_swa granitemoehybrid granitemoeshared helium
+hunyuan_v1_dense hunyuan_v1_moe hyperclovax internlm3 iquestcoder jais2 jamba lfm2 lfm2_moe llama llama4_text mamba
+mamba2 minicpm3 minimax minimax_m2 ministral ministral3 mistral mixtral mpt nemotron nemotron_h olmo olmo2 olmo3 olmoe
+openai-gpt opt persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next recurrent_gemma rwkv seed_oss
+smollm3 solar_open stablelm starcoder2 xglm
+"""
+for _uses in map(_FAMILIES.__getitem__, _CLASSIFIERS.split()):
+    _base = next(use for use in _uses if use.startswith("base=")).removeprefix("base=").removesuffix("Model")
+    _uses.append(f"classify={_base}ForSequenceClassification")
 # Files that say another name, and mean the same by every key.
 _SAME = {"kimi_k2": "deepseek_v3"}
 Classes = dict[str, tuple[type[PreTrainedModel], ...]]

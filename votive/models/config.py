@@ -38,6 +38,8 @@ class Config:
     model_type: ClassVar[str] = ""
     # Families whose files mean the same by every key.
     same_network: ClassVar[tuple[str, ...]] = ()
+    # What a head adds, which options may change though it is no field.
+    head_fields: ClassVar[tuple[str, ...]] = ()
     # What `layer_types` may name.
     layer_kinds: ClassVar[tuple[str, ...]] = LAYER_TYPES
 

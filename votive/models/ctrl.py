@@ -72,5 +72,11 @@ class _CTRL(TypedDecoder):
 
 
 CTRLModel, CTRLLMHeadModel = decoder_classes(
-    "CTRL", CTRLConfig, prefix="transformer", base=_CTRL, causal="LMHeadModel", ignored=(r"pos_encoding$",)
+    "CTRL",
+    CTRLConfig,
+    prefix="transformer",
+    base=_CTRL,
+    causal="LMHeadModel",
+    reader="classifier",
+    ignored=(r"pos_encoding$",),
 )

@@ -76,9 +76,11 @@ class SpatialDecoder(Decoder):
         return lambda layer: turn
 
 
-Qwen2VLTextModel, _Qwen2VLLM = decoder_classes("Qwen2VL", Qwen2VLTextConfig, base=SpatialDecoder, model="TextModel")
+Qwen2VLTextModel, _Qwen2VLLM = decoder_classes(
+    "Qwen2VL", Qwen2VLTextConfig, base=SpatialDecoder, model="TextModel", classifier=False
+)
 Qwen2_5_VLTextModel, _Qwen25VLLM = decoder_classes(
-    "Qwen2_5_VL", Qwen2_5_VLTextConfig, base=SpatialDecoder, model="TextModel"
+    "Qwen2_5_VL", Qwen2_5_VLTextConfig, base=SpatialDecoder, model="TextModel", classifier=False
 )
 
 

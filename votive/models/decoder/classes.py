@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from .classify import DecoderForSequenceClassification
 from .config import DecoderConfig
 from .model import Decoder, DecoderForCausalLM
 
@@ -18,9 +19,12 @@ def decoder_classes(
     head: type[DecoderForCausalLM] = DecoderForCausalLM,
     model: str = "Model",
     causal: str = "ForCausalLM",
+    classifier: bool = True,
     **attributes: Any,
 ) -> tuple[type[Decoder], type[DecoderForCausalLM]]:
     """`<name>Model` and `<name>ForCausalLM`, whose layers are called `<name>DecoderLayer`.
+
+    `<name>ForSequenceClassification` is put beside them if `classifier`.
 
     `model` and `causal` are other ends of the classes' names; `prefix` is what the decoder is called inside the one
     with a head; `base` and `head` a decoder and one with a head that have methods of their own;
@@ -48,4 +52,9 @@ def decoder_classes(
     table = ".".join(part for part in (prefix, design.body, design.embedding, "weight") if part)
     tied = {f"{design.head}.weight": table}
     whole = made(causal, head, f"{name} with a head.", model_class=bare, tied=tied, **shared)
+    if classifier:
+        config.head_fields = ("id2label", "num_labels", "problem_type")
+        # Found in the family's file, where the table of families names it.
+        texts = f"{model.removesuffix('Model')}ForSequenceClassification"
+        made(texts, DecoderForSequenceClassification, f"{name} that gives a text a class.", model_class=bare, **shared)
     return bare, whole
