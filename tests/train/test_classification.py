@@ -56,6 +56,24 @@ def test_texts_get_their_class_by_what_is_written(base: Path, tmp_path: Path, lo
         assert float((logits - made.model(**inputs).logits).abs().max().detach()) < 1e-4
 
 
+@pytest.mark.parametrize("lora", [None, 4])
+def test_a_decoder_learns_classes_with_a_new_head(tmp_path: Path, lora: int | None) -> None:
+    tok = tuned.tokenizer()
+    folder = tuned.folder(tmp_path / "decoder", tuned.decoder(tok, pad_token_id=None), tok)
+    more = {**PLAN, "lora": lora, "lr": 3e-2 if lora else 1e-2}
+    made = classify(TEXTS, folder, tmp_path / "out", eval_data=TEXTS, max_steps=60, **more)
+    assert made.metrics["accuracy"] == 1.0
+    assert made.model.config.pad_token_id == tok.pad_token_id
+    if lora:
+        with pytest.warns(UserWarning, match="missing"):
+            again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out", num_labels=3)
+    else:
+        again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out")
+        assert again.config.id2label == {0: "animal", 1: "answer", 2: "number"}
+    inputs = tok([row["text"] for row in TEXTS], padding=True, return_tensors="vt")
+    assert float((again(**inputs).logits - made.model(**inputs).logits).abs().max().detach()) < 1e-4
+
+
 @pytest.mark.parametrize("lora", [None, 2])
 def test_a_run_that_was_stopped_ends_the_same(base: Path, tmp_path: Path, lora: int | None) -> None:
     plan = {**PLAN, "batch_size": 2, "accumulate": 2, "max_steps": 6, "checkpoint_every": 1, "lora": lora}
@@ -130,8 +148,9 @@ def test_labels_that_do_not_go_are_told(tmp_path: Path) -> None:
         labels_of(mixed[1:])
     with pytest.raises(ValueError, match="two names or more, each once"):
         ClassifyRecipe(model="x", labels=("a", "a"))
-    folder = tuned.folder(tmp_path / "decoder", tuned.decoder(tuned.tokenizer()), tuned.tokenizer())
-    with pytest.raises(ValueError, match="is a qwen3, which has no head for classes here; begin with an encoder"):
+    votive.models.ViTConfig(hidden_size=16, num_attention_heads=2).save_pretrained(folder := tmp_path / "vit")
+    tuned.tokenizer().save_pretrained(folder)
+    with pytest.raises(ValueError, match="is a vit, which has no head for classes of texts; begin with"):
         classify(TEXTS, folder, tmp_path / "out", **PLAN)
     model = votive.models.BertForSequenceClassification(config(num_labels=2))
     with pytest.raises(ValueError, match="has a head for 2 classes, and there are 3"):

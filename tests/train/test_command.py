@@ -72,6 +72,19 @@ def test_each_method_trains_resumes_and_reports(
         assert found.config.id2label == {0: "animal", 1: "number", 2: "answer"}
 
 
+def test_an_adapter_that_classifies_is_told_with_its_classes(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(home)
+    out = tmp_path / "out"
+    words = ["texts.jsonl", "--method", "classify", "--model", "decoder", "--lora", "2", "--steps", "1"]
+    assert main(["train", *words, "--out", str(out), "--quiet"]) == 0
+    line = capsys.readouterr().out.rpartition("run it: ")[2]
+    assert f"{str(out)!r}, id2label={{0: 'animal', 1: 'answer', 2: 'number'}})" in line
+    with pytest.warns(UserWarning, match="missing"):
+        assert eval(line, {"votive": votive}).config.num_labels == 3
+
+
 def refusals() -> list[tuple[list[str], str]]:
     sft = ["chats.jsonl", "--method", "sft", "--model", "decoder"]
     return [

@@ -170,4 +170,9 @@ def _report(args: argparse.Namespace, method: str, made: Any, seconds: float) ->
         print(f"\n--- sample\n{sample}")
     chats = getattr(made.tokenizer, "chat_template", None) is not None
     words = _NEXT.get(method, "votive chat --model {}" if chats else 'votive generate --model {} "…"')
-    print(f"\nrun it: {words.format(str(made.folder))}")
+    if method == "classify" and not (made.folder / "config.json").is_file():
+        # The folder of an adapter has no configuration that could name classes.
+        words = f"{words[:-1]}, id2label={made.model.config.id2label!r})".replace("{!r}", repr(str(made.folder)))
+    else:
+        words = words.format(str(made.folder))
+    print(f"\nrun it: {words}")

@@ -26,8 +26,10 @@ def job(start: Start) -> Job:
     names = labels_of([*start.train, *start.held_out], recipe.labels)
     tokenizer = start.tokenizer()
     model, fresh = model_of(start, AutoModelForSequenceClassification, names)
+    if getattr(model.config, "pad_token_id", None) is None:
+        model.config.pad_token_id = getattr(tokenizer, "pad_token_id", None)  # before it decoders find a text's end
     start.prepared(model, "SEQ_CLS", fresh)
-    method = Method(recipe, tokenizer, names)
+    method = Method(recipe, tokenizer, names, model.config.pad_token_id)
     train, held_out = method.rows(start.train), method.rows(start.held_out) if start.held_out else []
     return Job(
         model,
@@ -113,16 +115,16 @@ def model_of(start: Start, auto: Any, names: list[str]) -> tuple[Any, list[str]]
 
 
 def _check_head(name: str) -> None:
-    from ..models import AutoConfig
+    from ..models import auto
     from ..models.adapter_files import base_of, is_adapter
 
     path = Path(name)
     below = base_of(path) if is_adapter(path) else name
-    config = AutoConfig.from_pretrained(below or name)
-    if not hasattr(config, "problem_type"):
+    kind = auto.AutoConfig.from_pretrained(below or name).model_type
+    if "classify" not in auto._family(kind)[1]:
         raise ValueError(
-            f"classify: {name} is a {config.model_type}, which has no head for classes here; begin with an encoder, "
-            "such as a BERT."
+            f"classify: {name} is a {kind}, which has no head for classes of texts; begin with a decoder or an "
+            "encoder, such as a Qwen3 or a BERT."
         )
 
 
@@ -147,6 +149,7 @@ class Method:
     recipe: ClassifyRecipe
     tokenizer: Any
     names: list[str]
+    pad: int | None = None
 
     def rows(self, examples: Sequence[Example]) -> list[Row]:
         """Texts as tokens; with truncation="drop", longer ones are left out."""
@@ -185,7 +188,8 @@ class Method:
     def collate(self, rows: Sequence[Row]) -> dict[str, Tensor]:
         """Rows padded on the right."""
         length = max(len(row.inputs["input_ids"]) for row in rows)
-        padding = {"input_ids": int(getattr(self.tokenizer, "pad_token_id", None) or 0)}
+        pad = getattr(self.tokenizer, "pad_token_id", None) if self.pad is None else self.pad
+        padding = {"input_ids": int(pad or 0)}
         names = list(dict.fromkeys([*rows[0].inputs, "attention_mask"]))
         columns = {
             name: [
