@@ -26,7 +26,7 @@ class TorchDecoder:
         return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
 
     def run(self, ids: Any, cut: Any = None, other: Any = None, start: Any = None) -> tuple[Any, list[Any], list[Any]]:
-        """Logits, what was written and what was read; `cut` is (writers, readers)."""
+        """Logits, what was written and what was read; `cut` is (writers, readers), `other` may be by reader."""
         torch = self.torch
         written = [self.w["model.embed_tokens.weight"][ids] if start is None else start]
         read: list[Any] = []
@@ -34,7 +34,8 @@ class TorchDecoder:
         def take() -> Any:
             column, parts = len(read), list(written)
             if cut is not None:
-                parts = [other[i] if cut[i, column] else p for i, p in enumerate(parts)]
+                table = other(column) if callable(other) else other
+                parts = [table[i] if cut[i, column] else p for i, p in enumerate(parts)]
             x = torch.stack(parts).sum(0)
             if not x.requires_grad:
                 x.requires_grad_(True)

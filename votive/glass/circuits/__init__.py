@@ -16,8 +16,9 @@ from .edge_run import EdgeRun, Faithfulness, averages, faithfulness, patch_paths
 from .edge_scores import EdgeScores, eap
 from .graph import Circuit, Graph, graph
 from .qk import qk_attribution
+from .scrub import Claim, Scrubbed, resample_ablation, scrub
 from .traced_graph import AttributionGraph, Node
 
 __all__ = ["AttributionGraph", "Circuit", "EdgeRun", "EdgeScores", "Faithfulness", "Graph", "Node", "acdc"]
 __all__ += ["attribution_graph", "averages", "direct_logits", "eap", "faithfulness", "graph", "patch_paths"]
-__all__ += ["qk_attribution"]
+__all__ += ["Claim", "Scrubbed", "qk_attribution", "resample_ablation", "scrub"]

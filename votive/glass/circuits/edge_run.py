@@ -90,7 +90,7 @@ class EdgeRun(WriterRun):
 
     def __init__(self, model: Module, of: Graph, cut: Tensor, other: Tensor) -> None:
         super().__init__(model, of)
-        self.cut, self.other = cut & of.allowed, other
+        self.changes = [(cut & of.allowed, other)]
         self.at = {reader: j for j, reader in enumerate(of.readers)}
 
     def left(self, frame: Frame) -> None:
@@ -110,17 +110,24 @@ class EdgeRun(WriterRun):
             elif name == "resid_post" and last:
                 frame.output = self._changed(frame.output, [self.at["logits"]], False)
 
+    def also(self, cut: Tensor, other: Tensor) -> None:
+        """Let edges that nothing else was said of carry something else again."""
+        self.changes.append((cut & self.graph.allowed, other))
+
     def _changed(self, x: Tensor, columns: list[int], by_head: bool) -> Tensor:
         count = len(self._written)
-        mask = self.cut[:count][:, columns]  # (W, R)
-        rows = mask.any(1).nonzero().flatten().tolist()
-        if not rows:
-            return x
-        change = votive.stack([self.other[i].to(x.dtype) - self._written[i] for i in rows])  # (W, B, T, C)
-        chosen = mask[rows].to(device=x.device, dtype=x.dtype)
-        if by_head:
-            return x + votive.einsum("wr,wbtc->btrc", chosen, change)
-        return x + votive.einsum("wr,wbtc->rbtc", chosen, change)[0]
+        for cut, other in self.changes:
+            mask = cut[:count][:, columns]  # (W, R)
+            rows = mask.any(1).nonzero().flatten().tolist()
+            if not rows:
+                continue
+            change = votive.stack([other[i].to(x.dtype) - self._written[i] for i in rows])  # (W, B, T, C)
+            chosen = mask[rows].to(device=x.device, dtype=x.dtype)
+            if by_head:
+                x = x + votive.einsum("wr,wbtc->btrc", chosen, change)
+            else:
+                x = x + votive.einsum("wr,wbtc->rbtc", chosen, change)[0]
+        return x
 
 
 def _place(address: str) -> tuple[str, int | None, str]:
