@@ -63,3 +63,20 @@ def test_a_process_that_is_alone_hears_so() -> None:
 @mpi
 def test_a_program_of_data_parallel_training_runs_as_it_is() -> None:
     run(PROGRAM)
+
+
+def test_shares_shards_and_their_checkpoints_have_torchs_paths() -> None:
+    out = run(
+        """
+        from torch.distributed.algorithms.ddp_comm_hooks.default_hooks import bf16_compress_hook
+        from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+        from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+        from torch.distributed.optim import ZeroRedundancyOptimizer
+        import torch.distributed.checkpoint as dcp
+        print(fully_shard.__module__, ZeroRedundancyOptimizer.__module__, dcp.save.__module__)
+        """
+    )
+    assert out.split() == [
+        "votive.distributed.fsdp.fully_shard", "votive.distributed.optim.zero_redundancy_optimizer",
+        "votive.distributed.checkpoint.files",
+    ]  # fmt: skip

@@ -38,7 +38,7 @@ class Refusal:
         return type(name or "Refused", (), {"__new__": refuse, "__module__": space or "torch", "__doc__": self.reason})
 
 
-_WHOLE = "each process holds whole tensors and whole models here; pieces of them are not spread over processes."
+_WHOLE = "no tensor is one for several processes here; parameters in shards are tensors of each process's rows."
 _SCRIPT = "it belongs to the insides of TorchScript, and programs are not parsed here."
 _LIBRARY = "it calls one library's kernel by name; votive chooses kernels itself."
 _ENGINE = "it calls one engine's kernel with weights that it has packed."
@@ -55,7 +55,7 @@ REFUSALS: tuple[Refusal, ...] = (
     Refusal(
         "torch.distributed.tensor.* torch.distributed.fsdp.* torch.distributed.pipelining.*",
         _WHOLE,
-        "Data parallel training is there: torch.nn.parallel.DistributedDataParallel.",
+        "There are torch.nn.parallel.DistributedDataParallel and torch.distributed.fsdp.fully_shard.",
     ),
     Refusal(
         "torch.distributed.rpc.*",
