@@ -122,6 +122,7 @@ ROWS: dict[str, Row] = {
     "recurrent gemma with biases": causal(
         "RecurrentGemma",
         {**_HEADS, "attention_window_size": 64, "attention_bias": True, "num_key_value_heads": 1, "conv1d_width": 3,
+         "head_dim": 16,
          "block_types": ["attention", "recurrent"], "logits_soft_cap": 5.0, "hidden_activation": "relu"},
     ),
     "minimax": causal(
@@ -131,6 +132,7 @@ ROWS: dict[str, Row] = {
          "linear_attn_alpha_factor": 1.2, "linear_attn_beta_factor": 0.8, "mlp_alpha_factor": 0.9,
          "mlp_beta_factor": 1.1},
     ),
+    "minimax with a window": causal("MiniMax", {**_HEADS, "num_local_experts": 2, "sliding_window": 4}),
     "rwkv": causal("Rwkv", {**_SMALL, "rescale_every": 2}),
     "rwkv with other widths": causal(
         "Rwkv",

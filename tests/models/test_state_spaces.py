@@ -98,7 +98,7 @@ def test_a_long_text_agrees(name: str) -> None:
 
 @every
 def test_logits_in_bfloat16_agree_as_far_as_it_can_tell(name: str) -> None:
-    if name == "minimax":
+    if name.startswith("minimax"):
         pytest.skip("transformers adds float32 to bfloat16 there, and fails")
     t, v = ids((2, 9))
     reference, model = models_of(name, "bfloat16")

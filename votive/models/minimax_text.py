@@ -33,8 +33,7 @@ class MiniMaxConfig(MixtralConfig):
     model_type = "minimax"
     layer_kinds: ClassVar[tuple[str, ...]] = KINDS
     aliases: ClassVar[dict[str, str]] = {"num_experts": "num_local_experts"}
-    unread: ClassVar[tuple[str, ...]] = ("attention_bias", "mlp_bias", "sliding_window")
-    all_slide = False
+    unread: ClassVar[tuple[str, ...]] = ("attention_bias", "mlp_bias")
 
     block_size: int = 256
     full_attn_alpha_factor: float = 1.0
@@ -55,6 +54,9 @@ class MiniMaxConfig(MixtralConfig):
         if self.layer_types is None:
             self.layer_types = [KINDS[i % 2 == 0] for i in range(self.num_hidden_layers)]
         super().__post_init__()
+
+    def window_of(self, layer: int) -> int | None:
+        return self.sliding_window
 
     def choices(self) -> dict[str, Any]:
         kinds = (self.layer_types or [])[: self.num_hidden_layers]

@@ -100,8 +100,9 @@ class RecurrentGemmaConfig(DecoderConfig):
 
     @property
     def head_dim(self) -> int:
-        """Features of a head."""
-        return self.hidden_size // self.num_attention_heads
+        """Features of a head, which files may state."""
+        stated: int | None = self.extra.get("head_dim")
+        return self.hidden_size // self.num_attention_heads if stated is None else stated
 
     def window_of(self, layer: int) -> int | None:
         """How many last positions a layer sees; None for all."""
