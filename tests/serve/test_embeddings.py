@@ -68,3 +68,11 @@ def test_models_do_what_they_are_for(vectors: Server) -> None:
     assert [m["id"] for m in get(vectors, "/v1/models").json["data"]] == ["tiny", "vectors"]
     assert post(vectors, "embeddings", {"model": "tiny", "input": "x"}).status == 404
     assert post(vectors, "completions", {"model": "vectors", "prompt": "x"}).status == 404
+
+
+def test_many_texts_are_done_in_parts_in_their_order(vectors: Server) -> None:
+    texts = [f"a cat {i}" for i in range(40)]
+    found = post(vectors, "embeddings", {"model": "vectors", "input": texts}).json
+    expected = encoder().encode(texts).numpy()
+    np.testing.assert_allclose([d["embedding"] for d in found["data"]], expected, rtol=1e-4, atol=1e-6)
+    assert found["usage"]["prompt_tokens"] == sum(len(tokenizer().encode(t)) for t in texts)

@@ -143,9 +143,9 @@ class Application:
         """/v1/embeddings."""
         body = await read_json(request)
         asked = await _understood(asked_embeddings, body, self.registry, allowed)
-        # Models are run by one thread only.
-        work = asyncio.wrap_future(self.scheduler.call(asked.run))
-        return JSONResponse(await unless_gone(request, work), headers=HEADERS)
+        for part in asked.parts():  # models are run by one thread only, which does other things in between
+            await unless_gone(request, asyncio.wrap_future(self.scheduler.call(part)))
+        return JSONResponse(asked.answer(), headers=HEADERS)
 
     async def _parts(self, asked: Asked, following: Following, event: Event) -> AsyncIterator[str]:
         while True:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from .body import Fields
@@ -12,30 +14,40 @@ from .keys import Permissions
 from .registry import Embedder, Registry
 
 _TEXTS, _CHARACTERS = 2048, 1 << 20
+_AT_ONCE = 16
 
 
 @dataclass
 class AskedEmbeddings:
-    """A request that is understood; `run` answers it, in the thread that runs models."""
+    """A request that is understood; `parts` are done one by one in the thread that runs models, beside other work."""
 
     embedder: Embedder
     texts: list[str]
     encoded: bool
+    rows: list[Any] = field(default_factory=list)
+    tokens: int = 0
 
-    def run(self) -> dict[str, Any]:
-        """The answer."""
+    def parts(self) -> list[Callable[[], None]]:
+        """The work."""
+        return [partial(self._part, start) for start in range(0, len(self.texts), _AT_ONCE)]
+
+    def _part(self, start: int) -> None:
         encoder: Any = self.embedder.model
-        vectors = encoder.encode(self.texts).float().cpu()
-        tokens = sum(len(row) for row in encoder._tokens(self.texts, None))
-        rows: list[Any] = vectors.tolist()
+        texts = self.texts[start : start + _AT_ONCE]
+        vectors = encoder.encode(texts).float().cpu()
+        self.tokens += sum(len(row) for row in encoder._tokens(texts, None))
         if self.encoded:
-            whole = vectors.numpy().astype("<f4")
-            rows = [base64.b64encode(row.tobytes()).decode() for row in whole]
+            self.rows += [base64.b64encode(row.tobytes()).decode() for row in vectors.numpy().astype("<f4")]
+        else:
+            self.rows += vectors.tolist()
+
+    def answer(self) -> dict[str, Any]:
+        """What the parts have come to."""
         return {
             "object": "list",
-            "data": [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(rows)],
+            "data": [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(self.rows)],
             "model": self.embedder.name,
-            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+            "usage": {"prompt_tokens": self.tokens, "total_tokens": self.tokens},
         }
 
 

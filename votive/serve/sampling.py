@@ -13,7 +13,7 @@ import votive
 from votive.nn import functional as F
 
 from ..generation.drawing import Stream, best, drawn
-from ..generation.grammar import asked
+from ..generation.grammar import GrammarLogitsProcessor, asked
 from ..generation.processing import processors_for
 from ..tensor import Tensor
 from .events import Chosen
@@ -47,6 +47,7 @@ class Chooser:
         self.processors = processors_for(
             config, prompt_length=len(prompt), max_length=max_length, model=model, tokenizer=tokenizer
         )
+        self.vocabulary = 1 if model is None else int(model.config.vocab_size)
         self._followers: list[Any] = [p for p in self.processors if hasattr(p, "follow")]
         self._following = False
         self.key = self._key(config)
@@ -62,6 +63,14 @@ class Chooser:
         if config.remove_invalid_values or config.renormalize_logits or config.watermarking_config:
             return None
         return (bool(config.do_sample), *(getattr(config, name) for name in _MOMENTARY))
+
+    def try_form(self) -> None:
+        """Raise for a form with which no text can begin, before anybody waits for it."""
+        for processor in self.processors:
+            if isinstance(processor, GrammarLogitsProcessor):
+                allowed = processor(votive.zeros(1, self.prompt, dtype=votive.int64), votive.zeros(1, self.vocabulary))
+                if not bool((allowed == 0).any()):
+                    raise ValueError(f"{processor.kind}: no text has this form, or it is too large to be followed.")
 
     def follow(self, ids: Sequence[int], newest: int | None, size: int) -> None:
         """Tell what counts tokens of the newest one."""

@@ -151,6 +151,8 @@ def texts_of(ticket: Ticket, model: Any, tokenizer: Any) -> list[Text]:
     found: list[Text] = []
     for i, (prompt, stream) in enumerate(zip(rows, numbers, strict=True)):
         chooser = Chooser(config, prompt, len(prompt) + request.max_new_tokens, stream, model, tokenizer)
+        if i == 0:
+            chooser.try_form()
         reader = None if tokenizer is None else Reader(tokenizer, config.stop_strings, eos)
         text = Text(ticket, i, prompt, chooser, reader, eos)
         ticket.texts.append(text)
