@@ -53,6 +53,7 @@ falcon_h1 layer_types mamba_d_head
 granite attention_multiplier embedding_multiplier logits_scaling residual_multiplier
 granite_swa attention_multiplier embedding_multiplier logits_scaling residual_multiplier
 granitemoehybrid mamba_d_head
+hubert vocab_size
 hyperclovax embedding_multiplier logits_scaling residual_multiplier
 jamba num_key_value_heads
 lfm2 block_ffn_dim_multiplier num_key_value_heads

@@ -94,6 +94,7 @@ def sample(family: str, key: str) -> Any:
         "scale_decoder_outputs": False,
         "use_bidirectional_attention": True,
         "decoder_start_token_id": 5,
+        "feat_extract_norm": "layer",
     }
     if key in fixed:
         return fixed[key]

@@ -34,7 +34,8 @@ _LAZY = {
         "unmerge_adapter",
     ),
     "auto_seeing": (
-        "AutoBackbone", "AutoModelForAudioClassification", "AutoModelForCTC", "AutoModelForDepthEstimation",
+        "AutoBackbone", "AutoModelForAudioClassification", "AutoModelForAudioFrameClassification", "AutoModelForCTC",
+        "AutoModelForDepthEstimation",
         "AutoModelForImageSegmentation", "AutoModelForImageTextToText", "AutoModelForMaskGeneration",
         "AutoModelForMaskedImageModeling", "AutoModelForObjectDetection", "AutoModelForSemanticSegmentation",
         "AutoModelForVisualQuestionAnswering",

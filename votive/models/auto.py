@@ -114,6 +114,7 @@ gte nomic_bert GteConfig base=GteModel
     masked=GteForMaskedLM classify=GteForSequenceClassification tokens=GteForTokenClassification
     pretrain=GteForMaskedLM
 helium llama_likes HeliumConfig base=HeliumModel causal=HeliumForCausalLM
+hubert hubert HubertConfig base=HubertModel ctc=HubertForCTC audio=HubertForSequenceClassification
 hunyuan_v1_dense hunyuan HunYuanDenseV1Config base=HunYuanDenseV1Model causal=HunYuanDenseV1ForCausalLM
 hunyuan_v1_moe hunyuan HunYuanMoEV1Config base=HunYuanMoEV1Model causal=HunYuanMoEV1ForCausalLM
 hyperclovax granite HyperCLOVAXConfig base=HyperCLOVAXModel causal=HyperCLOVAXForCausalLM
@@ -215,6 +216,8 @@ umt5 mt5 UMT5Config base=UMT5Model seq2seq=UMT5ForConditionalGeneration encoder=
 vision-encoder-decoder vision_encoder_decoder VisionEncoderDecoderConfig
     base=VisionEncoderDecoderModel vision2seq=VisionEncoderDecoderModel
 vit vit ViTConfig base=ViTModel image=ViTForImageClassification
+wav2vec2 wav2vec2 Wav2Vec2Config base=Wav2Vec2Model ctc=Wav2Vec2ForCTC
+    audio=Wav2Vec2ForSequenceClassification audio_frames=Wav2Vec2ForAudioFrameClassification
 whisper whisper WhisperConfig base=WhisperModel speech=WhisperForConditionalGeneration
 xglm xglm XGLMConfig base=XGLMModel causal=XGLMForCausalLM
 xlm-roberta roberta XLMRobertaConfig base=XLMRobertaModel
@@ -270,6 +273,7 @@ USES = {
     "depth": "AutoModelForDepthEstimation",
     "ctc": "AutoModelForCTC",
     "audio": "AutoModelForAudioClassification",
+    "audio_frames": "AutoModelForAudioFrameClassification",
     "backbone": "AutoBackbone",
 }
 

@@ -95,6 +95,16 @@ class AutoModelForAudioClassification(AutoModel):
     use = "audio"
 
 
+class AutoModelForAudioFrameClassification(AutoModel):
+    """The model that gives each moment of a recording a class.
+
+    >>> votive.models.AutoModelForAudioFrameClassification.use
+    'audio_frames'
+    """
+
+    use = "audio_frames"
+
+
 class AutoModelForImageTextToText(AutoModel):
     """The model that reads texts with pictures and writes.
 

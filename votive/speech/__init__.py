@@ -12,6 +12,7 @@ from .timing import dynamic_time_warping, median_filter
 from .token_stream import Token
 from .transcribing import Transcriber, transcribe
 from .transcript import Segment, Transcript, Word
+from .waves import Wav2Vec2FeatureExtractor
 
 __all__ = [
     "LANGUAGES",
@@ -20,6 +21,7 @@ __all__ = [
     "Transcriber",
     "Transcript",
     "Vocabulary",
+    "Wav2Vec2FeatureExtractor",
     "WhisperFeatureExtractor",
     "WhisperTimeStampLogitsProcessor",
     "Word",

@@ -205,7 +205,7 @@ class WhisperFeatureExtractor:
                 f"WhisperFeatureExtractor: the sound must have {self.sampling_rate} samples a "
                 f"second, got sampling_rate={sampling_rate}; resample it first."
             )
-        sounds = _sounds(raw_speech)
+        sounds = sounds_of(raw_speech, "WhisperFeatureExtractor")
         wanted = max_length or self.n_samples
         if truncation:
             sounds = [s[:wanted] for s in sounds]
@@ -253,8 +253,12 @@ class WhisperFeatureExtractor:
         return f"WhisperFeatureExtractor({self.feature_size} mels, {self.chunk_length} s)"
 
 
-def _sounds(raw: Sound | Sequence[Sound]) -> list[np.ndarray]:
-    """Each sound as float32 of one dimension."""
+def sounds_of(raw: Sound | Sequence[Sound], name: str) -> list[np.ndarray]:
+    """Each sound as float32 of one dimension; `name` asks for it.
+
+    >>> [sound.shape for sound in votive.speech.features.sounds_of([[0.0, 0.5], [1.0]], "mine")]
+    [(2,), (1,)]
+    """
     if isinstance(raw, votive.Tensor):
         raw = raw.detach().numpy(force=True)
     several = isinstance(raw, np.ndarray) and raw.ndim > 1
@@ -266,7 +270,7 @@ def _sounds(raw: Sound | Sequence[Sound]) -> list[np.ndarray]:
     if not found or any(r.ndim != 1 for r in found):
         shape = found[0].shape if found else ()
         raise ValueError(
-            "WhisperFeatureExtractor: give sounds of one channel, (samples,) each or a batch of "
+            f"{name}: give sounds of one channel, (samples,) each or a batch of "
             f"(batch, samples), got {shape}; the mean over channels makes one of several."
         )
     return found
