@@ -32,10 +32,13 @@ def leaves(n: int) -> list[votive.Tensor]:
 
 
 def told(tensors: list[votive.Tensor]) -> tuple[list[Any], list[Any]]:
-    """Whose hooks run, in their order, among them those of results on the way."""
+    """Whose hooks have run, in their order."""
     seen: list[Any] = []
-    handles = [t.register_post_accumulate_grad_hook(lambda _, i=i: seen.append(i)) for i, t in enumerate(tensors)]
-    return seen, handles
+
+    def watch(i: int) -> Any:
+        return tensors[i].register_post_accumulate_grad_hook(lambda _: seen.append(i))
+
+    return seen, [watch(i) for i in range(len(tensors))]
 
 
 def test_leaves_that_are_asked_for_end_with_their_last_use_and_gradients_stay_the_same() -> None:

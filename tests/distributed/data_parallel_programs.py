@@ -26,6 +26,7 @@ from tests.distributed.training import (
     together,
 )  # fmt: skip
 from votive import Tensor, nn
+from votive.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
 from votive.nn.parallel import DistributedDataParallel
 
 STEPS = 10
@@ -94,7 +95,8 @@ def last_batches_may_be_uneven() -> None:
 
 def steps_without_sync_add_up_to_a_large_batch() -> None:
     batches = data("mlp", 3, SIZE)
-    for options in ({}, {"gradient_as_bucket_view": True}, {"find_unused_parameters": True}, {"static_graph": True}):
+    for name in ("", "gradient_as_bucket_view", "find_unused_parameters", "static_graph"):
+        options: dict[str, Any] = {name: True} if name else {}
         model = DistributedDataParallel(mlp(), **options)
         for _ in range(2):
             model.zero_grad()
@@ -117,7 +119,7 @@ class Branches(nn.Module):
         self.a, self.b, self.idle = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2)
 
     def forward(self, x: Tensor, way: int) -> Tensor:
-        return self.a(x) if way == 0 else self.b(x)  # type: ignore[no-any-return]
+        return self.a(x) if way == 0 else self.b(x)
 
 
 def parameters_may_stay_unused() -> None:
@@ -243,7 +245,8 @@ def normalisation_sees_all_ranks() -> None:
         sync: nn.Module = nn.SyncBatchNorm(3, **options)
         for _ in range(2):
             x, mine_x = every.clone().requires_grad_(), every[at].clone().requires_grad_()
-            plain.zero_grad(), sync.zero_grad()
+            plain.zero_grad()
+            sync.zero_grad()
             wanted, found = plain(x), sync(mine_x)
             (wanted * factors).sum().backward()
             (found * factors[at]).sum().backward()
@@ -318,6 +321,45 @@ def hooks_average_in_their_own_way() -> None:
     assert seen == [(0, False, 3), (1, False, 36), (2, False, 12), (3, False, 144), (4, False, 12), (5, True, 72)]
 
 
+def matrices_travel_as_factors_of_low_rank() -> None:
+    batch = data("mlp", 1, SIZE)[0]
+    plain: Any = mlp()
+    squares(plain, batch).backward()
+
+    def gradients(steps: int, **options: Any) -> tuple[list[list[Tensor]], Any]:
+        model = DistributedDataParallel(mlp(), bucket_cap_mb=0.0005)
+        state = powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=2, **options)
+        model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+        found = []
+        for _ in range(steps + 2):
+            model.zero_grad()
+            squares(model, mine(batch)).backward()
+            found.append([p.grad.clone() for p in model.parameters()])
+        same_on_all_ranks(found[-1])
+        return found[2:], state
+
+    # Factors of the full rank lose nothing, and what was lost comes with later steps.
+    exact, _ = gradients(2, matrix_approximation_rank=12, min_compression_rate=0)
+    for a, b in zip(exact[-1], plain.parameters(), strict=True):
+        np.testing.assert_allclose(a, b.grad, rtol=1e-3, atol=1e-5)
+    sent, state = gradients(30, matrix_approximation_rank=1, min_compression_rate=1)
+    assert state.factors
+    weight = plain[2].weight.grad
+    first, mean = sent[0][2], sum(s[2] for s in sent) / len(sent)
+    assert votive.linalg.matrix_rank(first, rtol=1e-4).item() == 1
+    assert (mean - weight).norm() < 0.2 * weight.norm()
+    forgetful, _ = gradients(30, matrix_approximation_rank=1, min_compression_rate=1, use_error_feedback=False)
+    lost = sum(s[2] for s in forgetful) / len(forgetful)
+    assert (mean - weight).norm() < 0.5 * (lost - weight).norm()
+    np.testing.assert_allclose(sent[0][1], plain[0].bias.grad, rtol=1e-4, atol=1e-6)
+    for options, text in (
+        ({"matrix_approximation_rank": 0}, "1 or more"),
+        ({"start_powerSGD_iter": 1}, "after the first two iterations"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            powerSGD_hook.PowerSGDState(None, **options)  # type: ignore[arg-type]
+
+
 PROGRAMS: dict[str, Callable[[], None]] = {
     fn.__name__: fn
     for fn in (
@@ -327,6 +369,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
         several_passes_may_share_a_round_or_each_have_one, checkpointed_regions_are_reached,
         early_buckets_leave_while_backward_goes_on, buffers_follow_rank_0, normalisation_sees_all_ranks,
         samplers_know_their_rank, ranks_with_other_models_are_told, hooks_average_in_their_own_way,
+        matrices_travel_as_factors_of_low_rank,
     )
 }  # fmt: skip
 

@@ -169,7 +169,8 @@ def large_gradients_are_clipped_as_in_one_process() -> None:
     batch = data("mlp", 1, SIZE)[0]
     plain, model = mlp(), sharded(mlp())
     for order in (2.0, 1.0, float("inf"), 3.0):
-        plain.zero_grad(), model.zero_grad()
+        plain.zero_grad()
+        model.zero_grad()
         squares(plain, batch).backward()
         squares(model, mine(batch)).backward()
         wanted = nn.utils.clip_grad_norm_(plain.parameters(), 0.1, order)
@@ -203,7 +204,7 @@ def sharded_parameters_may_stay_unused_or_frozen() -> None:
 
         def forward(self, x: Tensor, way: int) -> Tensor:
             x = self.frozen(x)
-            return self.a(x) if way == 0 else self.b(x)  # type: ignore[no-any-return]
+            return self.a(x) if way == 0 else self.b(x)
 
     for reshards in (True, False):
         model: Any = fully_shard(Branches(), reshard_after_forward=reshards)
@@ -323,12 +324,13 @@ def what_one_rank_finds_all_ranks_skip() -> None:
 
 
 def what_cannot_be_sharded_is_refused() -> None:
+    two: Any = 2
     model = sharded(mlp())
     for kind, text, call in (
         (ValueError, "already been applied", lambda: fully_shard(model)),
         (TypeError, "one module", lambda: fully_shard([nn.Linear(1, 1)])),  # type: ignore[type-var]
         (TypeError, "cannot be copied", lambda: copy.deepcopy(model)),
-        (NotImplementedError, "not a number", lambda: fully_shard(nn.Linear(1, 1), reshard_after_forward=2)),
+        (NotImplementedError, "not a number", lambda: fully_shard(nn.Linear(1, 1), reshard_after_forward=two)),
         (NotImplementedError, "by rows", lambda: fully_shard(nn.Linear(1, 1), shard_placement_fn=print)),
         (NotImplementedError, "meta device", lambda: fully_shard(nn.Linear(1, 1, device="meta"))),
         (ValueError, "scalar parameters", lambda: fully_shard(nn.ParameterList([votive.ones(())]))),

@@ -28,11 +28,11 @@ def filled(model: nn.Module, seed: int) -> nn.Module:
     return model
 
 
-def mlp() -> nn.Module:
+def mlp() -> Any:
     return filled(nn.Sequential(nn.Linear(6, 12), nn.Tanh(), nn.Linear(12, 12), nn.GELU(), nn.Linear(12, 3)), 1)
 
 
-def cnn() -> nn.Module:
+def cnn() -> Any:
     net = nn.Sequential(
         nn.Conv2d(2, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(),
         nn.Conv2d(4, 4, 3, bias=False), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(36, 3),
@@ -40,7 +40,7 @@ def cnn() -> nn.Module:
     return filled(net, 2)
 
 
-def gpt() -> nn.Module:
+def gpt() -> Any:
     config = GPT2Config(
         vocab_size=17, n_positions=8, n_embd=12, n_layer=2, n_head=2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0
     )
