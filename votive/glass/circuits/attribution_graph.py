@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from ..features.coder import SAE
 
 OTHERS = ("neurons", "error")
-# Numbers that a batch of targets may take while it is traced.
-_ROOM = 1 << 23
+# Effects that a batch of targets may have while it is traced.
+_ROOM = 1 << 25
 
 
 @dataclass
@@ -43,8 +43,8 @@ class _Tracer:
 
     def __init__(self, frozen: FrozenDecoder, units: list[Units]) -> None:
         self.frozen, self.units = frozen, units
-        widest = max([frozen.width, *(u.every.shape[1] for u in units if u.every is not None)])
-        self.batch = max(1, _ROOM // (frozen.positions * widest))
+        size = frozen.positions * (8 * frozen.width + sum(u.every.shape[1] for u in units if u.every is not None))
+        self.batch = max(1, _ROOM // size)
         # Which units are looked at; None for all of them.
         self.chosen: list[Tensor] | None = None
         self._written: list[Tensor] = []
