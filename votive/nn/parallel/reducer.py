@@ -161,7 +161,7 @@ class Reducer:
         elif grad is view:
             view.div_(count)
         else:
-            view.copy_(grad).div_(count)
+            F.div(grad, count, out=view)
 
     def _send(self, bucket: GradBucket) -> Future[Any]:
         if self.hook is None:
