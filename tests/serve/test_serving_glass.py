@@ -10,7 +10,9 @@ import pytest
 
 import votive
 from votive import glass
-from votive.serve.keys import Keys
+from votive.serve.body import Fields
+from votive.serve.glass_request import glass_of
+from votive.serve.keys import Keys, Permissions
 from votive.serve.server import Server
 
 from .client import engine, language_model, parts, post, serving, tokenizer
@@ -190,10 +192,6 @@ def test_what_is_captured_is_what_edits_have_made_of_it(the_server: Server) -> N
 
 def test_requests_of_one_batch_do_not_meet() -> None:
     """Each is what it is alone, whatever is asked for beside it, in any order and with what was kept of others."""
-    from votive.serve.body import Fields
-    from votive.serve.glass_request import glass_of
-    from votive.serve.keys import Permissions
-
     from .engines import ask, run
 
     requests: list[dict[str, Any] | None] = [
@@ -318,3 +316,33 @@ def test_a_model_without_named_places_says_so() -> None:
     with serving(one) as server:
         answer = post(server, "completions", {**ALL, "glass": {"skip": ["layers.0"]}})
         assert (answer.status, answer.error["param"]) == (400, "glass")
+
+
+def test_an_error_inside_of_one_request_is_not_that_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    from votive.serve import glass_probe
+
+    from .engines import ask, run
+
+    edits: list[Any] = []
+    change = glass_probe.changed
+
+    def broken(x: Any, row: int, start: int, *rest: Any) -> None:
+        edits.append(start)
+        if start > 8:
+            raise RuntimeError("broken")
+        change(x, row, start, *rest)
+
+    monkeypatch.setattr(glass_probe, "changed", broken)
+    one = engine()
+    told = Fields({"steer": [{"at": "layers.0.resid_post", "vector": VECTOR}]}, "glass")
+    made = glass_of(told, one.served, Permissions(), [3], 20, 1)
+    plain = ask(one, [1, 2, 3], new=20, eos_token_id=None)
+    hit = ask(one, [1, 2, 3], new=20, eos_token_id=None, glass=made)
+    run(one)
+    assert str(hit.error) == "broken"
+    assert len(hit.tokens()) > 3
+    alone = engine()
+    expected = ask(alone, [1, 2, 3], new=20, eos_token_id=None)
+    run(alone)
+    assert plain.tokens() == expected.tokens()
+    assert max(edits) == 9

@@ -222,6 +222,39 @@ def test_tools_and_their_answers_are_given_to_the_template(the_server: Server) -
     assert found["choices"][0]["finish_reason"] == "length"
 
 
+def test_calls_are_read_as_models_write_them() -> None:
+    from votive.serve.answers import ChatAnswer
+    from votive.serve.events import Delta, Ended
+
+    def answered(text: str, **options: Any) -> dict[str, Any]:
+        """What comes of a text that is told letter by letter."""
+        made = ChatAnswer("tiny", tokenizer(), 1, ends=set(), tools={"f", "g"}, **options)
+        streamed = [p for c in text for p in made.take(Delta(0, c))] + made.take(Ended(0, "eos"))
+        shown = "".join(p["choices"][0]["delta"].get("content", "") for p in streamed)
+        whole = made.choice(0)
+        assert shown == (whole["message"]["content"] or "")
+        return dict(whole)
+
+    one, two = '{"name": "f", "arguments": {"x": 1}}', '{"name": "g", "parameters": {}}'
+    for text, content, names in [
+        (f"<tool_call>{one}</tool_call>", None, ["f"]),
+        (f"Let me see.<tool_call>\n{one}\n</tool_call>\n<tool_call>{two}</tool_call>", "Let me see.", ["f", "g"]),
+        (f"[TOOL_CALLS] [{one}, {two}]", None, ["f", "g"]),
+        (one, None, ["f"]),
+        (f"[{two}]", None, ["g"]),
+        ("<tool_call>{broken</tool_call>", "<tool_call>{broken</tool_call>", []),
+        ('{"name": "h", "arguments": {}}', '{"name": "h", "arguments": {}}', []),
+        ('{"name": ["f"]}', '{"name": ["f"]}', []),
+        ("a < b, and <tool is no mark", "a < b, and <tool is no mark", []),
+    ]:
+        found = answered(text)
+        assert found["message"]["content"] == content, text
+        assert [c["function"]["name"] for c in found["message"].get("tool_calls", [])] == names
+        assert found["finish_reason"] == ("tool_calls" if names else "stop")
+    single = answered(f"[{one}, {two}]", parallel=False)["message"]["tool_calls"]
+    assert [c["function"]["name"] for c in single] == ["f"]
+
+
 @needs_forms
 def test_texts_of_a_form(the_server: Server) -> None:
     def text(**more: Any) -> str:

@@ -120,8 +120,11 @@ class ChatAnswer(Answer):
 
     whole_object, part_object, prefix = "chat.completion", "chat.completion.chunk", "chatcmpl"
 
-    def __init__(self, *args: Any, tools: set[str] | None = None, forced: bool = False, **options: Any) -> None:
+    def __init__(
+        self, *args: Any, tools: set[str] | None = None, forced: bool = False, parallel: bool = True, **options: Any
+    ) -> None:
         super().__init__(*args, **options)
+        self.parallel = parallel
         count = len(self.texts)
         self.readers = None if tools is None else [CallReader(tools, forced) for _ in range(count)]
         self.calls: list[list[Call]] = [[] for _ in range(count)]
@@ -140,6 +143,8 @@ class ChatAnswer(Answer):
         found = self._beginning(choice)
         if self.readers is not None:
             rest, self.calls[choice] = self.readers[choice].finish()
+            if not self.parallel:
+                del self.calls[choice][1:]
             self.texts[choice] += rest
             if rest:
                 found.append(self._part(choice, {"content": rest}))

@@ -46,7 +46,11 @@ def _message(name: str, given: Any) -> dict[str, Any]:
     said = fields.text("name", longest=256)
     if said is not None:
         found["name"] = said
-    fields.ignored("refusal", "annotations", "audio", "function_call", "reasoning_content", "images")
+    thoughts = fields.text("reasoning_content")
+    if thoughts is not None:
+        found["reasoning_content"] = thoughts  # for templates that show them again
+    for name in ("refusal", "annotations", "audio", "function_call", "images"):
+        fields.only(name, None, [], instead="messages are texts, and calls of tools are tool_calls")
     fields.end()
     return found
 
@@ -93,8 +97,14 @@ def tools_of(fields: Fields) -> tuple[list[dict[str, Any]], str | None]:
     if len(set(names)) < len(names):
         raise wrong("two tools have the same name.", "tools")
     choice = fields.any("tool_choice")
-    fields.ignored("parallel_tool_calls")
     if choice in (None, "auto"):
+        if any(t["function"].get("strict") for t in tools):
+            raise wrong(
+                "strict tools are written under their schemas, which needs a tool_choice of required or of a name; "
+                "with auto leave strict out.",
+                "tools",
+                "unsupported",
+            )
         return tools, None
     if choice == "none":
         return [], None

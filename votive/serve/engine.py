@@ -330,16 +330,19 @@ class Engine:
     def _choose(self, texts: Sequence[Text], logits: Tensor, first: bool = False) -> None:
         """Give each text its next token, and take out those that have ended."""
         tokens = chosen([(t.chooser, t.ids, first) for t in texts], logits)
-        for row, (text, token) in enumerate(zip(texts, tokens, strict=True)):
+        errors = [None if t.watch is None else t.watch.error for t in texts]
+        for row, (text, token, error) in enumerate(zip(texts, tokens, errors, strict=True)):
             if text.ticket.over:
                 continue  # another text of the request has failed
             try:
+                if error is not None:
+                    raise error
                 if isinstance(token, Exception):
                     raise token
                 self.counters.completion_tokens += 1
                 text.take(token, logits[row])
-            except Exception as error:
-                self._fail(text.ticket, error)
+            except Exception as e:
+                self._fail(text.ticket, e)
                 continue
             if text.reason is not None:
                 self._end(text)

@@ -37,7 +37,7 @@ class RowProbe(Probe):
         super().__init__(model, sites=[Pattern(n) for n in NAMES])
         # The modules themselves run as ever: only what holds places is seen.
         self._only = {id(m): m for m in holders(self.model)}
-        self.table: dict[str, list[tuple[int, int, Any]]] = {}
+        self.table: dict[str, list[tuple[int, int, Watch, Any]]] = {}
         self._positions = 0  # how many each row has
         self._before: dict[str, Tensor] = {}
 
@@ -49,7 +49,7 @@ class RowProbe(Probe):
             self._positions = stop - start
             for address, wanted in watch.live(start, stop).items():
                 listed = self.table.setdefault(address, [])
-                listed += [(row, start, one) for one in wanted]
+                listed += [(row, start, watch, one) for one in wanted]
         if not self.table:
             yield
             return
@@ -58,6 +58,10 @@ class RowProbe(Probe):
                 yield
         finally:
             self.table, self._before = {}, {}
+
+    def wants(self, address: str) -> bool:
+        # Asked for every place of every layer at every step.
+        return address in self.table and super().wants(address)
 
     def _means(self, address: str) -> bool:
         return address in self.table
@@ -70,18 +74,19 @@ class RowProbe(Probe):
         found = int(x.shape[position_dim(frame.subject.layout)])
         assert found == self._positions, f"{frame.address} has {found} positions of {self._positions}"
         own = False
-        for row, start, (what, places) in wanted:
+        for row, start, watch, (what, places) in wanted:
+            if not isinstance(what, Found):
+                if not own:
+                    x, own = x.clone(), True
+                with watch.blamed():
+                    if what.do == "skip":
+                        x[row] = self._before[frame.address.module.replace("resid_post", "resid_pre")][row]
+                    else:
+                        changed(x, row, start, what, places)
+        for row, start, watch, (what, places) in wanted:
             if isinstance(what, Found):
-                continue
-            if not own:
-                x, own = x.clone(), True
-            if what.do == "skip":
-                x[row] = self._before[frame.address.module.replace("resid_post", "resid_pre")][row]
-            else:
-                changed(x, row, start, what, places)
-        for row, start, (what, places) in wanted:
-            if isinstance(what, Found):
-                what.take(x[row], start, places)
+                with watch.blamed():
+                    what.take(x[row], start, places)
         if frame.address.module.endswith("resid_pre"):
             self._before[frame.address.module] = x
         if own:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,6 +35,7 @@ class Watch:
         self.edits = [(e, e.span.resolved(prompt)) for e in glass.edits]
         self.captures = [Found(c, c.span.resolved(prompt), glass.base64) for c in glass.captures]
         self.made = [0] * len(self.edits)
+        self.error: Exception | None = None
         self.changes = [(positions[0], e.key()) for e, positions in self.edits]
         self.first_needed = min((f.positions[0] for f in self.captures if f.positions), default=None)
 
@@ -44,6 +46,14 @@ class Watch:
         twin.made = list(self.made)
         twin.captures = [f.copied() for f in self.captures]
         return twin
+
+    @contextmanager
+    def blamed(self) -> Iterator[None]:
+        """Keep an error for the text that it is of: the other rows of a batch go on."""
+        try:
+            yield
+        except Exception as error:
+            self.error = self.error or error
 
     def made_before(self, stop: int) -> None:
         """Know that the first positions need not be read: the same edits were made when they were."""

@@ -37,6 +37,7 @@ def asked_chat(body: dict[str, Any], registry: Registry, allowed: Permissions) -
     tokenizer = _tokenizer(writer)
     messages = messages_of(fields.any("messages"))
     tools, forced = tools_of(fields)
+    parallel = fields.truth("parallel_tool_calls", True)
     go_on = fields.truth("continue_final_message")
     if go_on and messages[-1]["role"] != "assistant":
         raise wrong("continue_final_message goes on with an assistant's message.", "continue_final_message")
@@ -61,6 +62,7 @@ def asked_chat(body: dict[str, Any], registry: Registry, allowed: Permissions) -
         ends=set(asked.request.config.eos_ids()),
         tools={t["function"]["name"] for t in tools} if tools else None,
         forced=forced is not None,
+        parallel=parallel,
     )
     return asked
 

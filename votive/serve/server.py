@@ -92,6 +92,8 @@ class Server:
         self._thread.start()
         while not self.server.started and self._thread.is_alive():
             time.sleep(0.005)
+        if not self.server.started:
+            raise RuntimeError("serve: the server has ended before it began; its log says why.")
         return self
 
     def stop(self) -> None:

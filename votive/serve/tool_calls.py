@@ -67,7 +67,7 @@ class CallReader:
         if marks:
             return min(marks)
         # What may be the beginning of a mark waits.
-        for length in range(max(map(len, _STARTS)) - 1, 0, -1):
+        for length in range(min(max(map(len, _STARTS)) - 1, len(self._all)), 0, -1):
             if any(mark.startswith(self._all[-length:]) for mark in _STARTS):
                 return len(self._all) - length
         return len(self._all)
@@ -111,7 +111,7 @@ class CallReader:
             return None
 
     def _of(self, said: Any) -> Call | None:
-        if not isinstance(said, dict) or said.get("name") not in self.names:
+        if not isinstance(said, dict) or not isinstance(said.get("name"), str) or said["name"] not in self.names:
             return None
         arguments = said.get("arguments", said.get("parameters", {}))
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
