@@ -146,7 +146,7 @@ def test_wrong_calls_say_what_to_do() -> None:
         votive.pipeline("fill-masks", model="tales")
     with pytest.raises(ValueError, match="none is chosen for you"):
         votive.pipeline("fill-mask")
-    with pytest.raises(ValueError, match="there are automatic-speech-recognition"):
+    with pytest.raises(ValueError, match="there are audio-classification, automatic-speech-recognition"):
         votive.pipeline("qqq", model="tales")
     model = votive.pipeline("text-generation", model="tales").model
     model.__dict__["name_or_path"] = ""

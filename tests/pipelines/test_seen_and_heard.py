@@ -192,6 +192,81 @@ def test_recordings_become_texts(whisper: Any, tmp_path: pathlib.Path) -> None:
         whisper({"raw": short})
 
 
+WAVES = {
+    "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24,
+    "conv_dim": (8, 8), "conv_stride": (5, 4), "conv_kernel": (10, 4), "num_conv_pos_embeddings": 8,
+    "num_conv_pos_embedding_groups": 2,
+}  # fmt: skip
+LETTERS = {"<pad>": 0, "<s>": 1, "</s>": 2, "<unk>": 3, "|": 4, "A": 5, "B": 6, "C": 7}
+
+
+def listener(kind: str, seed: int, **config: Any) -> pathlib.Path:
+    """A folder of a small wav2vec 2.0 with its letters."""
+    torch.manual_seed(seed)
+    path = place() / f"waves{kind}{seed}"
+    made = transformers.Wav2Vec2Config(vocab_size=len(LETTERS), pad_token_id=0, **WAVES, **config)
+    model = getattr(transformers, f"Wav2Vec2{kind}")(made)
+    extractor = transformers.Wav2Vec2FeatureExtractor(return_attention_mask=config.get("feat_extract_norm") == "layer")
+    saved(path.name, model, extractor)
+    (path / "vocab.json").write_text(json.dumps(LETTERS))
+    transformers.Wav2Vec2CTCTokenizer(str(path / "vocab.json")).save_pretrained(path)
+    return path
+
+
+@pytest.mark.parametrize("norm", ["group", "layer"])
+def test_letters_of_recordings(norm: str) -> None:
+    path = listener("ForCTC", 1 if norm == "group" else 2, feat_extract_norm=norm)
+    ours, reference = votive.pipeline(model=path), theirs("automatic-speech-recognition", path)
+    assert ours.task == "automatic-speech-recognition"
+    sounds = [sound(0.11 + 0.03 * i, i).numpy() for i in range(3)]
+    assert len({ours(s)["text"] for s in sounds}) > 1
+    for options in (
+        {}, {"return_timestamps": "char"}, {"return_timestamps": "word"}, {"chunk_length_s": 0.05},
+        {"chunk_length_s": 0.06, "stride_length_s": (0.01, 0.005), "return_timestamps": "char"},
+    ):  # fmt: skip
+        for one in sounds:
+            same(ours(one, **options), reference(one, **options), f"{options}")
+        # Of a batch, too: recordings of several lengths are heard one by one.
+        same(ours(sounds, batch_size=2, **options), [reference(one, **options) for one in sounds], "batch")
+    rated = {"raw": sounds[0], "sampling_rate": 16000}
+    same(ours(dict(rated)), reference(dict(rated)), "dict")
+    with pytest.raises(ValueError, match="may be 'char' or 'word'"):
+        ours(sounds[0], return_timestamps=True)
+    with pytest.raises(ValueError, match="longer than what they overlap by"):
+        ours(sounds[0], chunk_length_s=0.02, stride_length_s=0.02)
+
+
+def test_letters_are_read_and_written(tmp_path: pathlib.Path) -> None:
+    from votive.pipelines.letters import Letters
+
+    (tmp_path / "vocab.json").write_text(json.dumps({"eng": LETTERS, "deu": {"<pad>": 0, "|": 1, "Ä": 2}}))
+    with pytest.raises(ValueError, match="one of the languages deu, eng"):
+        Letters.from_pretrained(tmp_path)
+    letters = Letters.from_pretrained(tmp_path, "deu")
+    assert letters.decode([2, 1, 2, 0, 2]) == "Ä ÄÄ"
+    letters.save_pretrained(tmp_path / "saved")
+    theirs_ = transformers.Wav2Vec2CTCTokenizer.from_pretrained(tmp_path / "saved")
+    assert theirs_.decode([2, 1, 2, 0, 2]) == "Ä ÄÄ"
+    assert Letters.from_pretrained(tmp_path / "saved").vocabulary["Ä"] == 2
+    with pytest.raises(FileNotFoundError, match="has no vocab"):
+        Letters.from_pretrained(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="none of the 1 letters"):
+        Letters({"A": 0})
+
+
+def test_classes_of_recordings() -> None:
+    path = listener("ForSequenceClassification", 3, num_labels=6)
+    ours, reference = votive.pipeline(model=path), theirs("audio-classification", path)
+    assert ours.task == "audio-classification"
+    sounds = [sound(0.1 + 0.03 * i, i).numpy() for i in range(3)]
+    for options in ({}, {"top_k": 2}, {"top_k": 100}, {"function_to_apply": "sigmoid"}):
+        expected = [reference(one, **options) for one in sounds]
+        same(ours(sounds[0], **options), expected[0], f"{options}", 1e-4)
+        same(ours(sounds, batch_size=3, **options), expected, f"{options}", 1e-4)
+    with pytest.raises(ValueError, match="'tanh' is not known"):
+        ours(sounds[0], function_to_apply="tanh")
+
+
 def test_pictures_of_texts_are_a_task(tmp_path: pathlib.Path) -> None:
     (tmp_path / "model_index.json").write_text(json.dumps({"_class_name": "FluxPipeline"}))
     for task in ("text-to-image", None):

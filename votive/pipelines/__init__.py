@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .image_classification import ImageToTextPipeline as ImageToTextPipeline
     from .image_classification import ZeroShotImageClassificationPipeline as ZeroShotImageClassificationPipeline
     from .question_answering import QuestionAnsweringPipeline as QuestionAnsweringPipeline
+    from .speech_recognition import AudioClassificationPipeline as AudioClassificationPipeline
     from .speech_recognition import AutomaticSpeechRecognitionPipeline as AutomaticSpeechRecognitionPipeline
     from .text_classification import TextClassificationPipeline as TextClassificationPipeline
     from .text_generation import SummarizationPipeline as SummarizationPipeline

@@ -10,12 +10,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import votive
 
 from ..core.similar import similar
-from ..models.config import StrPath
+from ..models.config import StrPath, read_json
 from ..tensor import Tensor
 
 # What rows are padded with, and what any other entry is padded with.
@@ -55,6 +56,8 @@ class Pipeline:
     needs: ClassVar[tuple[str, ...]] = ("tokenizer",)
     # Settings of generation that hold where neither the caller nor the model says anything.
     generation: ClassVar[dict[str, Any]] = {}
+    # Whether rows of several lengths run one by one, because padding would change what the model says.
+    apart: ClassVar[bool] = False
     # Another name for the input.
     other_name: ClassVar[str | None] = None
 
@@ -84,6 +87,29 @@ class Pipeline:
 
     def ready(self) -> None:
         """Check the parts once they are there."""
+
+    @classmethod
+    def fitting(cls, model: Any) -> type[Pipeline]:
+        """The class for a model, where a task has several."""
+        del model
+        return cls
+
+    @classmethod
+    def read_part(cls, part: str, folder: Path, model: Any) -> Any:
+        """A tokenizer or processor of a folder."""
+        if part == "tokenizer":
+            return votive.text.Tokenizer.from_pretrained(folder)
+        if part == "image_processor":
+            return votive.models.AutoImageProcessor.from_pretrained(folder)  # type: ignore[attr-defined]
+        from .. import speech
+
+        file = folder / "preprocessor_config.json"
+        if not file.is_file():
+            return speech.WhisperFeatureExtractor.for_model(model)
+        kind = str(read_json(file).get("feature_extractor_type") or "WhisperFeatureExtractor")
+        if not hasattr(speech, kind):
+            raise ValueError(f"{cls.__name__}: {folder} asks for a {kind}, which is not here; pass feature_extractor=.")
+        return getattr(speech, kind).from_pretrained(folder)
 
     @property
     def device(self) -> votive.device:
@@ -208,6 +234,10 @@ class Pipeline:
             yield self.finish(rows, **finish)
 
     def _ran(self, rows: list[Row], options: dict[str, Any]) -> None:
+        if self.apart and len({tuple(tuple(v.shape) for v in row.tensors.values()) for row in rows}) > 1:
+            for row in rows:
+                self._ran([row], options)
+            return
         batch = self._batch(rows)
         moved = {
             name: value.to(device=self.device, dtype=self.dtype if value.is_floating_point() else value.dtype)
@@ -243,7 +273,7 @@ class Pipeline:
         fill = _PADDING.get(name, _ELSE)
         side = "right"
         if self.tokenizer is not None:
-            side = self.tokenizer.padding_side
+            side = getattr(self.tokenizer, "padding_side", side)
             if name == "input_ids":
                 if self.tokenizer.pad_token_id is None:
                     raise ValueError(

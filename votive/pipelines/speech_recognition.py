@@ -1,14 +1,36 @@
-"""What is said in recordings, by Whisper. Names of arguments and of results are transformers'."""
+"""What is said in recordings, and of what kind they are. Names of arguments and of results are transformers'."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from io import BytesIO
+from pathlib import Path
 from typing import Any, ClassVar
 
 from ..tensor import Tensor
 from .base import Pipeline, Row
+from .letters import Letters
+from .scores import applied, array, best, function_of, named
+
+
+def sound_of(item: Any, name: str) -> Tensor:
+    """Samples at 16 kHz of a path, the bytes of a file, samples, or a dict of them with their rate."""
+    from ..speech import load_audio
+
+    rate = None
+    if isinstance(item, Mapping):
+        samples = item.get("raw", item.get("array"))
+        if samples is None or "sampling_rate" not in item:
+            raise ValueError(
+                f"{name}: a dict has samples as 'raw' or 'array' and their 'sampling_rate'; got {sorted(item)}."
+            )
+        item, rate = samples, int(item["sampling_rate"])
+    elif isinstance(item, str) and item.startswith(("http://", "https://")):
+        raise ValueError(f"recordings are not fetched from the web; download {item} and give its path.")
+    elif isinstance(item, bytes | bytearray):
+        item = BytesIO(item)
+    return load_audio(os.fspath(item) if isinstance(item, os.PathLike) else item, rate)
 
 
 class AutomaticSpeechRecognitionPipeline(Pipeline):
@@ -22,9 +44,14 @@ class AutomaticSpeechRecognitionPipeline(Pipeline):
     ('tokenizer', 'feature_extractor')
     """
 
-    task, uses = "automatic-speech-recognition", ("speech",)
+    task, uses = "automatic-speech-recognition", ("speech", "ctc")
     needs = ("tokenizer", "feature_extractor")
     generation: ClassVar[dict[str, Any]] = {"max_new_tokens": 256, "num_beams": 5}
+
+    @classmethod
+    def fitting(cls, model: Any) -> type[Pipeline]:
+        """For a model that says a letter for each moment there is another class."""
+        return CtcSpeechRecognitionPipeline if type(model).__name__.endswith("ForCTC") else cls
 
     def ready(self) -> None:
         """Which tokens are words."""
@@ -51,22 +78,7 @@ class AutomaticSpeechRecognitionPipeline(Pipeline):
 
     def prepare(self, item: Any) -> Iterable[Row]:
         """One row: the recording's mels, and all of them where it is longer than a window."""
-        from ..speech import load_audio
-
-        rate = None
-        if isinstance(item, Mapping):
-            samples = item.get("raw", item.get("array"))
-            if samples is None or "sampling_rate" not in item:
-                raise ValueError(
-                    f"{type(self).__name__}: a dict has samples as 'raw' or 'array' and their 'sampling_rate'; got "
-                    f"{sorted(item)}."
-                )
-            item, rate = samples, int(item["sampling_rate"])
-        elif isinstance(item, str) and item.startswith(("http://", "https://")):
-            raise ValueError(f"recordings are not fetched from the web; download {item} and give its path.")
-        elif isinstance(item, bytes | bytearray):
-            item = BytesIO(item)
-        sound = load_audio(os.fspath(item) if isinstance(item, os.PathLike) else item, rate)
+        sound = sound_of(item, type(self).__name__)
         extract = self.feature_extractor
         long = sound.shape[0] > extract.chunk_length * extract.sampling_rate
         options: dict[str, Any] = {"truncation": False, "padding": "longest"} if long else {}
@@ -119,3 +131,119 @@ class AutomaticSpeechRecognitionPipeline(Pipeline):
         end = self._vocabulary.end
         text: str = self.tokenizer.decode([int(t) for t in ids if t < end])
         return text
+
+
+class CtcSpeechRecognitionPipeline(Pipeline):
+    """`pipe(recording)` gives `{"text": …}` by a model that says a letter for each moment, such as wav2vec 2.0.
+
+    `return_timestamps` may be "char" or "word". With `chunk_length_s` long recordings are heard in parts, which overlap
+    by `stride_length_s` (a number, or those of both sides; by default a sixth of a part).
+
+    >>> votive.pipelines.speech_recognition.CtcSpeechRecognitionPipeline.uses
+    ('ctc',)
+    """
+
+    task, uses, apart = "automatic-speech-recognition", ("ctc",), True
+    needs = ("tokenizer", "feature_extractor")
+
+    @classmethod
+    def read_part(cls, part: str, folder: Path, model: Any) -> Any:
+        """Letters stand for a tokenizer."""
+        return Letters.from_pretrained(folder) if part == "tokenizer" else super().read_part(part, folder, model)
+
+    def ready(self) -> None:
+        """The tokenizer knows letters."""
+        if not isinstance(self.tokenizer, Letters):
+            raise ValueError(
+                f"{type(self).__name__}: tokenizer must be a votive.pipelines.letters.Letters, got "
+                f"{type(self.tokenizer).__name__}."
+            )
+
+    def sorted_options(self, options: dict[str, Any]) -> dict[str, Any]:
+        """Options that some method takes, checked before anything runs."""
+        if options.get("return_timestamps") not in (None, False, "char", "word"):
+            raise ValueError(f"{type(self).__name__}: return_timestamps may be 'char' or 'word'.")
+        return super().sorted_options(options)
+
+    def prepare(
+        self, item: Any, chunk_length_s: float = 0, stride_length_s: float | Sequence[float] | None = None
+    ) -> Iterable[Row]:
+        """A row, or one for each part."""
+        name, extract = type(self).__name__, self.feature_extractor
+        sound = sound_of(item, name)
+        if not chunk_length_s:
+            yield Row(self._heard(sound))
+            return
+        given = chunk_length_s / 6 if stride_length_s is None else stride_length_s
+        sides = (given, given) if isinstance(given, int | float) else tuple(given)
+        align = self.model.config.inputs_to_logits_ratio
+        length, left, right = (round(s * extract.sampling_rate / align) * align for s in (chunk_length_s, *sides))
+        if length <= left + right:
+            raise ValueError(f"{name}: parts of {chunk_length_s} s must be longer than what they overlap by, {sides}.")
+        for start in range(0, sound.shape[0], length - left - right):
+            part, last = sound[start : start + length], start + length >= sound.shape[0]
+            before, after = 0 if start == 0 else left, 0 if last else right
+            if part.shape[0] > before:
+                yield Row(self._heard(part), {"stride": (part.shape[0], before, after), "align": align})
+            if last:
+                return
+
+    def _heard(self, sound: Tensor) -> dict[str, Tensor]:
+        extract = self.feature_extractor
+        found = extract(sound, sampling_rate=extract.sampling_rate, return_tensors="vt", return_attention_mask=True)
+        return {k: found[k] for k in ("input_values", "attention_mask") if k in found}
+
+    def run(self, tensors: dict[str, Tensor]) -> dict[str, Any]:
+        """The letter of each moment."""
+        return {"letters": self.model(**self.accepted(tensors)).logits.argmax(-1)}
+
+    def finish(self, rows: list[Row], return_timestamps: str | None = None) -> dict[str, Any]:
+        """The text, and its letters or words with their times."""
+        ids: list[int] = []
+        for row in rows:
+            own = row.found["letters"][0].tolist()
+            if "stride" in row.told:
+                heard, before, after = row.told["stride"]
+                count = round(heard / row.told["align"])
+                left, right = round(before / heard * count), round(after / heard * count)
+                own = own[left : count - right]
+            ids += own
+        found: dict[str, Any] = {"text": self.tokenizer.decode(ids)}
+        if return_timestamps:
+            parts = self.tokenizer.words(ids) if return_timestamps == "word" else self.tokenizer.letters(ids)
+            second = self.model.config.inputs_to_logits_ratio / self.feature_extractor.sampling_rate
+            found["chunks"] = [
+                {"text": p[return_timestamps], "timestamp": (p["start_offset"] * second, p["end_offset"] * second)}
+                for p in parts
+            ]
+        return found
+
+
+class AudioClassificationPipeline(Pipeline):
+    """`pipe(recording)` gives its classes, best first, or `top_k` of them; recordings are those of speech recognition.
+
+    >>> votive.pipelines.AudioClassificationPipeline.needs
+    ('feature_extractor',)
+    """
+
+    task, uses, apart = "audio-classification", ("audio",), True
+    needs = ("feature_extractor",)
+
+    def prepare(self, item: Any) -> Iterable[Row]:
+        """One row."""
+        extract = self.feature_extractor
+        sound = sound_of(item, type(self).__name__)
+        found = extract(sound, sampling_rate=extract.sampling_rate, return_tensors="vt")
+        return [Row({k: v for k, v in found.items() if isinstance(v, Tensor)})]
+
+    def finish(
+        self, rows: list[Row], top_k: int | None = None, function_to_apply: str | None = None
+    ) -> list[dict[str, Any]]:
+        """Classes, best first."""
+        config, logits = self.model.config, array(rows[0].found["logits"])[0]
+        kind = function_to_apply
+        if kind is None and config.problem_type not in ("regression", "multi_label_classification"):
+            kind = "softmax"
+        scores = applied(logits, function_of(config, kind, type(self).__name__))
+        found = best(named(scores, config.id2label), top_k)
+        return [{"score": one["score"], "label": one["label"]} for one in found]

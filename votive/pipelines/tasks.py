@@ -17,6 +17,7 @@ from .base import Pipeline
 
 # Tasks by transformers' names: file and class.
 TASKS: dict[str, tuple[str, str]] = {
+    "audio-classification": ("speech_recognition", "AudioClassificationPipeline"),
     "automatic-speech-recognition": ("speech_recognition", "AutomaticSpeechRecognitionPipeline"),
     "feature-extraction": ("feature_extraction", "FeatureExtractionPipeline"),
     "fill-mask": ("fill_mask", "FillMaskPipeline"),
@@ -43,6 +44,7 @@ _MADE_FOR = {
     "ForTokenClassification": "token-classification",
     "ForQuestionAnswering": "question-answering",
     "ForMaskedLM": "fill-mask",
+    "ForCTC": "automatic-speech-recognition",
     "ForCausalLM": "text-generation",
     "LMHeadModel": "text-generation",
     "ForImageClassification": "image-classification",
@@ -112,6 +114,7 @@ def pipeline(
         image_processor = getattr(processor, "image_processor", None) if image_processor is None else image_processor
         extractor = getattr(processor, "feature_extractor", None)
         feature_extractor = extractor if feature_extractor is None else feature_extractor
+    kind = kind.fitting(model)
     given = {"tokenizer": tokenizer, "feature_extractor": feature_extractor, "image_processor": image_processor}
     parts = {part: _part(part, given[part], name, model, kind, places) for part in given}
     made = kind(model, **parts, device=None if device_map is not None else device, **options)
@@ -146,9 +149,12 @@ def _task_of(model: Any) -> str:
         folder = Path(model).expanduser()
         if (folder / "model_index.json").is_file():
             return PICTURES
-        named = (Checkpoint.find(model).config.get("architectures") or [""])[0]
+        values = Checkpoint.find(model).config
+        named, family = (values.get("architectures") or [""])[0], values.get("model_type")
     else:
-        named = type(model).__name__
+        named, family = type(model).__name__, getattr(getattr(model, "config", None), "model_type", None)
+    if named.endswith("ForSequenceClassification") and "audio" in _uses(family):
+        return "audio-classification"
     for ending, task in _MADE_FOR.items():
         if named.endswith(ending):
             return task
@@ -159,13 +165,14 @@ def _task_of(model: Any) -> str:
 
 def _loader(kind: type[Pipeline], model: StrPath, places: dict[str, Any]) -> Any:
     """The class that chooses the model for a task."""
-    values = Checkpoint.find(model, **places).config
-    known = auto.families()
-    uses = list(kind.uses)
-    if values.get("model_type") in known:
-        there = auto._family(values["model_type"])[1]
-        uses = [use for use in uses if use in there] or uses
+    there = _uses(Checkpoint.find(model, **places).config.get("model_type"))
+    uses = [use for use in kind.uses if use in there] or list(kind.uses)
     return getattr(votive.models, auto.USES[uses[0]])
+
+
+def _uses(family: str | None) -> list[str]:
+    """What a family has models for."""
+    return list(auto._family(family)[1]) if family in auto.families() else []
 
 
 def _part(part: str, given: Any, name: StrPath | None, model: Any, kind: type[Pipeline], places: dict[str, Any]) -> Any:
@@ -179,15 +186,7 @@ def _part(part: str, given: Any, name: StrPath | None, model: Any, kind: type[Pi
         raise ValueError(f"pipeline: {kind.__name__} needs a {part}; pass {part}= with the model.")
     if not Path(where).expanduser().exists():
         where = Checkpoint.folder_of(where, **places)
-    if part == "tokenizer":
-        return votive.text.Tokenizer.from_pretrained(where)
-    if part == "image_processor":
-        return votive.models.AutoImageProcessor.from_pretrained(where)  # type: ignore[attr-defined]
-    from ..speech import WhisperFeatureExtractor
-
-    if (Path(where) / "preprocessor_config.json").is_file():
-        return WhisperFeatureExtractor.from_pretrained(where)
-    return WhisperFeatureExtractor.for_model(model)
+    return kind.read_part(part, Path(where), model)
 
 
 def _pictures(model: Any, dtype: Any, torch_dtype: Any, device: Any, options: dict[str, Any]) -> Any:
