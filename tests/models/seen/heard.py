@@ -20,9 +20,9 @@ PADDED = np.array([[1] * n + [0] * (400 - n) for n in LENGTHS])
 
 def _samples(padded: bool = True, **more: Any) -> Any:
     values = pictures(3, 400)
-    return lambda: (
-        {"input_values": (values * PADDED).astype(np.float32) if padded else values} | ({"attention_mask": PADDED} if padded else {}) | more
-    )
+    if not padded:
+        return lambda: {"input_values": values, **more}
+    return lambda: {"input_values": (values * PADDED).astype(np.float32), "attention_mask": PADDED, **more}
 
 
 def _letters() -> dict[str, Any]:
