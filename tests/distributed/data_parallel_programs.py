@@ -19,6 +19,7 @@ from tests.distributed.training import (
     data,
     mine,
     mlp,
+    optimizer_of,
     run_on_mpi,
     same_on_all_ranks,
     same_state,
@@ -321,6 +322,61 @@ def hooks_average_in_their_own_way() -> None:
     assert seen == [(0, False, 3), (1, False, 36), (2, False, 12), (3, False, 144), (4, False, 12), (5, True, 72)]
 
 
+def ranks_may_have_unequal_numbers_of_batches() -> None:
+    rank, count = dist.get_rank(), dist.get_world_size()
+    steps = [1 + (r * 2) % 5 for r in range(count)]
+    every = [data("mlp", steps[r], 4 + r) for r in range(count)]
+
+    def as_one(by_all: bool) -> list[Tensor]:
+        plain = mlp()
+        optimizer = optimizer_of(plain.parameters())
+        for i in range(max(steps)):
+            parts = [every[r][i] for r in range(count) if i < steps[r]]
+            optimizer.zero_grad()
+            for part in parts:
+                (squares(plain, part) / (count if by_all else len(parts))).backward()
+            optimizer.step()
+        return [p.detach() for p in plain.parameters()]
+
+    for by_all in (True, False):
+        for options in ({}, {"find_unused_parameters": True}, {"gradient_as_bucket_view": True}):
+            model = DistributedDataParallel(mlp(), bucket_cap_mb=0.0005, **options)  # type: ignore[arg-type]
+            optimizer = optimizer_of(model.parameters())
+            with model.join(divide_by_initial_world_size=by_all):
+                for batch in every[rank]:
+                    optimizer.zero_grad()
+                    with model.no_sync():
+                        squares(model, (batch[0] * 0, batch[1] * 0)).backward()
+                    model.zero_grad()
+                    squares(model, batch).backward()
+                    optimizer.step()
+            for p, q in zip(model.parameters(), as_one(by_all), strict=True):
+                np.testing.assert_allclose(p.detach(), q, rtol=1e-4, atol=1e-5)
+            same_on_all_ranks(model.parameters())
+    model = DistributedDataParallel(nn.Sequential(nn.Flatten(), nn.BatchNorm1d(50), nn.Linear(50, 3)))
+    with model.join():
+        for batch in data("cnn", steps[rank], SIZE):
+            squares(model, batch).backward()
+    same_on_all_ranks(model.module.buffers())
+    assert model.module[1].num_batches_tracked.item() == max(steps)
+    if count > 1:
+        model = DistributedDataParallel(mlp())
+
+        def ends_at_the_first_end() -> None:
+            with model.join(throw_on_early_termination=True):
+                for _ in range(1 + rank):
+                    squares(model, every[0][0]).backward()
+
+        with pytest.raises(RuntimeError, match="at least one rank that exhausted inputs"):
+            ends_at_the_first_end()
+        with model.join(enable=False):
+            squares(model, every[0][0]).backward()
+    with pytest.raises(NotImplementedError, match="static_graph"):
+        DistributedDataParallel(mlp(), static_graph=True).join()
+    with pytest.raises(ValueError, match="SyncBatchNorm needs all ranks"):
+        DistributedDataParallel(nn.Sequential(nn.SyncBatchNorm(2))).join()
+
+
 def matrices_travel_as_factors_of_low_rank() -> None:
     batch = data("mlp", 1, SIZE)[0]
     plain: Any = mlp()
@@ -369,7 +425,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
         several_passes_may_share_a_round_or_each_have_one, checkpointed_regions_are_reached,
         early_buckets_leave_while_backward_goes_on, buffers_follow_rank_0, normalisation_sees_all_ranks,
         samplers_know_their_rank, ranks_with_other_models_are_told, hooks_average_in_their_own_way,
-        matrices_travel_as_factors_of_low_rank,
+        ranks_may_have_unequal_numbers_of_batches, matrices_travel_as_factors_of_low_rank,
     )
 }  # fmt: skip
 

@@ -18,6 +18,7 @@ from .moving import moved
 from .scatter_gather import gather
 
 if TYPE_CHECKING:
+    from .joining import Joining
     from .reducer import Reducer
 
 __all__ = ["DistributedDataParallel"]
@@ -39,6 +40,7 @@ class DistributedDataParallel(Module):
     """
 
     module: Any  # a Module
+    _joining: Joining | None = None
 
     def __init__(
         self,
@@ -141,7 +143,9 @@ class DistributedDataParallel(Module):
         sends = self.require_backward_grad_sync
         if mode.grad:
             self.reducer.arm(sends)
-        if self.will_sync_module_buffers():
+        if self._joining is not None:
+            self._joining.step()
+        elif self.will_sync_module_buffers():
             from .agreeing import broadcast_all
 
             broadcast_all([b for n, b in self.module.named_buffers() if n not in self.parameters_to_ignore],
@@ -180,6 +184,33 @@ class DistributedDataParallel(Module):
             yield
         finally:
             self.require_backward_grad_sync = before
+
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> contextlib.AbstractContextManager[Any]:
+        """Let ranks have unequal numbers of batches: in this block, who has no more goes along with the others.
+
+        Gradients are divided by the number of ranks, or of those that still have batches. Behind the block all ranks
+        have the parameters of those that took most steps.
+
+        >>> def train():
+        ...     model = votive.nn.parallel.DistributedDataParallel(votive.nn.Linear(1, 1, bias=False))
+        ...     optimizer = votive.optim.SGD(model.parameters(), lr=0.1)
+        ...     with model.join():
+        ...         for _ in range(1 + votive.distributed.get_rank()):
+        ...             optimizer.zero_grad()
+        ...             model(votive.ones(1, 1)).sum().backward()
+        ...             optimizer.step()
+        ...     return model.module.weight.item()
+        >>> first, second = votive.distributed.simulate(train, 2)
+        >>> first == second
+        True
+        """
+        if not enable:
+            return contextlib.nullcontext()
+        from .joining import Joining
+
+        return Joining(self, divide_by_initial_world_size, throw_on_early_termination)
 
     def register_comm_hook(self, state: Any, hook: Callable[[Any, GradBucket], Future[Any]]) -> None:
         """Let `hook(state, bucket)` average the gradients of each bucket; it gives the Future of the new buffer.

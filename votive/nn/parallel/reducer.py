@@ -48,6 +48,7 @@ class Reducer:
         self.place = {i: (k, j) for k, members in enumerate(lists) for j, i in enumerate(members)}
         self.hook: CommHook | None = None
         self.hook_state: Any = None
+        self.divisor: int | None = None  # in place of the number of ranks
         self.armed = False  # whether gradients are sent, or only added up
         self.running = False  # whether a round has begun and not ended
         self.ends_itself = True  # with the last bucket, or by a call at the end of the pass
@@ -152,7 +153,7 @@ class Reducer:
 
     def _fill(self, grad: Tensor | None, view: Tensor) -> None:
         """Write a gradient's share of the mean into its bucket; a hook divides for itself."""
-        count = self.group.size()
+        count = self.divisor or self.group.size()
         if grad is None:
             view.zero_()
         elif self.hook is not None or count == 1:
@@ -172,6 +173,18 @@ class Reducer:
         if not isinstance(found, Future):
             raise TypeError(f"the communication hook must return a Future of a tensor, got {type(found).__name__}.")
         return found
+
+    @no_grad()
+    def accompany(self) -> None:
+        """Take part in a round of the other ranks, without gradients of this one."""
+        self.futures.clear()
+        for bucket in self.buckets:
+            bucket.buffer().zero_()
+            self.futures.append(self._send(bucket))
+        if self.find_unused:
+            all_reduce(F.tensor([0] * len(self.parameters)), ReduceOp.MAX, self.group)
+        for future in self.futures:
+            future.wait()
 
     # --- its end ------------------------------------------------------------------------------
 
