@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from . import Commands, UsageError, command
-from .model_options import DEFAULT, DTYPES, load_model, model_path, use_threads
+from .model_options import DEFAULT, DTYPES, Loaded, load_model, model_path, use_threads
 from .numbers import number, whole
 from .terminal import note
 
@@ -29,6 +30,7 @@ def add(commands: Commands) -> None:
         examples="  votive serve                                  the bundled story-teller on port 8000\n"
         "  votive serve ./my-model --port 9000           a folder with config.json\n"
         "  votive serve chat=./qwen small=model.gguf     several, by names of your own\n"
+        "  votive serve ./my-model --adapter poet=./poet  with an adapter, by its name too\n"
         "  votive serve ./my-model --host 0.0.0.0 --api-key-file keys.txt",
     )
     p.add_argument(
@@ -36,6 +38,13 @@ def add(commands: Commands) -> None:
         metavar="MODEL",
         nargs="*",
         help=f"folders, GGUF files, bundled names or repository ids, or NAME=MODEL (the bundled {DEFAULT})",
+    )
+    p.add_argument(
+        "--adapter",
+        metavar="NAME=FOLDER",
+        action="append",
+        default=[],
+        help="serve the text generator with a LoRA adapter of PEFT too, as NAME",
     )
     p.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="(127.0.0.1)")
     p.add_argument("--port", metavar="N", type=whole(0, 65535), default=PORT, help=f"0 takes a free one ({PORT})")
@@ -99,7 +108,9 @@ def named(text: str) -> tuple[str, str]:
 def _loaded(args: argparse.Namespace) -> Registry:
     from ..serve.registry import Registry
 
-    registry = Registry()
+    registry, adapters = Registry(), _adapters(args)
+    if adapters and len(args.models) > 1:
+        raise UsageError("--adapter goes with one model")
     for name, place in [named(m) for m in args.models or [DEFAULT]]:
         if name in registry.names():
             raise UsageError(f"two models are called {name!r}; give one another name, as NAME=MODEL")
@@ -107,23 +118,43 @@ def _loaded(args: argparse.Namespace) -> Registry:
     return registry
 
 
+def _adapters(args: argparse.Namespace) -> list[tuple[str, str]]:
+    found = [(name, place) for name, _, place in (text.partition("=") for text in args.adapter)]
+    for text, (name, place) in zip(args.adapter, found, strict=True):
+        if not name or not place:
+            raise UsageError(f"--adapter takes NAME=FOLDER, not {text!r}")
+    return found
+
+
 def _load(args: argparse.Namespace, registry: Registry, name: str, place: str) -> None:
     from ..models.adapter_files import is_adapter
     from ..models.checkpoint import Checkpoint
     from ..models.missing import kind_of, uses_of
-    from ..serve import Engine, ServedModel
+    from ..serve.adapters import AdapterSwitch
 
     path = model_path(args, place)
     if not is_adapter(path):
         config = Checkpoint.find(path).config
         uses = uses_of(config)
         if (path / "modules.json").is_file() or (uses and "causal" not in uses and uses & {"encoder", "masked"}):
+            if args.adapter:
+                raise ValueError(f'"{name}" makes vectors; --adapter goes with a text generator.')
             registry.add_embedder(name, _encoder(args, path))
             return
         if uses and "causal" not in uses:
             raise ValueError(f'"{name}" is {kind_of(config)}; serve takes text generators and sentence encoders.')
     loaded = load_model(args, place)
-    served = ServedModel(name, loaded.model.eval(), loaded.tokenizer, cache_dtype=args.cache_dtype)
+    switch = AdapterSwitch(loaded.model.eval())
+    for adapter, folder in _adapters(args):
+        switch.load(adapter, folder)
+    for each in (None, *switch.names):
+        _add(args, registry, each or name, loaded, switch.using(each))
+
+
+def _add(args: argparse.Namespace, registry: Registry, name: str, loaded: Loaded, before: Callable[[], None]) -> None:
+    from ..serve import Engine, ServedModel
+
+    served = ServedModel(name, loaded.model, loaded.tokenizer, cache_dtype=args.cache_dtype, before=before)
     if served.why_alone:
         note(args, f"votive: the texts of {name} are written one by one: {served.why_alone}")
     engine = Engine(

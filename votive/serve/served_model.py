@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +47,7 @@ def position_dim(layout: str) -> int:
 
 
 class ServedModel:
-    """A decoder and its tokenizer, ready to be stepped.
+    """A decoder and its tokenizer, ready to be stepped. `before` is called before each run of the model.
 
     >>> from votive.serve.served_model import ServedModel
     >>> config = votive.models.LlamaConfig(vocab_size=10, hidden_size=8, intermediate_size=16,
@@ -57,7 +57,16 @@ class ServedModel:
     (2048, True)
     """
 
-    def __init__(self, name: str, model: Any, tokenizer: Any, *, cache_dtype: CacheDtype = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        model: Any,
+        tokenizer: Any,
+        *,
+        cache_dtype: CacheDtype = None,
+        before: Callable[[], None] | None = None,
+    ) -> None:
+        self._before = before
         self.name, self.model, self.tokenizer, self.cache_dtype = name, model, tokenizer, cache_dtype
         self.device = getattr(model, "device", None)
         check(name, model)
@@ -110,6 +119,8 @@ class ServedModel:
 
     def run(self, ids: Tensor, cache: nn.KVCache, **given: Any) -> Tensor:
         """The logits of the last position, (rows, vocabulary) in float32."""
+        if self._before is not None:
+            self._before()
         out = self.model(ids, past_key_values=cache, use_cache=True, logits_to_keep=1, **given)
         logits: Tensor = out.logits[:, -1].float()
         return logits
