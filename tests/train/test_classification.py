@@ -123,13 +123,14 @@ def test_pairs_of_texts_are_told_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ('{"text": "x"}', '"label" must be a name or a number from 0, got None'),
+        ('{"text": "x"}', 'needs "text" and "label"; it has \'text\''),
+        ('{"text": "x", "label": []}', r'"label" must be a name or a number from 0, got \[\]'),
         ('{"text": "x", "label": -1}', "got -1"),
         ('{"text": "x", "label": true}', "got True"),
         ('{"text": "x", "label": 0.5}', r"got 0\.5"),
         ('{"text": "x", "label": "bat"}', "\"label\" is 'bat', which is none of cat, dog"),
         ('{"text": "x", "label": 2}', '"label" is 2, and there are 2 classes, from 0: cat, dog'),
-        ('{"label": 1}', '"text" must be a text, got nothing'),
+        ('{"text": 3, "label": 1}', '"text" must be a text, got 3'),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, line: str, says: str) -> None:

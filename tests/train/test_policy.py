@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import votive
@@ -56,6 +57,27 @@ def test_losses_and_gradients_are_those_of_the_definition_in_torch() -> None:
     out = ((ratio < 0.8) & (t[:, None] < 0)) | ((ratio > 1.3) & (t[:, None] > 0))
     assert clipped.tolist() == out.float().tolist()
     assert 0 < clipped.sum().item() < 20
+
+
+def test_advantages_and_likelihoods_are_those_of_numpy(base: Path) -> None:
+    rewards = np.array([1.0, 0.5, 3.0, 2.0, 2.0, 2.0])
+    groups = rewards.reshape(2, 3)
+    apart = groups - groups.mean(1, keepdims=True)
+    plain = advantages(votive.tensor(rewards.tolist()), 3, scale=False)
+    np.testing.assert_allclose(plain.numpy(), apart.ravel(), atol=1e-6)
+    scaled = advantages(votive.tensor(rewards.tolist()), 3)
+    wanted = (apart / (groups.std(1, ddof=1, keepdims=True) + 1e-4)).ravel()
+    np.testing.assert_allclose(scaled.numpy(), wanted, atol=1e-5)
+    model = AutoModelForCausalLM.from_pretrained(base)
+    ids = votive.tensor([[5, 6, 7, 8], [9, 10, 11, 12]])
+    labels = votive.tensor([[-100, -100, 7, 8], [-100, 10, 11, -100]])
+    found, there = token_logps(model, {"input_ids": ids, "labels": labels, "attention_mask": ids.ne(0).long()}, 0.7)
+    logits = model(ids).logits.detach().numpy().astype(np.float64)[:, :-1] / 0.7
+    logs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    learned = labels.numpy()[:, 1:] != -100
+    expected = np.take_along_axis(logs, ids.numpy()[:, 1:, None], -1)[..., 0] * learned
+    np.testing.assert_allclose(found.detach().numpy(), expected, atol=1e-4)
+    np.testing.assert_array_equal(there.numpy(), learned)
 
 
 @pytest.mark.parametrize("loss_type", ["grpo", "dapo", "dr_grpo"])

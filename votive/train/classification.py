@@ -54,7 +54,10 @@ def labels_of(examples: Sequence[Example], given: Sequence[str] | None = None) -
     """
     numbers, names = [], set()
     for example in examples:
-        label = example.values.get("label")
+        if "text" not in example or "label" not in example:
+            given = ", ".join(map(repr, example.values)) or "nothing"
+            example.wrong(f'needs "text" and "label"; it has {given}.')
+        label = example.values["label"]
         if isinstance(label, str):
             names.add(label)
         elif type(label) is int and label >= 0:
