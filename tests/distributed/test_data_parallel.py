@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import gc
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from datetime import timedelta
@@ -121,6 +123,14 @@ def test_an_error_in_backward_is_told_at_the_next_step(one_process: None) -> Non
     handle.remove()
     with pytest.raises(RuntimeError, match=r"Parameters without a gradient on rank 0: 0\.weight"):
         squares(model, batch)
+
+
+def test_parts_of_the_package_are_found_by_their_names() -> None:
+    code = "import sys, votive\nd = votive.distributed\nassert not [m for m in sys.modules if 'fsdp' in m]\n"
+    code += "print(d.fsdp.fully_shard, d.optim, d.checkpoint.save, d.algorithms.ddp_comm_hooks, d.GradBucket)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, stdout=subprocess.DEVNULL)
+    with pytest.raises(AttributeError, match="no attribute 'fdsp'"):
+        dist.fdsp  # noqa: B018
 
 
 def test_buckets_hold_one_type_each_and_end_at_their_cap() -> None:

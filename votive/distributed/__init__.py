@@ -5,6 +5,8 @@ Nothing of it is loaded before it is used; MPI starts with `init_process_group`.
 
 from __future__ import annotations
 
+from typing import Any as _Any
+
 from .backends import (
     Backend,
     get_default_backend_for_device,
@@ -77,3 +79,14 @@ __all__ = [
     "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor",
     "scatter", "scatter_object_list", "send", "send_object_list", "simulate", "supports_complex",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> _Any:
+    # What few programs use is found when first asked for.
+    from importlib import import_module
+
+    if name in ("algorithms", "checkpoint", "fsdp", "optim"):
+        return import_module(f"{__name__}.{name}")
+    if name == "GradBucket":
+        return import_module("..nn.parallel.buckets", __name__).GradBucket
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
