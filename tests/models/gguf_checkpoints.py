@@ -12,6 +12,8 @@ from tests import tiny_sizes
 from votive.io.gguf import GGUFFile, write
 from votive.models.gguf_names import to_gguf
 
+from .gguf_state_checkpoints import STATES, state_shapes
+
 SMALL = {
     "vocab_size": 64,
     **tiny_sizes.transformer(64, 96, layers=3, heads=4),
@@ -70,12 +72,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
+CONFIGS |= STATES
+
+
 def shapes_of(kind: str, config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """Names and shapes of a Hugging Face checkpoint, written down by hand."""
     if kind == "gpt2":
         return _gpt2(config)
     if kind == "bert":
         return _bert(config)
+    if kind in STATES:
+        return state_shapes(kind, config)
     C, hidden = config["hidden_size"], config["intermediate_size"]
     D = config.get("head_dim") or C // config["num_attention_heads"]
     q, kv = config["num_attention_heads"] * D, config["num_key_value_heads"] * D

@@ -24,6 +24,7 @@ from votive.models.gguf_types import mixture
 from votive.models.refitted import Part, Refitted
 
 from .gguf_checkpoints import CONFIGS, checkpoint, written
+from .gguf_state_checkpoints import STATES
 
 
 @pytest.fixture
@@ -34,13 +35,17 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("kind", "change", "match"),
     [
-        ("llama", {"model_type": "rwkv"}, "'rwkv' cannot become GGUF; bert, gemma, gemma2"),
+        ("llama", {"model_type": "rwkv"}, "'rwkv' cannot become GGUF; bert, falcon_mamba, gemma, gemma2"),
         ("llama", {"hidden_act": "relu"}, "hidden_act is 'relu'; .* always mean 'silu'"),
         ("qwen3_moe", {"norm_topk_prob": False}, "norm_topk_prob is False"),
         ("gemma3_text", {"query_pre_attn_scalar": 100}, "query_pre_attn_scalar is 100"),
         ("llama", {"num_hidden_layers": 4}, r"missing: \['model.layers.3.input_layernorm"),
         ("llama", {"num_hidden_layers": 2}, r"no place for \['model.layers.2"),
         ("llama", {"rms_norm_eps": None}, "lacks rms_norm_eps"),
+        ("mamba", {"intermediate_size": 96}, "intermediate_size is 96; GGUF files of state spaces have twice"),
+        ("mamba2", {"num_heads": 4}, "num_heads=4 of head_dim=8 are not the 64 channels"),
+        ("mamba2", {"time_step_limit": [0.1, 1.0]}, "time_step_limit is"),
+        ("lfm2", {"conv_bias": True}, "conv_bias is True"),
         ("qwen3_moe", {"num_experts": 5}, r"missing: \['model.layers.0.mlp.experts.4"),
     ],
 )
@@ -75,6 +80,8 @@ def test_files_that_contradict_themselves_are_refused(path: Path, change: dict[s
         from_gguf(GGUFFile(path))
 
 
+# transformers reads no GGUF files of these.
+THEIRS_LACK = {"falcon_mamba", "mamba2", "jamba"}
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -86,7 +93,7 @@ VALUES = st.one_of(
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.sampled_from(["llama", "gemma3_text", "phi3", "qwen3_moe", "gpt2"]), st.data())
+@given(st.sampled_from(["llama", "gemma3_text", "phi3", "qwen3_moe", "gpt2", *STATES]), st.data())
 def test_any_metadata_gives_a_configuration_or_a_clear_error(kind: str, data: Any) -> None:
     config, tensors = checkpoint(kind)
     metadata, made = to_gguf(config, tensors)
@@ -133,6 +140,39 @@ def test_a_model_made_here_is_written_quantized_and_loaded(path: Path) -> None:
         error = (again(ids).logits - want).abs().max().item()
         assert error < limit * scale, kind
         assert (error > 0) == (kind is not None)
+
+
+@pytest.mark.parametrize("kind", STATES)
+def test_a_model_with_states_is_written_quantized_and_loaded(path: Path, kind: str) -> None:
+    votive.manual_seed(0)
+    config = votive.models.AutoConfig.from_dict({"model_type": kind, **STATES[kind], "pad_token_id": None})
+    model = votive.models.AutoModelForCausalLM.from_config(config).eval()
+    ids = votive.tensor([[1, 2, 3, 4, 5]])
+    with votive.no_grad():
+        want = model(ids).logits
+        scale = want.abs().max().item()
+        for quantized, limit in ((None, 1e-5), ("Q8_0", 0.1)):
+            metadata, tensors = to_gguf(config, model.state_dict())
+            types, told = mixture(quantized, metadata, tensors.names())
+            write(path, tensors, metadata | told, types=types)
+            again = votive.models.AutoModelForCausalLM.from_pretrained(path)
+            assert type(again) is type(model)
+            error = (again(ids).logits - want).abs().max().item()
+            assert error < limit * scale, quantized
+            stored = GGUFFile(path)
+            names = [n for n in stored if any(part in n for part in ("ssm_a", "ssm_d", "conv1d", "shortconv.conv."))]
+            assert names
+            # What is convolved, and how states fade, is never rounded to blocks.
+            assert all(stored.info(n).stored in ("F32", "f32") for n in names if "ssm_dt" not in n)
+
+
+def test_layers_of_a_jamba_come_back_regularly_or_are_refused(path: Path) -> None:
+    config, tensors = checkpoint("jamba")
+    metadata, made = to_gguf(config, tensors)
+    for heads, told in (([2, 2, 0], "come back regularly"), ([2, 0, 4], "differs between"), ([2, 2], "is needed")):
+        write(path, made, metadata | {"jamba.attention.head_count_kv": heads})
+        with pytest.raises(ValueError, match=told):
+            from_gguf(GGUFFile(path))
 
 
 def test_a_mixture_gives_more_bits_where_they_matter(path: Path) -> None:
@@ -187,7 +227,7 @@ def test_refitted_tensors_know_their_shape_and_slices() -> None:
 
 
 @pytest.mark.parity
-@pytest.mark.parametrize("kind", sorted(set(CONFIGS) - {"bert", "mixtral", "gemma"}))
+@pytest.mark.parametrize("kind", sorted(set(CONFIGS) - {"bert", "mixtral", "gemma", *THEIRS_LACK}))
 def test_transformers_reads_what_is_written_and_computes_the_same(path: Path, kind: str) -> None:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
@@ -205,7 +245,7 @@ def test_transformers_reads_what_is_written_and_computes_the_same(path: Path, ki
         warnings.simplefilter("ignore")
         made = transformers.AutoConfig.for_model(**given)
         # Without a tokenizer in the file it takes sizes of tables to be the usual ones, or refuses the file.
-        known = {"config": made} if kind in ("gpt2", "qwen2_moe", "qwen3_moe") else {}
+        known = {"config": made} if kind in ("gpt2", "lfm2", "qwen2_moe", "qwen3_moe") else {}
         theirs = transformers.AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, **known)
         model = transformers.AutoModelForCausalLM.from_config(made)
         again, source = from_gguf(GGUFFile(path))

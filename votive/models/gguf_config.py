@@ -5,15 +5,14 @@ Shapes of tensors, where the metadata leaves something out, are asked for throug
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from .config import rope_of
-from .gguf_families import BERT, GEMMA2, GEMMA3, GPT2, LLAMA, MISTRAL, MIXTRAL, PHI3, Family
-
-Shapes = Callable[[str], tuple[int, ...] | None]
+from .gguf_families import BERT, GEMMA2, GEMMA3, GPT2, LLAMA, MISTRAL, MIXTRAL, PHI3
+from .gguf_family import Family, Shapes
 
 _TOKENS = {"bos_token_id": "bos_token_id", "eos_token_id": "eos_token_id", "pad_token_id": "padding_token_id"}
 # Beside the end of text, these end a turn; generation stops at any of them.
@@ -52,7 +51,9 @@ def config_of(family: Family, metadata: Mapping[str, Any], shapes: Shapes) -> di
     if family is not BERT:
         config["tie_word_embeddings"] = shapes("output.weight") is None
     _add_tokens(config, metadata)
-    if family in (GPT2, BERT):
+    if family.understood is not None:
+        config = family.understood(config, metadata, shapes)
+    if not family.rotates:
         return _small(family, config, shapes)
     config.setdefault("num_key_value_heads", config["num_attention_heads"])
     config.setdefault("rope_theta", family.theta if family is GEMMA3 else 10000.0)
@@ -204,7 +205,7 @@ def metadata_of(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
     arch = family.architecture
     values = dict(config)
     _check_fixed(family, values)
-    if family not in (GPT2, BERT):
+    if family.rotates:
         values |= rope_values(family, values)
     out: dict[str, Any] = {"general.architecture": arch, "general.type": "model"}
     experts = family.keys.get("expert_count")
@@ -216,12 +217,17 @@ def metadata_of(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
         value = values.get(name)
         if value is not None:
             out[f"{arch}.{key}"] = _written(value, key)
-    missing = [name for name in _needed(family) if values.get(name) is None]
+    told = {} if family.told is None else {f"{arch}.{key}": value for key, value in family.told(values).items()}
+    missing = [
+        name
+        for key, name in family.keys.items()
+        if name in _needed(family) and values.get(name) is None and f"{arch}.{key}" not in told
+    ]
     if missing:
         raise ValueError(f"the configuration lacks {', '.join(missing)}, which GGUF needs.")
     if family is BERT:
         out[f"{arch}.attention.causal"] = False
-    if family not in (GPT2, BERT):
+    if family.rotates:
         heads = values["num_attention_heads"]
         out.setdefault(f"{arch}.attention.head_count_kv", heads)
         size = values.get("head_dim") or values["hidden_size"] // heads
@@ -231,8 +237,7 @@ def metadata_of(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
             original = values.get("original_max_position_embeddings") or values["max_position_embeddings"]
             out[f"{arch}.rope.scaling.original_context_length"] = int(original)
         out |= _written_scaling(arch, values["rope_scaling"])
-    out |= _written_tokens(values)
-    return out
+    return out | told | _written_tokens(values)
 
 
 def rope_values(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,37 +6,10 @@ what config.json and the checkpoints of `transformers` have. Reads nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
-# What is done to a tensor on its way from GGUF; the other way does the opposite.
-QUERY, KEY = "query", "key"  # rows are ordered for rotary pairs of neighbours
-ONE = "one"  # one has been added
-TRANSPOSED = "transposed"
-ROW = "row"  # a matrix of one row is stored as a vector
-EXPERTS = "experts"  # one tensor holds those of all experts, the name has {e}
-
-
-@dataclass(frozen=True)
-class Family:
-    """One kind of model. Names in `whole` and `block` lack the `.weight` or `.bias` behind them."""
-
-    architecture: str
-    model_type: str
-    model_class: str
-    keys: dict[str, str]
-    whole: dict[str, str]
-    block: dict[str, str]
-    layers: str = "model.layers"
-    fixes: dict[str, str] = field(default_factory=dict)
-    # What config.json has for all models of this kind, and the file does not say.
-    fixed: dict[str, Any] = field(default_factory=dict)
-    theta: float = 10000.0
-    # Names without this prefix mean the same: checkpoints of the bare model lack it.
-    prefix: str = "model."
-    # In checkpoints, but no weights of the model proper.
-    dropped: tuple[str, ...] = (r"rotary_emb\.inv_freq$",)
-
+from .gguf_family import EXPERTS, KEY, ONE, QUERY, ROW, TRANSPOSED, Family
+from .gguf_states import FALCON_MAMBA, JAMBA, LFM2, MAMBA, MAMBA2
 
 _KEYS = {
     "context_length": "max_position_embeddings",
@@ -240,6 +213,7 @@ GPT2 = Family(
     prefix="transformer.",
     fixes=dict.fromkeys(("attn_qkv", "attn_output", "ffn_up", "ffn_down"), TRANSPOSED),
     fixed={"activation_function": "gelu_new"},
+    rotates=False,
     dropped=(r"\.attn\.(masked_)?bias$",),
 )
 BERT = Family(
@@ -274,10 +248,14 @@ BERT = Family(
     layers="encoder.layer",
     prefix="",
     fixed={"hidden_act": "gelu"},
+    rotates=False,
     dropped=(r"^pooler\.", r"^cls\.", r"position_ids$"),
 )
 
-FAMILIES = [LLAMA, MISTRAL, MIXTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA, GEMMA2, GEMMA3, PHI3, GPT2, BERT]
+FAMILIES = [
+    *(LLAMA, MISTRAL, MIXTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA, GEMMA2, GEMMA3, PHI3, GPT2, BERT),
+    *(MAMBA, FALCON_MAMBA, MAMBA2, JAMBA, LFM2),
+]
 
 
 def by_metadata(metadata: Any) -> Family:
@@ -296,6 +274,8 @@ def by_metadata(metadata: Any) -> Family:
         return MIXTRAL
     if found[0] is LLAMA and metadata.get("llama.attention.sliding_window"):
         return MISTRAL
+    if found[0] is MAMBA and metadata.get("mamba.ssm.dt_b_c_rms"):
+        return FALCON_MAMBA
     return found[0]
 
 

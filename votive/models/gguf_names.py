@@ -14,7 +14,8 @@ import votive
 
 from ..io import FileFormatError, WeightSource
 from .gguf_config import config_of, llama3_factors, llama3_scaling, metadata_of, rope_values
-from .gguf_families import EXPERTS, KEY, MIXTRAL, ONE, QUERY, ROW, TRANSPOSED, Family, by_metadata, by_model_type
+from .gguf_families import MIXTRAL, by_metadata, by_model_type
+from .gguf_family import COLUMN, DECAY, DECAYS, EXPERTS, FILTER, GROUPED, KEY, ONE, QUERY, ROW, TRANSPOSED, Family
 from .refitted import STACKED, TAKEN, Part, Refitted
 
 _BLOCK = re.compile(r"blk\.(\d+)\.(.+?)\.(weight|bias)")
@@ -119,15 +120,40 @@ def to_gguf(
     return metadata, Refitted(source, parts, added)
 
 
-def _heads(config: Mapping[str, Any]) -> dict[str, int]:
+def _numbers(config: Mapping[str, Any]) -> dict[str, int]:
+    """What changes of tensors need to know."""
     heads = config.get("num_attention_heads") or config.get("n_head") or 0
-    return {QUERY: heads, KEY: config.get("num_key_value_heads") or heads}
+    return {QUERY: heads, KEY: config.get("num_key_value_heads") or heads, GROUPED: config.get("n_groups") or 1}
+
+
+# What is done on the way from GGUF, and on the way there.
+_FROM = {
+    QUERY: "halves",
+    KEY: "halves",
+    TRANSPOSED: "transposed",
+    ROW: "row",
+    FILTER: "filter",
+    COLUMN: "flat",
+    GROUPED: "flat",
+    DECAY: "log decay",
+    DECAYS: "log decays",
+}
+_TO = {
+    QUERY: "neighbours",
+    KEY: "neighbours",
+    TRANSPOSED: "transposed",
+    ROW: "flat",
+    FILTER: "no filter",
+    COLUMN: "column",
+    GROUPED: "rows",
+    DECAY: "decay",
+    DECAYS: "decays",
+}
 
 
 def _incoming(file: WeightSource, family: Family, config: dict[str, Any]) -> dict[str, Part]:
     """Hugging Face names and where in a GGUF file their tensors are."""
-    heads = _heads(config)
-    fixes = {QUERY: "halves", KEY: "halves", TRANSPOSED: "transposed", ROW: "row"}
+    numbers = _numbers(config)
     out: dict[str, Part] = {}
     for name in file.names():
         new = hf_name(family, name)
@@ -143,7 +169,7 @@ def _incoming(file: WeightSource, family: Family, config: dict[str, Any]) -> dic
         elif fix == ONE:
             out[new] = Part((name,), "plus", -1)
         else:
-            out[new] = Part((name,), fixes.get(fix, ""), heads.get(fix, 0))
+            out[new] = Part((name,), _FROM.get(fix, ""), numbers.get(fix, 0))
     return out
 
 
@@ -162,6 +188,9 @@ def hf_name(family: Family, name: str) -> str | None:
     >>> hf_name(QWEN3, "blk.3.attn_q_norm.weight")
     'model.layers.3.self_attn.q_norm.weight'
     """
+    layer, _, stem = name.removeprefix("blk.").partition(".")
+    if stem in family.bare:
+        return f"{family.layers}.{layer}.{family.bare[stem]}"
     old = _OLD_EXPERT.fullmatch(name)
     if old is not None and family is MIXTRAL:
         inner = family.block[f"{old[2]}_exps"].format(e=old[3])
@@ -178,21 +207,31 @@ def hf_name(family: Family, name: str) -> str | None:
 
 
 def _stem(name: str) -> str:
+    """What a tensor does in its layer, or in the whole."""
     found = _BLOCK.fullmatch(name)
-    return found[2] if found is not None else name.rpartition(".")[0]
+    if found is not None:
+        return found[2]
+    return name.split(".", 2)[2] if re.match(r"blk\.\d+\.", name) else name.rpartition(".")[0]
 
 
 def _outgoing(source: WeightSource, family: Family, config: Mapping[str, Any]) -> dict[str, Part]:
     """GGUF names and where in a Hugging Face checkpoint their tensors are."""
-    heads = _heads(config)
-    fixes = {QUERY: "neighbours", KEY: "neighbours", TRANSPOSED: "transposed", ROW: "flat"}
+    numbers = _numbers(config)
     known = dict.fromkeys(source.names())
     tied = config.get("tie_word_embeddings")
     if tied is None:
         tied = "lm_head.weight" not in known
     out: dict[str, Part] = {}
     for stem, hf in _wanted(family, config):
-        short = stem.rpartition(".")[2]
+        short = _stem(f"{stem}.weight")
+        if short in family.bare:
+            if hf in known:
+                fix = family.fixes.get(short, "")
+                out[stem] = Part((hf,), _TO.get(fix, ""), numbers.get(fix, 0))
+                del known[hf]
+            elif short not in family.some:
+                raise ValueError(f"to_gguf: 1 tensors are missing: {[hf]}.")
+            continue
         for kind in ("weight", "bias"):
             fix = family.fixes.get(short, "")
             if kind == "bias" and fix not in (QUERY, KEY):
@@ -207,7 +246,7 @@ def _outgoing(source: WeightSource, family: Family, config: Mapping[str, Any]) -
                 continue
             there = [n for n in names if n in known]
             if len(there) != len(names):
-                if there or kind == "weight":
+                if there or (kind == "weight" and short not in family.some):
                     lack = [n for n in names if n not in known]
                     raise ValueError(f"to_gguf: {len(lack)} tensors are missing: {lack[:3]}.")
                 continue
@@ -218,7 +257,7 @@ def _outgoing(source: WeightSource, family: Family, config: Mapping[str, Any]) -
             elif fix == ONE:
                 out[f"{stem}.{kind}"] = Part(names, "plus", 1)
             else:
-                out[f"{stem}.{kind}"] = Part(names, fixes.get(fix, ""), heads.get(fix, 0))
+                out[f"{stem}.{kind}"] = Part(names, _TO.get(fix, ""), numbers.get(fix, 0))
     if known:
         raise ValueError(f"to_gguf: GGUF files of {family.architecture} have no place for {list(known)[:5]}.")
     return out
@@ -228,7 +267,8 @@ def _wanted(family: Family, config: Mapping[str, Any]) -> list[tuple[str, str]]:
     """All tensors a model may have, GGUF stems and Hugging Face names, in the order of the file."""
     count = config.get("num_hidden_layers", config.get("n_layer", 0))
     first = [(g, h) for g, h in family.whole.items() if g not in ("output_norm", "output")]
-    blocks = [(f"blk.{i}.{g}", f"{family.layers}.{i}.{h}") for i in range(count) for g, h in family.block.items()]
+    block = {**family.block, **family.bare}
+    blocks = [(f"blk.{i}.{g}", f"{family.layers}.{i}.{h}") for i in range(count) for g, h in block.items()]
     last = [(g, h) for g, h in family.whole.items() if g in ("output_norm", "output")]
     return first + blocks + last
 

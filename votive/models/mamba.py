@@ -32,7 +32,8 @@ class WideHead(DecoderForCausalLM):
     """A head whose scores are of 32 bits or more."""
 
     def scores(self, x: Tensor) -> Tensor:
-        found = super().scores(x.to(getattr(self, self.design.head).weight.dtype))
+        kind = getattr(self, self.design.head).weight.dtype
+        found = super().scores(x.to(kind) if kind.is_floating_point else x)  # blocks take what comes
         return found.float() if found.dtype.itemsize < 4 else found
 
 

@@ -5,6 +5,7 @@ Where `renamed` only names, this one also reorders, transposes, shifts, takes ap
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -55,6 +56,38 @@ def _flat(t: Tensor, _: int) -> Any:
     return t.reshape(-1)
 
 
+def _column(t: Tensor, _: int) -> Any:
+    return t.reshape(-1, 1)
+
+
+def _rows(t: Tensor, count: int) -> Any:
+    return t.reshape(count, -1)
+
+
+def _filter(t: Tensor, _: int) -> Any:
+    return t.unsqueeze(1)
+
+
+def _no_filter(t: Tensor, _: int) -> Any:
+    return t.squeeze(1)
+
+
+def _decay(t: Tensor, _: int) -> Any:
+    return -votive.exp(t)
+
+
+def _decays(t: Tensor, _: int) -> Any:
+    return -votive.exp(t).reshape(-1, 1)
+
+
+def _log_decay(t: Tensor, _: int) -> Any:
+    return votive.log(-t)
+
+
+def _log_decays(t: Tensor, _: int) -> Any:
+    return votive.log(-t).reshape(-1)
+
+
 _FIXES = {
     "halves": _halves,
     "neighbours": _neighbours,
@@ -62,6 +95,28 @@ _FIXES = {
     "transposed": _transposed,
     "row": _row,
     "flat": _flat,
+    "column": _column,
+    "rows": _rows,
+    "filter": _filter,
+    "no filter": _no_filter,
+    "decay": _decay,
+    "decays": _decays,
+    "log decay": _log_decay,
+    "log decays": _log_decays,
+}
+# Those that compute: what they give is rounded once, at the end.
+_COMPUTED = ("plus", "decay", "decays", "log decay", "log decays")
+# What becomes of the shape of a tensor.
+_SHAPES: dict[str, Callable[[tuple[int, ...], int], tuple[int, ...]]] = {
+    "transposed": lambda shape, _: shape[::-1],
+    "row": lambda shape, _: (1, math.prod(shape)),
+    "flat": lambda shape, _: (math.prod(shape),),
+    "log decays": lambda shape, _: (math.prod(shape),),
+    "column": lambda shape, _: (math.prod(shape), 1),
+    "decays": lambda shape, _: (math.prod(shape), 1),
+    "rows": lambda shape, count: (count, math.prod(shape) // count),
+    "filter": lambda shape, _: (shape[0], 1, *shape[1:]),
+    "no filter": lambda shape, _: (shape[0], *shape[2:]),
 }
 # The same for rows of blocks; a transposed matrix is read by the other dimension.
 _BLOCK_FIXES: dict[str, Callable[[BlockTensor, int], BlockTensor]] = {
@@ -113,10 +168,8 @@ class Refitted(TableSource[Part]):
             shape, nbytes = (len(part.names), *shape), nbytes * len(part.names)
         elif part.fix == JOINED:
             shape, nbytes = (shape[0] * len(part.names), *shape[1:]), nbytes * len(part.names)
-        elif part.fix == "transposed":
-            shape = shape[::-1]
-        elif part.fix in ("row", "flat"):
-            shape = (1, info.numel) if part.fix == "row" else (info.numel,)
+        elif part.fix in _SHAPES:
+            shape = _SHAPES[part.fix](shape, part.number)
         return replace(info, name=name, shape=shape, nbytes=nbytes)
 
     def _read(self, name: str) -> Any:
@@ -134,7 +187,7 @@ class Refitted(TableSource[Part]):
 
     def _read_as(self, name: str, dtype: Any) -> Any:
         # A sum is rounded once, at the end; the other changes only move numbers.
-        if name in self.added or self._entry(name).fix == "plus":
+        if name in self.added or self._entry(name).fix in _COMPUTED:
             return self._made(name, None).to(dtype)
         return self._made(name, dtype)
 
