@@ -320,14 +320,15 @@ def test_influence_scores_and_pruning_are_those_published() -> None:
 
 def test_graphs_are_written_as_viewers_read_them(tmp_path: Any) -> None:
     model = small()
-    graph = circuits.attribution_graph(model, votive.tensor(IDS), coders=[coder(1)]).pruned(0.7, 0.9)
     words = [f" w{i}" for i in range(16)]
 
     class Tokenizer:
         def decode(self, ids: list[int]) -> str:
             return words[ids[0]]
 
-    graph.save_json(tmp_path / "graph.json", Tokenizer(), slug="mine", scan="tiny")
+    graph = circuits.attribution_graph(model, votive.tensor(IDS), coders=[coder(1)], tokenizer=Tokenizer())
+    graph = graph.pruned(0.7, 0.9)
+    graph.save_json(tmp_path / "graph.json", slug="mine", scan="tiny")
     found = json.loads((tmp_path / "graph.json").read_text())
     assert sorted(found) == ["links", "metadata", "nodes", "qParams"]
     assert {"slug", "scan", "prompt_tokens", "prompt"} <= set(found["metadata"])
@@ -359,17 +360,18 @@ def test_graphs_are_written_as_viewers_read_them(tmp_path: Any) -> None:
 
 def test_graphs_can_be_read_and_seen(tmp_path: Any) -> None:
     model = small()
-    graph = circuits.attribution_graph(model, votive.tensor(IDS), coders=[coder(1)], targets=[7])
+    words = [f"w{i}" for i in range(16)]
+    graph = circuits.attribution_graph(model, votive.tensor(IDS), coders=[coder(1)], targets=[7], tokenizer=words)
     small_graph = graph.pruned()
     logit = graph.nodes[-1]
     (best, weight), *_ = graph.inputs(logit)
     assert dict(graph.outputs(best, 1000))[logit] == pytest.approx(weight)
     assert small_graph.units < graph.units
     assert repr(graph).startswith("<attribution graph of ")
-    text = small_graph.text(lambda i: f"w{i}")
+    text = small_graph.text()
     assert text.startswith("logit w7 (p = ")
-    assert "token w5 @0" in small_graph.text(lambda i: f"w{i}", k=50)
-    svg = small_graph.svg(lambda i: f"w{i}")
+    assert "token w5 @0" in small_graph.text(50)
+    svg = small_graph.svg()
     assert svg.count("<rect") > len(small_graph.nodes) / 2
     assert ">w5<" in svg
     small_graph.save(tmp_path / "graph.png")

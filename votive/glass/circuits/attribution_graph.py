@@ -14,6 +14,7 @@ import votive
 
 from ...nn import Module
 from ...tensor import Tensor
+from ..labels import TokenNames
 from ..residual_stream import ids_of
 from ..sweep_runs import inputs_of
 from .frozen_decoder import NEURONS, FrozenDecoder
@@ -106,6 +107,7 @@ def attribution_graph(
     position: int = -1,
     max_nodes: int = 2000,
     gates: str = "half",
+    tokenizer: TokenNames | None = None,
     progress: Callable[[int, int], object] | None = None,
 ) -> AttributionGraph:
     """Who adds how much to what whom reads, for one text, with attention patterns and norm scales held fast.
@@ -119,7 +121,7 @@ def attribution_graph(
 
     At most `max_nodes` features and neurons are kept, chosen from the last layer on by their influence; the rest
     is part of the errors. Rows are traced in batches, so that memory is that of the edges between kept nodes.
-    `progress` is called with how many targets were traced, and of how many.
+    `tokenizer` names tokens in what is shown, `progress` is called with how many targets were traced, and of how many.
 
     >>> _ = votive.manual_seed(0)
     >>> config = votive.models.LlamaConfig(vocab_size=9, hidden_size=8, intermediate_size=16, num_hidden_layers=2,
@@ -176,9 +178,8 @@ def attribution_graph(
     args, kwargs = inputs_of(given)
     ids = ids_of(args, kwargs)
     known = [-1] * T if ids is None else ids[0].tolist()
-    return AttributionGraph(
-        tuple(_nodes(units, chosen, known, tokens, chances, at)), edges, all_constants, all_values, L, T, tuple(known)
-    )
+    nodes = tuple(_nodes(units, chosen, known, tokens, chances, at))
+    return AttributionGraph(nodes, edges, all_constants, all_values, L, T, tuple(known), tokenizer=tokenizer)
 
 
 def _position(position: int, positions: int) -> int:

@@ -35,13 +35,14 @@ def paired(a: int, b: int) -> int:
     return (a + b) * (a + b + 1) // 2 + b
 
 
-def as_json(graph: AttributionGraph, tokenizer: TokenNames | None, slug: str, scan: str, prompt: str) -> dict[str, Any]:
+def as_json(graph: AttributionGraph, slug: str, scan: str, prompt: str) -> dict[str, Any]:
     """The document, as plain values.
 
     >>> from votive.glass.circuits.graph_file import as_json
     >>> sorted(as_json.__annotations__)
-    ['graph', 'prompt', 'return', 'scan', 'slug', 'tokenizer']
+    ['graph', 'prompt', 'return', 'scan', 'slug']
     """
+    tokenizer = graph.tokenizer
     tokens = [_plain(t, tokenizer) for t in graph.tokens]
     ids = [_id(n, graph.layers) for n in graph.nodes]
     counted = graph.counted

@@ -19,14 +19,13 @@ _MOST = 24  # nodes side by side
 
 @dataclass(frozen=True)
 class GraphPicture(Figure):
-    """Nodes by position and layer with the edges of most weight; pointing at a node tells what it is."""
+    """Nodes by position and layer with the edges of most influence; pointing at a node tells what it is."""
 
     graph: AttributionGraph
-    tokens: tuple[str, ...]
     edges: int = 200
 
     def to_dict(self) -> dict[str, Any]:
-        return {"tokens": list(self.tokens), "edges": self.edges, "graph": self.graph.to_dict()}
+        return {"edges": self.edges, "graph": self.graph.to_dict()}
 
     def canvas(self) -> Canvas:
         graph, shown = self.graph, self._shown()
@@ -36,7 +35,7 @@ class GraphPicture(Figure):
         widest = dict.fromkeys(range(graph.positions), 1)
         for (position, _), inside in cells.items():
             widest[position] = max(widest[position], min(len(inside), _MOST))
-        names = [short(t, 12) for t in self.tokens]
+        names = [short(t, 12) for t in graph.labels()]
         lefts, x = [], _LEFT
         for position in range(graph.positions):
             lefts.append(x)
@@ -75,8 +74,8 @@ class GraphPicture(Figure):
 
     def _lines(self, canvas: Canvas, places: dict[int, tuple[float, float]]) -> None:
         graph, n, m = self.graph, self.graph.units, len(self.graph.sources)
-        shares = graph._table().shares()
-        most = shares.flatten().argsort(descending=True)[: self.edges].tolist()
+        table = graph._table()
+        shares, most = table.shares(), table.flows().flatten().argsort(descending=True)[: self.edges].tolist()
         for at in reversed(most):
             i, j = divmod(at, m)
             target = i if i < n else m + i - n

@@ -37,6 +37,12 @@ class Table:
         """The influence of each source on the outputs."""
         return self._spread(self.shares(), self.chances)
 
+    def flows(self) -> Tensor:
+        """How much of the influence on the outputs goes through each edge."""
+        shares = self.shares()
+        through = self._spread(shares, self.chances)[: self.units]
+        return shares * votive.cat([through, self.chances.to(shares.dtype)]).unsqueeze(1)
+
     def _spread(self, shares: Tensor, chances: Tensor) -> Tensor:
         n = self.units
         step = chances.to(shares.dtype) @ shares[n:]
@@ -76,10 +82,8 @@ class Table:
         keep[m:] = True
         alive = votive.cat([keep[:n], votive.ones(len(self.chances), dtype=bool_, device=keep.device)])
         edges = self.edges * alive.unsqueeze(1) * keep
-        left = Table(edges, n, self.errors, self.chances)
-        shares = left.shares()
-        through = votive.cat([left._spread(shares, self.chances)[:n], self.chances.to(shares.dtype)])
-        marked = _most((shares * through.unsqueeze(1)).flatten(), edge_share).view(edges.shape) & (edges != 0)
+        flows = Table(edges, n, self.errors, self.chances).flows()
+        marked = _most(flows.flatten(), edge_share).view(edges.shape) & (edges != 0)
         while True:
             used, fed = marked.any(0), marked.any(1)
             stays = keep & used

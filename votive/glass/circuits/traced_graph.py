@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import votive
@@ -45,7 +45,8 @@ class AttributionGraph(Plottable):
 
     `edges` are (targets, sources): sources are features and neurons from the first layer on, errors, tokens;
     targets the same features and neurons, then logits. A row and its entry of `constants` add up to that of
-    `values`, unless the graph is `pruned`. `tokens` are the text's, -1 where they are not known.
+    `values`, unless the graph is `pruned`. `tokens` are the text's, -1 where they are not known, and `tokenizer` says
+    what they are called.
     """
 
     nodes: tuple[Node, ...]
@@ -57,6 +58,7 @@ class AttributionGraph(Plottable):
     tokens: tuple[int, ...]
     # Where it is a part of another one: how much of that one's influence its sources and those before them make up.
     counted: tuple[float, ...] | None = None
+    tokenizer: TokenNames | None = field(default=None, repr=False, compare=False)
 
     @property
     def units(self) -> int:
@@ -137,56 +139,47 @@ class AttributionGraph(Plottable):
             counted=tuple(shares[chosen].tolist()),
         )
 
-    def to_dict(
-        self, tokenizer: TokenNames | None = None, *, slug: str = "graph", scan: str = "", prompt: str = ""
-    ) -> dict[str, Any]:
+    def to_dict(self, *, slug: str = "graph", scan: str = "", prompt: str = "") -> dict[str, Any]:
         """The graph as the viewers of circuit-tracer and of Neuronpedia read it.
 
         `slug` is its name there, `scan` the model's (of coders that Neuronpedia knows); prune it first.
         """
         from .graph_file import as_json
 
-        return as_json(self, tokenizer, slug, scan, prompt)
+        return as_json(self, slug, scan, prompt)
 
-    def save_json(
-        self,
-        path: str | os.PathLike[str],
-        tokenizer: TokenNames | None = None,
-        *,
-        slug: str = "graph",
-        scan: str = "",
-        prompt: str = "",
-    ) -> None:
+    def save_json(self, path: str | os.PathLike[str], *, slug: str = "graph", scan: str = "", prompt: str = "") -> None:
         """Write `to_dict` into a file."""
         from .graph_file import write
 
-        write(path, self.to_dict(tokenizer, slug=slug, scan=scan, prompt=prompt))
+        write(path, self.to_dict(slug=slug, scan=scan, prompt=prompt))
 
-    def figure(self, tokenizer: TokenNames | None = None, *, edges: int = 200) -> Any:
-        """Nodes by position and layer, with the largest `edges`."""
+    def figure(self, *, edges: int = 200) -> Any:
+        """Nodes by position and layer, with the `edges` of most influence."""
         from .graph_picture import GraphPicture
 
-        return GraphPicture(self, tuple(self.labels(tokenizer)), edges)
+        return GraphPicture(self, edges)
 
-    def labels(self, tokenizer: TokenNames | None = None) -> list[str]:
+    def labels(self) -> list[str]:
         """The tokens of the text."""
-        return ["?" if t < 0 else token_labels([t], tokenizer)[0] for t in self.tokens]
+        return ["?" if t < 0 else token_labels([t], self.tokenizer)[0] for t in self.tokens]
 
-    def text(self, tokenizer: TokenNames | None = None, *, k: int = 5) -> str:
+    def text(self, k: int = 5) -> str:
         """Each logit with its largest inputs, and the nodes of most influence with theirs."""
         shown = [self.nodes[i] for i in range(len(self.sources), len(self.nodes))]
         shown += [n for n, _ in self.top(k) if n.kind in ("feature", "neuron")]
-        names = self.labels(tokenizer)
+        names = self.labels()
         lines = []
         for node in shown:
-            lines.append(self._named(node, tokenizer, names))
-            lines += [f"  {w:+9.4f}  {self._named(n, tokenizer, names)}" for n, w in self.inputs(node, k)]
+            lines.append(self._named(node, names))
+            lines += [f"  {w:+9.4f}  {self._named(n, names)}" for n, w in self.inputs(node, k)]
         return "\n".join(lines)
 
-    def _named(self, node: Node, tokenizer: TokenNames | None, names: Sequence[str]) -> str:
+    def _named(self, node: Node, names: Sequence[str]) -> str:
         here = names[node.position]
         if node.kind == "logit":
-            return f"logit {token_labels([node.number], tokenizer)[0]} (p = {node.activation:.3f}) behind {here}"
+            said = token_labels([node.number], self.tokenizer)[0]
+            return f"logit {said} (p = {node.activation:.3f}) behind {here}"
         return f"token {here} @{node.position}" if node.kind == "token" else f"{node} {here}"
 
     def __str__(self) -> str:
