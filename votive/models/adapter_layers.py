@@ -244,10 +244,10 @@ def refresh(model: nn.Module) -> None:
         if there is not None and there is not wanted:
             _follow(there, wanted)
             _replace(model, {id(there): wanted})
-    for path, (own, places) in state.parameters.items():
-        found = next((m.parameters[path] for m in acting if path in m.parameters), own)
-        if found.device != own.device:
-            found.data = found.data.to(own.device)
+    for path, (before, places) in state.parameters.items():
+        found = next((m.parameters[path] for m in acting if path in m.parameters), before)
+        if found.device != before.device:
+            found.data = found.data.to(before.device)
         for module, name in places:
             module._parameters[name] = found
     for name, made in state.made.items():

@@ -63,7 +63,7 @@ class Config:
         kind = _annotations(type(self)).get(name)
         if kind is not None:
             value = _checked(f"{type(self).__name__}: {name}", value, kind)
-            if name == "layer_types" and value is not None:
+            if name == "layer_types" and isinstance(value, list):
                 _check_kinds(f"{type(self).__name__}: layer_types", value, self.layer_kinds)
         elif "extra" in self.__dict__ and not hasattr(type(self), name):
             self.extra[name] = value

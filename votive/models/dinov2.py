@@ -95,7 +95,7 @@ class Dinov2Embeddings(nn.Module):
         self.mask_token = nn.Parameter(votive.zeros(1, width)) if masked else None
         if isinstance(config, Dinov2WithRegistersConfig):
             self.register_tokens = nn.Parameter(votive.zeros(1, config.registers, width))
-        self.patch_embeddings = ViTPatchEmbeddings(config)
+        self.patch_embeddings = ViTPatchEmbeddings(config)  # type: ignore[arg-type]  # which has its fields
         count = 1 + config.grid[0] * config.grid[1]
         self.position_embeddings = nn.Parameter(votive.zeros(1, count, width))
         self.dropout = nn.Dropout(config.hidden_dropout_prob)
@@ -149,7 +149,7 @@ class Dinov2Layer(nn.Module):
         width, eps = config.hidden_size, config.layer_norm_eps
         self.drop = config.drop_path_rate
         self.norm1 = nn.LayerNorm(width, eps=eps)
-        self.attention = ViTAttention(config, dropout=0.0)
+        self.attention = ViTAttention(config, dropout=0.0)  # type: ignore[arg-type]  # which has its fields
         self.layer_scale1 = LayerScale(width, config.layerscale_value)
         self.norm2 = nn.LayerNorm(width, eps=eps)
         # Two thirds of the MLP's width, rounded up to a multiple of 8.

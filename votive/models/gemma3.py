@@ -38,8 +38,8 @@ class Gemma3Config(MultimodalConfig, Config):
     boi_token_index: int | None = 255_999
     eoi_token_index: int | None = 256_000
     image_token_index: int | None = 262_144
-    initializer_range: float | None = 0.02
-    tie_word_embeddings: bool | None = True
+    initializer_range: float | None = 0.02  # type: ignore[assignment]
+    tie_word_embeddings: bool | None = True  # type: ignore[assignment]
 
     @classmethod
     def adapt(cls, values: dict[str, Any]) -> dict[str, Any]:
@@ -55,11 +55,11 @@ class Gemma3Config(MultimodalConfig, Config):
         return self.image_token_index
 
 
-class _Gemma3Text(Together, Gemma3TextModel):
+class _Gemma3Text(Together, Gemma3TextModel):  # type: ignore[valid-type, misc]
     """Gemma 3's decoder, among whose positions those of a picture see each other."""
 
 
-class _Gemma3LM(Gemma3ForCausalLM):
+class _Gemma3LM(Gemma3ForCausalLM):  # type: ignore[valid-type, misc]
     """The same with its head."""
 
     model_class = _Gemma3Text

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import votive
 from votive import nn
+from votive.core import dtype as dt
 
 from ..io.source import WeightSource
 from ..tensor import Tensor
@@ -68,7 +69,7 @@ class Together(Decoder):
         seen = _causal(same) if mask.is_causal else mask.attn_mask
         if seen is None:
             return mask
-        if seen.dtype != votive.bool:
+        if seen.dtype != dt.bool_:
             return mask._replace(attn_mask=votive.where(same, seen.clamp(min=0.0), seen))
         return mask._replace(attn_mask=seen | same, is_causal=False)
 
@@ -334,6 +335,6 @@ class TowerLM(PictureTextLM):
 
     @property
     def decoder(self) -> DecoderForCausalLM:
-        return self.language_model
+        return cast("DecoderForCausalLM", self.language_model)
 
     base_model_prefix = "multimodal"  # no file has such a name

@@ -34,7 +34,8 @@ class Prompt(nn.Module):
         self.count, self.width = config.num_virtual_tokens or 0, width
         self.prefix = isinstance(config, PrefixTuningConfig)
         self.layers, self.heads = config.num_layers or 0, config.num_attention_heads or 0
-        self.embedding = nn.Embedding(*table.shape, device=table.device, dtype=table.dtype)
+        rows, features = table.shape
+        self.embedding = nn.Embedding(rows, features, device=table.device, dtype=table.dtype)
         with votive.no_grad():
             self.embedding.weight.copy_(table)
         self.network = network

@@ -48,8 +48,8 @@ class Segments:
         """Attention of (positions, heads, features) within the runs."""
         found = []
         for at in self.rows:  # (runs, length)
-            parts = (part[at].transpose(1, 2) for part in (q, k, v))  # (runs, heads, length, features)
-            found.append(attend(*parts, AttentionMask()).transpose(1, 2).flatten(0, 1))
+            a, b, c = (part[at].transpose(1, 2) for part in (q, k, v))  # (runs, heads, length, features)
+            found.append(attend(a, b, c, AttentionMask()).transpose(1, 2).flatten(0, 1))
         return votive.cat(found)[self.back]
 
 
@@ -106,8 +106,8 @@ class QwenPatches(nn.ModuleDict):
         super().__init__({"proj": nn.Conv3d(config.in_channels, config.width, size, stride=size, bias=False)})
 
     def forward(self, x: Tensor) -> Tensor:
-        # The kernel is as large as what it reads: one product.
-        return nn.functional.linear(x, self["proj"].weight.flatten(1))
+        proj = self["proj"]
+        return proj(x.view(-1, proj.in_channels, *proj.kernel_size)).flatten(1)
 
 
 class QwenVisionAttention(nn.Module):

@@ -7,7 +7,7 @@ XLM-RoBERTa-XL norms before each part (arXiv:2105.00572).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from .bert import BertConfig
 from .text_encoder import encoder_classes
@@ -22,7 +22,7 @@ class RobertaConfig(BertConfig):
     """
 
     model_type = "roberta"
-    same_network = ("roberta", "xlm-roberta", "camembert")
+    same_network: ClassVar[tuple[str, ...]] = ("roberta", "xlm-roberta", "camembert")
 
     vocab_size: int = 50265
     pad_token_id: int | None = 1
@@ -114,7 +114,7 @@ class XLMRobertaXLConfig(RobertaConfig):
     """
 
     model_type = "xlm-roberta-xl"
-    same_network = ()
+    same_network: ClassVar[tuple[str, ...]] = ()
 
     vocab_size: int = 250880
     hidden_size: int = 2560

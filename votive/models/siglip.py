@@ -111,7 +111,7 @@ class SiglipTextModel(_Siglip):
     def __init__(self, config: SiglipTextConfig) -> None:
         super().__init__(config)
         self.embeddings = SiglipTextEmbeddings(config)
-        self.encoder = CLIPEncoder(config)
+        self.encoder = CLIPEncoder(config)  # type: ignore[arg-type]  # which has its fields
         self.final_layer_norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         assert config.projection_size is not None, "the configuration fills it in"
         self.head = nn.Linear(config.hidden_size, config.projection_size)
@@ -163,7 +163,7 @@ class SiglipVisionEmbeddings(nn.Module):
                 f"{type(self).__name__}: pictures are {size[0]} x {size[1]} pixels, the model was made for "
                 f"{config.image_size} x {config.image_size}; resize them, or pass interpolate_pos_encoding=True."
             )
-        positions = self.position_embedding.weight.unsqueeze(0)
+        positions = self.position_embedding(votive.arange(self.grid**2, device=pixel_values.device)).unsqueeze(0)
         new = size[0] // config.patch_size, size[1] // config.patch_size
         if new != (self.grid, self.grid):
             positions = stretched(positions, 0, (self.grid, self.grid), new)
@@ -200,7 +200,7 @@ class _Vision(_Siglip):
     def __init__(self, config: SiglipVisionConfig | Siglip2VisionConfig) -> None:
         super().__init__(config)
         self.embeddings = self.embeddings_class(config)
-        self.encoder = CLIPEncoder(config)
+        self.encoder = CLIPEncoder(config)  # type: ignore[arg-type]  # which has its fields
         self.post_layernorm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         if config.vision_use_head:
             self.head = SiglipHead(config)
@@ -294,6 +294,8 @@ class SiglipModel(_Siglip):
 
     def compared(self, seen: EncoderOutput, read: EncoderOutput, return_loss: bool) -> CLIPOutput:
         """How near pictures and texts are that both readers have read."""
+        assert seen.pooler_output is not None, "both readers have a pooler"
+        assert read.pooler_output is not None, "both readers have a pooler"
         pictures, texts = _unit(seen.pooler_output), _unit(read.pooler_output)
         near = texts @ pictures.t() * self.logit_scale.exp() + self.logit_bias
         loss = None
@@ -352,7 +354,8 @@ class Siglip2VisionEmbeddings(nn.Module):
         return self.patch_embedding
 
     def forward(self, pixel_values: Tensor, spatial_shapes: Tensor) -> Tensor:
-        learned, most = self.position_embedding.weight, pixel_values.shape[1]
+        learned = self.position_embedding(votive.arange(self.grid**2, device=pixel_values.device))
+        most = pixel_values.shape[1]
         grid = learned.view(1, self.grid, self.grid, -1).permute(0, 3, 1, 2).float()
         places = []
         for height, width in spatial_shapes.tolist():
@@ -411,7 +414,7 @@ class Siglip2Model(SiglipModel):
     text_class = Siglip2TextModel
     vision_class = Siglip2VisionModel
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         input_ids: Tensor | None = None,
         pixel_values: Tensor | None = None,
@@ -439,7 +442,7 @@ class Siglip2ForImageClassification(SiglipForImageClassification):
     config_class: ClassVar[type[Config]] = Siglip2Config
     vision_class = Siglip2VisionModel
 
-    def forward(
+    def forward(  # type: ignore[override]
         self,
         pixel_values: Tensor | None = None,
         pixel_attention_mask: Tensor | None = None,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 import votive
+from votive.core import dtype as dt
 from votive.nn import functional as F
 
 from ...tensor import Tensor
@@ -84,7 +85,7 @@ def selective_scan(
 def _falls(log_decay: Tensor) -> Tensor:
     """How much of what position j added is left at position i: (..., i, j), zero where j is later."""
     n = log_decay.shape[-1]
-    ones = votive.ones(n, n, dtype=votive.bool, device=log_decay.device)
+    ones = votive.ones(n, n, dtype=dt.bool_, device=log_decay.device)
     # Sums of the steps between the two: differences of sums from the start would lose digits.
     between = log_decay.unsqueeze(-1).expand(*log_decay.shape, n).masked_fill(~ones.tril(-1), 0.0).cumsum(-2)
     return between.masked_fill(~ones.tril(), -votive.inf).exp()

@@ -97,7 +97,8 @@ class EncoderHead(EncoderBase):
         """The encoder, with its pooler if the head reads it."""
         if pooled:
             assert d.pooler, "a head that reads the pooler asks for one"
-        setattr(self, self.base_model_prefix, self.model_class(self.config, add_pooling_layer=pooled))
+        config: Any = self.config
+        setattr(self, self.base_model_prefix, self.model_class(config, add_pooling_layer=pooled))
 
     def add_reader(self, d: EncoderDesign, kind: str, labels: int) -> None:
         """Modules that turn what the encoder gives into scores of texts."""

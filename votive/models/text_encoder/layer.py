@@ -97,7 +97,8 @@ class Net(nn.Module):
         self.dropout = nn.Dropout(d.net_dropout)
 
     def forward(self, x: Tensor) -> Tensor:
-        gate, up, down = (getattr(self, name) if name else None for name in self.names)
+        parts: list[Any] = [getattr(self, name) if name else None for name in self.names]
+        gate, up, down = parts
         if self.kind == "plain":
             if self.training and self.dropout.p:
                 return down(self.dropout(linear_activation(up, self.act_fn, x)))

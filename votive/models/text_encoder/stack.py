@@ -7,6 +7,7 @@ from typing import Any
 
 import votive
 from votive import nn
+from votive.core import dtype as dt
 
 from ...tensor import Tensor
 from ..attention import AttentionMask, padding_mask
@@ -40,7 +41,7 @@ class Sight:
             near = (at[:, None] - at[None, :]).abs() <= window
             seen = self.mask.attn_mask
             if seen is not None:
-                hidden = seen if seen.dtype == votive.bool else None
+                hidden = seen if seen.dtype == dt.bool_ else None
                 near = near & seen if hidden is not None else seen.masked_fill(~near, votive.finfo(seen.dtype).min)
             self._near[window] = AttentionMask(near)
         return self._near[window]
@@ -124,7 +125,7 @@ class DistanceStack(Stack):
         """Embeddings of distances, and which of them each pair of positions has."""
         if not self.reach:
             return None
-        table = self.rel_embeddings.weight
+        table: Tensor = self.rel_embeddings.weight
         if self.normed:
             table = self.LayerNorm(table)
         rows = votive.from_numpy(distance_rows(length, self.span, self.reach)).to(table.device)
