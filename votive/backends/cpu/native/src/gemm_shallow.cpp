@@ -93,10 +93,36 @@ void by_depth(int64_t M, int64_t N, int64_t K, CastFn widen, int64_t item, Place
   run(std::make_integer_sequence<int, DEEPEST>{});
 }
 
+// An activation of what was stored: it gets the very sums that it would get as an operator of its own.
+template <class T, class D> void activated(int64_t M, int64_t N, const Result& C) {
+  parallel_for(M, grain_for(N * 8), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      D* row = reinterpret_cast<D*>(C.data + i * C.row);
+      if constexpr (std::is_same_v<T, D>) {
+        C.activate(row, N);
+        continue;
+      }
+      alignas(64) T values[256];
+      for (int64_t j = 0; j < N; j += 256) {
+        const int64_t n = std::min<int64_t>(256, N - j);
+        for (int64_t k = 0; k < n; ++k) values[k] = convert<T>(row[j + k]);
+        C.activate(values, n);
+        for (int64_t k = 0; k < n; ++k) row[j + k] = convert<D>(values[k]);
+      }
+    }
+  });
+}
+
+template <class T, class D>
+void product(int64_t M, int64_t N, int64_t K, CastFn widen, int64_t item, Place A, Place B, const Result& C, Given given) {
+  by_depth<T, D>(M, N, K, widen, item, A, B, C, given);
+  if (C.activate) activated<T, D>(M, N, C);
+}
+
 }  // namespace
 
 bool product_shallow(Dtype from, Dtype to, int64_t M, int64_t N, int64_t K, Place A, Place B, Result C) {
-  if (K < 1 || K > DEEPEST || C.activate || M < 1 || M * N < 512) return false;
+  if (K < 1 || K > DEEPEST || M < 1 || M * N < 512) return false;
   if (C.col != C.size && C.row == C.size && N > 1) {
     C.transpose();
     std::swap(M, N);
@@ -113,10 +139,10 @@ bool product_shallow(Dtype from, Dtype to, int64_t M, int64_t N, int64_t K, Plac
   }
   const CastFn widen = cast_fn(from, from == Dtype::f64 ? Dtype::f64 : Dtype::f32);
   const int64_t item = itemsize(from);
-  if (from == Dtype::f64) by_depth<double, double>(M, N, K, widen, item, A, B, C, given);
-  else if (to == Dtype::f32) by_depth<float, float>(M, N, K, widen, item, A, B, C, given);
-  else if (to == Dtype::bf16) by_depth<float, bf16>(M, N, K, widen, item, A, B, C, given);
-  else if (to == Dtype::f16) by_depth<float, f16>(M, N, K, widen, item, A, B, C, given);
+  if (from == Dtype::f64) product<double, double>(M, N, K, widen, item, A, B, C, given);
+  else if (to == Dtype::f32) product<float, float>(M, N, K, widen, item, A, B, C, given);
+  else if (to == Dtype::bf16) product<float, bf16>(M, N, K, widen, item, A, B, C, given);
+  else if (to == Dtype::f16) product<float, f16>(M, N, K, widen, item, A, B, C, given);
   else return false;
   return true;
 }
