@@ -130,6 +130,10 @@ class AttentionBesideMamba(nn.Module):
         self.__dict__["_layer"] = layer
         self.scales, self.state_scale = d.extra["attention_scales"], d.extra["state_scale"]
 
+    def __call__(self, *args: Any, **kwargs: Any) -> Tensor:
+        # No module of the tree: a call of its own would have an address that leads nowhere.
+        return self.forward(*args, **kwargs)
+
     def forward(
         self, x: Tensor, rope: Rotate, mask: AttentionMask, cache: nn.KVCache | None = None, weights: Weights = None
     ) -> Tensor:
