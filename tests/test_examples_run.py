@@ -31,6 +31,7 @@ RUNS = {
         r"loss on repeats ([\d.]+)[\s\S]*without the \d induction heads: ([\d.]+)",
         lambda whole, without: whole < 0.5 and without > 3,
     ),
+    "data_parallel": (["--ranks", "2", "--steps", "120"], r"held-out accuracy ([\d.]+)", lambda v: v > 0.3),
     "mnist": (["--steps", "40", "--drawn", "2000"], r"held-out accuracy ([\d.]+)", lambda v: v > 0.8),
     "cartpole": (["--steps", "10", "--episodes", "16"], r"after (\d+) of", lambda v: v > 40),
 }
