@@ -232,3 +232,41 @@ def test_a_model_starts_where_transformers_starts(name: str) -> None:
         a, b = p.detach().float(), wanted[key].detach().float()
         scale = float(b.abs().mean()) + 1e-3
         assert abs(float(a.abs().mean()) - float(b.abs().mean())) < (0.5 if b.numel() >= 16 else 0.9) * scale, key
+
+
+@pytest.mark.parametrize("name", ["mamba", "falcon h1", "nemotron h latent", "qwen3 next", "minimax", "rwkv"])
+def test_places_hold_what_they_say(name: str) -> None:
+    _, model = models_of(name)
+    assert votive.glass.check_sites(model, ids((2, 6))[1], edits=False).rows
+
+
+@pytest.mark.parametrize("name", ["mamba2", "lfm2 moe"])
+def test_compiling_changes_nothing(name: str) -> None:
+    _, v = ids((2, 6))
+    _, model = models_of(name)
+    with votive.no_grad():
+        agree(votive.compile(model)(v).logits, model(v).logits, 1e-6)
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"compile": True}, "layers of MambaForCausalLM keep states; leave it out"),
+        ({"prompt_lookup_num_tokens": 2}, "takes drafts back, which layers that sum up a text in a state cannot"),
+    ],
+)
+def test_what_needs_to_go_back_is_refused(asked: dict[str, Any], told: str) -> None:
+    _, v = ids((1, 5))
+    _, model = models_of("mamba")
+    with pytest.raises(ValueError, match=told):
+        generate(model, v, max_new_tokens=3, **asked)
+
+
+@pytest.mark.parametrize("name", ["mamba", "falcon h1", "rwkv"])
+def test_contrast_is_sought_for_each_text_of_a_batch(name: str) -> None:
+    _, v = ids((2, 6))
+    _, model = models_of(name)
+    ask = {"max_new_tokens": 6, "penalty_alpha": 0.6, "top_k": 3, "pad_token_id": 1, "eos_token_id": 2}
+    got = generate(model, v, **ask).tolist()
+    assert generate(model, votive.cat([v, v.flip(0)]), **ask).tolist() == [*got, *got[::-1]]
+    assert len(got[0]) > 6
