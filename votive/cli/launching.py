@@ -21,15 +21,7 @@ from ..distributed.launched import SOCKET
 GRACE = 3.0
 
 
-class _Told(Exception):
-    """This process was told to end, by a signal."""
-
-
-def _tell(number: int, _: object) -> None:
-    raise _Told(number)
-
-
-_SIGNALS = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
 class Stream:
@@ -81,7 +73,7 @@ class Launch:
         self.words, self.variables, self.folder, self.width, self.quiet = words, variables, folder, width, quiet
         self.ears = selectors.DefaultSelector()
         self.own = bytearray()
-        self.told: int | None = None  # the signal that this process was ended by
+        self.told: list[int] = []  # the signals that this process has got
         self.deadline: float | None = None  # when its processes are ended, once something has gone wrong
         self.asked = 0  # how often they were asked to end
 
@@ -90,30 +82,35 @@ class Launch:
         self._listen()
         sys.stdout.flush()
         sys.stderr.flush()
-        before = {n: signal.signal(n, _tell) for n in _SIGNALS}
-        # In a session of its own: a terminal's Ctrl-C comes to this process alone, which passes it on.
-        process = subprocess.Popen(
-            self.words,
-            env=self.variables,
-            stdin=subprocess.DEVNULL if sys.stdin is None or sys.stdin.isatty() else None,
-            stdout=subprocess.PIPE if self.quiet else None,
-            stderr=subprocess.STDOUT if self.quiet else None,
-            start_new_session=True,
-        )
+        # An exception out of the midst of anything would leave it half done, such as the look after the process.
+        # What is ignored, as `nohup` has it, stays so.
+        heard = [n for n in _SIGNALS if signal.getsignal(n) is not signal.SIG_IGN]
+        before = {n: signal.signal(n, lambda number, _: self.told.append(number)) for n in heard}
+        process = None
         try:
+            # In a session of its own: a terminal's Ctrl-C comes to this process alone, which passes it on.
+            process = subprocess.Popen(
+                self.words,
+                env=self.variables,
+                stdin=subprocess.DEVNULL if sys.stdin is None or sys.stdin.isatty() else None,
+                stdout=subprocess.PIPE if self.quiet else None,
+                stderr=subprocess.STDOUT if self.quiet else None,
+                start_new_session=True,
+            )
             if process.stdout is not None:
                 self._hear(process.stdout, self.own.extend, lambda: None)
             self._until_end(process)
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
-            _end(process)
+            if process is not None:
+                _end(process)
             for key in list(self.ears.get_map().values()):
                 key.fileobj.close()  # type: ignore[union-attr]
             self.ears.close()
-        if self.told == signal.SIGINT:
+        if self.told and self.told[0] == signal.SIGINT:
             raise KeyboardInterrupt
-        return self._explained(process.returncode) if self.told is None else 128 + self.told
+        return 128 + self.told[0] if self.told else self._explained(process.returncode)
 
     def _listen(self) -> None:
         """Let ranks of this machine write to a socket: what goes by way of MPI's launcher is lost where that ends."""
@@ -149,21 +146,20 @@ class Launch:
 
     def _until_end(self, process: subprocess.Popen[bytes]) -> None:
         """Show what comes until the launcher has ended and nothing comes any more."""
+        passed = 0
         while True:
-            try:
-                ended = process.poll() is not None
-                ready = self.ears.select(0.05 if ended else 0.2)
-                for key, _ in ready:
-                    key.data()
-                if ended and not ready:
-                    return
-                self._end_when_failed(process, ended)
-                if ended and self.deadline is not None and time.monotonic() > self.deadline:
-                    return  # programs that ranks have started write on
-            except KeyboardInterrupt:
-                self._end_since(process, signal.SIGINT)
-            except _Told as e:
-                self._end_since(process, e.args[0])
+            ended = process.poll() is not None
+            ready = self.ears.select(0.05 if ended else 0.1)
+            for key, _ in ready:
+                key.data()
+            if ended and not ready:
+                return
+            if len(self.told) > passed:
+                passed = len(self.told)
+                self._ask(process, self.told[-1])
+            self._end_when_failed(process, ended)
+            if ended and self.deadline is not None and time.monotonic() > self.deadline:
+                return  # programs that ranks have started write on
 
     def _end_when_failed(self, process: subprocess.Popen[bytes], ended: bool) -> None:
         """A while after a rank has failed, or this was interrupted, end those that have not ended by themselves."""
@@ -173,10 +169,6 @@ class Launch:
                 self.deadline = now + GRACE
         elif now > self.deadline and not ended:
             self._ask(process, signal.SIGTERM)
-
-    def _end_since(self, process: subprocess.Popen[bytes], number: int) -> None:
-        self.told = number
-        self._ask(process, number)
 
     def _ask(self, process: subprocess.Popen[bytes], number: int) -> None:
         """Let MPI's launcher end its processes, with more force each time."""
