@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 import copy
+import shutil
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +30,7 @@ from tests.distributed.training import (
 )  # fmt: skip
 from votive import Tensor, nn
 from votive.core.errors import UnsupportedError
+from votive.distributed import checkpoint
 from votive.distributed.fsdp import (
     CPUOffloadPolicy,
     FSDPModule,
@@ -261,6 +264,38 @@ def passes_without_backward_do_no_harm() -> None:
         loss.backward()
 
 
+def parameters_sent_for_too_early_are_sent_for_again() -> None:
+    batch = data("mlp", 1, SIZE)[0]
+    plain, model = mlp(), sharded(mlp())
+    for m in model.modules():
+        if isinstance(m, FSDPModule):
+            m._fsdp_unit.begin()
+    with votive.no_grad():
+        for p in (*model.parameters(), *plain.parameters()):
+            p.mul_(0.5)
+    with votive.inference_mode():
+        np.testing.assert_allclose(model(batch[0]), plain(batch[0]), rtol=1e-5, atol=1e-6)
+    squares(plain, batch).backward()
+    squares(model, mine(batch)).backward()
+    for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+        np.testing.assert_allclose(p.grad, q.grad[p._sharding.place()], rtol=1e-4, atol=1e-6)
+
+
+def checkpoints_of_all_ranks_are_read_by_all() -> None:
+    folder: list[Any] = [tempfile.mkdtemp() if dist.get_rank() == 0 else None]
+    dist.broadcast_object_list(folder, 0)
+    model, other = sharded(mlp()), fully_shard(mlp())
+    with votive.no_grad():
+        for p in other.parameters():
+            p.zero_()
+    checkpoint.save({"model": model.state_dict(), "step": 3}, checkpoint_id=f"{folder[0]}/state")
+    checkpoint.load({"model": other.state_dict(), "step": 0}, checkpoint_id=f"{folder[0]}/state")
+    for a, b in zip(whole(model).values(), whole(other).values(), strict=True):
+        np.testing.assert_array_equal(a.detach(), b.detach())
+    if dist.get_rank() == 0:
+        shutil.rmtree(folder[0])
+
+
 def sharded_regions_may_be_computed_again() -> None:
     batch = data("mlp", 1, SIZE)[0]
     plain = mlp()
@@ -362,7 +397,8 @@ PROGRAMS: dict[str, Callable[[], None]] = {
         sharded_gradients_may_add_up_before_they_are_sent, sharded_parameters_may_stay_unused_or_frozen,
         sharded_parameters_compute_in_a_half_type, passes_without_backward_do_no_harm,
         sharded_regions_may_be_computed_again, whole_parameters_may_be_asked_for, what_one_rank_finds_all_ranks_skip,
-        what_cannot_be_sharded_is_refused,
+        what_cannot_be_sharded_is_refused, parameters_sent_for_too_early_are_sent_for_again,
+        checkpoints_of_all_ranks_are_read_by_all,
     )
 }  # fmt: skip
 

@@ -69,6 +69,8 @@ class Unit:
         self.recorded: list[Tensor] | None = None  # the same with the history of the pass that uses them
         self.again: list[Tensor] | None = None  # gathered for backward
         self.begun: list[tuple[list[int], Tensor, Work | None]] | None = None
+        self.begun_versions: tuple[int, ...] = ()
+        self.in_inference = False  # where `fulls` were made
         self.inside = 0  # calls of the module that run
         self.syncs = True
         self.reduces_replicas = True
@@ -105,6 +107,7 @@ class Unit:
         if self.begun is not None:
             return
         self.shards = [h.shard for h in self.held]
+        self.begun_versions = self.versions()
         kinds = [_computing(s, self.policy.param_dtype) for s in self.shards]
         self.begun = []
         for members in self._kinds(range(len(self.held)), kinds):
@@ -116,6 +119,12 @@ class Unit:
     @no_grad()
     def _finish(self) -> list[Tensor]:
         """The gathered parameters."""
+        if self.begun is not None and self.begun_versions != self.versions():
+            # Sent for before the shards were written.
+            for _, _, work in self.begun:
+                if work is not None:
+                    work.wait()
+            self.begun = None
         self.begin(async_op=False)
         begun, self.begun = self.begun, None
         fulls: list[Any] = [None] * len(self.held)
@@ -133,10 +142,11 @@ class Unit:
 
     def gather(self) -> list[Tensor]:
         """The whole parameters, with the history that brings their gradients back, for a call of the module."""
-        if self.fulls is not None and self.fulls_versions != self.versions():
+        stale = self.fulls_versions != self.versions() or (self.in_inference and not mode.inference)
+        if self.fulls is not None and stale:
             self.reshard()
         if self.fulls is None:
-            self.fulls, self.fulls_versions = self._finish(), self.versions()
+            self.fulls, self.fulls_versions, self.in_inference = self._finish(), self.versions(), mode.inference
             for i, full in enumerate(self.fulls):
                 LIVE[id(full._storage.root)] = (self, i)
         if not mode.grad:
