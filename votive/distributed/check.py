@@ -61,6 +61,18 @@ def line_of_caller() -> str:
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
+def level_of_caller() -> int:
+    """The `stacklevel` by which a warning shows that line.
+
+    >>> votive.distributed.check.level_of_caller() >= 1
+    True
+    """
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 class Checker:
     """One rank's side of the agreement of a group."""
 
@@ -178,7 +190,7 @@ class _Wait:
                 f"rank {self.checker.ranks[self.checker.transport.rank]} has waited {SAID_AFTER:.0f} seconds in "
                 f"{self.call}: {text()}. It goes on waiting until {self.limit:.0f} seconds are over.",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=level_of_caller(),
             )
         time.sleep(self.pause)
         self.pause = min(self.pause + 1e-5, 1e-3)

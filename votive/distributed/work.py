@@ -136,8 +136,10 @@ class Message(Work):
             elif now > start + limit:
                 raise DistBackendError(f"{self._shown}: Timed out after {limit:.1f} seconds.")
             elif now > start + SAID_AFTER and not said:
-                said = True
-                warnings.warn(f"{self._shown} has waited {SAID_AFTER:.0f} seconds.", RuntimeWarning, stacklevel=2)
+                from .check import level_of_caller
+
+                said, text = True, f"{self._shown} has waited {SAID_AFTER:.0f} seconds."
+                warnings.warn(text, RuntimeWarning, stacklevel=level_of_caller())
             time.sleep(pause)
             pause = min(pause + 2e-5, 1e-3)
         return super().wait()

@@ -123,6 +123,7 @@ def _await(request: Any, limit: float, watch: Watch | None) -> None:
 
 
 _watches: list[Watch] = []  # that of this process
+_words: list[Any] = []  # communicators beside the data
 
 
 def end() -> None:
@@ -138,6 +139,10 @@ def end() -> None:
             last_words(f"rank {_watches[0].rank} has ended its program: {wrong}.")
         time.sleep(pause)
         pause = min(2 * pause, 0.05)
+    # Words of leaving that nobody has waited for; some libraries complain of what is left.
+    for words in _words:
+        while words.Iprobe(MPI.ANY_SOURCE, 0, status := MPI.Status()):
+            words.Recv(np.empty(status.Get_count(MPI.BYTE), "u1"), status.Get_source(), 0)
     MPI.Finalize()
 
 
@@ -197,6 +202,7 @@ class MPITransport:
         self.MPI, self.comm, self.words, self.watch = load(), comm, words, watch
         self.rank, self.size = comm.Get_rank(), comm.Get_size()
         self._said: list[Any] = []
+        _words.append(words)
         self._status = self.MPI.Status()
 
     def barrier(self) -> None:
