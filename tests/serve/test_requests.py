@@ -57,6 +57,8 @@ def refused(one: Server, path: str, body: Any) -> dict[str, Any]:
         ({"messages": [{"role": "user", "content": "x", "images": ["aGk="]}]}, "messages[0].images"),
         ({"messages": [{"role": "assistant", "content": "x", "audio": {"id": "1"}}]}, "messages[0].audio"),
         ({"tools": [{"type": "function", "function": {"name": "f", "strict": True}}]}, "tools"),
+        ({"regex": "a+", "ignore_eos": True}, "ignore_eos"),
+        ({"regex": "a+", "choices": ["a"]}, None),
         ({"parallel_tool_calls": "no"}, "parallel_tool_calls"),
         ({"tools": [{"type": "function"}]}, "tools[0]"),
         ({"tools": [{"type": "function", "function": {"name": "a b"}}]}, "tools[0].function.name"),
@@ -79,7 +81,7 @@ def refused(one: Server, path: str, body: Any) -> dict[str, Any]:
     ids=lambda given: json.dumps(given)[:40] if isinstance(given, dict) else None,
 )
 def test_a_field_that_cannot_be_honoured_is_refused_by_its_name(
-    the_server: Server, more: dict[str, Any], param: str
+    the_server: Server, more: dict[str, Any], param: str | None
 ) -> None:
     error = refused(the_server, "chat/completions", {**TALK, **more})
     assert error["param"] == param

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -79,8 +80,12 @@ def run(args: argparse.Namespace) -> int:
     use_threads(args)
     keys = _keys(args)
     server = Server(_loaded(args), host=args.host, port=args.port, keys=keys)
-    note(args, f"Serving {', '.join(server.registry.names())} at {server.url}/v1 (Ctrl-C ends it)")
-    server.run()
+    try:
+        note(args, f"Serving {', '.join(server.registry.names())} at {server.url}/v1 (Ctrl-C ends it)")
+        server.run()
+    except KeyboardInterrupt:  # before it had begun
+        print("\nStopped by Ctrl-C.", file=sys.stderr)
+        server.close()
     return 0
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -75,7 +76,7 @@ class Engine:
             raise ValueError(f"Engine: {memory:,} bytes of memory hold no block of {block} positions.")
         self.store = BlockStore(blocks, block)
         self.share = share and served.shares
-        self.counters = Counters()
+        self.counters, self._counting = Counters(), threading.Lock()
         self.wake: Callable[[], None] = lambda: None
         self._times: deque[float] = deque(maxlen=_REMEMBERED)
         self._batch, self._alone = Batch(served), list[Text]()
@@ -101,9 +102,11 @@ class Engine:
             texts = texts_of(ticket, self.served.model, self.served.tokenizer)
             self._admission.add(ticket, texts, self._patience())
         except Busy:
-            self.counters.refused += 1
+            with self._counting:  # several threads ask at once
+                self.counters.refused += 1
             raise
-        self.counters.requests += 1
+        with self._counting:
+            self.counters.requests += 1
         self.wake()
         return ticket
 

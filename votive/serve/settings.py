@@ -47,7 +47,8 @@ def asked_settings(fields: Fields, served: ServedModel, ends: list[int]) -> Gene
     said["min_new_tokens"] = fields.whole("min_tokens", low=0)
     said["sequence_bias"] = _bias(fields, served)
     said["stop_strings"] = _stops(fields)
-    said |= _form(fields)
+    form = _form(fields)
+    said |= form
     stop_ids = _tokens(fields, served)
     own = {n: v for n, v in said.items() if v is not None}
     found = settings_of(served.model, None, own)
@@ -55,6 +56,8 @@ def asked_settings(fields: Fields, served: ServedModel, ends: list[int]) -> Gene
     if own.get("top_k") is None and getattr(served.model.generation_config, "top_k", None) is None:
         changes["top_k"] = 0  # transformers' default of fifty is not what clients of this interface expect
     ignore = fields.truth("ignore_eos")
+    if ignore and form:
+        raise fields.wrong("ignore_eos", f"left out: with {next(iter(form))} a text ends when it has its form")
     eos = [] if ignore else [*found.eos_ids(), *ends]
     changes["eos_token_id"] = list(dict.fromkeys([*eos, *stop_ids])) or None
     return replace(found, **changes)
