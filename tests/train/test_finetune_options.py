@@ -103,6 +103,18 @@ def test_ways_to_compute_a_step_give_the_same_losses(base: Path, tmp_path: Path)
     assert half["loss"][0] == pytest.approx(wanted[0], rel=1e-2)
 
 
+@pytest.mark.parametrize("lora", [None, 2])
+def test_a_step_on_packed_rows_is_one_graph(base: Path, tmp_path: Path, lora: int | None) -> None:
+    seen: list[Any] = []
+    plan = {**PLAN, "max_steps": 2, "lora": lora}
+    wanted = sft(CHATS, base, tmp_path / "plain", **plan).history["loss"]
+    found = sft(CHATS, base, tmp_path / "graph", compile=True, callbacks=[seen.append], **plan).history["loss"]
+    assert found == pytest.approx(wanted, abs=1e-5)
+    program = seen[-1]._step.program
+    assert not program.breaks
+    assert len(program.entries) == 1
+
+
 def test_small_gradients_of_float16_are_scaled() -> None:
     assert isinstance(Recipe(amp="float16").scaler("cpu"), votive.amp.GradScaler)
     assert Recipe(amp="bfloat16").scaler("cpu") is None

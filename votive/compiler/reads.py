@@ -28,7 +28,8 @@ PACKAGE = __name__.split(".")[0]
 # Parts of the package whose functions are programs over operators, like a user's; the rest depends on arguments only.
 _PROGRAMS = (
     "nn.layers", "nn.modules", "nn.attention", "nn.containers", "nn.fused_linear", "nn.residual", "models",
-    "vision.models", "train.programs", "generation.compiled",
+    "vision.models", "train.programs", "train.supervised", "train.preference", "train.policy", "train.reference",
+    "train.embedding", "train.classification", "generation.compiled",
 )  # fmt: skip
 PURE_BUILTINS = {
     abs, all, any, bool, callable, chr, complex, dict, divmod, enumerate, filter, float, format, frozenset, getattr,

@@ -16,6 +16,7 @@ from ...surface.block_tensor import BlockTensor
 from ...tensor import Tensor
 from .. import functional as F
 from .. import init
+from ..fused_linear import PRODUCTS
 from ..module import Module
 from ..parameter import Parameter
 from .convolution import Conv1d, Conv2d, Conv3d
@@ -83,8 +84,6 @@ def place_of(base: Module) -> Place | None:
     >>> place_of(votive.nn.Linear(2, 3)).kind, place_of(votive.nn.ReLU())
     ('linear', None)
     """
-    from ..fused_linear import PRODUCTS  # it imports layers itself
-
     if isinstance(base, Linear):
         return Place(base, "linear", False)
     if isinstance(base, Embedding):
