@@ -53,6 +53,13 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "final_logit_softcapping": 20.0,
     },
     "phi3": SMALL | {"sliding_window": 64, "original_max_position_embeddings": 128, "pad_token_id": 3},
+    "starcoder2": {k: v for k, v in SMALL.items() if k != "rms_norm_eps"}
+    | {"norm_epsilon": 1e-6, "sliding_window": 64, "use_bias": True},
+    "olmo2": SMALL,
+    "seed_oss": SMALL | {"head_dim": 32, "attention_bias": True},
+    "granite": SMALL
+    | {"attention_multiplier": 0.2, "embedding_multiplier": 2.5, "residual_multiplier": 0.7, "logits_scaling": 3.5},
+    "smollm3": SMALL | {"num_hidden_layers": 4},
     "gpt2": {
         "vocab_size": 64,
         "n_positions": 32,
@@ -91,7 +98,9 @@ def shapes_of(kind: str, config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         out["lm_head.weight"] = (64, C)
     for i in range(config["num_hidden_layers"]):
         p = f"model.layers.{i}."
-        out |= {p + "input_layernorm.weight": (C,), p + "post_attention_layernorm.weight": (C,)}
+        out |= {p + "post_attention_layernorm.weight": (C,)}
+        if kind != "olmo2":
+            out |= {p + "input_layernorm.weight": (C,)}
         if kind == "phi3":
             out |= {
                 p + "self_attn.qkv_proj.weight": (q + 2 * kv, C),
@@ -102,11 +111,20 @@ def shapes_of(kind: str, config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
             continue
         for name, shape in {"q": (q, C), "k": (kv, C), "v": (kv, C), "o": (C, q)}.items():
             out[f"{p}self_attn.{name}_proj.weight"] = shape
-            biased = config.get("attention_bias") or (kind.startswith("qwen2") and name != "o")
+            some = kind.startswith(("qwen2", "seed_oss"))
+            biased = name != "o" if some else config.get("attention_bias") or config.get("use_bias")
             if biased:
                 out[f"{p}self_attn.{name}_proj.bias"] = shape[:1]
         if kind.startswith(("qwen3", "gemma3")):
             out |= {p + "self_attn.q_norm.weight": (D,), p + "self_attn.k_norm.weight": (D,)}
+        if kind == "olmo2":
+            out |= {p + "self_attn.q_norm.weight": (q,), p + "self_attn.k_norm.weight": (kv,)}
+            out |= {p + "post_feedforward_layernorm.weight": (C,)}
+        if kind == "starcoder2":
+            out |= {p + f"{x}_layernorm.bias": (C,) for x in ("input", "post_attention")}
+            out |= {"model.norm.bias": (C,), p + "mlp.c_fc.weight": (hidden, C), p + "mlp.c_fc.bias": (hidden,)}
+            out |= {p + "mlp.c_proj.weight": (C, hidden), p + "mlp.c_proj.bias": (C,)}
+            continue
         if kind.startswith(("gemma2", "gemma3")):
             out |= {p + f"{x}_feedforward_layernorm.weight": (C,) for x in ("pre", "post")}
         out |= _net(kind, p, C, hidden, config)

@@ -45,6 +45,7 @@ def path(tmp_path: Path) -> Path:
         ("mamba", {"intermediate_size": 96}, "intermediate_size is 96; GGUF files of state spaces have twice"),
         ("mamba2", {"num_heads": 4}, "num_heads=4 of head_dim=8 are not the 64 channels"),
         ("mamba2", {"time_step_limit": [0.1, 1.0]}, "time_step_limit is"),
+        ("smollm3", {"no_rope_layers": [0, 1, 1, 1]}, "always mean every fourth"),
         ("lfm2", {"conv_bias": True}, "conv_bias is True"),
         ("qwen3_moe", {"num_experts": 5}, r"missing: \['model.layers.0.mlp.experts.4"),
     ],
@@ -81,7 +82,7 @@ def test_files_that_contradict_themselves_are_refused(path: Path, change: dict[s
 
 
 # transformers reads no GGUF files of these.
-THEIRS_LACK = {"falcon_mamba", "mamba2", "jamba"}
+THEIRS_LACK = {"falcon_mamba", "mamba2", "jamba", "granite", "olmo2", "seed_oss", "smollm3"}
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -123,6 +124,7 @@ def test_a_family_is_found_from_either_side() -> None:
 
 
 def test_a_model_made_here_is_written_quantized_and_loaded(path: Path) -> None:
+    votive.manual_seed(0)
     config = votive.models.Qwen3Config(
         **tiny_sizes.transformer(256, 512, layers=2, heads=4, vocab=96, kv_heads=2),
         head_dim=64,
@@ -142,10 +144,10 @@ def test_a_model_made_here_is_written_quantized_and_loaded(path: Path) -> None:
         assert (error > 0) == (kind is not None)
 
 
-@pytest.mark.parametrize("kind", STATES)
-def test_a_model_with_states_is_written_quantized_and_loaded(path: Path, kind: str) -> None:
+@pytest.mark.parametrize("kind", [*STATES, "starcoder2", "olmo2", "seed_oss", "granite", "smollm3"])
+def test_a_model_of_each_kind_is_written_quantized_and_loaded(path: Path, kind: str) -> None:
     votive.manual_seed(0)
-    config = votive.models.AutoConfig.from_dict({"model_type": kind, **STATES[kind], "pad_token_id": None})
+    config = votive.models.AutoConfig.from_dict({"model_type": kind, **CONFIGS[kind], "pad_token_id": None})
     model = votive.models.AutoModelForCausalLM.from_config(config).eval()
     ids = votive.tensor([[1, 2, 3, 4, 5]])
     with votive.no_grad():
@@ -161,7 +163,7 @@ def test_a_model_with_states_is_written_quantized_and_loaded(path: Path, kind: s
             assert error < limit * scale, quantized
             stored = GGUFFile(path)
             names = [n for n in stored if any(part in n for part in ("ssm_a", "ssm_d", "conv1d", "shortconv.conv."))]
-            assert names
+            assert bool(names) == (kind in STATES)
             # What is convolved, and how states fade, is never rounded to blocks.
             assert all(stored.info(n).stored in ("F32", "f32") for n in names if "ssm_dt" not in n)
 
@@ -245,7 +247,7 @@ def test_transformers_reads_what_is_written_and_computes_the_same(path: Path, ki
         warnings.simplefilter("ignore")
         made = transformers.AutoConfig.for_model(**given)
         # Without a tokenizer in the file it takes sizes of tables to be the usual ones, or refuses the file.
-        known = {"config": made} if kind in ("gpt2", "lfm2", "qwen2_moe", "qwen3_moe") else {}
+        known = {"config": made} if kind in ("gpt2", "lfm2", "qwen2_moe", "qwen3_moe", "starcoder2") else {}
         theirs = transformers.AutoModelForCausalLM.from_pretrained(path.parent, gguf_file=path.name, **known)
         model = transformers.AutoModelForCausalLM.from_config(made)
         again, source = from_gguf(GGUFFile(path))

@@ -23,7 +23,7 @@ _YARN = {
     "rope.scaling.attn_factor": "attention_factor",
 }
 # Keys with one of these words hold fractions, the others integers.
-_FRACTIONS = ("epsilon", "freq_base", "softcapping", "factor", "beta")
+_FRACTIONS = ("epsilon", "freq_base", "softcapping", "factor", "beta", "scale")
 _LARGEST = 1 << 40
 # Llama 3.1's stretching of frequencies is stored as a tensor; these numbers made all known ones.
 _LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}

@@ -6,6 +6,7 @@ what config.json and the checkpoints of `transformers` have. Reads nothing.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from .gguf_family import EXPERTS, KEY, ONE, QUERY, ROW, TRANSPOSED, Family
@@ -52,6 +53,15 @@ _EXPERTS = {
 }
 _STACKED = {"ffn_gate_exps": EXPERTS, "ffn_up_exps": EXPERTS, "ffn_down_exps": EXPERTS}
 _SILU = {"hidden_act": "silu"}
+
+
+def _by_fours(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Nothing more to say of layers of which every fourth is not rotated; others are refused."""
+    turned = config.get("no_rope_layers")
+    if turned is not None and turned != [int((i + 1) % 4 != 0) for i in range(config["num_hidden_layers"])]:
+        raise ValueError(f"no_rope_layers is {turned}; GGUF files of smollm3 always mean every fourth.")
+    return {}
+
 
 LLAMA = Family("llama", "llama", "LlamaForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP, fixes=_ROTARY, fixed=_SILU)
 # The window is a key of our own; programs that do not know it let all positions be seen.
@@ -182,6 +192,68 @@ PHI3 = Family(
     },
     fixed=_SILU | {"attention_bias": False},
 )
+STARCODER2 = Family(
+    "starcoder2",
+    "starcoder2",
+    "Starcoder2ForCausalLM",
+    {key: name for key, name in _KEYS.items() if name != "rms_norm_eps"}
+    | _WINDOW
+    | {"attention.layer_norm_epsilon": "norm_epsilon"},
+    _WHOLE,
+    _ATTENTION | {"ffn_norm": "post_attention_layernorm", "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
+    fixed={"hidden_act": "gelu_pytorch_tanh", "use_bias": True},
+)
+# Norms are behind attention and the net only, and those of queries and keys are of all heads at once.
+OLMO2 = Family(
+    "olmo2",
+    "olmo2",
+    "Olmo2ForCausalLM",
+    _KEYS,
+    _WHOLE,
+    {name: hf for name, hf in (_ATTENTION | _HEAD_NORMS | _MLP).items() if name not in ("attn_norm", "ffn_norm")}
+    | {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"},
+    fixed=_SILU | {"attention_bias": False},
+)
+SEED_OSS = Family(
+    "seed_oss",
+    "seed_oss",
+    "SeedOssForCausalLM",
+    _KEYS,
+    _WHOLE,
+    {name: hf for name, hf in (_ATTENTION | _MLP).items() if name != "ffn_norm"}
+    | {"post_attention_norm": "post_attention_layernorm"},
+    fixed=_SILU | {"attention_bias": True, "attention_out_bias": False, "mlp_bias": False},
+)
+GRANITE = Family(
+    "granite",
+    "granite",
+    "GraniteForCausalLM",
+    _KEYS
+    | {
+        "attention.scale": "attention_multiplier",
+        "embedding_scale": "embedding_multiplier",
+        "residual_scale": "residual_multiplier",
+        "logit_scale": "logits_scaling",
+    },
+    _WHOLE,
+    _ATTENTION | _MLP,
+    fixes=_ROTARY,
+    fixed=_SILU | {"attention_bias": False, "mlp_bias": False},
+)
+# Every fourth layer is not rotated; files do not say so.
+SMOLLM3 = Family(
+    "smollm3",
+    "smollm3",
+    "SmolLM3ForCausalLM",
+    _KEYS,
+    _WHOLE,
+    _ATTENTION | _MLP,
+    fixes=_ROTARY,
+    fixed=_SILU
+    | {"attention_bias": False, "mlp_bias": False, "use_sliding_window": False, "no_rope_layer_interval": 4},
+    theta=2e6,
+    told=_by_fours,
+)
 GPT2 = Family(
     "gpt2",
     "gpt2",
@@ -254,6 +326,7 @@ BERT = Family(
 
 FAMILIES = [
     *(LLAMA, MISTRAL, MIXTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA, GEMMA2, GEMMA3, PHI3, GPT2, BERT),
+    *(STARCODER2, OLMO2, SEED_OSS, GRANITE, SMOLLM3),
     *(MAMBA, FALCON_MAMBA, MAMBA2, JAMBA, LFM2),
 ]
 
