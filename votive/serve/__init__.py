@@ -5,12 +5,15 @@ docs/serving.md.
 """
 
 from .blocks import TooLong
+from .client import Answer, Client, Refused
 from .engine import ContextExceeded, Engine
 from .events import Busy, Closing, Delta, Done, Ended, Failed, TextRequest
 from .served_model import NotServed, ServedModel
 
 __all__ = [
+    "Answer",
     "Busy",
+    "Client",
     "Closing",
     "ContextExceeded",
     "Delta",
@@ -19,6 +22,7 @@ __all__ = [
     "Engine",
     "Failed",
     "NotServed",
+    "Refused",
     "ServedModel",
     "TextRequest",
     "TooLong",
