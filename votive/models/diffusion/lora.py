@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from votive import nn
+from votive.nn.layers.adaptation import Lora
+from votive.nn.layers.adapted import AdaptedLayer
 from votive.nn.layers.lora import LoRALinear
 
 
@@ -20,8 +23,8 @@ def lora_scaled(model: nn.Module, scale: float) -> Iterator[None]:
     ...     net[0].scaling
     0.5
     """
-    layers = [m for m in model.modules() if isinstance(m, LoRALinear)]
-    merged = [m for m in layers if m.merged]
+    layers: list[Any] = [m for m in model.modules() if isinstance(m, LoRALinear | Lora)]
+    merged = [m for m in model.modules() if isinstance(m, LoRALinear | AdaptedLayer) and m.merged]
     if merged and scale != 1:
         raise ValueError("cross_attention_kwargs: the LoRA layers are merged, and their scale is fixed; unmerge them.")
     before = [m.scaling for m in layers]

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import votive
 
 from ...tensor import Tensor
+from .adapting import Adapting
 from .gaussian import Generators, randn
 from .output import StableDiffusionPipelineOutput
 from .pictures import check_output_type, shown
@@ -24,7 +25,7 @@ from .texts import Texts, count_of, guidance_embedding, negative_texts, read_tex
 Callback = Callable[[Any, int, Any, dict[str, Any]], dict[str, Any]]
 
 
-class StableDiffusionPipeline(DiffusionPipeline):
+class StableDiffusionPipeline(Adapting, DiffusionPipeline):
     """Pictures of texts.
 
     `pipe(prompt)` makes them at once. `pipe.denoise(prompt)` gives a run that waits before each timestep: look at it,
