@@ -18,9 +18,11 @@ from votive.glass.circuits.influence import Table
 from .torch_graph import TorchGraph
 
 IDS = [[5, 6, 1, 8, 9]]
-# Beside those of the lenses: parallel layers, one product for all, norms of the stream, values at a limit.
-FAMILIES = [*CAUSAL, "bloom", "cohere", "falcon", "gpt_neox", "gptj", "granite", "olmo", "olmo2", "openai-gpt", "opt"]
-MIXTURES = ("mixtral", "qwen3_moe")
+# Beside those of the lenses: parallel layers, one product for all, norms of the stream, values at a limit or made in
+# two steps.
+FAMILIES = [*CAUSAL, "bloom", "cohere", "deepseek_v3", "falcon", "gpt_neox", "gptj", "granite", "minicpm3", "olmo"]
+FAMILIES += ["olmo2", "openai-gpt", "opt"]
+MIXTURES = ("deepseek_v3", "mixtral", "qwen3_moe")
 
 
 def small(**more: Any) -> Any:
@@ -114,6 +116,17 @@ def test_edges_between_features_equal_those_written_with_torch() -> None:
     assert 0 < graph.replacement < graph.completeness < 1
 
 
+class Held(votive.nn.Module):
+    """A norm with the scale that it has for certain vectors."""
+
+    def __init__(self, norm: Any, x: Any) -> None:
+        super().__init__()
+        self.by = (norm(x) / x).detach()
+
+    def forward(self, x: Any) -> Any:
+        return x * self.by
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_an_edge_is_what_a_run_with_all_else_held_fast_shows(family: str) -> None:
     model, ids = decoder(family)
@@ -142,6 +155,12 @@ def test_an_edge_is_what_a_run_with_all_else_held_fast_shows(family: str) -> Non
     edits = {a: seen[a] for a in seen if a != reads}
     edits["layers.0.mlp_out"] = edits["layers.0.mlp_out"].clone()
     edits["layers.0.mlp_out"][0, 2] -= wrote.detach()
+    within = [n for n, _ in model.named_modules() if n.endswith("kv_a_layernorm")]
+    with glass.capture(model, [f"{n}:in" for n in within] or "logits") as read:
+        model(ids)
+    for name in within:
+        norm, owner = model.get_submodule(name), model.get_submodule(name.rpartition(".")[0])
+        owner.kv_a_layernorm = Held(norm, read[f"{name}:in"])
     with (
         votive.no_grad(),
         glass.patch(model, edits),
@@ -236,6 +255,18 @@ def test_what_is_not_kept_is_part_of_the_errors_and_what_matters_is_kept() -> No
     assert off(none) < 1e-5
     assert votive.allclose(none.edges, circuits.attribution_graph(model, ids, targets=[3, 7], others="error").edges)
     assert whole.replacement > 0.999 > part.replacement > none.replacement
+
+
+def test_values_at_a_limit_are_constants() -> None:
+    model, ids = decoder("olmo")
+    for limit in (0.05, 0.3):
+        for layer in glass.find_parts(model).layers:
+            layer.mixer.clip = limit
+        graph = circuits.attribution_graph(model, ids[:1], targets=3)
+        assert off(graph) < 1e-5
+        with glass.capture(model, "layers.1.attn.v") as seen:
+            model(ids[:1])
+        assert 0 < int((seen["layers.1.attn.v"].abs() == limit).sum()) < seen["layers.1.attn.v"].numel()
 
 
 def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -408,8 +439,6 @@ def test_what_cannot_be_told_is_refused() -> None:
         graph(model, ids)
     with pytest.raises(LookupError, match="others='error'"):
         graph(decoder("mixtral")[0], ids)
-    with pytest.raises(LookupError, match="two steps"):
-        graph(decoder("deepseek_v3")[0], ids)
     with pytest.raises(LookupError, match="no attention"):
         graph(decoder("mamba")[0], ids)
     with pytest.raises(LookupError, match="none of the decoders"):

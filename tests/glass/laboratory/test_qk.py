@@ -69,6 +69,8 @@ def test_what_is_no_sum_is_refused() -> None:
     ids = votive.tensor([[5, 6, 1, 8, 9]])
     with pytest.raises(LookupError, match="all heads"):
         circuits.qk_attribution(decoder("olmo2")[0].eval(), ids, 1, 0, key=1)
+    with pytest.raises(LookupError, match="two steps"):
+        circuits.qk_attribution(decoder("minicpm3")[0].eval(), ids, 1, 0, key=1)
     with pytest.raises(ValueError, match="norms of the stream"):
         circuits.qk_attribution(decoder("openai-gpt")[0].eval(), ids, 1, 0, key=1)
     model = small()

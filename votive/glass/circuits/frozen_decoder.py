@@ -16,7 +16,7 @@ from ...nn import LayerNorm, Module, RMSNorm
 from ...tensor import Tensor
 from ..check_sites import _tolerance
 from ..frozen_norm import FrozenNorm
-from ..head_weights import Weights, _gain
+from ..head_weights import Weights, _gain, _linear
 from ..sites import AllSites
 from ..sweep_runs import inputs_of
 from ..targets import uncompiled
@@ -44,7 +44,7 @@ class FrozenLayer:
     pattern: Tensor  # (heads, queries, keys)
     V: Tensor  # (features, key heads * head features)
     v_bias: Tensor  # (positions, key heads * head features): biases, and values that are at their limit
-    v_free: Tensor | None  # the values that are not; None if none are limited
+    v_free: Tensor | None  # what values are multiplied with: 0 at a limit, or by a norm within; None if nothing
     O: Tensor  # (heads * head features, features)
     o_bias: Tensor
     start: Tensor
@@ -156,11 +156,7 @@ class FrozenDecoder:
         self.model = uncompiled(model)
         self.weights = Weights(self.model)
         for i in range(self.weights.layers):
-            if getattr(self.weights._attention(i), "latent", False):
-                raise LookupError(
-                    f"circuits: values of layer {i} are made in two steps with a norm between, so that they "
-                    "are no product of what attention reads."
-                )
+            self.weights._attention(i)  # one without heads is told before the run
         args, kwargs = inputs_of(given)
         seen = AllSites(self.model, (*_OF_LAYERS, *places))
         with votive.no_grad(), seen:
@@ -208,15 +204,9 @@ class FrozenDecoder:
         pattern = self.at(f"{at}.attn.pattern")
         if pattern.shape[1:] != (self.positions, self.positions):
             raise ValueError("circuits: give the whole text and no cache: what is in one has no sources.")
-        V, bias = w.W_V[i].to(self.dtype), w.b_V[i].to(self.dtype)  # (KV, C, D), (KV, D)
-        V = V.transpose(0, 1).flatten(1)
         start = self.at(f"{at}.resid_pre")
-        v_bias, free = bias.flatten().expand(self.positions, -1), None
-        if attention.clip is not None:
-            read = start if first is None or owner.norm_place == "sum" else first.part(start) + first.bias
-            v = read @ V + v_bias
-            free = (v.abs() <= attention.clip).to(self.dtype)
-            v_bias = votive.where(free > 0, v_bias, v.clamp(-attention.clip, attention.clip))
+        read = start if first is None or owner.norm_place == "sum" else first.part(start) + first.bias
+        V, v_bias, free = self._values(i, attention, read)
         layer = FrozenLayer(
             owner.norm_place,
             owner.parallel,
@@ -232,10 +222,7 @@ class FrozenDecoder:
             self.at(f"{at}.mlp_out"),
             self.at(f"{at}.resid_post"),
         )
-        read = start
-        if owner.norm_place == "stream":
-            assert first is not None, "norms of the stream are there"
-            read = first.part(start) + first.bias
+        read = read if owner.norm_place == "stream" else start
         self.same(layer.attend(read, bias=True), self.at(f"{at}.attn_out"), f"attention of layer {i}")
         whole = read + self.at(f"{at}.attn_out")
         if owner.norm_place == "sum":
@@ -250,6 +237,26 @@ class FrozenDecoder:
             whole = whole + layer.net
         self.same(whole, layer.end, f"what layer {i} hands on")
         return layer
+
+    def _values(self, i: int, attention: Any, read: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
+        """The matrix that makes values, what is added to them, and what they are multiplied with before that."""
+        w, T = self.weights, self.positions
+        if getattr(attention, "latent", False):
+            # In two steps with a norm between, of which the scale is held fast.
+            own, norm = attention.own, attention.kv_a_layernorm
+            (A, a), (B, b) = (_linear(m) for m in (attention.kv_a_proj_with_mqa, attention.kv_b_proj))
+            A, a = (part.to(self.dtype)[..., : own.kv_rank] for part in (A, a))
+            B, b = (p.to(self.dtype).unflatten(-1, (-1, own.fixed + own.value))[..., own.fixed :] for p in (B, b))
+            B, b, gain = B.flatten(-2), b.flatten(-2), _gain(norm).to(self.dtype)
+            scale = ((read @ A + a).square().mean(-1, keepdim=True) + norm.eps).rsqrt()  # (T, 1)
+            return (A * gain) @ B, ((a * gain) @ B) * scale + b, scale
+        V, bias = w.W_V[i].to(self.dtype), w.b_V[i].to(self.dtype)  # (KV, C, D), (KV, D)
+        V, v_bias = V.transpose(0, 1).flatten(1), bias.flatten().expand(T, -1)
+        if attention.clip is None:
+            return V, v_bias, None
+        v = read @ V + v_bias
+        free = (v.abs() <= attention.clip).to(self.dtype)
+        return V, votive.where(free > 0, v_bias, v.clamp(-attention.clip, attention.clip)), free
 
     def same(self, got: Tensor, expected: Tensor, what: str) -> None:
         """Refuse a model that does not compute what its matrices say."""
