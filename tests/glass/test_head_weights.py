@@ -158,7 +158,7 @@ def test_composition_scores_equal_those_of_whole_matrices_in_torch(kind: str) ->
     found = glass.weights(model).composition(kind).numpy()
     config, at = model.config, "model.layers.{}.self_attn.{}_proj.weight"
     w = {n: torch.tensor(p.detach().numpy(), dtype=torch.float64) for n, p in model.named_parameters()}
-    heads, shared, width = config.head_sizes()
+    heads, shared, width = config.num_attention_heads, config.num_key_value_heads, config.head_dim
 
     def matrices(layer: int, head: int) -> Any:
         group = head // (heads // shared)
