@@ -27,6 +27,7 @@ deberta max_relative_positions
 deberta-v2 max_relative_positions
 deepseek_v2 norm_topk_prob num_key_value_heads topk_method
 deepseek_v3 num_attention_heads num_key_value_heads
+detr dilation
 electra summary_type
 eurobert classifier_pooling
 falcon_h1 mlp_multipliers ssm_multipliers

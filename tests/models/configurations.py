@@ -20,7 +20,7 @@ REFUSED = "(refused)"
 STATES = ("absent", "null", "value")
 # Whole models inside; their own families are checked.
 FAMILIES = [name for name in families() if name not in ("vision-encoder-decoder", "mine", "quiet")]
-NESTED = {"text_config", "vision_config", "attn_config"}
+NESTED = {"text_config", "vision_config", "attn_config", "backbone_config"}
 # Spelled otherwise since transformers 5; test_decoders compares what they do.
 ROPE = {"rope_theta", "rope_scaling", "rope_local_base_freq", "mrope_section", "llama_4_scaling_beta"}
 
@@ -76,7 +76,6 @@ def sample(family: str, key: str) -> Any:
         "dtype": "float16",
         "problem_type": "regression",
         "feed_forward_proj": "gated-relu",
-        "position_embedding_type": "absolute",
         "id2label": {"0": "a", "1": "b", "2": "c"},
         "num_labels": 3,
         "mlp_only_layers": [1],
@@ -95,6 +94,7 @@ def sample(family: str, key: str) -> Any:
         "use_bidirectional_attention": True,
         "decoder_start_token_id": 5,
         "feat_extract_norm": "layer",
+        "position_embedding_type": "learned" if family == "detr" else "absolute",
     }
     if key in fixed:
         return fixed[key]

@@ -65,6 +65,7 @@ deberta-v2 deberta DebertaV2Config base=DebertaV2Model
 deepseek_v2 deepseek DeepseekV2Config base=DeepseekV2Model causal=DeepseekV2ForCausalLM
 deepseek_v3 deepseek DeepseekV3Config base=DeepseekV3Model causal=DeepseekV3ForCausalLM
 deit deit DeiTConfig base=DeiTModel image=DeiTForImageClassification|DeiTForImageClassificationWithTeacher
+detr detr DetrConfig base=DetrModel detect=DetrForObjectDetection
 dinov2 dinov2 Dinov2Config base=Dinov2Model image=Dinov2ForImageClassification backbone=Dinov2Backbone
 dinov2_with_registers dinov2 Dinov2WithRegistersConfig base=Dinov2WithRegistersModel
     image=Dinov2WithRegistersForImageClassification backbone=Dinov2WithRegistersBackbone
