@@ -160,5 +160,7 @@ def test_wrong_calls_say_what_to_do() -> None:
         doubled()()
     with pytest.raises(ValueError, match="inputs are prepared here"):
         doubled()(1, num_workers=2)
+    with pytest.raises(TypeError, match="must be a place or a model, got int"):
+        votive.pipeline("fill-mask", model=3)
     with pytest.raises(ValueError, match="does not tell what it is for"):
         votive.pipeline(model=votive.nn.Linear(1, 1))

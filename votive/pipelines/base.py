@@ -91,7 +91,8 @@ class Pipeline:
     @classmethod
     def fitting(cls, model: Any) -> type[Pipeline]:
         """The class for a model, where a task has several."""
-        del model
+        if not callable(getattr(model, "forward", None)):
+            raise TypeError(f"{cls.__name__}: model must be a place or a model, got {type(model).__name__}.")
         return cls
 
     @classmethod
