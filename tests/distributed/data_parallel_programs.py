@@ -112,6 +112,24 @@ def steps_without_sync_add_up_to_a_large_batch() -> None:
                 np.testing.assert_allclose(a.grad, b.grad, rtol=1e-4, atol=1e-6)
 
 
+def gradients_that_are_parts_of_buckets_may_be_kept_and_changed() -> None:
+    batches = data("mlp", 3, SIZE)
+    plain, model = mlp(), DistributedDataParallel(mlp(), gradient_as_bucket_view=True)
+    optimizers = [optimizer_of(m.parameters()) for m in (plain, model)]
+    kept: list[Any] = []
+    for batch in batches:
+        for net, optimizer, part in ((plain, optimizers[0], batch), (model, optimizers[1], mine(batch))):
+            optimizer.zero_grad(set_to_none=False)
+            squares(net, part).backward()
+            nn.utils.clip_grad_norm_(net.parameters(), 0.5)
+            optimizer.step()
+        kept.append([p.grad for p in model.parameters()])
+        for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+            np.testing.assert_allclose(p.grad, q.grad, rtol=1e-4, atol=1e-6)
+            np.testing.assert_allclose(p.detach(), q.detach(), rtol=1e-4, atol=1e-6)
+    assert all(a is b for a, b in zip(kept[0], kept[2], strict=True))
+
+
 class Branches(nn.Module):
     """Every rank may take another way; one layer is on nobody's."""
 
@@ -425,6 +443,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
         several_passes_may_share_a_round_or_each_have_one, checkpointed_regions_are_reached,
         early_buckets_leave_while_backward_goes_on, buffers_follow_rank_0, normalisation_sees_all_ranks,
         samplers_know_their_rank, ranks_with_other_models_are_told, hooks_average_in_their_own_way,
+        gradients_that_are_parts_of_buckets_may_be_kept_and_changed,
         ranks_may_have_unequal_numbers_of_batches, matrices_travel_as_factors_of_low_rank,
     )
 }  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
@@ -13,7 +14,7 @@ import votive
 import votive.distributed as dist
 from tests import docstrings
 from tests.distributed.processes import mpiexec, needs_mpi
-from tests.distributed.sharded_programs import PROGRAMS
+from tests.distributed.sharded_programs import PROGRAMS, sharded
 from tests.distributed.training import data, mine, mlp, squares
 from votive.distributed import fsdp, optim
 from votive.distributed.optim import ZeroRedundancyOptimizer
@@ -46,6 +47,25 @@ def one_process() -> Iterator[None]:
     dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
     yield
     dist.destroy_process_group()
+
+
+@pytest.mark.parametrize("spread", [DistributedDataParallel, sharded])
+def test_a_rank_that_fails_within_backward_ends_the_others_at_once(spread: Any) -> None:
+    def run() -> None:
+        net = mlp()
+        rank = dist.get_rank()
+
+        def fail(*_: Any) -> None:
+            if rank == 1:
+                raise KeyError("gone")
+
+        net[2].register_full_backward_hook(fail)
+        squares(spread(net), mine(data("mlp", 1, 12)[0])).backward()
+
+    start = time.monotonic()
+    with pytest.raises(KeyError, match="gone"):
+        dist.simulate(run, 3, timeout=timedelta(seconds=300))
+    assert time.monotonic() - start < 120
 
 
 # --- optimizers in shares ---------------------------------------------------------------------
