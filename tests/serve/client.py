@@ -73,13 +73,17 @@ def engine(name: str = "tiny", **options: Any) -> Engine:
 
 
 @contextmanager
-def serving(*engines: Engine, keys: Keys | None = None, encoder: Any = None, **options: Any) -> Iterator[Server]:
+def serving(
+    *engines: Engine, keys: Keys | None = None, encoder: Any = None, hearer: Any = None, **options: Any
+) -> Iterator[Server]:
     """A server on a free port, in a thread."""
     registry = Registry()
     for one in engines or (engine(),):
         registry.add_writer(one)
     if encoder is not None:
         registry.add_embedder("vectors", encoder)
+    if hearer is not None:
+        registry.add_hearer("whisper", hearer)
     with Server(registry, keys=keys, **options) as server:
         yield server
 

@@ -110,12 +110,18 @@ def test_what_cannot_be_served_is_said_in_a_line(
     assert says in capsys.readouterr().err
 
 
-def test_a_model_that_writes_no_texts_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_whisper_is_served_as_one_that_hears(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from tests.speech import small
 
-    place = small.written(tmp_path / "whisper")
-    assert cli.main(["serve", "--port", "0", str(place)]) == 1
-    assert "a speech recogniser" in capsys.readouterr().err
+    one = served(monkeypatch, small.written(tmp_path / "whisper"))
+    assert list(one.registry.hearers) == ["whisper"]
+
+
+def test_a_model_of_another_kind_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "vit").mkdir()
+    (tmp_path / "vit" / "config.json").write_text('{"model_type": "vit"}')
+    assert cli.main(["serve", "--port", "0", str(tmp_path / "vit")]) == 1
+    assert "an image classifier; serve takes" in capsys.readouterr().err
 
 
 def test_names_of_models() -> None:

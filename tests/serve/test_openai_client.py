@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,3 +107,22 @@ def test_errors_are_those_that_clients_know(client: Any) -> None:
     with pytest.raises(openai.BadRequestError) as long:
         client.completions.create(model="tiny", prompt="x", max_tokens=5000)
     assert long.value.code == "context_length_exceeded"
+
+
+def test_transcriptions(tmp_path: Path) -> None:
+    pytest.importorskip("soundfile", reason="sound files are read by soundfile")
+    from votive.speech import Transcriber
+
+    from .test_transcriptions import small, wav
+
+    hearer = Transcriber.from_pretrained(small.written(tmp_path / "whisper"))
+    with serving(hearer=hearer) as one, openai.OpenAI(base_url=f"{one.url}/v1", api_key="x", timeout=120) as client:
+        file: Any = ("speech.wav", wav(0.4))
+        plain = client.audio.transcriptions.create(model="whisper", file=file, language="en", temperature=0.1)
+        assert isinstance(plain.text, str)
+        told = client.audio.transcriptions.create(
+            model="whisper", file=file, response_format="verbose_json", timestamp_granularities=["segment", "word"]
+        )
+        assert told.duration == pytest.approx(0.4, abs=0.01)
+        assert told.segments is not None
+        assert told.words is not None

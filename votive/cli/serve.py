@@ -25,8 +25,9 @@ def add(commands: Commands) -> None:
     p = command(
         commands,
         "serve",
-        description="Serve language models and sentence encoders over HTTP, as OpenAI's interface has it:\n"
-        "/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/models, /health, /metrics.\n"
+        description="Serve language models, sentence encoders and Whisper over HTTP, as OpenAI's interface has it:\n"
+        "/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/audio/transcriptions, /v1/models,\n"
+        "/health, /metrics.\n"
         "Requests are written side by side, and each may look inside and change what it finds.",
         examples="  votive serve                                  the bundled story-teller on port 8000\n"
         "  votive serve ./my-model --port 9000           a folder with config.json\n"
@@ -136,6 +137,7 @@ def _load(args: argparse.Namespace, registry: Registry, name: str, place: str) -
     from ..models.checkpoint import Checkpoint
     from ..models.missing import kind_of, uses_of
     from ..serve.adapters import AdapterSwitch
+    from ..speech import Transcriber
 
     path = model_path(args, place)
     if not is_adapter(path):
@@ -146,8 +148,15 @@ def _load(args: argparse.Namespace, registry: Registry, name: str, place: str) -
                 raise ValueError(f'"{name}" makes vectors; --adapter goes with a text generator.')
             registry.add_embedder(name, _encoder(args, path))
             return
+        if "speech" in uses:
+            if args.adapter:
+                raise ValueError(f'"{name}" hears; --adapter goes with a text generator.')
+            registry.add_hearer(name, Transcriber.from_pretrained(path, dtype=args.dtype, device=args.device))
+            return
         if uses and "causal" not in uses:
-            raise ValueError(f'"{name}" is {kind_of(config)}; serve takes text generators and sentence encoders.')
+            raise ValueError(
+                f'"{name}" is {kind_of(config)}; serve takes text generators, sentence encoders and Whisper.'
+            )
     loaded = load_model(args, place)
     switch = AdapterSwitch(loaded.model.eval())
     for adapter, folder in _adapters(args):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import sys
+import threading
 import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, TypeVar
@@ -19,13 +20,15 @@ from starlette.routing import Route
 from .body import read_json
 from .embeddings import asked_embeddings
 from .errors import ApiError, as_api_error, of_request
-from .events import Done, Event, Failed
+from .events import Closing, Done, Event, Failed
+from .form import read_form
 from .keys import Keys, Permissions
 from .metrics import Measured, prometheus
 from .registry import Registry
 from .request_parsing import Asked, asked_chat, asked_completion
 from .scheduler import Scheduler
 from .streaming import EventStream, Following, Gone, failure, gathered, sse, unless_gone
+from .transcriptions import asked_transcription
 
 HEADERS = {"x-content-type-options": "nosniff", "cache-control": "no-store", "referrer-policy": "no-referrer"}
 Understood = TypeVar("Understood")
@@ -147,6 +150,32 @@ class Application:
             await unless_gone(request, asyncio.wrap_future(self.scheduler.call(part)))
         return JSONResponse(asked.answer(), headers=HEADERS)
 
+    async def transcription(self, request: Request, allowed: Permissions) -> Any:
+        """/v1/audio/transcriptions."""
+        return await self._heard(request, allowed, "transcribe")
+
+    async def translation(self, request: Request, allowed: Permissions) -> Any:
+        """/v1/audio/translations."""
+        return await self._heard(request, allowed, "translate")
+
+    async def _heard(self, request: Request, allowed: Permissions, task: str) -> Any:
+        parts = await read_form(request)
+        asked = await _understood(asked_transcription, parts, self.registry, allowed, task)
+        gone = threading.Event()
+
+        def between() -> None:
+            if gone.is_set() or self.scheduler.ending:
+                raise Closing
+            self.scheduler.step()
+
+        try:
+            found = await unless_gone(request, asyncio.wrap_future(self.scheduler.call(lambda: asked.run(between))))
+        finally:
+            gone.set()
+        if isinstance(found, str):
+            return PlainTextResponse(found, headers=HEADERS)
+        return JSONResponse(found, headers=HEADERS)
+
     async def _parts(self, asked: Asked, following: Following, event: Event) -> AsyncIterator[str]:
         while True:
             if isinstance(event, Failed):
@@ -252,6 +281,8 @@ def build(app: Application) -> Starlette:
             app.route("/v1/chat/completions", app.chat, "POST"),
             app.route("/v1/completions", app.completion, "POST"),
             app.route("/v1/embeddings", app.embeddings, "POST"),
+            app.route("/v1/audio/transcriptions", app.transcription, "POST"),
+            app.route("/v1/audio/translations", app.translation, "POST"),
             app.route("/v1/models", app.models, "GET", measured=False),
             app.route("/v1/models/{name:path}", app.models, "GET", measured=False),
             app.route("/metrics", app.metrics, "GET", measured=False),

@@ -29,6 +29,14 @@ class Embedder:
     model: Any
 
 
+@dataclass
+class Hearer:
+    """A model that writes down what is said: a `votive.speech.Transcriber`."""
+
+    name: str
+    model: Any
+
+
 class Registry:
     """All models of a server.
 
@@ -40,6 +48,7 @@ class Registry:
     def __init__(self) -> None:
         self.writers: dict[str, Writer] = {}
         self.embedders: dict[str, Embedder] = {}
+        self.hearers: dict[str, Hearer] = {}
         self.created = int(time.time())
 
     def add_writer(self, engine: Engine) -> None:
@@ -53,13 +62,18 @@ class Registry:
         self._check_free(name)
         self.embedders[name] = Embedder(name, model)
 
+    def add_hearer(self, name: str, model: Any) -> None:
+        """A `votive.speech.Transcriber`."""
+        self._check_free(name)
+        self.hearers[name] = Hearer(name, model)
+
     def _check_free(self, name: str) -> None:
         if name in self.names():
             raise ValueError(f"serve: two models are called {name!r}; give one another name, as NAME=MODEL.")
 
     def names(self) -> list[str]:
         """All names, in the order in which they were given."""
-        return [*self.writers, *self.embedders]
+        return [*self.writers, *self.embedders, *self.hearers]
 
     def engines(self) -> list[Engine]:
         """The engines of all models that write."""
@@ -73,6 +87,11 @@ class Registry:
     def embedder(self, name: Any, allowed: Permissions) -> Embedder:
         """The model that makes vectors which a request names; the only one where it names none."""
         found: Embedder = self._found(self.embedders, name, allowed, "that makes vectors")
+        return found
+
+    def hearer(self, name: Any, allowed: Permissions) -> Hearer:
+        """The model that hears which a request names; the only one where it names none."""
+        found: Hearer = self._found(self.hearers, name, allowed, "that hears")
         return found
 
     def _found(self, table: dict[str, Any], name: Any, allowed: Permissions, what: str) -> Any:

@@ -75,12 +75,7 @@ class Scheduler:
 
     def _run(self) -> None:
         while self._wait():
-            for engine in self.engines:
-                try:
-                    engine.step()
-                except Exception as error:  # what no request is to blame for
-                    traceback.print_exc(file=sys.stderr)
-                    engine.fail_all(error)
+            self.step()
             self._one_call()
         for engine in self.engines:
             engine.close()
@@ -94,6 +89,20 @@ class Scheduler:
                 self._ready.wait()
             self._asked = False
             return not self._ending
+
+    def step(self) -> None:
+        """Step all engines once; in the thread that owns them, for whoever does long work there."""
+        for engine in self.engines:
+            try:
+                engine.step()
+            except Exception as error:  # what no request is to blame for
+                traceback.print_exc(file=sys.stderr)
+                engine.fail_all(error)
+
+    @property
+    def ending(self) -> bool:
+        """Whether everything is to end."""
+        return self._ending
 
     def _one_call(self) -> None:
         with self._ready:
