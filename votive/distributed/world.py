@@ -159,6 +159,11 @@ def _connected(place: Place, kind: str, timeout: timedelta) -> tuple[Transport, 
 
     MPI = mpi.load()
     if not managed() and not MPI.Is_initialized():
+        if MPI.get_vendor()[0] == "Open MPI":
+            raise DistBackendError(
+                "Open MPI connects only processes that its mpirun or Slurm's srun --mpi=pmix has started. Use one of "
+                "them or `votive launch`, or put mpi4py on MPICH: pip install mpich."
+            )
         _introduced(place, timeout)
     mpi.start(timeout.total_seconds())
     comm = MPI.COMM_WORLD
