@@ -196,6 +196,7 @@ KNOWN = {
     "data.collate.collate_": "one signature for all collate functions",
     "models.diffusion.schedulers.base.Scheduler.scale_model_input: timestep": "Euler's and its like read it",
     "models.fused_decoder.MLP.step: ": "one signature for all blocks",
+    "models.placement.Follow.back: ": "a hook's signature",
     "models.pretrained.DecoderLM.predictions: attention_mask": "mixtures of experts read it",
     "models.trocr.TrOCRPositions.forward: input_ids": "TrOCRSinusoids reads it",
     "nn.layers.rope_scaling.": "one signature for all rules",
