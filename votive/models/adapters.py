@@ -111,7 +111,17 @@ def merge_adapter(model: nn.Module, names: Sequence[str] | None = None) -> None:
 
 
 def unmerge_adapter(model: nn.Module) -> None:
-    """Give layers their own weights back: see `merge_adapter`."""
+    """Give layers their own weights back: see `merge_adapter`.
+
+    >>> net = votive.nn.Sequential(votive.nn.Linear(4, 2))
+    >>> _ = votive.models.add_adapter(net, votive.models.LoraConfig(target_modules=["0"], init_lora_weights=False))
+    >>> x = votive.ones(1, 4)
+    >>> before = net(x)
+    >>> votive.models.merge_adapter(net)
+    >>> votive.models.unmerge_adapter(net)
+    >>> votive.equal(net(x), before)
+    True
+    """
     for layer in adapted_layers(model).values():
         layer.unmerge()
 

@@ -13,8 +13,8 @@ Side = type[Config] | tuple[str, dict[str, Any]]
 class Nested(Config):
     """A configuration some of whose fields are configurations, given as such or as dicts.
 
-    >>> votive.models.SiglipConfig(text_config={"hidden_size": 64}).text_config.hidden_size
-    64
+    >>> votive.models.SiglipConfig(text_config={"hidden_size": 96}).text_config.hidden_size
+    96
     """
 
     sides: ClassVar[dict[str, Side]] = {}

@@ -87,7 +87,7 @@ Qwen2_5_VLTextModel, _Qwen25VLLM = decoder_classes(
 class Qwen2VisionTransformerPretrainedModel(QwenTower):
     """Qwen2-VL's tower.
 
-    >>> votive.models.Qwen2VisionTransformerPretrainedModel.config_class.model_type
+    >>> votive.models.qwen2_vl.Qwen2VisionTransformerPretrainedModel.config_class.model_type
     'qwen2_vl_vision'
     """
 
@@ -95,7 +95,7 @@ class Qwen2VisionTransformerPretrainedModel(QwenTower):
 class Qwen2_5_VisionTransformerPretrainedModel(QwenTower):
     """Qwen2.5-VL's tower.
 
-    >>> votive.models.Qwen2_5_VisionTransformerPretrainedModel.config_class.model_type
+    >>> votive.models.qwen2_vl.Qwen2_5_VisionTransformerPretrainedModel.config_class.model_type
     'qwen2_5_vl_vision'
     """
 

@@ -116,7 +116,7 @@ class _Tower(Config):
 class Qwen2VLVisionConfig(_Tower):
     """The numbers of Qwen2-VL's tower.
 
-    >>> votive.models.Qwen2VLVisionConfig().width
+    >>> votive.models.qwen2_vl_config.Qwen2VLVisionConfig().width
     1280
     """
 
@@ -135,7 +135,7 @@ class Qwen2VLVisionConfig(_Tower):
 class Qwen2_5_VLVisionConfig(_Tower):
     """The numbers of Qwen2.5-VL's tower, most of whose layers see windows of `window_size` pixels.
 
-    >>> votive.models.Qwen2_5_VLVisionConfig().fullatt_block_indexes
+    >>> votive.models.qwen2_vl_config.Qwen2_5_VLVisionConfig().fullatt_block_indexes
     [7, 15, 23, 31]
     """
 

@@ -175,8 +175,9 @@ class QwenMerger(nn.Module):
 class QwenTower(PreTrainedModel):
     """A tower: `pooler_output` (groups, width) is what the decoder reads.
 
-    >>> config = votive.models.Qwen2VLVisionConfig(depth=1, embed_dim=8, hidden_size=6, num_heads=2, patch_size=2)
-    >>> model = votive.models.Qwen2VisionTransformerPretrainedModel(config)
+    >>> from votive.models.qwen2_vl import Qwen2VisionTransformerPretrainedModel, Qwen2VLVisionConfig
+    >>> config = Qwen2VLVisionConfig(depth=1, embed_dim=8, hidden_size=6, num_heads=2, patch_size=2)
+    >>> model = Qwen2VisionTransformerPretrainedModel(config)
     >>> model(votive.ones(8, 24), votive.tensor([[1, 2, 4]])).pooler_output.shape
     votive.Size([2, 6])
     """

@@ -32,7 +32,7 @@ class SegformerConfig(LabeledConfig):
     """The numbers of a SegFormer, one of each for every stage.
 
     >>> votive.models.SegformerConfig().hidden_sizes
-    (32, 64, 160, 256)
+    [32, 64, 160, 256]
     """
 
     model_type = "segformer"

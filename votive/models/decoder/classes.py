@@ -39,7 +39,7 @@ def decoder_classes(
 
     def made(suffix: str, parent: type, doc: str, **own: Any) -> Any:
         if "config_class" in own:
-            doc += f"\n\n    >>> votive.models.{name}{suffix}.config_class.model_type\n    {kind!r}\n    "
+            doc += f"\n\n    >>> {config.__module__}.{name}{suffix}.config_class.model_type\n    {kind!r}\n    "
         own |= {"__doc__": doc, "__module__": config.__module__}
         found = type(f"{name}{suffix}", (parent,), own)
         # Found by its name, as pickles of whole models look for it.
