@@ -46,6 +46,7 @@ from .groups import (
     new_subgroups,
     new_subgroups_by_enumeration,
 )
+from .memory import memory_by_rank
 from .messages import P2POp, batch_isend_irecv, irecv, isend, recv, send
 from .objects import (
     all_gather_object,
@@ -75,9 +76,10 @@ __all__ = [
     "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count",
     "get_process_group_ranks", "get_rank", "get_world_size", "group", "init_device_mesh", "init_process_group",
     "irecv", "is_available", "is_backend_available", "is_gloo_available", "is_initialized", "is_mpi_available",
-    "is_nccl_available", "is_torchelastic_launched", "isend", "monitored_barrier", "new_group", "new_subgroups",
-    "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_scatter", "reduce_scatter_tensor",
-    "scatter", "scatter_object_list", "send", "send_object_list", "simulate", "supports_complex",
+    "is_nccl_available", "is_torchelastic_launched", "isend", "memory_by_rank", "monitored_barrier", "new_group",
+    "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce", "reduce_scatter",
+    "reduce_scatter_tensor", "scatter", "scatter_object_list", "send", "send_object_list", "simulate",
+    "supports_complex",
 ]  # fmt: skip
 
 
