@@ -193,9 +193,13 @@ class _Seen(Probe):
         super().__init__(model, ops=True)
         self.fused: list[AttentionMap] = []
         self.plain: list[AttentionMap] = []
+        self.last: Tensor | None = None  # weights that softmax gave
 
     def left(self, frame: Frame) -> None:
         op = frame.address.op
+        if op == "masked_fill" and self.last is not None and frame.args[0] is self.last:
+            # Rows that see nothing are made zero behind softmax, which has no numbers for them.
+            self.plain[-1] = replace(self.plain[-1], made=frame.output.detach())
         if op not in ("attention", "softmax"):
             return
         if self.wanted is not None and not any(
@@ -206,7 +210,7 @@ class _Seen(Probe):
         if op == "attention":
             self.fused.append(self._fused(frame))
         elif frame.output.dim() == 4:
-            shape, kept = frame.output.shape, frame.output.detach()
+            shape, kept, self.last = frame.output.shape, frame.output.detach(), frame.output
             first = self.past + shape[2] - shape[3]
             self.plain.append(
                 AttentionMap(str(frame.address), None, None, None, None, 1.0, False, 0, self.past, max(first, 0), kept)
