@@ -116,6 +116,50 @@ def test_classes_of_pixels() -> None:
         ours(picture, subtask="panoptic")
 
 
+def test_things_in_pictures() -> None:
+    torch.manual_seed(4)
+    network = {"embedding_size": 8, "hidden_sizes": [16, 24], "depths": [1, 1], "out_features": ["stage2"]}
+    config = transformers.DetrConfig(
+        backbone_config=transformers.ResNetConfig(**network), num_labels=3, d_model=16, encoder_layers=1,
+        decoder_layers=1, encoder_ffn_dim=24, decoder_ffn_dim=24, encoder_attention_heads=2,
+        decoder_attention_heads=2, num_queries=6,
+    )  # fmt: skip
+    processor = transformers.DetrImageProcessor(size={"shortest_edge": 32, "longest_edge": 48})
+    path = saved("detr", transformers.DetrForObjectDetection(config), processor)
+    ours, reference = votive.pipeline(model=path), theirs("object-detection", path)
+    assert ours.task == "object-detection"
+    pictures = [drawn(1, 40, 40), drawn(2, 30, 50), drawn(3)]
+    for options in ({"threshold": 0.1}, {"threshold": 0.4}, {}):
+        expected = [reference(one, **options) for one in pictures]
+        for got in (ours(pictures, **options), ours(pictures, batch_size=3, **options)):
+            for one, other in zip(got, expected, strict=True):
+                assert len(one) == len(other)
+                for a, b in zip(one, other, strict=True):
+                    assert a["label"] == b["label"]
+                    assert abs(a["score"] - b["score"]) < 1e-4
+                    # Corners are cut to whole pixels, which rounding may move by one.
+                    assert list(a["box"]) == list(b["box"])
+                    assert all(abs(a["box"][c] - b["box"][c]) <= 1 for c in b["box"])
+    assert sum(map(len, ours(pictures, threshold=0.1))) > 0
+
+
+def test_pictures_of_several_sizes_are_padded_as_transformers_pads_them() -> None:
+    sizes = {"size": {"shortest_edge": 24, "longest_edge": 40}}
+    for fields in (sizes, {**sizes, "do_pad": False}, {**sizes, "pad_size": {"height": 50, "width": 60}}):
+        reference = transformers.DetrImageProcessor(**fields)
+        processor = votive.models.DetrImageProcessor(**fields)
+        pictures = [drawn(1, 40, 40), drawn(2, 30, 100), drawn(3, 50, 20)]
+        pictures = pictures if fields.get("do_pad", True) else pictures[:1] * 2
+        expected, got = reference(pictures, return_tensors="np"), processor(pictures, return_tensors="np")
+        assert set(got) == set(expected)
+        for name, value in expected.items():
+            np.testing.assert_allclose(got[name], value, atol=1e-5)
+    old = votive.models.DetrImageProcessor.from_dict({"size": 24, "max_size": 40, "pad_and_return_pixel_mask": False})
+    assert (old.size, old.do_pad) == ({"shortest_edge": 24, "longest_edge": 40}, False)
+    with pytest.raises(ValueError, match="does not fit into pad_size"):
+        processor(drawn(1, 40, 40), pad_size={"height": 4, "width": 4})
+
+
 def test_what_pictures_say() -> None:
     torch.manual_seed(3)
     tok = tokenizer()

@@ -47,6 +47,7 @@ _LAZY = {
         "AutoModelForQuestionAnswering", "AutoModelForTokenClassification",
     ),
     "cross_cache": ("EncoderDecoderCache",),
+    "detr_processor": ("DetrImageProcessor",),
     "image_processing": (
         "AutoImageProcessor", "BatchFeature", "BeitImageProcessor", "CLIPImageProcessor",
         "DeiTImageProcessor", "ImageProcessor", "ViTImageProcessor",

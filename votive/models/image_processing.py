@@ -235,6 +235,7 @@ class CLIPImageProcessor(ImageProcessor):
 _KINDS = {
     "vit": ("image_processing", "ViTImageProcessor"),
     "deit": ("image_processing", "DeiTImageProcessor"),
+    "detr": ("detr_processor", "DetrImageProcessor"),
     "beit": ("image_processing", "BeitImageProcessor"),
     "blip": ("image_processors", "BlipImageProcessor"),
     "clip": ("image_processing", "CLIPImageProcessor"),

@@ -7,6 +7,7 @@ from typing import Any
 
 import votive
 
+from ..models.image_processing import BatchFeature
 from ..tensor import Tensor
 from .base import Pipeline, Row
 from .pictures import pixels
@@ -165,4 +166,38 @@ class ImageSegmentationPipeline(Pipeline):
         return [
             {"score": None, "label": labels[int(c)], "mask": Image.fromarray(((found == c) * 255).astype("uint8"))}
             for c in sorted(set(found.ravel().tolist()))
+        ]
+
+
+class ObjectDetectionPipeline(Pipeline):
+    """`pipe(picture)` gives the things in it: `score`, `label` and `box`, corners in pixels; `threshold` is 0.5.
+
+    >>> votive.pipelines.ObjectDetectionPipeline.uses
+    ('detect',)
+    """
+
+    task, uses, needs, apart = "object-detection", ("detect",), ("image_processor",), True
+    other_name = "images"
+
+    def prepare(self, item: Any) -> Iterable[Row]:
+        """One row."""
+        from .pictures import size
+
+        return [Row(pixels(self.image_processor, item), {"size": size(item)})]
+
+    def run(self, tensors: dict[str, Tensor]) -> dict[str, Any]:
+        """What the model's queries found."""
+        found = self.model(**self.accepted(tensors))
+        return {"logits": found.logits, "pred_boxes": found.pred_boxes}
+
+    def finish(self, rows: list[Row], threshold: float = 0.5) -> list[dict[str, Any]]:
+        """Things that are surer than `threshold`."""
+        row = rows[0]
+        outputs = BatchFeature(row.found)
+        found = self.image_processor.post_process_object_detection(outputs, threshold, [row.told["size"]])[0]
+        labels, corners = self.model.config.id2label, ("xmin", "ymin", "xmax", "ymax")
+        things = zip(found["scores"].tolist(), found["labels"].tolist(), found["boxes"].tolist(), strict=True)
+        return [
+            {"score": score, "label": labels[kind], "box": {c: int(v) for c, v in zip(corners, box, strict=True)}}
+            for score, kind, box in things
         ]
