@@ -178,6 +178,24 @@ def test_router_logits_and_the_loss_for_even_use_agree(name: str) -> None:
     assert model(v).router_logits is None
 
 
+@pytest.mark.parametrize("static", [False, True])
+def test_text_is_written_while_routers_are_watched(static: bool) -> None:
+    reference, model = fresh("mixtral")
+    model.config.output_router_logits = True  # with which transformers fails
+    reference.generation_config = transformers.GenerationConfig()
+    (t, v), (tm, vm) = ids((2, 7)), both([[1] * 7, [0] * 3 + [1] * 4])
+    ask = {"max_new_tokens": 6, "pad_token_id": 1, "eos_token_id": 2, "do_sample": False}
+    got = model.generate(v, attention_mask=vm, cache_implementation="static" if static else None, **ask)
+    assert got.tolist() == reference.generate(t, attention_mask=tm, **ask).tolist()
+    # The loss for even use is that of the positions of this call.
+    with votive.no_grad():
+        cache = votive.nn.DynamicCache()
+        model(v[:, :5], attention_mask=vm[:, :5], past_key_values=cache)
+        last = model(v[:, 5:], attention_mask=vm, past_key_values=cache)
+    alone = votive.models.load_balancing_loss(last.router_logits, 2, vm[:, 5:])
+    agree(last.aux_loss, alone, 1e-6)
+
+
 def test_a_cache_that_forgets_gives_what_windows_give() -> None:
     _, v = ids((2, 14))
     _, model = models_of("mistral")

@@ -15,7 +15,8 @@ def load_balancing_loss(logits: Sequence[Tensor], top_k: int, attention_mask: Te
     """How unevenly experts are used: E sum_e (share of tokens of e) (mean chance of e).
 
     `logits` are those of each layer, (tokens, experts); padding in `attention_mask` (batch,
-    positions) does not count. Fedus et al. 2021, arXiv:2101.03961, equations 4 to 6.
+    positions) does not count, nor do positions before those of `logits`.
+    Fedus et al. 2021, arXiv:2101.03961, equations 4 to 6.
 
     >>> votive.models.load_balancing_loss((votive.zeros(4, 2),), top_k=2)
     tensor(2.)
@@ -25,6 +26,9 @@ def load_balancing_loss(logits: Sequence[Tensor], top_k: int, attention_mask: Te
     chosen = F.one_hot(chances.topk(top_k, -1)[1], experts).sum(1).float()
     if attention_mask is None:
         return experts * (chosen.mean(0) * chances.mean(0)).sum()
-    real = attention_mask.flatten().float().repeat(len(logits)).unsqueeze(1)  # (L N, 1)
+    tokens = logits[0].shape[0] // attention_mask.shape[0]
+    real = (
+        attention_mask[:, attention_mask.shape[1] - tokens :].flatten().float().repeat(len(logits)).unsqueeze(1)
+    )  # (L N, 1)
     used, likely = (chosen * real).sum(0) / real.sum(), (chances * real).sum(0) / real.sum()
     return experts * (used * likely).sum()

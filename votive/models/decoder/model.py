@@ -334,7 +334,9 @@ class DecoderForCausalLM(DecoderBase, DecoderLM):
             return made
         made = MoeCausalLMOutput(**dict(made.items()))
         made.router_logits = logits = found.router_logits if isinstance(found, MoeModelOutput) else None
-        if logits and experts.balanced:
+        # Of padding only a mask of positions tells.
+        told = attention_mask is None or attention_mask.dim() == 2
+        if logits and experts.balanced and told:
             made.aux_loss = load_balancing_loss(logits, experts.chosen, attention_mask)
             if made.loss is not None:
                 made.loss = made.loss + self.config.router_aux_loss_coef * made.aux_loss
