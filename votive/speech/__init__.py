@@ -5,6 +5,7 @@ from ..models.whisper_vocabulary import Vocabulary
 from .features import WhisperFeatureExtractor, log_mel_spectrogram
 from .generating import generate
 from .init_tokens import detect_language_ids
+from .letters import Span, Wav2Vec2CTCTokenizer
 from .processors import WhisperTimeStampLogitsProcessor
 from .sound import load_audio
 from .tiktoken import from_tiktoken
@@ -17,10 +18,12 @@ from .waves import Wav2Vec2FeatureExtractor
 __all__ = [
     "LANGUAGES",
     "Segment",
+    "Span",
     "Token",
     "Transcriber",
     "Transcript",
     "Vocabulary",
+    "Wav2Vec2CTCTokenizer",
     "Wav2Vec2FeatureExtractor",
     "WhisperFeatureExtractor",
     "WhisperTimeStampLogitsProcessor",
