@@ -220,6 +220,8 @@ def test_recordings_become_texts(whisper: Any, tmp_path: pathlib.Path) -> None:
     assert whisper(short.numpy(), generate_kwargs=options) == {"text": expected}
     assert whisper({"raw": short.numpy(), "sampling_rate": 16000}, **options) == {"text": expected}
     assert whisper([short, sound(0.3, 1)], batch_size=2, **options)[0] == {"text": expected}
+    # Nothing needs to be said of how: five beams, as many tokens as there are.
+    assert whisper(short)["text"] == whisper(short, num_beams=5)["text"]
     timed = whisper(sound(1.2), return_timestamps=True, **options)
     assert list(timed) == ["text", "chunks"]
     assert timed["text"] == "".join(part["text"] for part in timed["chunks"])
