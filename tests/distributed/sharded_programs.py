@@ -296,6 +296,26 @@ def checkpoints_of_all_ranks_are_read_by_all() -> None:
         shutil.rmtree(folder[0])
 
 
+def models_on_the_meta_device_get_memory_for_their_shards_alone() -> None:
+    batch = data("mlp", 1, SIZE)[0]
+    plain = mlp()
+    sizes = ((6, 12), (12, 12), (12, 3))
+    first, second, third = (nn.Linear(n, m, device="meta") for n, m in sizes)
+    model: Any = nn.Sequential(first, nn.Tanh(), second, nn.GELU(), third)
+    model = sharded(model)
+    assert all(p.is_meta for p in model.parameters())
+    with pytest.raises(RuntimeError, match="weight is on the meta device"):
+        model(batch[0])
+    model.to_empty(device="cpu")
+    state = plain.state_dict() if dist.get_rank() == 0 else {}
+    options = checkpoint.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    checkpoint.set_model_state_dict(model, state, options=options)
+    squares(plain, batch).backward()
+    squares(model, mine(batch)).backward()
+    for p, q in zip(model.parameters(), plain.parameters(), strict=True):
+        np.testing.assert_allclose(p.grad, q.grad[p._sharding.place()], rtol=1e-4, atol=1e-6)
+
+
 def sharded_regions_may_be_computed_again() -> None:
     batch = data("mlp", 1, SIZE)[0]
     plain = mlp()
@@ -367,7 +387,6 @@ def what_cannot_be_sharded_is_refused() -> None:
         (TypeError, "cannot be copied", lambda: copy.deepcopy(model)),
         (NotImplementedError, "not a number", lambda: fully_shard(nn.Linear(1, 1), reshard_after_forward=two)),
         (NotImplementedError, "by rows", lambda: fully_shard(nn.Linear(1, 1), shard_placement_fn=print)),
-        (NotImplementedError, "meta device", lambda: fully_shard(nn.Linear(1, 1, device="meta"))),
         (ValueError, "scalar parameters", lambda: fully_shard(nn.ParameterList([votive.ones(())]))),
         (UnsupportedError, "Muon.*whole parameters", lambda: votive.optim.Muon([model[0].weight])),
         (UnsupportedError, "Adafactor", lambda: votive.optim.Adafactor(model.parameters())),
@@ -398,7 +417,7 @@ PROGRAMS: dict[str, Callable[[], None]] = {
         sharded_parameters_compute_in_a_half_type, passes_without_backward_do_no_harm,
         sharded_regions_may_be_computed_again, whole_parameters_may_be_asked_for, what_one_rank_finds_all_ranks_skip,
         what_cannot_be_sharded_is_refused, parameters_sent_for_too_early_are_sent_for_again,
-        checkpoints_of_all_ranks_are_read_by_all,
+        checkpoints_of_all_ranks_are_read_by_all, models_on_the_meta_device_get_memory_for_their_shards_alone,
     )
 }  # fmt: skip
 

@@ -49,6 +49,7 @@ def fully_shard(
 
     Call it for the inner modules first (each layer), then for the whole, and make the optimizer behind that. All ranks
     begin with rank 0's parameters. A mesh of two dimensions replicates along the first and shards along the second.
+    What is too large for one process is built on the meta device; its shards get memory by `to_empty`.
 
     >>> def train():
     ...     model = votive.nn.Sequential(votive.nn.Linear(4, 8), votive.nn.Tanh(), votive.nn.Linear(8, 1))
@@ -78,7 +79,7 @@ def fully_shard(
     first = next((p for p, _, _ in held), None)
     if mesh is None:
         group, replicas = needed().group, None
-        device = Device("cpu") if first is None else first.device
+        device = Device("cpu") if first is None or first.is_meta else first.device
     else:
         if mesh.ndim > 2:
             raise ValueError(f"fully_shard expects a 1D or 2D DeviceMesh but got {mesh}")
@@ -87,7 +88,7 @@ def fully_shard(
     for p, name, _ in held:
         _check(p, name)
     check_same_everywhere([(n, p) for p, n, _ in held], group, "fully_shard")
-    moves: list[Tensor] = [p for p, _, _ in held]
+    moves: list[Tensor] = [p for p, _, _ in held if not p.is_meta]
     broadcast_all(moves, group)
     if replicas is not None:
         broadcast_all(moves, replicas)
@@ -121,15 +122,15 @@ def _unsharded(module: Module, ignored: set[int]) -> list[tuple[Any, str, list[t
 def _check(p: Any, name: str) -> None:
     if is_lazy(p):
         raise RuntimeError(f"fully_shard: {name} is not initialized; run a forward pass before.")
-    if p.is_meta:
-        raise NotImplementedError(f"fully_shard: {name} is on the meta device; give it numbers before it is sharded.")
     if p.dim() == 0:
         raise ValueError(f"fully_shard doesn't support scalar parameters, and {name} is one; give it the shape (1,).")
 
 
 def _shard(p: Any, places: Sequence[tuple[Any, str]], group: Any, device: Device) -> Sharding:
     sharding = Sharding(group, tuple(p.shape))
-    shard = ShardedParameter(sharding.local(p.detach()).to(device), p.requires_grad)
+    local = sharding.local(p.detach())
+    # Without numbers it stays where it is, for `to_empty` and a state dict.
+    shard = ShardedParameter(local if local.is_meta else local.to(device), p.requires_grad)
     marked(shard, sharding)
     for module, name in places:
         module._parameters[name] = shard

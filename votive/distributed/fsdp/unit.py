@@ -108,6 +108,12 @@ class Unit:
             return
         self.shards = [h.shard for h in self.held]
         self.begun_versions = self.versions()
+        for h, s in zip(self.held, self.shards, strict=True):
+            if s.is_meta:
+                raise RuntimeError(
+                    f"fully_shard: {h.name} is on the meta device; call to_empty(device=...) on the module and load a "
+                    "state, or let it be drawn."
+                )
         kinds = [_computing(s, self.policy.param_dtype) for s in self.shards]
         self.begun = []
         for members in self._kinds(range(len(self.held)), kinds):
