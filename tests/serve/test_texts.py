@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import sys
 from typing import Any
 
 import pytest
@@ -281,9 +282,11 @@ def test_texts_of_a_form(the_server: Server) -> None:
     assert text(response_format={"type": "text"}, max_tokens=5)
 
 
-@pytest.mark.skipif(FORMS, reason="llguidance is here")
-def test_without_llguidance_forms_are_refused_and_it_is_said_what_to_do(the_server: Server) -> None:
-    answer = post(the_server, "chat/completions", {**TALK, "regex": "[0-9]"})
+def test_without_llguidance_forms_are_refused_and_it_is_said_what_to_do(
+    the_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "llguidance", None)
+    answer = post(the_server, "chat/completions", {**TALK, "ignore_eos": False, "regex": "[0-9]"})
     assert answer.status == 400
     assert "llguidance" in answer.error["message"]
 

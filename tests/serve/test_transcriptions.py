@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 import threading
 import wave
 from collections.abc import Iterator
@@ -135,6 +136,14 @@ def test_what_cannot_be_heard_is_refused(hearing: Server, parts: Any, param: str
     answer = hear(hearing, *parts)
     assert (answer.status, answer.error["param"]) == (400, param), answer.text
     assert "etc" not in answer.text
+
+
+def test_without_soundfile_it_is_said_what_to_do(transcriber: Transcriber, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    with serving(hearer=transcriber) as one:
+        answer = hear(one, ("file", wav(0.1)))
+    assert answer.status == 400
+    assert "soundfile" in answer.error["message"]
 
 
 def test_models_that_do_not_hear(hearing: Server, the_server: Server) -> None:
