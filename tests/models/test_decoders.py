@@ -194,6 +194,9 @@ def test_text_is_written_while_routers_are_watched(static: bool) -> None:
         last = model(v[:, 5:], attention_mask=vm, past_key_values=cache)
     alone = votive.models.load_balancing_loss(last.router_logits, 2, vm[:, 5:])
     agree(last.aux_loss, alone, 1e-6)
+    wide = votive.ones(2, 1, 7, 7, dtype=votive.bool).tril()
+    with pytest.raises(ValueError, match="is told by an attention_mask"):
+        model(v, attention_mask=wide, labels=v)
 
 
 def test_a_cache_that_forgets_gives_what_windows_give() -> None:

@@ -336,6 +336,10 @@ class DecoderForCausalLM(DecoderBase, DecoderLM):
         made.router_logits = logits = found.router_logits if isinstance(found, MoeModelOutput) else None
         # Of padding only a mask of positions tells.
         told = attention_mask is None or attention_mask.dim() == 2
+        if logits and experts.balanced and not told and made.loss is not None:
+            raise ValueError(
+                f"{type(self).__name__}: an even use of experts is told by an attention_mask (batch, positions) alone."
+            )
         if logits and experts.balanced and told:
             made.aux_loss = load_balancing_loss(logits, experts.chosen, attention_mask)
             if made.loss is not None:
