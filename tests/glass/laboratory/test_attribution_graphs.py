@@ -291,6 +291,29 @@ def test_types_and_gates() -> None:
     assert off(half) < 0.1
 
 
+def test_weights_in_blocks_and_compiled_models_are_traced() -> None:
+    votive.manual_seed(0)
+    sizes = {"vocab_size": 64, "hidden_size": 64, "intermediate_size": 64, "num_hidden_layers": 2}
+    model = votive.models.LlamaForCausalLM(votive.models.LlamaConfig(**sizes, num_attention_heads=4)).eval()
+    whole = circuits.attribution_graph(votive.compile(model), votive.tensor(IDS), targets=3)
+    assert off(whole) < 1e-5
+    votive.quantize_(model, "q8_0")
+    graph = circuits.attribution_graph(model, votive.tensor(IDS), targets=3)
+    assert off(graph) < 0.03
+    assert float((graph.edges - whole.edges).abs().max()) < 0.05 * float(whole.edges.abs().max())
+
+
+def test_padding_is_no_source() -> None:
+    model = small()
+    given = {"attention_mask": votive.tensor([[0, 0, 1, 1, 1]]), "input_ids": votive.tensor(IDS)}
+    graph = circuits.attribution_graph(model, given, targets=3)
+    assert off(graph) < 1e-5
+    assert graph.tokens == tuple(IDS[0])
+    padded = [i for i, n in enumerate(graph.sources) if n.position < 2]
+    assert float(graph.edges[-1, padded].abs().max()) == 0
+    assert all(n.position >= 2 for n, spread in graph.top(1000) if spread > 0)
+
+
 def test_the_likeliest_tokens_are_explained() -> None:
     model = small()
     with votive.no_grad():

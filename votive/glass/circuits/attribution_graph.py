@@ -119,6 +119,8 @@ def attribution_graph(
     into a node and a constant add up to what it reads, which is its value before the activation, of a gated
     neuron the neuron itself, half of it by the gate (with `gates="frozen"` none of it).
 
+    Of weights in blocks, whose products round what they are given, sums are off by that rounding.
+
     At most `max_nodes` features and neurons are kept, chosen from the last layer on by their influence; the rest
     is part of the errors. Rows are traced in batches, so that memory is that of the edges between kept nodes.
     `tokenizer` names tokens in what is shown, `progress` is called with how many targets were traced, and of how many.
@@ -176,7 +178,7 @@ def attribution_graph(
                 u, c = units[i], chosen[i]
                 put(starts[i], i, u.reads(c)[0], u.positions[c], u.reads(c)[1], u.values[c])
     args, kwargs = inputs_of(given)
-    ids = ids_of(args, kwargs)
+    ids = kwargs["input_ids"] if "input_ids" in kwargs else ids_of(args, kwargs)
     known = [-1] * T if ids is None else ids[0].tolist()
     nodes = tuple(_nodes(units, chosen, known, tokens, chances, at))
     return AttributionGraph(nodes, edges, all_constants, all_values, L, T, tuple(known), tokenizer=tokenizer)
