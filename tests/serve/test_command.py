@@ -71,7 +71,7 @@ def test_options_reach_the_engine(monkeypatch: pytest.MonkeyPatch, folder: Path,
     keys.write_text("secret\n")
     words = ["--max-running", 3, "--max-waiting", 5, "--cache-memory", 0.001, "--chunk", 32, "--default-tokens", 7]
     words += ["--deterministic", "--no-prefix-sharing", "--api-key", "k", "--api-key-file", keys, "--max-tokens", 9]
-    words += ["--dtype", "bfloat16"]
+    words += ["--dtype", "bfloat16", "--max-capture", 2]
     one = served(monkeypatch, folder, *words)
     (engine,) = one.registry.engines()
     assert (engine._admission.max_texts, engine._admission.max_waiting, engine.chunk) == (3, 5, 32)
@@ -83,7 +83,7 @@ def test_options_reach_the_engine(monkeypatch: pytest.MonkeyPatch, folder: Path,
     for key in ("k", "secret"):
         allowed = one.application.gate.keys.find(f"Bearer {key}")
         assert allowed is not None
-        assert allowed.max_tokens == 9
+        assert (allowed.max_tokens, allowed.capture_bytes) == (9, 2 << 20)
     assert one.application.gate.keys.find(None) is None
     assert served(monkeypatch, folder, "--max-tokens", 9).application.gate.keys.find(None).max_tokens == 9  # type: ignore[union-attr]
     quantized = served(monkeypatch, folder, "--cache-dtype", "bf16", "--dtype", "bfloat16")

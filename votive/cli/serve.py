@@ -63,6 +63,9 @@ def add(commands: Commands) -> None:
     group.add_argument(
         "--cache-memory", metavar="GIB", type=number(above=0), default=2.0, help="for keys and values, each model (2)"
     )
+    group.add_argument(
+        "--max-capture", metavar="MIB", type=number(0), default=16.0, help="of values inside that a request gets (16)"
+    )
     group = p.add_argument_group("computing")
     group.add_argument("--chunk", metavar="N", type=whole(1), default=256, help="tokens of a prompt read at once (256)")
     group.add_argument("--deterministic", action="store_true", help="each text by itself: the same bits as alone")
@@ -93,7 +96,7 @@ def run(args: argparse.Namespace) -> int:
 def _keys(args: argparse.Namespace) -> Keys:
     from ..serve.keys import Keys, Permissions
 
-    limit = Permissions(max_tokens=args.max_tokens)
+    limit = Permissions(max_tokens=args.max_tokens, capture_bytes=int(args.max_capture * (1 << 20)))
     return Keys(args.api_key, limit) if args.api_key_file is None else Keys.read(args.api_key_file, args.api_key, limit)
 
 

@@ -112,7 +112,8 @@ class Keys:
             key, digest = values.pop("key", None), values.pop("sha256", None)
             if (key is None) == (digest is None):
                 raise ValueError("keys: each entry has a key, or the sha256 of one.")
-            found = Permissions.from_dict({"max_tokens": self._open.max_tokens, **values})
+            limits = {"max_tokens": self._open.max_tokens, "capture_bytes": self._open.capture_bytes}
+            found = Permissions.from_dict({**limits, **values})
             self._add(_digest(key) if key is not None else _bytes_of(digest), found)
 
     def _add(self, digest: bytes, allowed: Permissions) -> None:
