@@ -303,6 +303,17 @@ def test_weights_in_blocks_and_compiled_models_are_traced() -> None:
     assert float((graph.edges - whole.edges).abs().max()) < 0.05 * float(whole.edges.abs().max())
 
 
+def test_answers_that_are_all_but_impossible_have_graphs() -> None:
+    model = small()
+    with votive.no_grad():
+        model.lm_head.weight.mul_(1000.0)
+        least = int(model(votive.tensor(IDS)).logits[0, -1].argmin())
+    graph = circuits.attribution_graph(model, votive.tensor(IDS), targets=least, max_nodes=20)
+    assert graph.nodes[-1].activation == 0
+    assert graph.units > 10
+    assert graph.pruned().units > 0
+
+
 def test_padding_is_no_source() -> None:
     model = small()
     given = {"attention_mask": votive.tensor([[0, 0, 1, 1, 1]]), "input_ids": votive.tensor(IDS)}

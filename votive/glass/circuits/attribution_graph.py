@@ -18,6 +18,7 @@ from ..labels import TokenNames
 from ..residual_stream import ids_of
 from ..sweep_runs import inputs_of
 from .frozen_decoder import NEURONS, FrozenDecoder
+from .influence import weighed
 from .net_units import GATES, Units, all_units, dots, left_over
 from .traced_graph import AttributionGraph, Node
 
@@ -149,7 +150,7 @@ def attribution_graph(
         tracer = _Tracer(frozen, units)
         rows, constants, values = frozen.logit_reads(tokens, at)
         chances = frozen.chances[at, tokens]
-        chosen = _chosen(tracer, rows, at, chances, max_nodes)
+        chosen = _chosen(tracer, rows, at, weighed(chances), max_nodes)
         tracer.choose(chosen)
         count, T, L = sum(len(c) for c in chosen), frozen.positions, len(units)
         edges = rows.new_zeros(count + len(tokens), count + (L + 1) * T)

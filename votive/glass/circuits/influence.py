@@ -96,6 +96,16 @@ class Table:
             marked[:n] &= keep[:n].unsqueeze(1)
 
 
+def weighed(chances: Tensor) -> Tensor:
+    """How much each output counts, by its chance; alike where all are too small to be told.
+
+    >>> from votive.glass.circuits.influence import weighed
+    >>> weighed(votive.tensor([0.5, 0.1])), weighed(votive.zeros(2))
+    (tensor([0.5000, 0.1000]), tensor([1., 1.]))
+    """
+    return chances if bool((chances > 0).any()) else votive.ones_like(chances)
+
+
 def _most(scores: Tensor, share: float) -> Tensor:
     """The largest scores that make up a share of the sum, and those that equal the last of them."""
     order = scores.sort(descending=True)[0]

@@ -12,7 +12,7 @@ import votive
 from ...tensor import Tensor
 from ..labels import TokenNames, token_labels
 from ..plots import Plottable
-from .influence import Table
+from .influence import Table, weighed
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class AttributionGraph(Plottable):
     def _table(self) -> Table:
         chances = votive.tensor([n.activation for n in self.nodes[self.edges.shape[1] :]], dtype=self.edges.dtype)
         errors = sum(n.kind == "error" for n in self.nodes)
-        return Table(self.edges, self.units, errors, chances.to(self.edges.device))
+        return Table(self.edges, self.units, errors, weighed(chances).to(self.edges.device))
 
     @property
     def replacement(self) -> float:
