@@ -156,7 +156,7 @@ def test_pictures_of_several_sizes_are_padded_as_transformers_pads_them() -> Non
             np.testing.assert_allclose(got[name], value, atol=1e-5)
     old = votive.models.DetrImageProcessor.from_dict({"size": 24, "max_size": 40, "pad_and_return_pixel_mask": False})
     assert (old.size, old.do_pad) == ({"shortest_edge": 24, "longest_edge": 40}, False)
-    with pytest.raises(ValueError, match="does not fit into pad_size"):
+    with pytest.raises(ValueError, match="not fit into pad_size"):
         processor(drawn(1, 40, 40), pad_size={"height": 4, "width": 4})
 
 
