@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -15,8 +15,10 @@ import votive.distributed as dist
 from tests import docstrings
 from tests.distributed.processes import mpiexec, needs_mpi
 from tests.distributed.sharded_programs import PROGRAMS, sharded
-from tests.distributed.training import data, mine, mlp, squares
+from tests.distributed.training import data, filled, mine, mlp, squares
+from votive import nn
 from votive.distributed import fsdp, optim
+from votive.distributed.fsdp import fully_shard
 from votive.distributed.optim import ZeroRedundancyOptimizer
 from votive.nn.parallel import DistributedDataParallel
 
@@ -66,6 +68,69 @@ def test_a_rank_that_fails_within_backward_ends_the_others_at_once(spread: Any) 
     with pytest.raises(KeyError, match="gone"):
         dist.simulate(run, 3, timeout=timedelta(seconds=300))
     assert time.monotonic() - start < 120
+
+
+class First(nn.Module):
+    """A layer, of whose results the first is the result."""
+
+    def __init__(self, inner: nn.Module, times: int = 1) -> None:
+        super().__init__()
+        self.inner, self.times = inner, times
+
+    def forward(self, x: votive.Tensor) -> Any:
+        found = self.inner(*[x] * self.times)
+        return found[0] if isinstance(found, tuple) else found
+
+
+class Words(nn.Module):
+    """Numbers as words, from two tables."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.bag = nn.Embedding(7, 8, padding_idx=0), nn.EmbeddingBag(7, 8)
+
+    def forward(self, x: votive.Tensor) -> votive.Tensor:
+        words = (x[..., 0].abs() * 3).long() % 7
+        found: votive.Tensor = self.words(words).sum(1) + self.bag(words)
+        return found
+
+
+LAYERS: dict[str, Callable[[], nn.Module]] = {
+    "lstm": lambda: First(nn.LSTM(8, 6, 2, batch_first=True, bidirectional=True)),
+    "gru": lambda: First(nn.GRU(8, 6, batch_first=True)),
+    "encoder": lambda: First(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)),
+    "attention": lambda: First(nn.MultiheadAttention(8, 2, batch_first=True), 3),
+    "words": Words,
+    "weight norm": lambda: First(nn.utils.parametrizations.weight_norm(nn.Linear(8, 6))),
+    "convolutions": lambda: nn.Sequential(nn.Conv1d(5, 7, 3), nn.GroupNorm(1, 7), nn.ConvTranspose1d(7, 3, 2)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_gradients_of_layers_of_every_kind(name: str) -> None:
+    x = votive.tensor(np.random.default_rng(1).standard_normal((4, 5, 8)).astype("f4"))
+    plain = filled(LAYERS[name](), 5)
+    plain(x).square().sum().backward()
+
+    def run(shards: bool) -> dict[str, Any]:
+        net: Any = filled(LAYERS[name](), 5)
+        model = fully_shard(net, reshard_after_forward=True) if shards else DistributedDataParallel(net)
+        model(x).square().sum().backward()
+        return {n: p._sharding.gather(p.grad) if shards else p.grad for n, p in net.named_parameters()}
+
+    for shards in (True, False):
+        found = dist.simulate(run, 3, shards)[1]
+        for key, p in plain.named_parameters():
+            scale = float(p.grad.abs().max())
+            np.testing.assert_allclose(found[key], p.grad, rtol=1e-4, atol=1e-5 * scale, err_msg=key)
+
+
+def test_shards_say_what_they_are() -> None:
+    def shown() -> str:
+        return repr(fully_shard(nn.Linear(1, 3)).bias)
+
+    said = dist.simulate(shown, 2)[1]
+    assert said.startswith("Rows 2 to 3 of (3,). Parameter containing:\ntensor(["), said
 
 
 # --- optimizers in shares ---------------------------------------------------------------------

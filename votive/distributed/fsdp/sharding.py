@@ -122,6 +122,10 @@ class ShardedParameter(Parameter):
         copied._sharding = self._sharding
         return copied
 
+    def __repr__(self) -> str:
+        rows, shape = self._sharding.place(), self._sharding.shape
+        return f"Rows {rows.start} to {rows.stop} of {shape}. {super().__repr__()}"
+
     def full_tensor(self) -> Tensor:
         """The whole, gathered from all ranks, which all call it."""
         return self._sharding.gather(self)
