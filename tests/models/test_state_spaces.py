@@ -270,3 +270,23 @@ def test_contrast_is_sought_for_each_text_of_a_batch(name: str) -> None:
     got = generate(model, v, **ask).tolist()
     assert generate(model, votive.cat([v, v.flip(0)]), **ask).tolist() == [*got, *got[::-1]]
     assert len(got[0]) > 6
+
+
+@pytest.mark.parametrize("limit", [[0.0], [2.0, 1.0], [0.0, 1.0, 2.0]])
+def test_a_limit_of_step_sizes_is_two_numbers(limit: list[float]) -> None:
+    for name in ("mamba2", "bamba"):
+        kind = getattr(models, ROWS[name].ours)
+        config = kind.config_class.from_dict({**ROWS[name].settings, "time_step_limit": limit})
+        with pytest.raises(ValueError, match="time_step_limit must be two numbers"):
+            kind(config)
+
+
+def test_step_sizes_stay_within_their_limit() -> None:
+    row = ROWS["mamba2"]
+    config = transformers.Mamba2Config(**{**row.settings, "time_step_limit": (0.3, 0.6)})
+    reference, model = pair((transformers.Mamba2ForCausalLM, config), models.Mamba2ForCausalLM, gain=1.5)
+    t, v = ids((2, 9))
+    with torch.no_grad(), votive.no_grad():
+        agree(model(v).logits, reference(t).logits)
+        other = models_of("mamba2")[1](v).logits
+    assert not votive.allclose(model(v).logits, other, rtol=1e-2)

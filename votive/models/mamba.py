@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from ..tensor import Tensor
 from .decoder import Decoder, DecoderConfig, DecoderForCausalLM, decoder_classes
 from .decoder.config import counted
+from .decoder.hybrid import step_limit
 from .decoder.layer import MIXERS
 from .decoder.scan import BLOCK
 from .decoder.solo import SoloLayer
@@ -190,7 +191,7 @@ class Mamba2Config(_StateSpaceConfig):
             "eps": self.layer_norm_epsilon,
             "heads": self.num_heads,
             "groups": self.n_groups,
-            "limit": tuple(self.time_step_limit),
+            "limit": step_limit(self),
             "block": min(self.chunk_size, BLOCK),
         }
 

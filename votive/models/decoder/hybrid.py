@@ -28,6 +28,21 @@ def needed(config: Config, *names: str) -> None:
             raise ValueError(f"{type(config).__name__}: no model can be made with {name} of null.")
 
 
+def step_limit(config: Any) -> tuple[float, float]:
+    """Between which numbers step sizes stay, as `time_step_limit` says it.
+
+    >>> from votive.models.decoder.hybrid import step_limit
+    >>> step_limit(votive.models.Mamba2Config(time_step_limit=[0.0, 2.0]))
+    (0.0, 2.0)
+    """
+    told = config.time_step_limit
+    if len(told) != 2 or not told[0] <= told[1]:
+        raise ValueError(
+            f"{type(config).__name__}: time_step_limit must be two numbers, the lower one first, got {told}."
+        )
+    return float(told[0]), float(told[1])
+
+
 def newer(kinds: object) -> Any:
     """Types of layers by their present names.
 
@@ -101,7 +116,6 @@ class Mamba2Fields(DecoderConfig):
         """The state space that the fields describe."""
         names = [n for n in Mamba2Fields.__dataclass_fields__ if n.startswith(("mamba_", "time_step_"))]
         needed(self, *names)
-        low, high = self.time_step_limit or (0.0, math.inf)
         return StateSpace(
             **{
                 "inner": self.mamba_inner(),
@@ -112,7 +126,7 @@ class Mamba2Fields(DecoderConfig):
                 "act": self.hidden_act,
                 "heads": self.mamba_n_heads,
                 "groups": self.mamba_n_groups,
-                "limit": (low, high),
+                "limit": step_limit(self),
                 "block": min(self.mamba_chunk_size or BLOCK, BLOCK),
                 **changes,
             }
