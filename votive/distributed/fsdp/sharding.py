@@ -122,7 +122,7 @@ class ShardedParameter(Parameter):
         copied._sharding = self._sharding
         return copied
 
-    def __repr__(self) -> str:
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         rows, shape = self._sharding.place(), self._sharding.shape
         return f"Rows {rows.start} to {rows.stop} of {shape}. {super().__repr__()}"
 
