@@ -53,6 +53,10 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "final_logit_softcapping": 20.0,
     },
     "phi3": SMALL | {"sliding_window": 64, "original_max_position_embeddings": 128, "pad_token_id": 3},
+    "cohere": {k: v for k, v in SMALL.items() if k != "rms_norm_eps"}
+    | {"layer_norm_eps": 1e-6, "logit_scale": 0.25, "tie_word_embeddings": True},
+    "cohere2": {k: v for k, v in SMALL.items() if k != "rms_norm_eps"}
+    | {"layer_norm_eps": 1e-6, "logit_scale": 0.25, "sliding_window": 4, "tie_word_embeddings": True},
     "starcoder2": {k: v for k, v in SMALL.items() if k != "rms_norm_eps"}
     | {"norm_epsilon": 1e-6, "sliding_window": 64, "use_bias": True},
     "olmo2": SMALL,
@@ -98,7 +102,8 @@ def shapes_of(kind: str, config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         out["lm_head.weight"] = (64, C)
     for i in range(config["num_hidden_layers"]):
         p = f"model.layers.{i}."
-        out |= {p + "post_attention_layernorm.weight": (C,)}
+        if not kind.startswith("cohere"):
+            out |= {p + "post_attention_layernorm.weight": (C,)}
         if kind != "olmo2":
             out |= {p + "input_layernorm.weight": (C,)}
         if kind == "phi3":

@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("kind", "change", "match"),
     [
-        ("llama", {"model_type": "rwkv"}, "'rwkv' cannot become GGUF; bert, falcon_mamba, gemma, gemma2"),
+        ("llama", {"model_type": "rwkv"}, "'rwkv' cannot become GGUF; bert, cohere, cohere2, falcon_mamba, gemma"),
         ("llama", {"hidden_act": "relu"}, "hidden_act is 'relu'; .* always mean 'silu'"),
         ("qwen3_moe", {"norm_topk_prob": False}, "norm_topk_prob is False"),
         ("gemma3_text", {"query_pre_attn_scalar": 100}, "query_pre_attn_scalar is 100"),
@@ -45,6 +45,8 @@ def path(tmp_path: Path) -> Path:
         ("mamba", {"intermediate_size": 96}, "intermediate_size is 96; GGUF files of state spaces have twice"),
         ("mamba2", {"num_heads": 4}, "num_heads=4 of head_dim=8 are not the 64 channels"),
         ("mamba2", {"time_step_limit": [0.1, 1.0]}, "time_step_limit is"),
+        ("cohere2", {"layer_types": ["full_attention"] * 3}, "always mean windows in three of four layers"),
+        ("cohere", {"use_qk_norm": True}, "use_qk_norm is True"),
         ("smollm3", {"no_rope_layers": [0, 1, 1, 1]}, "always mean every fourth"),
         ("lfm2", {"conv_bias": True}, "conv_bias is True"),
         ("qwen3_moe", {"num_experts": 5}, r"missing: \['model.layers.0.mlp.experts.4"),
@@ -82,7 +84,7 @@ def test_files_that_contradict_themselves_are_refused(path: Path, change: dict[s
 
 
 # transformers reads no GGUF files of these.
-THEIRS_LACK = {"falcon_mamba", "mamba2", "jamba", "granite", "olmo2", "seed_oss", "smollm3"}
+THEIRS_LACK = {"falcon_mamba", "mamba2", "jamba", "granite", "olmo2", "seed_oss", "smollm3", "cohere", "cohere2"}
 VALUES = st.one_of(
     st.none(),
     st.booleans(),
@@ -144,7 +146,9 @@ def test_a_model_made_here_is_written_quantized_and_loaded(path: Path) -> None:
         assert (error > 0) == (kind is not None)
 
 
-@pytest.mark.parametrize("kind", [*STATES, "starcoder2", "olmo2", "seed_oss", "granite", "smollm3"])
+@pytest.mark.parametrize(
+    "kind", [*STATES, "cohere", "cohere2", "starcoder2", "olmo2", "seed_oss", "granite", "smollm3"]
+)
 def test_a_model_of_each_kind_is_written_quantized_and_loaded(path: Path, kind: str) -> None:
     votive.manual_seed(0)
     config = votive.models.AutoConfig.from_dict({"model_type": kind, **CONFIGS[kind], "pad_token_id": None})

@@ -7,6 +7,7 @@ what config.json and the checkpoints of `transformers` have. Reads nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from .gguf_family import EXPERTS, KEY, ONE, QUERY, ROW, TRANSPOSED, Family
@@ -53,6 +54,20 @@ _EXPERTS = {
 }
 _STACKED = {"ffn_gate_exps": EXPERTS, "ffn_up_exps": EXPERTS, "ffn_down_exps": EXPERTS}
 _SILU = {"hidden_act": "silu"}
+
+
+def _unstretched(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Rotations are as they are: files say so."""
+    return {} if config.get("rope_scaling") else {"rope.scaling.type": "none"}
+
+
+def _three_of_four(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The same, where every fourth layer sees all; others are refused."""
+    usual = ["sliding_attention" if (i + 1) % 4 else "full_attention" for i in range(config["num_hidden_layers"])]
+    kinds = config.get("layer_types") or usual
+    if kinds != usual or config.get("sliding_window_pattern", 4) != 4 or not config.get("sliding_window"):
+        raise ValueError("GGUF files of cohere2 always mean windows in three of four layers.")
+    return _unstretched(config)
 
 
 def _by_fours(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -241,18 +256,39 @@ GRANITE = Family(
     fixed=_SILU | {"attention_bias": False, "mlp_bias": False},
 )
 # Every fourth layer is not rotated; files do not say so.
-SMOLLM3 = Family(
-    "smollm3",
-    "smollm3",
-    "SmolLM3ForCausalLM",
-    _KEYS,
-    _WHOLE,
-    _ATTENTION | _MLP,
-    fixes=_ROTARY,
-    fixed=_SILU
-    | {"attention_bias": False, "mlp_bias": False, "use_sliding_window": False, "no_rope_layer_interval": 4},
+SMOLLM3 = replace(
+    LLAMA,
+    architecture="smollm3",
+    model_type="smollm3",
+    model_class="SmolLM3ForCausalLM",
+    fixed={
+        **_SILU,
+        **{"attention_bias": False, "mlp_bias": False, "use_sliding_window": False, "no_rope_layer_interval": 4},
+    },
     theta=2e6,
     told=_by_fours,
+)
+# One norm for attention and net; the table of tokens makes the logits, too.
+COHERE = Family(
+    "command-r",
+    "cohere",
+    "CohereForCausalLM",
+    {key: name for key, name in _KEYS.items() if name != "rms_norm_eps"}
+    | {"attention.layer_norm_epsilon": "layer_norm_eps", "logit_scale": "logit_scale"},
+    _WHOLE,
+    {name: hf for name, hf in (_ATTENTION | _MLP).items() if name != "ffn_norm"},
+    fixed=_SILU | {"attention_bias": False, "use_qk_norm": False, "tie_word_embeddings": True},
+    told=_unstretched,
+)
+# Three of four layers see a window and are rotated, the others do neither; files do not say so.
+COHERE2 = replace(
+    COHERE,
+    architecture="cohere2",
+    model_type="cohere2",
+    model_class="Cohere2ForCausalLM",
+    keys=COHERE.keys | _WINDOW,
+    fixed=_SILU | {"attention_bias": False, "tie_word_embeddings": True},
+    told=_three_of_four,
 )
 GPT2 = Family(
     "gpt2",
@@ -326,7 +362,7 @@ BERT = Family(
 
 FAMILIES = [
     *(LLAMA, MISTRAL, MIXTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA, GEMMA2, GEMMA3, PHI3, GPT2, BERT),
-    *(STARCODER2, OLMO2, SEED_OSS, GRANITE, SMOLLM3),
+    *(COHERE, COHERE2, STARCODER2, OLMO2, SEED_OSS, GRANITE, SMOLLM3),
     *(MAMBA, FALCON_MAMBA, MAMBA2, JAMBA, LFM2),
 ]
 
