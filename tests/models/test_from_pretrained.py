@@ -85,7 +85,7 @@ def test_a_device_map_is_a_device(folder: Path) -> None:
         ({"return_dict": False}, ValueError, "records and tuples at once"),
         ({"tp_plan": "auto"}, ValueError, "device_map spreads whole ones"),
         ({"gguf_file": "a.gguf"}, FileNotFoundError, "has no file 'a.gguf'"),
-        ({"num_labels": 3}, TypeError, "'num_labels', which is no field of LlamaConfig"),
+        ({"classes": 3}, TypeError, "'classes', which is no field of LlamaConfig"),
         ({"low_cpu_mem_usag": True}, TypeError, "did you mean 'low_cpu_mem_usage'"),
         ({"sliding_windo": 4}, TypeError, "did you mean 'sliding_window'"),
         ({"variant": "fp16"}, FileNotFoundError, r"none of .*model\.fp16\.safetensors"),
