@@ -54,6 +54,7 @@ _EXPERTS = {
 }
 _STACKED = {"ffn_gate_exps": EXPERTS, "ffn_up_exps": EXPERTS, "ffn_down_exps": EXPERTS}
 _SILU = {"hidden_act": "silu"}
+_UNBIASED = {**_SILU, "attention_bias": False, "mlp_bias": False}
 
 
 def _unstretched(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -253,7 +254,7 @@ GRANITE = Family(
     _WHOLE,
     _ATTENTION | _MLP,
     fixes=_ROTARY,
-    fixed=_SILU | {"attention_bias": False, "mlp_bias": False},
+    fixed=_UNBIASED,
 )
 # Every fourth layer is not rotated; files do not say so.
 SMOLLM3 = replace(
@@ -261,10 +262,7 @@ SMOLLM3 = replace(
     architecture="smollm3",
     model_type="smollm3",
     model_class="SmolLM3ForCausalLM",
-    fixed={
-        **_SILU,
-        **{"attention_bias": False, "mlp_bias": False, "use_sliding_window": False, "no_rope_layer_interval": 4},
-    },
+    fixed=_UNBIASED | {"use_sliding_window": False, "no_rope_layer_interval": 4},
     theta=2e6,
     told=_by_fours,
 )
