@@ -75,7 +75,7 @@ class LearnedPositions(nn.Module):
             raise IndexError(f"DETR: learned positions are of {self.count} rows and columns; the grid has {H} and {W}.")
         columns, rows = self.column_embeddings.weight[:W], self.row_embeddings.weight[:H]
         parts = (columns.unsqueeze(0).expand(H, -1, -1), rows.unsqueeze(1).expand(-1, W, -1))
-        return votive.cat(parts, -1).flatten(0, 1).unsqueeze(0).expand(B, -1, -1)
+        return votive.cat(parts, -1).to(dtype).flatten(0, 1).unsqueeze(0).expand(B, -1, -1)
 
 
 class DetrAttention(nn.Module):
