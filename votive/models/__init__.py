@@ -48,7 +48,6 @@ _LAZY = {
     ),
     "cross_cache": ("EncoderDecoderCache",),
     "detr_processor": ("DetrImageProcessor",),
-    "detr_processor": ("DetrImageProcessor",),
     "image_processing": (
         "AutoImageProcessor", "BatchFeature", "BeitImageProcessor", "CLIPImageProcessor",
         "DeiTImageProcessor", "ImageProcessor", "ViTImageProcessor",
