@@ -88,12 +88,21 @@ _GEMMA = {
     "mm_tokens_per_image": 4,
     "image_token_index": IMAGE,
 }
+_NETWORK = {"embedding_size": 8, "hidden_sizes": [16, 32], "depths": [1, 2]}
+_FINDS = {
+    **tiny_sizes.whisper(16, layers=(2, 2), heads=2),
+    "encoder_ffn_dim": 24,
+    "decoder_ffn_dim": 24,
+    "num_queries": 5,
+    "backbone_config": {"model_type": "resnet", **_NETWORK, "out_features": ["stage2"]},
+}
 SEERS: dict[str, tuple[dict[str, Any], Given]] = {
     "convnext": (STAGES, _pixels(32)),
     "convnextv2": (STAGES, _pixels(32)),
     "dinov2": (SEEN, _pixels(16)),
     "dinov2_with_registers": (SEEN, _pixels(16)),
-    "resnet": ({"embedding_size": 8, "hidden_sizes": [16, 32], "depths": [1, 2]}, _pixels(32)),
+    "detr": (_FINDS, _pixels(32)),
+    "resnet": (_NETWORK, _pixels(32)),
     "segformer": (PYRAMID, _pixels(32)),
     "siglip": ({"text_config": TEXT, "vision_config": SEEN}, lambda: {**_ids(4, 3), **_pixels(16)()}),
     "siglip_vision_model": (SEEN, _pixels(16)),

@@ -148,6 +148,15 @@ BY_FAMILY["recurrent_gemma"] = {**SMALL, "block_types": ["recurrent", "attention
 BY_FAMILY["granite"] = {**SMALL, "residual_multiplier": 0.5, "logits_scaling": 3.0, "embedding_multiplier": 2.0}
 BY_FAMILY["falcon_h1"] = {**SMALL, **SPACE, "mamba_d_ssm": 32}
 FAMILIES = sorted(auto._FAMILIES)
+# Where what is asked of a model takes long: families whose layers differ by more than sizes and names.
+_DISTINCT = """
+    albert bart beit bert bloom clip clip_vision_model convnext deberta deepseek_v3 deit detr dinov2 distilbert
+    falcon falcon_h1 gemma gemma2 gemma3 gemma3_text gpt2 gpt_neo gpt_oss gptj granitemoehybrid hubert jamba lfm2
+    llama llama4_text llava mamba2 minimax mistral mixtral modernbert mpt nemotron_h olmo2 phi3 qwen2 qwen2_vl
+    qwen3 qwen3_moe qwen3_next recurrent_gemma resnet roberta rwkv segformer siglip2 swin t5 trocr vision-encoder-
+    decoder vit whisper
+"""
+DISTINCT = [f for f in FAMILIES if f in _DISTINCT.split()]
 _USES = ("seq2seq", "causal", "masked", "image_text", "base")
 
 

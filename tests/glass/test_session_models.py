@@ -12,7 +12,7 @@ from votive import glass, nn
 from votive.models import auto
 
 from .session_models import fresh
-from .test_models import FAMILIES, made
+from .test_models import DISTINCT, FAMILIES, made
 
 CAUSAL = [f for f in FAMILIES if "causal" in auto._family(f)[1]]
 OTHER = [f for f in FAMILIES if f not in CAUSAL]
@@ -92,7 +92,7 @@ def test_a_model_that_does_not_keep_its_cache_is_told() -> None:
         session.step()
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", DISTINCT)
 def test_watch_profile_and_lockstep_work_on_every_model(family: str) -> None:
     model, given = made(family)
     with votive.no_grad(), glass.watch(model) as seen:

@@ -11,7 +11,7 @@ from votive import glass, nn
 from votive.core.mode import only_shown
 from votive.glass import Edit, values
 
-from .test_models import FAMILIES, made
+from .test_models import DISTINCT, made
 
 
 def result(out: Any) -> Any:
@@ -157,7 +157,7 @@ def test_an_infinite_change_is_measured_where_something_changed() -> None:
     assert receipt.sites["0"].largest != receipt.sites["0"].largest
 
 
-ATTENTIVE = [f for f in FAMILIES if f != "vision-encoder-decoder"]
+ATTENTIVE = [f for f in DISTINCT if f != "vision-encoder-decoder"]
 
 
 @pytest.mark.parametrize("family", ATTENTIVE)

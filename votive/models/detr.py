@@ -238,7 +238,8 @@ class DetrModel(_Detr):
         seen = padding_mask(real.flatten(1))
         one, two = (Trace(output_attentions, output_hidden_states) for _ in range(2))
         x = self.encoder(self.input_projection(grid).flatten(2).transpose(1, 2), at, seen, one)
-        queries = self.query_position_embeddings.weight.unsqueeze(0).expand(B, -1, -1)
+        numbers = votive.arange(self.query_position_embeddings.num_embeddings, device=pictures.device)
+        queries = self.query_position_embeddings(numbers).unsqueeze(0).expand(B, -1, -1)
         start = votive.zeros_like(queries) if decoder_inputs_embeds is None else decoder_inputs_embeds
         own = AttentionMask() if decoder_attention_mask is None else padding_mask(decoder_attention_mask)
         crossed: Weights = [] if output_attentions else None
