@@ -91,9 +91,7 @@ class Experts:
     path: str = "experts"
     names: tuple[str, str, str] = ("gate_proj", "up_proj", "down_proj")  # of an expert's products
     bias: bool = False
-    clamp: tuple[float, float] | None = (
-        None  # a limit of neurons, and what gates are times in their sigmoid
-    )
+    clamp: tuple[float, float] | None = None  # a limit of neurons, and what gates are times in their sigmoid
     files: Stacked | None = None  # where files have one tensor for all experts, and none for each
     balanced: bool = True  # whether losses ask for an even use of experts
     shared: int | None = None  # the width of an expert that computes all positions
