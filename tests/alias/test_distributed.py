@@ -36,6 +36,11 @@ assert dist.is_initialized() and (dist.get_rank(), dist.get_world_size(), dist.g
 x = torch.arange(3.0)
 dist.all_reduce(x, op=dist.ReduceOp.SUM)
 assert x.tolist() == [0, 1, 2]
+rows = torch.zeros(3)
+dist.all_gather_single(rows, x)
+dist.reduce_scatter_single(x, rows * 2)
+assert x.tolist() == [0, 2, 4] and dist.get_backend_config() == "cpu:gloo,cuda:gloo"
+assert isinstance(dist.GradBucket, type)
 torch.manual_seed(0)
 plain, model = torch.nn.Linear(3, 2), torch.nn.Linear(3, 2)
 model.load_state_dict(plain.state_dict())

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import os
 from enum import Enum
+from typing import Any
 
-from ....distributed import ReduceOp, is_initialized
+from ....distributed import ReduceOp, all_gather_into_tensor, get_backend, is_initialized, reduce_scatter_tensor
+from ....nn.parallel.buckets import GradBucket
 
 __all__ = [
     "DebugLevel",
+    "GradBucket",
     "GroupName",
+    "all_gather_single",
+    "get_backend_config",
     "get_debug_level",
     "is_available",
     "is_ucc_available",
     "is_xccl_available",
     "reduce_op",
+    "reduce_scatter_single",
     "set_debug_level",
     "set_debug_level_from_env",
 ]
 
 GroupName = str
 reduce_op = ReduceOp
+all_gather_single = all_gather_into_tensor
+reduce_scatter_single = reduce_scatter_tensor
 
 
 class DebugLevel(Enum):
@@ -74,3 +82,9 @@ def is_ucc_available() -> bool:
 def is_xccl_available() -> bool:
     """Whether XCCL is there: no, MPI is what bytes move by."""
     return False
+
+
+def get_backend_config(group: Any = None) -> str:
+    """The backend of a group for each kind of device."""
+    backend = get_backend(group)
+    return f"cpu:{backend},cuda:{backend}"
