@@ -279,11 +279,20 @@ class SentenceEncoder(nn.Module):
         return votive.tensor(ids, device=device), votive.tensor(mask, device=device)
 
 
+def _cosines(a: Tensor, b: Tensor) -> Tensor:
+    units: list[Tensor] = [F.normalize(x, dim=-1) for x in (a, b)]
+    return units[0] @ units[1].t()
+
+
+def _distances(a: Tensor, b: Tensor, p: float) -> Tensor:
+    return votive.cdist(a, b, p=p)
+
+
 _SIMILARITIES: dict[str, Callable[[Any, Any], Any]] = {
-    "cosine": lambda a, b: F.normalize(a, dim=-1) @ F.normalize(b, dim=-1).t(),
+    "cosine": lambda a, b: _cosines(a, b),
     "dot": lambda a, b: a @ b.t(),
-    "euclidean": lambda a, b: -votive.cdist(a, b),
-    "manhattan": lambda a, b: -votive.cdist(a, b, p=1.0),
+    "euclidean": lambda a, b: -_distances(a, b, 2.0),
+    "manhattan": lambda a, b: -_distances(a, b, 1.0),
 }
 
 

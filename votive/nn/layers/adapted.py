@@ -55,7 +55,8 @@ class AdaptedLayer(Module):
         """The adaptations that are in force here and not merged."""
         if self.disabled or self.merged:
             return []
-        return [self.adapters[name] for name in self.active if name in self.adapters]  # type: ignore[misc]
+        found: list[Any] = [self.adapters[name] for name in self.active if name in self.adapters]
+        return found
 
     def forward(self, input: Tensor) -> Tensor:
         acting = self.acting()
