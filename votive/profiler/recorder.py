@@ -53,7 +53,7 @@ class Recorder(Observer):
         self.wall = time.time()
         self._threads = threading.local()
         self._timed: list[tuple[FunctionEvent, Any, Any]] = []
-        self._outer: Any = None
+        self._watch = _Backward(self, None)
         self._optimizers: list[Any] = []
         self._world: Any = None
 
@@ -176,7 +176,8 @@ class Recorder(Observer):
                 self.close(opened.pop())
 
         self._optimizers = [register_optimizer_step_pre_hook(begins), register_optimizer_step_post_hook(ends)]
-        self._outer, state.watcher = state.watcher, _Backward(self, state.watcher)
+        with _WATCHES:
+            self._watch = state.watcher = _Backward(self, state.watcher)
         from ..distributed.group import OBSERVERS
         from ..distributed.world import world
 
@@ -187,7 +188,7 @@ class Recorder(Observer):
     def stop(self) -> None:
         """Stop watching, and read the clocks of the GPU."""
         self.__exit__()
-        state.watcher = self._outer
+        self._watch.leave()
         from ..distributed.group import OBSERVERS
 
         OBSERVERS.remove(self.communicated)
@@ -201,6 +202,9 @@ class Recorder(Observer):
                 ends.synchronize()
                 event.device_own = begins.elapsed_time(ends) * 1e3
         self._timed.clear()
+
+
+_WATCHES = threading.Lock()
 
 
 class _Backward:
@@ -219,6 +223,18 @@ class _Backward:
         if event is not None:
             self.recorder.close(event)
         return None if self.outer is None else self.outer.after(node, results, grads)
+
+    def leave(self) -> None:
+        """Watch no more. Recordings of ranks that are threads end in any order, not the last one first."""
+        with _WATCHES:
+            if state.watcher is self:
+                state.watcher = self.outer
+                return
+            inner = state.watcher
+            while inner is not None and getattr(inner, "outer", None) is not self:
+                inner = getattr(inner, "outer", None)
+            if inner is not None:
+                inner.outer = self.outer
 
 
 active: list[Recorder] = []  # the recording that runs, if any
