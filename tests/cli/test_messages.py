@@ -184,7 +184,8 @@ def test_a_model_that_is_not_here_is_told_with_near_names(
         ("nothing/like/this", "the folder 'nothing/like' does not exist."),
         ("nosuch", "Repositories are named OWNER/NAME, such as Qwen/Qwen3-0.6B."),
     ):
-        code, out, err = run(*wanting(name, file), "--model", given)
+        words = (name, given) if name == "serve" else (*wanting(name, file), "--model", given)
+        code, out, err = run(*words)
         assert (code, out) == (1, ""), err
         assert says in err
         assert not LEAKS.search(err)

@@ -89,7 +89,7 @@ def is_real(model: Any, given: dict[str, Any], at: str) -> bool | None:
 FEWER = {"llama4_text": 0.65, "llava": 0.7}
 
 
-def check(model: Any, given: dict[str, Any], edit: Edit, plain: list[Any], fades: bool) -> str:
+def check(model: Any, given: dict[str, Any], edit: Edit, plain: list[Any], fades: bool = False) -> str:
     """Make an edit and compare what its receipt says with what happened; `fades`: decays are multiplied by a state that
     is zero when a text begins.
     """

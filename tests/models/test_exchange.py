@@ -128,10 +128,11 @@ def test_stacked_experts_load_as_single_ones_do() -> None:
 
 @pytest.mark.parametrize("name", ROWS)
 def test_transformers_finds_the_class_of_a_folder_by_itself(name: str, tmp_path: Path) -> None:
-    _, model = models_of(name)
+    reference, model = models_of(name)
     model.save_pretrained(tmp_path)
     there = theirs(tmp_path, "AutoModelForCausalLM")
-    assert type(there).__name__ == type(model).__name__
+    # Where transformers has no such family, what it has for it.
+    assert type(there).__name__ == type(reference).__name__
     t, v = ids((2, 7))
     with torch.no_grad(), votive.no_grad():
         agree(model(v).logits, there(t).logits)

@@ -8,6 +8,7 @@ import json
 import random
 import threading
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -72,7 +73,9 @@ def held(one: Engine, until: Callable[[], bool], after: int = 0) -> None:
 def tickets() -> list[Ticket]:
     """Requests that somebody still holds."""
     gc.collect()
-    return [o for o in gc.get_objects() if isinstance(o, Ticket)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # some objects of other libraries warn whoever asks what they are
+        return [o for o in gc.get_objects() if isinstance(o, Ticket)]
 
 
 def kinds() -> list[dict[str, Any]]:

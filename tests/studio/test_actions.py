@@ -19,7 +19,7 @@ def test_the_model_is_described(page: Page) -> None:
     assert (info["name"], info["family"], info["layers"], info["heads"]) == ("demo", "qwen3", 4, 4)
     assert info["parts"]["layers"][1] == "model.layers.1"
     assert info["parts"]["head"] == "lm_head"
-    assert {"address": MLP, "class": "LlamaMLP"} in info["tree"]
+    assert {"address": MLP, "class": "GatedMLP"} in info["tree"]
     assert info["parameters"] == MODEL.num_parameters()
     assert page.ask("model.list")["models"][0]["current"]
 

@@ -30,7 +30,7 @@ NEEDS = {
     "serve": Need("a text generator", frozenset({"causal"}), "Qwen/Qwen3-0.6B", "1.5 GB"),
     "embed": Need(
         "an encoder",
-        frozenset({"encoder", "masked", "classify"}),
+        frozenset({"encoder", "masked"}),
         "sentence-transformers/all-MiniLM-L6-v2",
         "90 MB",
         "config.json, model.safetensors, tokenizer.json, modules.json and 1_Pooling/config.json",

@@ -5,10 +5,11 @@ HyperCLOVA X is one with norms behind attention and net.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from .decoder import Experts, decoder_classes
+from .decoder import Decoder, DecoderForCausalLM, Experts, decoder_classes
+from .decoder.model import DecoderBase
 from .llama import LlamaConfig
 from .stacked import Stacked
 
@@ -181,8 +182,29 @@ class GraniteMoeSWAConfig(_WindowsOfGranite, GraniteMoeSharedConfig):
     sliding_window: int | None = 128
     layer_rope_theta: list[float] | None = None
 
+    def choices(self) -> dict[str, Any]:
+        found = super().choices()
+        return {**found, "experts": replace(found["experts"], files=Stacked())}
 
-GraniteMoeSWAModel, GraniteMoeSWAForCausalLM = decoder_classes("GraniteMoeSWA", GraniteMoeSWAConfig, **_MIXED)
+
+class _PlainRouters(DecoderBase):
+    """Files whose routers have no layer inside."""
+
+    def filed(self, weights: dict[str, Any]) -> dict[str, Any]:
+        return {k.replace(".router.layer.", ".router."): v for k, v in super().filed(weights).items()}
+
+
+class _GraniteMoeSWA(_PlainRouters, Decoder):
+    """The decoder of such a mixture."""
+
+
+class _Head(_PlainRouters, DecoderForCausalLM):
+    """The same with its head."""
+
+
+GraniteMoeSWAModel, GraniteMoeSWAForCausalLM = decoder_classes(
+    "GraniteMoeSWA", GraniteMoeSWAConfig, base=_GraniteMoeSWA, head=_Head, **_MIXED
+)
 
 
 @dataclass(kw_only=True)

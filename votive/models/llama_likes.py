@@ -81,7 +81,8 @@ class Ministral3Config(MistralConfig):
     def to_dict(self) -> dict[str, Any]:
         values = super().to_dict()
         told = {"rope_theta": values.pop("rope_theta"), "llama_4_scaling_beta": values.pop("llama_4_scaling_beta")}
-        return {**values, "rope_parameters": {**values.pop("rope_scaling"), **told}}
+        told = {**values.pop("rope_scaling"), **told}
+        return {**values, "rope_parameters": told}
 
     def window_of(self, layer: int) -> int | None:
         return self.sliding_window

@@ -14,11 +14,13 @@ def check_groups(config: Any, count: int | None) -> None:
     >>> check_groups(votive.models.DeepseekV3Config(), 256)
     """
     groups, kept, chosen = config.n_group, config.topk_group, config.num_experts_per_tok
+    key = next((k for k in ("n_routed_experts", "num_experts") if hasattr(config, k)), None)
     count = count or 0
+    told = count if key is None else f"{key}={count}"
     fits = groups and kept and not count % groups and kept <= groups and (chosen or 1) <= kept * (count // groups)
     if not fits:
         raise ValueError(
-            f"{type(config).__name__}: of {count} experts in n_group={groups} groups, num_experts_per_tok={chosen} "
+            f"{type(config).__name__}: of {told} experts in n_group={groups} groups, num_experts_per_tok={chosen} "
             f"cannot be chosen in topk_group={kept} of them."
         )
 
