@@ -23,7 +23,7 @@ Written by `scripts/generate.py` from the public names of torch {version} (`test
 
 Of {total:,} documented names in {spaces} namespaces and classes {there:,} are here ({percent:.1f} %) and {refused:,}
 are refused: touching one raises an error with the reason that stands below. Without `torch.distributed`, of which
-only groups, collectives and data parallel training are here, {outside:.1f} % are.
+groups, collectives, data parallel and sharded training are here, {outside:.1f} % are.
 """
 
 

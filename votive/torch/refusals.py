@@ -64,8 +64,8 @@ REFUSALS: tuple[Refusal, ...] = (
     ),
     Refusal(
         "torch.distributed.checkpoint.*",
-        "files of models in pieces by rank are not written.",
-        "Let rank 0 save with torch.save.",
+        "checkpoints are safetensors with an index here, without planners and storages of torch's own.",
+        "torch.distributed.checkpoint has save and load.",
     ),
     Refusal("torch.distributed.*", "votive.distributed has no such piece.", "It has the usual collectives, on MPI."),
     Refusal(
