@@ -10,8 +10,8 @@ import threading
 from types import TracebackType
 from typing import Any
 
-from ..core import layout
 from ..core.layout import Layout, Spec, broadcast_shapes, elementwise_strides
+from ..core.remembered import symbolic
 from ..core.storage import Storage
 from ..dispatch import Plan, PointwisePlan, StructuredPlan, ViewPlan, make, state
 from ..dispatch.arguments import configure, normalise
@@ -119,12 +119,12 @@ class Unsized:
         self.off = 0
 
     def __enter__(self) -> Unsized:
-        self.outer = state.symbolic, layout.symbolic.key
-        state.symbolic, layout.symbolic.key = self.prepare, key_of
+        self.outer = state.symbolic, symbolic.key
+        state.symbolic, symbolic.key = self.prepare, key_of
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        state.symbolic, layout.symbolic.key = self.outer
+        state.symbolic, symbolic.key = self.outer
 
     def suspended(self) -> _Suspended:
         """A block that computes as always."""
@@ -199,11 +199,11 @@ class _Suspended:
 
     def __enter__(self) -> None:
         self.owner.off += 1
-        self.key, layout.symbolic.key = layout.symbolic.key, None
+        self.key, symbolic.key = symbolic.key, None
 
     def __exit__(self, *exc: object) -> None:
         self.owner.off -= 1
-        layout.symbolic.key = self.key
+        symbolic.key = self.key
 
 
 def _fixed(v: Any, why: str) -> Any:

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache, wraps
-from typing import Any, NoReturn, Protocol, SupportsIndex, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn, SupportsIndex
 from weakref import WeakValueDictionary
 
 from . import spelled
@@ -19,9 +18,9 @@ from .device import device as Device
 from .dtype import complex32
 from .dtype import dtype as Dtype
 from .errors import ShapeError, SizeError, UnsupportedError, caller, dim_range, size_text
+from .remembered import symbolic
 
 Shape = tuple[int, ...]
-T = TypeVar("T")
 
 
 def contiguous_strides(shape: Shape) -> Shape:
@@ -265,38 +264,6 @@ class Size(tuple[int, ...]):
 
     def __reduce__(self) -> Any:
         return (Size, (tuple(self),))
-
-
-class _Remembered(Protocol[T]):
-    """A function that keeps what it gave."""
-
-    __wrapped__: Callable[..., T]
-
-    def __call__(self, *args: Any) -> T: ...
-
-
-class _Symbolic:
-    """While sizes that may change are traced: what tells layouts apart whose sizes are expressions."""
-
-    key: Callable[[Any], Any] | None = None
-
-
-symbolic = _Symbolic()
-
-
-def remembered(most: int, typed: bool = False) -> Callable[[Callable[..., T]], _Remembered[T]]:
-    """As `functools.lru_cache`, for functions of sizes: nothing is kept while these are expressions."""
-
-    def wrap(fn: Callable[..., T]) -> _Remembered[T]:
-        known = lru_cache(most, typed)(fn)
-
-        @wraps(fn)
-        def run(*args: Any) -> Any:
-            return known(*args) if symbolic.key is None else fn(*args)
-
-        return run
-
-    return wrap
 
 
 class Layout:

@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from ..core.mode import mode
-from ..ops.operator import Form, Op, both_spellings
+from ..ops.operator import Form, Op
 from ..ops.schema import REQUIRED
+from ..ops.spellings import both_spellings
 from .arguments import defaults_by_name, key_expressions, letter
 from .execute import execute
 from .failure import FAILURES, failed

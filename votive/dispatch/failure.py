@@ -18,7 +18,8 @@ from .state import state
 _PACKAGE = os.path.dirname(os.path.dirname(__file__)) + "/"
 # Where functions are written with other operators, and what lies between them and kernels.
 _COMPOSED = tuple(_PACKAGE + name for name in ("ops/", "surface/window.py", "surface/interchange.py"))
-_BETWEEN = tuple(_PACKAGE + name for name in ("dispatch/", "backends/", "core/", "ops/operator.py"))
+_CALLING = ("ops/operator.py", "ops/plain_operator.py")
+_BETWEEN = tuple(_PACKAGE + name for name in ("dispatch/", "backends/", "core/", *_CALLING))
 
 _NUMPY_TOO_LARGE = ("array is too big", "Maximum allowed")
 

@@ -24,7 +24,6 @@ from .layers.activation import Hardswish as Hardswish
 from .layers.activation import Hardtanh as Hardtanh
 from .layers.activation import LeakyReLU as LeakyReLU
 from .layers.activation import LogSigmoid as LogSigmoid
-from .layers.activation import LogSoftmax as LogSoftmax
 from .layers.activation import Mish as Mish
 from .layers.activation import PReLU as PReLU
 from .layers.activation import ReLU as ReLU
@@ -32,9 +31,6 @@ from .layers.activation import ReLU6 as ReLU6
 from .layers.activation import RReLU as RReLU
 from .layers.activation import Sigmoid as Sigmoid
 from .layers.activation import SiLU as SiLU
-from .layers.activation import Softmax as Softmax
-from .layers.activation import Softmax2d as Softmax2d
-from .layers.activation import Softmin as Softmin
 from .layers.activation import Softplus as Softplus
 from .layers.activation import Softshrink as Softshrink
 from .layers.activation import Softsign as Softsign
@@ -180,6 +176,10 @@ from .layers.reshaping import Upsample as Upsample
 from .layers.reshaping import UpsamplingBilinear2d as UpsamplingBilinear2d
 from .layers.reshaping import UpsamplingNearest2d as UpsamplingNearest2d
 from .layers.rope import RotaryEmbedding as RotaryEmbedding
+from .layers.softmax import LogSoftmax as LogSoftmax
+from .layers.softmax import Softmax as Softmax
+from .layers.softmax import Softmax2d as Softmax2d
+from .layers.softmax import Softmin as Softmin
 from .layers.sync_batchnorm import SyncBatchNorm as SyncBatchNorm
 from .layers.transformer import Transformer as Transformer
 from .layers.transformer import TransformerDecoder as TransformerDecoder

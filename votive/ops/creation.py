@@ -14,8 +14,9 @@ from ..core.device import device as Device
 from ..core.dtype import dtype as Dtype
 from ..core.dtype import of_scalar
 from ..core.errors import ShapeError, fail
-from ..core.layout import Layout, Spec, contiguous_strides, extent, is_dense, permuted_strides, remembered
+from ..core.layout import Layout, Spec, contiguous_strides, extent, is_dense, permuted_strides
 from ..core.memory_format import contiguous_format
+from ..core.remembered import remembered
 from .copy import format_strides
 from .options import (
     check_options,

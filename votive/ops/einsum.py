@@ -14,7 +14,8 @@ from string import ascii_letters, ascii_lowercase, ascii_uppercase
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import ShapeError, fail
-from ..core.layout import remembered, wrap_dim
+from ..core.layout import wrap_dim
+from ..core.remembered import remembered
 from .matmul import check_dtypes
 from .registry import F, composite
 

@@ -9,7 +9,6 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from types import MethodType
 from typing import Any, ClassVar
 
 from ..backends.base import MUTATES
@@ -18,50 +17,11 @@ from ..core.errors import NeedsExamples
 from ..core.mode import mode
 from ..formula import Expr, Formula, var
 from .declaration import Declaration, places
+from .plain_operator import PlainOperator
 from .schema import REQUIRED, Arg, Schema, parse
+from .spellings import both_spellings, spellings
 
 Rule = Callable[..., Any]
-
-# NumPy's names that torch accepts too.
-_SPELLINGS = {"axis": "dim", "keepdims": "keepdim"}
-
-
-class PlainOperator:
-    """What the native module's class of operators offers, in Python: all there is when nothing was compiled."""
-
-    function: Callable[..., Any] | None = None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        function = self.function
-        if function is None:
-            function = self.function = self.compiled()
-        return function(*args, **kwargs)
-
-    def compiled(self) -> Callable[..., Any]:
-        """The function that calls lead to; made when first called."""
-        return lambda *args, **kwargs: self.general(*args, **kwargs)  # type: ignore[attr-defined]
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else MethodType(self, instance)
-
-    def as_method(self, owner: type, name: str) -> Callable[..., Any]:
-        """The method of a class: a function that puts the compiled one in its place when it is first called. Python
-        binds functions faster than objects.
-        """
-
-        def first(*args: Any, **kwargs: Any) -> Any:
-            if self.function is None:
-                self.function = self.compiled()
-            if getattr(owner, name) is first:
-                setattr(owner, name, self.function)
-            return self.function(*args, **kwargs)
-
-        first.__wrapped__ = self  # type: ignore[attr-defined]
-        return first
-
-    def apply(self, args: tuple[Any, ...]) -> Any:
-        """Run on arguments in schema order."""
-        return self.apply_general(args)  # type: ignore[attr-defined]
 
 
 _Base: Any = PlainOperator if native is None else native.Operator
@@ -157,22 +117,6 @@ def _flat(values: tuple[Any, ...]) -> Iterator[Any]:
             yield from v
         else:
             yield v
-
-
-def both_spellings(op: str, name: str, other: str) -> str:
-    """What to say to `dim=0, axis=1`."""
-    return f"{op}() got both {name!r} and {other!r}; they mean the same."
-
-
-def spellings(names: list[tuple[str, bool]]) -> dict[str, str]:
-    """Which of NumPy's names serve parameters given as (name, required)."""
-    found = {}
-    for other, name in _SPELLINGS.items():
-        at = next((i for i, (n, _) in enumerate(names) if n == name), None)
-        # A name that may be absent needs a default, which what follows it must then have too.
-        if at is not None and not any(required for _, required in names[at + 1 :]):
-            found[other] = name
-    return found
 
 
 class Op(Operator):

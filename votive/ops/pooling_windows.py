@@ -6,7 +6,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import fail
-from ..core.layout import Shape, symbolic
+from ..core.layout import Shape
+from ..core.remembered import symbolic
 from .fold import check_not_negative, check_positive, per_dim
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from ..core import dtype as dt
 from ..core import rng
 from ..core.device import resolve
 from ..core.errors import DtypeError, ShapeError, UnsupportedError, fail
-from ..core.layout import Layout, Spec, broadcast_shapes, contiguous_strides, remembered
+from ..core.layout import Layout, Spec, broadcast_shapes, contiguous_strides
 from ..core.mode import mode
+from ..core.remembered import remembered
 from .options import check_options, finish, tensor_options
 from .registry import OPS, F, Op, composite, structured
 from .schema import is_tensor

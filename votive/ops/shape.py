@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import ShapeError, fail
-from ..core.layout import Spec, infer_size, remembered, view_strides, wrap_dim, wrap_dims
+from ..core.layout import Spec, infer_size, view_strides, wrap_dim, wrap_dims
 from ..core.memory_format import contiguous_format
+from ..core.remembered import remembered
 from .registry import F, composite, view
 from .sizes import also_named, gathered, ints
 

@@ -6,7 +6,8 @@ import itertools
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import DimError, fail
-from ..core.layout import Spec, remembered, wrap_dim
+from ..core.layout import Spec, wrap_dim
+from ..core.remembered import remembered
 from .registry import F, composite, structured
 from .sizes import int_of, ints
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.errors import DtypeError, ShapeError, fail
-from ..core.layout import Spec, reduced_shape, remembered, wrap_dim, wrap_dims
+from ..core.layout import Spec, reduced_shape, wrap_dim, wrap_dims
+from ..core.remembered import remembered
 from .extremum import infer_pick, no_identity, place, spread
 from .reduction import count, keep_dims, refuse
 from .registry import F, composite, structured

@@ -7,7 +7,8 @@ import types
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from ..ops.operator import Op, Operator, PlainOperator
+from ..ops.operator import Op, Operator
+from ..ops.plain_operator import PlainOperator
 from ..ops.registry import COMPOSITES, OPS, F
 from ..ops.shape import PROPERTIES
 from . import window  # noqa: F401 - declares resize_ and kin
