@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 from scripts.new_op import command
+from scripts.new_op.words import words_of
+from votive.ops.schema import parse
 
 from . import checkout
 from .compiled_kernel import arrays_of, compiled
 
 KINDS = {
     "pointwise": ("twice_each", "twice_each(Operand input, Operand other, *, float scale=1.0)"),
-    "structured": ("twice_along", "twice_along(Tensor input, int dim=-1)"),
+    "structured": ("twice_along", "twice_along(Tensor input, int dim=-1, bool flag=False)"),
     "view": ("same_memory", "same_memory(Tensor input, int dim)"),
     "composite": ("twice_whole", "twice_whole(Tensor input, *, bool flag)"),
 }
@@ -61,8 +63,23 @@ def test_the_c_plus_plus_kernel_of_a_structured_operator_compiles_and_doubles(ex
     for dtype in ("float64", "float32", "float16"):
         for x in arrays_of((5, 7), dtype):
             out = np.zeros_like(x)
-            kernel("twice_along", [out, x])
+            kernel("twice_along", [out, x], [0, 1])
             np.testing.assert_array_equal(out, 2 * x)
+
+
+def test_numbers_are_read_in_c_plus_plus_as_they_are_passed() -> None:
+    schema = parse(
+        "scaled(Tensor x, float eps=1e-6, int dim=-1, int[] sizes=(), bool keep=True, float? p=None, float q=2.0)"
+    )
+    words = words_of(schema, "structured", "")
+    assert words["passed"] == ", eps, dim, keep, q"
+    assert words["read"].replace("[[maybe_unused]] const ", "").split(";\n  ") == [
+        "\n  double eps = c.f(0)",
+        "int64_t dim = c.i(0)",
+        "bool keep = c.i(1)",
+        "double q = c.f(1);",
+    ]
+    assert words["typed_params"] == "x: Any, eps: float, dim: int, sizes: Any, keep: bool, p: Any, q: float"
 
 
 def test_an_operator_joins_the_files_of_its_family(repository: Path) -> None:

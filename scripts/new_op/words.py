@@ -31,7 +31,10 @@ def words_of(schema: Schema, kind: str, namespace: str) -> dict[str, str]:
         "title_lower": title,
         "schema": str(schema),
         "params": ", ".join(schema.names),
-        "any_params": ", ".join(f"{n}: Any" for n in schema.names),
+        "typed_params": ", ".join(f"{a.name}: {_python_type(a)}" for a in schema.args),
+        "passed": "".join(f", {a.name}" for a in _numbers(schema)),
+        "read": "".join(f"\n  [[maybe_unused]] const {line};" for line in _read(schema)),
+        "line_dim": "dim" if wraps else "x.ndim - 1",
         "signature": _annotated(schema),
         "signature_plain": signature,
         "first": first,
@@ -53,6 +56,29 @@ def words_of(schema: Schema, kind: str, namespace: str) -> dict[str, str]:
 def without_stand_in(schema: Schema) -> list[str]:
     """Arguments that need a default, since nothing can stand for them."""
     return [a.name for a in schema.args if a.default is REQUIRED and not a.is_tensor and a.type not in STAND_INS]
+
+
+# How a kernel in C++ reads a number: integers and floats are counted apart.
+_READ = {"int": "int64_t {0} = c.i({1})", "bool": "bool {0} = c.i({1})", "float": "double {0} = c.f({1})"}
+
+
+def _numbers(schema: Schema) -> list[Arg]:
+    """The arguments that are one number each, fixed when a plan is made."""
+    return [a for a in schema.args if a.type in _READ and not a.is_list and not a.optional]
+
+
+def _read(schema: Schema) -> list[str]:
+    counts = {"i": 0, "f": 0}
+    lines = []
+    for a in _numbers(schema):
+        kind = "f" if a.type == "float" else "i"
+        lines.append(_READ[a.type].format(a.name, counts[kind]))
+        counts[kind] += 1
+    return lines
+
+
+def _python_type(a: Arg) -> str:
+    return a.type if a.type in ("int", "bool", "float", "str") and not a.is_list and not a.optional else "Any"
 
 
 def _annotated(schema: Schema) -> str:
