@@ -252,59 +252,6 @@ def test_every_public_operator_has_a_catalog_record(name: str, item: object) -> 
     assert names & RECORDED, f"{name} has no record in tests/ops/records"
 
 
-# What words mean in lists that are not of operators although many of them are names of operators too.
-OTHER_MEANINGS = {
-    "functions of votive.masked": "MaskedTensor amax amin argmax argmin as_masked_tensor cumprod cumsum "
-    "is_masked_tensor log_softmax logaddexp logsumexp masked_tensor mean median norm normalize prod rules softmax "
-    "softmin std sum var",
-    "types": "bfloat16 bool cdouble cfloat char complex double float half int list long short str tuple type",
-    "devices": "cpu cuda meta remote trace",
-    "conversions that a tensor without a shape has": "to cpu cuda half bfloat16 float double char short int long type",
-    "statistics of a value": "absmax count histogram inf l2 max mean min nan norm std zeros",
-    "ways to keep a value": "keep copy cpu half stats",
-    "reductions of what a request captures": "none mean max norm",
-    "measures of a difference": "relative max cosine",
-    "sizes of a window": "min max exact",
-    "profiles of print options": "default short full",
-    "activations in configuration files": "silu swish relu tanh mish gelu gelu_new gelu_pytorch_tanh gelu_fast "
-    "quick_gelu relu2 sigmoid linear",
-    "nonlinearities of nn.init.calculate_gain": "linear conv1d conv2d conv3d conv_transpose1d conv_transpose2d "
-    "conv_transpose3d sigmoid tanh relu selu",
-    "fields of a configuration": "norm eps clip",
-    "what pipelines make of scores": "sigmoid softmax none",
-    "addresses of calls in glass": "attention rope softmax layer_norm linear log_softmax rms_norm",
-}
-
-
-def _strings(node: ast.AST) -> list[str]:
-    """The keys or members of a literal, or the words of a string, if they are strings."""
-    if isinstance(node, ast.Dict):
-        members = node.keys
-    elif isinstance(node, ast.Set | ast.List | ast.Tuple):
-        members = list(node.elts)
-    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value.split()) > 4:
-        return node.value.split()
-    else:
-        return []
-    return [m.value for m in members if isinstance(m, ast.Constant) and isinstance(m.value, str)]
-
-
-def test_what_is_said_of_operators_by_name_is_said_in_their_declarations() -> None:
-    known = {n for key, item in [*OPS.items(), *COMPOSITES.items()] for n in (key, item.name, *item.aliases)}
-    others = [set(words.split()) for words in OTHER_MEANINGS.values()]
-    # Kernels, formulas and files of other formats have tables of primitives, whose names operators bear too;
-    # declarations are in ops.
-    shared = [ROOT / "ops" / f"{stem}.py" for stem in ("registry", "schema", "options", "sizes", "autocast_policy")]
-    for path in [*shared, *(p for p in MODULES if layer_of(p) not in ("backends", "formula", "ops", "onnx", "np"))]:
-        for node in ast.walk(ast.parse(path.read_text())):
-            words = _strings(node)
-            named = [w for w in words if w in known]
-            if len(words) < 3 or len(named) <= len(words) / 2 or any(meant >= set(words) for meant in others):
-                continue
-            line = node.lineno  # type: ignore[attr-defined]
-            raise AssertionError(f"{path}:{line} lists operators: {named}; make it an option in ops/registry.py.")
-
-
 # Where torch has no derivative either; asking for one raises an error that names the operator.
 NO_GRADIENT = {"_ctc_loss_backward", "_first_order", "_scaled_product", "_unique"}
 
