@@ -82,6 +82,7 @@ def test_an_ablation_changes_the_output_and_has_a_receipt_and_can_be_removed(win
     window.click(f'.stack-row[data-address="{LAYER}"]')
     window.rest()
     window.click("#edit-zero")
+    window.click("#ablate-anyway")
     window.page.locator(f'.stack-row[data-address="{LAYER}"] .badge').wait_for()
     after = window.top()
     assert after != before

@@ -54,6 +54,7 @@ def test_a_page_comes_back_after_the_server_was_started_again(browser: Any, tmp_
         window.click('.stack-row[data-address="model.layers.2"]')
         window.rest()
         window.click("#edit-zero")
+        window.click("#ablate-anyway")
         window.page.locator(".stack-row .badge").wait_for()
         rows = window.top()
         first.stop()

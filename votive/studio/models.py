@@ -17,6 +17,7 @@ import votive
 
 from ..glass.parts import Parts, find_parts
 from ..io.source import WeightSource
+from ..nn.points import has_points
 
 if TYPE_CHECKING:
     from ..nn import Module
@@ -76,6 +77,7 @@ def _described(loaded: Loaded) -> dict[str, Any]:
         "dtype": str(model.dtype).removeprefix("votive."),
         "device": str(model.device),
         "parameters": int(model.num_parameters()),
+        "places": has_points(model),
         "parts": {**parts, "layers": list(parts["layers"])},
         "tree": [{"address": name, "class": type(module).__name__} for name, module in model.named_modules()],
         "settings": model.generation_config.to_dict(),

@@ -28,6 +28,7 @@ from .models import Loaded
 
 if TYPE_CHECKING:
     from ..glass.address import Patterns
+    from ..glass.edit_plan import EditPlan
     from ..tensor import Tensor
 
 
@@ -43,21 +44,24 @@ class Part:
     given: dict[str, Any]
 
 
-def stretches(node: SessionNode) -> list[tuple[int, int, list[Any]]]:
-    """Where the edits of a node's text change: beginnings, ends and edits."""
+def stretches(node: SessionNode, plan: EditPlan | None = None) -> list[tuple[int, int, list[Any]]]:
+    """Where the edits of a node's text change: beginnings, ends and edits; those of another plan, if one is given."""
+    plan = node.plan if plan is None else plan
     cuts = {0, node.stop}
-    for timed in node.plan:
+    for timed in plan:
         cuts |= {at for at in (timed.since, timed.until) if at is not None and 0 < at < node.stop}
     return [
-        (start, stop, [e.edit for e in node.plan if e.during(start, stop)])
+        (start, stop, [e.edit for e in plan if e.during(start, stop)])
         for start, stop in itertools.pairwise(sorted(cuts))
     ]
 
 
-def parts_of(loaded: Loaded, node: SessionNode, *, measure: bool = False) -> Iterator[Part]:
+def parts_of(
+    loaded: Loaded, node: SessionNode, *, measure: bool = False, plan: EditPlan | None = None
+) -> Iterator[Part]:
     """The parts of a node's text, in order; each must be run before the next is asked for."""
     tokens = node.session.tokens_of(node)
-    found = stretches(node)
+    found = stretches(node, plan)
     cache = nn.DynamicCache() if len(found) > 1 else None
     for start, stop, edits in found:
         model = EditedModel(loaded.model, edits, measure=measure) if edits else loaded.model
@@ -158,16 +162,16 @@ class Maps:
         return total
 
 
-def captured(loaded: Loaded, node: SessionNode, at: Patterns) -> dict[str, Any]:
+def captured(loaded: Loaded, node: SessionNode, at: Patterns, *, plan: EditPlan | None = None) -> dict[str, Any]:
     """The first tensor at each address that matches, over the whole text where it has positions."""
     found: dict[str, list[Any]] = {}
-    for p in parts_of(loaded, node):
+    for p in parts_of(loaded, node, plan=plan):
         seen = capture(p.model, at)
         try:
             with seen:
                 p.model(p.ids, **p.given)
         except NoMatch as e:
-            if any(timed.edit.do in ("swap", "skip") for timed in node.plan):
+            if any(timed.edit.do in ("swap", "skip") for timed in (node.plan if plan is None else plan)):
                 raise NoMatch(f"{at!r} is not called: a module around it is skipped or swapped for another.") from e
             raise
         for address in seen:

@@ -140,7 +140,7 @@ def edit_json(edit: Edit) -> dict[str, Any]:
         fields["value"] = edit.value
     elif edit.value is not None:
         fields["value"] = f"{type(edit.value).__name__} {tuple(getattr(edit.value, 'shape', ()))}"
-    for name in ("positions", "features", "samples"):
+    for name in ("positions", "features", "samples", "heads"):
         if getattr(edit, name) is not None:
             fields[name] = list(getattr(edit, name))
     return fields

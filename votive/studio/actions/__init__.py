@@ -18,6 +18,7 @@ GROUPS = (
     "rebuild",
     "attention",
     "compiled",
+    "consequence",
     "console",
     "debug",
     "edits",
@@ -38,6 +39,7 @@ GROUPS = (
 _DOING = {
     "attention": "reading attention weights",
     "compiled": "compiling the model",
+    "consequence": "comparing with and without the edits",
     "debug": "running the model in the debugger",
     "edits": "running the model under the edits",
     "speech": "reading the sound",

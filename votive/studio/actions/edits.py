@@ -28,6 +28,7 @@ def _edit(
     value: float | None = None,
     positions: Indices | None = None,
     features: Indices | None = None,
+    heads: Indices | None = None,
     with_: Address | None = None,
 ) -> None:
     """Never called: its annotations say what an edit from a page may hold."""
@@ -74,11 +75,12 @@ def _set(job: Job, edits: list[Edit], from_start: bool) -> dict[str, Any]:
         Patch(workspace.loaded.model, edits)  # a pattern that can match nothing is told here
     workspace.session.set_edits(edits, from_start=from_start)
     start = ", from_start=True" if from_start else ""
-    workspace.log(job, f"session.set_edits([{', '.join(map(_line, edits))}]{start})")
+    workspace.log(job, f"session.set_edits([{', '.join(map(edit_line, edits))}]{start})")
     return {**_listed(workspace), "state": session_state(workspace)}
 
 
-def _line(edit: Edit) -> str:
+def edit_line(edit: Edit) -> str:
+    """An edit as Python."""
     fields = edit_json(edit)
     at, do = fields.pop("at"), fields.pop("do")
     if edit.do == "swap":

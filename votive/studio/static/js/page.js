@@ -13,6 +13,7 @@ import { tabs } from "./tabs.js";
 import { firstVisit, tour } from "./tour.js";
 import * as attention from "./views/attention.js";
 import * as compiled from "./views/compiled.js";
+import * as consequence from "./views/consequence.js";
 import * as consoleView from "./views/console.js";
 import * as edits from "./views/edits.js";
 import * as explain from "./views/explain.js";
@@ -47,7 +48,7 @@ model.actions = {};
 // --- views ---------------------------------------------------------------------------------------
 
 for (const [id, view] of Object.entries({
-  prompt, timeline, sampler, topk, tree, stack, value, lens, layers, profile, compiled, quantization, attention, edits, explain, console: consoleView, vision, speech,
+  prompt, timeline, sampler, topk, tree, stack, value, consequence, lens, layers, profile, compiled, quantization, attention, edits, explain, console: consoleView, vision, speech,
 })) mount(view, model, $(`view-${id}`));
 
 const centre = tabs($("centre-tabs"));
@@ -212,7 +213,7 @@ model.on("event:token", (data) => {
 watch(model, ["session"], () => {
   const session = model.get("session");
   const told = session?.edits_table?.[session.byId.get(session.current)?.edits];
-  const shape = (list) => JSON.stringify((list ?? []).map((e) => [e.at, e.do, e.value, e.with, e.positions, e.features]));
+  const shape = (list) => JSON.stringify((list ?? []).map((e) => [e.at, e.do, e.value, e.with, e.positions, e.features, e.heads]));
   if (!told || shape(told) === shape(model.get("edits")?.edits)) return;
   model.set("edits", { edits: told, receipts: [] });
   model.ask("edits.list", {}, { slot: "edits-list" }).then((found) => model.set("edits", found), () => {});

@@ -24,14 +24,17 @@ function numbers(labels, seen) {
 export class Heatmap {
   /**
    * `hover(row, col)` or hover(null) and `pick(row, col)` are told, and `zoomed({rows, cols})` when
-   * a part stays in view; `name` is read to people; `most` is the largest size of a cell.
+   * a part stays in view; `name` is read to people; `most` is the largest size of a cell. `chosen([row, row after,
+   * column, column after])` is told of a part that was drawn with Shift, or with Shift and arrows; names of rows and
+   * columns choose all of one.
    */
-  constructor(el, { name, hover = () => {}, pick = () => {}, zoomed = () => {}, left = 64, top = 18, square = false, most = [46, 26] }) {
-    Object.assign(this, { el, hover, pick, zoomed, left, top, square, most });
+  constructor(el, { name, hover = () => {}, pick = () => {}, chosen = null, zoomed = () => {}, left = 64, top = 18, square = false, most = [46, 26] }) {
+    Object.assign(this, { el, hover, pick, chosen, zoomed, left, top, square, most });
     this.layers = layersFor(this, el, "heat map", name);
     this.view = { x: 0, y: 0, k: 1 };
     this.cell = null;
     this.mark = null;
+    this.region = null;
     this.data = null;
     this.listen();
   }
@@ -49,6 +52,12 @@ export class Heatmap {
   /** Mark a cell, a row or a column that is locked; null in one place means all of it. */
   lock(row, col) {
     this.mark = { row, col };
+    this.drawOver();
+  }
+
+  /** Outline a part as [row, row after, column, column after], or with null none. */
+  outline(region) {
+    this.region = region;
     this.drawOver();
   }
 
@@ -184,6 +193,14 @@ export class Heatmap {
         row === null ? Math.min(h, this.data.rows * ch) : Math.max(ch, 2));
     };
     if (this.mark && (this.mark.row !== null || this.mark.col !== null)) box(this.mark.row, this.mark.col, colours.accent, 2);
+    if (this.region) {
+      const [r0, r1, c0, c1] = this.region;
+      c.setLineDash([5, 3]);
+      c.strokeStyle = colours.text;
+      c.lineWidth = 2;
+      c.strokeRect(this.left + c0 * cw - this.view.x + 1, this.top + r0 * ch - this.view.y + 1, Math.max(2, (c1 - c0) * cw - 2), Math.max(2, (r1 - r0) * ch - 2));
+      c.setLineDash([]);
+    }
     if (this.cell) box(...this.cell, colours.text, 1.5);
   }
 
@@ -199,6 +216,30 @@ export class Heatmap {
 
   point(cell) {
     pointAt(this, cell);
+  }
+
+  /** The cell nearest to a pointer that may have left the picture. */
+  nearest(event) {
+    const [x, y] = this.layers.at(event);
+    const { cw, ch } = this.size;
+    const clip = (v, n) => Math.max(0, Math.min(n - 1, Math.floor(v)));
+    return [clip((y - this.top + this.view.y) / ch, this.data.rows), clip((x - this.left + this.view.x) / cw, this.data.cols)];
+  }
+
+  /** Outline what lies between two cells. */
+  span(from, to) {
+    const ends = (a, b) => [Math.min(a, b), Math.max(a, b) + 1];
+    this.outline([...ends(from[0], to[0]), ...ends(from[1], to[1])]);
+  }
+
+  /** A row or a column as a whole, by its name. */
+  whole(event) {
+    if (!this.data) return;
+    const [x, y] = this.layers.at(event);
+    const [row, col] = this.nearest(event);
+    const { rows, cols } = this.data;
+    if (x < this.left && y >= this.top) this.chosen([row, row + 1, 0, cols]);
+    else if (y < this.top && x >= this.left) this.chosen([0, rows, col, col + 1]);
   }
 
   clamp() {
@@ -235,9 +276,14 @@ export class Heatmap {
       this.zoom(Math.exp(-event.deltaY / 300), ...this.layers.at(event));
     }, { passive: false });
     el.addEventListener("pointerdown", (event) => {
-      drag = { x: event.clientX, y: event.clientY, moved: false, view: { ...this.view } };
+      drag = { x: event.clientX, y: event.clientY, moved: false, view: { ...this.view }, from: event.shiftKey && this.chosen ? this.find(event) : null };
     });
     el.addEventListener("pointermove", (event) => {
+      if (drag?.from && event.buttons & 1) {
+        this.span(drag.from, this.nearest(event));
+        drag.moved = true;
+        return;
+      }
       if (drag && event.buttons & 1) {
         const [dx, dy] = [event.clientX - drag.x, event.clientY - drag.y];
         if (Math.abs(dx) + Math.abs(dy) > 4) drag.moved = true;
@@ -253,7 +299,9 @@ export class Heatmap {
     el.addEventListener("pointerleave", () => this.point(null));
     el.addEventListener("click", (event) => {
       const cell = this.find(event);
-      if (cell && !drag?.moved) this.pick(...cell);
+      if (drag?.from && drag.moved) this.chosen(this.region);
+      else if (cell && !drag?.moved) this.pick(...cell);
+      else if (!cell && !drag?.moved && this.chosen) this.whole(event);
       drag = null;
     });
     el.addEventListener("dblclick", () => {
@@ -271,7 +319,13 @@ export class Heatmap {
       const [dr, dc] = moves[event.key];
       const [row, col] = this.cell ?? [this.mark?.row ?? 0, this.mark?.col ?? 0];
       const clip = (v, n) => Math.max(0, Math.min(n - 1, v));
-      this.point([clip(row + dr, this.data.rows), clip(col + dc, this.data.cols)]);
+      const to = [clip(row + dr, this.data.rows), clip(col + dc, this.data.cols)];
+      if (event.shiftKey && this.chosen) {
+        this.anchor ??= [row, col];
+        this.span(this.anchor, to);
+        this.chosen(this.region);
+      } else this.anchor = null;
+      this.point(to);
     } else if (event.key === "+" || event.key === "=") this.zoom(1.5);
     else if (event.key === "-") this.zoom(1 / 1.5);
     else if (event.key === "0") this.zoom(1e-9);

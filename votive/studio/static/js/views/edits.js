@@ -24,7 +24,7 @@ export function render({ model, el }) {
 
   function part(edit) {
     const list = (name, v) => (v?.length ? `${name} ${v.length > 6 ? `${v.slice(0, 6).join(", ")}…` : v.join(", ")}` : null);
-    return [list("positions", edit.positions), list("features", edit.features)].filter(Boolean).join("; ");
+    return [list("positions", edit.positions), list("features", edit.features), list("heads", edit.heads)].filter(Boolean).join("; ");
   }
 
   function build() {

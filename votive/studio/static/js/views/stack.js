@@ -5,6 +5,7 @@ import { h, percent, put, throttled, visible } from "../dom.js";
 import { Rows } from "../draw/rows.js";
 import { hover, locked, notice, select, shown, watch } from "../state.js";
 import { above, layerOf, moduleOf, nested, rows } from "./modules.js";
+import { setEdits, withEdit } from "./value_tools.js";
 
 const MOVES = [
   ["debug.run", "Continue", "F5", "run", "Run to the next breakpoint, or to the end"], ["debug.over", "Over", "F10", "over", "Run this call to its end"],
@@ -27,6 +28,7 @@ export function render({ model, el }) {
     try {
       const given = args ?? (action === "debug.back" ? { n: 1 } : action === "debug.start" ? {} : {});
       const reply = await ask(model, action, given, { slot: action === "debug.break" ? null : "debug" });
+      if (action === "debug.start" || action === "debug.stop") model.set("stop-edits", []);
       model.set("debug", reply);
       follow(reply);
     } catch (error) {
@@ -121,7 +123,21 @@ export function render({ model, el }) {
     const old = new Map((debug.before ?? []).map((t) => [t.id, t.p]));
     return h("span", { id: "debug-outcome", class: "chips" }, debug.changes ? `With ${debug.changes} change${debug.changes > 1 ? "s" : ""} it says` : "It says",
       (debug.top ?? []).slice(0, 4).map((t) => h("span", { class: "chip" }, visible(t.text), " ", h("span", { class: "num dim" }, percent(t.p),
-        debug.changes ? `, before ${old.has(t.id) ? percent(old.get(t.id)) : "less"}` : null))));
+        debug.changes ? `, before ${old.has(t.id) ? percent(old.get(t.id)) : "less"}` : null))), debug.changes ? keeper(debug) : null);
+  }
+
+  /** What was changed at stops, from now on: edits of the session, which stay and can be undone. */
+  function keeper(debug) {
+    const made = (model.get("stop-edits") ?? []).slice(0, debug.changes);
+    const whole = made.length === debug.changes && made.every(Boolean);
+    return h("button", { type: "button", id: "debug-keep", disabled: !whole, title: whole ? "Make the same changes whenever the model runs: as edits, which can be undone" : "One of these changes is to a part that an edit cannot name", onclick: async () => {
+      try {
+        for (const edit of made) await setEdits(model, withEdit(model, edit));
+        await go("debug.stop");
+      } catch (error) {
+        if (!idle(error)) notice(model, "error", error.message, { address: error.address });
+      }
+    } }, made.length > 1 ? "Keep as edits" : "Keep as edit");
   }
 
   /** How a row looks by what is locked and what is under the pointer. */

@@ -13,7 +13,8 @@ import { toolsFor } from "./value_tools.js";
 
 export function render({ model, el }) {
   let side = "out";
-  let [shownValue, cell, part] = [null, null, null]; // `part` is the window that was zoomed into
+  // `part` is the window that was zoomed into, `region` what was drawn, `stop` the value at a stop as it came.
+  let [shownValue, cell, part, region, stop] = [null, null, null, null, null];
   const title = h("div", { class: "row value-title" });
   const box = h("div", { class: "heat", id: "value-heat" });
   const readout = h("div", { class: "readout mono", id: "value-readout" }, " ");
@@ -25,16 +26,27 @@ export function render({ model, el }) {
     zoom("closer", "+", "Zoom in (+, or the wheel)", () => map.zoom(1.6)), zoom("wider", "−", "Zoom out (−)", () => map.zoom(1 / 1.6)));
   const body = h("div", { class: "value-body" }, h("div", { class: "heat-box" }, box, h("div", { class: "row spread" }, colours, zooms), readout), facts);
   const map = new Heatmap(box, {
-    name: "Values. Arrow keys move, Enter locks a cell, plus and minus zoom.", left: 74,
+    name: "Values. Arrow keys move, Enter locks a cell, Shift and arrows choose a part, plus and minus zoom.", left: 74,
     hover: (row, col) => {
       read(row, col);
       hover(model, row === null || !rowIsPosition() ? null : { position: real(row, 0) });
     },
     pick: (row, col) => {
       cell = cell && cell[0] === row && cell[1] === col ? null : [row, col];
+      region = null;
+      map.outline(null);
       map.lock(cell?.[0] ?? null, cell?.[1] ?? null);
       if (cell && rowIsPosition()) select(model, { position: real(row, 0) });
       drawTools();
+    },
+    chosen: (found) => {
+      if (atStop()) return map.outline(null);
+      const whole = (i, axis) => (i === shownValue.drawn[axis] ? shownValue[axis ? "cols" : "rows"][1] : real(i, axis));
+      region = { rows: [real(found[0], 0), whole(found[1], 0)], cols: [real(found[2], 1), whole(found[3], 1)], all: shownValue.total };
+      cell = null;
+      map.lock(null, null);
+      map.outline(found);
+      return drawTools();
     },
     // An overview becomes exact where one looks closer.
     zoomed: ({ rows, cols }) => {
@@ -90,6 +102,11 @@ export function render({ model, el }) {
     const moved = !shownValue || [0, 1].some((i) => shownValue.rows[i] !== value.rows[i] || shownValue.cols[i] !== value.cols[i]);
     shownValue = { ...value, drawn: [rows, cols] };
     if (!same) cell = null;
+    if (!same || moved) {
+      region = null;
+      map.outline(null);
+    }
+    kept(value);
     const [low, high] = [value.min ?? value.statistics?.min, value.max ?? value.statistics?.max];
     const tokens = model.get("session").tokens;
     const largest = Math.max(Math.abs(low), Math.abs(high)) || 1;
@@ -108,6 +125,15 @@ export function render({ model, el }) {
     numbers(value.statistics);
     drawTools();
     read(null);
+  }
+
+  /** At a stop the value as it came is held against what it was changed into. */
+  function kept(value) {
+    const debug = model.get("debug");
+    const key = atStop() ? `${debug.node} ${debug.index}` : null;
+    if (key === null || stop?.key !== key || value.rows.join() !== stop.value.rows.join() || value.cols.join() !== stop.value.cols.join()) stop = key === null ? null : { key, value, changes: debug.changes };
+    else if (debug.changes > stop.changes) model.set("stop-change", { before: stop.value, after: value, address: debug.address || "(model)" });
+    if (stop === null || debug.changes <= stop.changes) model.set("stop-change", null);
   }
 
   /** A bound that all but a few values keep: those few would make all others pale. */
@@ -142,7 +168,7 @@ export function render({ model, el }) {
   }
 
   function drawTools() {
-    put(tools, toolsFor({ model, atStop: atStop(), cell: cell && [real(cell[0], 0), real(cell[1], 1)],
+    put(tools, toolsFor({ model, atStop: atStop(), cell: cell && [real(cell[0], 0), real(cell[1], 1)], region,
       byPosition: rowIsPosition(), address: locked(model).address, done }));
   }
 
@@ -157,7 +183,7 @@ export function render({ model, el }) {
     }
   }
 
-  let key = "";
+  let [key, chosen] = ["", ""];
   const load = loader({
     model, el, keys: ["value-key"], fetch, draw,
     empty: () => (model.get("session") ? "Choose a module on the left, or start the debugger: its value appears here." : "No text yet: begin with a prompt."),
@@ -171,6 +197,10 @@ export function render({ model, el }) {
       load.reload();
     }
     key = now;
+    // What can be changed depends on the position and the head that are locked.
+    const also = [l.position, l.head, l.layer].join();
+    if (also !== chosen) drawTools();
+    chosen = also;
   };
   readOut(box, readout);
   el.append(title, tools, body);
