@@ -131,8 +131,6 @@ def test_models_import_generation_and_never_the_other_way_round(path: Path) -> N
 APART = {
     "backends/common": ["backends.base", "backends.cpu", "backends.cuda", "backends.trace"],
     "ops": ["backends.cpu.reference", "backends.cuda", "backends.trace"],
-    "backends/cpu": ["backends.cuda"],
-    "backends/cuda": ["backends.cpu"],
     "backends/cuda/runtime": [f"backends.cuda.{n}" for n in ("device", "programs", "libraries", "kernels", "rows")],
     "backends/cuda/device": [f"backends.cuda.{n}" for n in ("runtime", "programs", "libraries", "kernels", "rows")],
     "backends/cuda/programs": [f"backends.cuda.{n}" for n in ("libraries", "kernels", "rows")],
@@ -149,6 +147,17 @@ def test_folders_inside_a_package_import_only_what_they_may(folder: str) -> None
         for name in imported(path):
             for other in APART[folder]:
                 assert f"{name}.".startswith(f"{other}.") is False, f"{path.relative_to(ROOT)} imports {name}"
+
+
+BACKENDS = sorted(p.parent.name for p in (ROOT / "backends").glob("*/__init__.py") if p.parent.name != "common")
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_no_backend_imports_another(backend: str) -> None:
+    others = {f"backends.{other}." for other in BACKENDS if other != backend}
+    for path in sorted((ROOT / "backends" / backend).rglob("*.py")):
+        wrong = [name for name in imported(path) if any(f"{name}.".startswith(other) for other in others)]
+        assert not wrong, f"{path.relative_to(ROOT)} imports {wrong}"
 
 
 def test_only_three_files_know_that_a_gpu_may_be_emulated() -> None:
