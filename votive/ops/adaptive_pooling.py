@@ -29,6 +29,7 @@ def _pooled(x: Spec, size: Shape) -> Spec:
 
 structured(
     "_adaptive_avg_pool(Tensor input, int[] size)",
+    placement="samples and channels",
     batch="fold",
     infer=_pooled,
     grad={"input": lambda c, g: F._adaptive_avg_pool_transpose(g, c.shape("input")[-len(c.size) :])},
@@ -51,6 +52,7 @@ def _with_indices(x: Spec, size: Shape, *rest: Any) -> tuple[Spec, Spec]:
 
 structured(
     "_adaptive_max_pool(Tensor input, int[] size)",
+    placement="samples and channels",
     batch="fold",
     infer=_with_indices,
     grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.size), ADAPTIVE)},

@@ -43,6 +43,7 @@ def _scaled(g: Tensor, factor: float) -> Tensor:
 
 structured(
     "_addmm(Tensor input, Tensor mat1, Tensor mat2, Scalar beta, Scalar alpha)",
+    placement="addmm",
     infer=_infer_addmm,
     grad={
         "input": lambda c, g: _scaled(g, c.beta),
@@ -54,6 +55,7 @@ structured(
 
 structured(
     "_addbmm(Tensor input, Tensor batch1, Tensor batch2, Scalar beta, Scalar alpha)",
+    placement="addmm",
     infer=_infer_addbmm,
     grad={
         "input": lambda c, g: _scaled(g, c.beta),

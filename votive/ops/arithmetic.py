@@ -48,6 +48,7 @@ def _add(a: Expr, b: Expr, alpha: int) -> Expr:
 pointwise(
     "add(Operand input, Operand other, *, number alpha=1)",
     _add,
+    placement="added",
     dtypes=_alpha_types("add"),
     doc="""`input + alpha * other`, elementwise.
 
@@ -60,6 +61,7 @@ pointwise(
 pointwise(
     "sub(Operand input, Operand other, *, number alpha=1)",
     lambda a, b, alpha: a - b if alpha == 1 else _add(a, b, -alpha),
+    placement="added",
     dtypes=_alpha_types("sub"),
     aliases=("subtract",),
     doc="""`input - alpha * other`, elementwise.
@@ -85,6 +87,7 @@ def rsub(input: Operand, other: Operand, *, alpha: Number = 1) -> Tensor:
 pointwise(
     "mul(Operand input, Operand other)",
     lambda a, b: a * b,
+    placement="scaled",
     dtypes="any",
     aliases=("multiply",),
     doc="""`input * other`, elementwise.
@@ -116,6 +119,7 @@ def _div(a: Expr, b: Expr, mode: str | None) -> Expr:
 pointwise(
     "div(Operand input, Operand other, *, str? rounding_mode=None)",
     _div,
+    placement="scaled",
     dtypes=_div_types,
     # Divide once: g * (1 / b) would round twice.
     grad={
@@ -178,6 +182,7 @@ def _neg_types(promoted: dt.dtype, x: Spec) -> tuple[dt.dtype, dt.dtype]:
 pointwise(
     "neg(Tensor input)",
     lambda x: -x,
+    placement="linear map",
     dtypes=_neg_types,
     aliases=("negative",),
     doc="""`-input`, elementwise.

@@ -86,6 +86,7 @@ structured(
     "_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, *, Scalar seed=0, "
     "Scalar counter=0, Scalar offset=0, float dropout_p=0.0, bool is_causal=False, "
     "float? scale=None)",
+    placement="attention",
     canon=_canon,
     infer=_infer,
     grad=_grad,

@@ -126,6 +126,7 @@ def _grad_by(c: Context, g: Tensor) -> tuple[Any, ...]:
 
 structured(
     "_batch_norm_by(Tensor input, Tensor mean, Tensor var, Tensor? weight, Tensor? bias, float eps)",
+    placement="samples",
     infer=_infer_by,
     grad=_grad_by,
     doc="Each channel normalised by given statistics.",

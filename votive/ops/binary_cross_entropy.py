@@ -53,6 +53,7 @@ pointwise("_bce_by_target(Tensor grad, Tensor input)", _by_target, allow="f", do
 
 structured(
     "_checked_bce(Tensor input, Tensor target)",
+    placement="elementwise",
     infer=lambda x, t: x.dense_like(),
     grad={
         "input": lambda c, g: F._bce_by_input(g, c.input, c.target),

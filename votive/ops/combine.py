@@ -57,6 +57,7 @@ def _pieces(g: Tensor, specs: tuple[Spec, ...], dim: int) -> list[Any]:
 
 structured(
     "cat(Tensor[] tensors, int dim=0)",
+    placement="joined",
     canon=_canon_cat,
     infer=_infer_cat,
     grad={"tensors": lambda c, g: _pieces(g, c.spec("tensors"), c.dim)},
@@ -98,6 +99,7 @@ def _infer_stack(tensors: tuple[Spec, ...], dim: int) -> Spec:
 
 structured(
     "stack(Tensor[] tensors, int dim=0)",
+    placement="joined",
     canon=_canon_stack,
     infer=_infer_stack,
     grad={"tensors": lambda c, g: g.unbind(c.dim)},

@@ -147,6 +147,7 @@ def _part(x: Spec) -> Spec:
 
 view(
     "_real(Tensor input)",
+    placement="linear map",
     batch="same",
     infer=lambda x: (_part(x), 0),
     grad={"input": lambda c, g: g},
@@ -155,6 +156,7 @@ view(
 
 view(
     "_imag(Tensor input)",
+    placement="linear map",
     batch="same",
     infer=lambda x: (_part(x), 1),
     grad={"input": lambda c, g: g * 1j},

@@ -46,6 +46,7 @@ def _cropped(x: Tensor, shape: Shape) -> Tensor:
 
 structured(
     "_convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, int groups)",
+    placement="convolution",
     multilinear=("input", "weight"),
     infer=_infer,
     grad={
@@ -63,6 +64,7 @@ structured(
 structured(
     "_convolution_transpose(Tensor input, Tensor weight, Tensor? bias, int[] size, int[] stride, "
     "int[] padding, int[] dilation, int groups)",
+    placement="convolution",
     multilinear=("input", "weight"),
     infer=lambda x, weight, bias, size, stride, padding, dilation, groups: like_input(
         x, (x.shape[0], weight.shape[1] * groups, *size), weight

@@ -38,6 +38,7 @@ def format_strides(op: str, x: Spec, order: memory_format | None) -> tuple[int, 
 
 structured(
     "_copy_as(Tensor input, dtype dtype, int[] stride)",
+    placement="copied",
     multilinear=("input",),
     infer=lambda x, dtype, stride: Spec(Layout(x.shape, stride), dtype, x.device),
     grad={"input": lambda c, g: g},
@@ -88,6 +89,7 @@ def _infer_copy(x: Spec, src: Spec) -> Spec:
 
 structured(
     "copy(Tensor input, Tensor src)",
+    placement="elementwise",
     infer=_infer_copy,
     grad={"input": None, "src": lambda c, g: g},
     doc="The value of src in the shape and dtype of input; `copy_` writes it there.",
@@ -235,6 +237,7 @@ def to(
 
 structured(
     "_to_device(Tensor input, any device, bool non_blocking=False)",
+    placement="elementwise",
     batch="same",
     infer=lambda x, device, non_blocking: Spec(x.dense_like().layout, x.dtype, device),
     grad={"input": lambda c, g: F._to_device(g, c.spec("input").device)},

@@ -62,6 +62,7 @@ def _infer(op: str) -> Callable[..., Any]:
 
 structured(
     f"_nll(Tensor input, {CLASSES}, dtype dtype)",
+    placement="by class",
     infer=_infer("nll_loss"),
     grad={
         "input": lambda c, g: F._nll_backward(
@@ -80,6 +81,7 @@ structured(
 
 structured(
     f"_cross_entropy(Tensor input, {CLASSES}, dtype dtype)",
+    placement="by class",
     infer=_infer("cross_entropy"),
     grad={"input": lambda c, g: F._cross_entropy_backward(g, c.input, c.target, c.weight, c.ignore_index, c.smoothing)},
     doc="`-sum_c q_c log_softmax(input)_c` for each target.",
@@ -133,6 +135,7 @@ def _grad_nll(c: Context, g: Tensor, *_: Tensor | None) -> Tensor:
 
 structured(
     "_nll_reduced(Tensor input, Tensor target, Tensor? weight, int ignore_index, bool mean)",
+    placement="reduced by class",
     infer=_infer_reduced("nll_loss", False),
     grad={"input": _grad_nll},
     n_out=2,
@@ -158,6 +161,7 @@ def _grad_reduced(c: Context, g: Tensor, *_: Tensor | None) -> Tensor:
 
 structured(
     f"_cross_entropy_reduced(Tensor input, {CLASSES}, bool mean)",
+    placement="reduced by class",
     infer=_infer_reduced("cross_entropy", True),
     grad={"input": _grad_reduced},
     n_out=3,

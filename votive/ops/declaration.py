@@ -87,6 +87,10 @@ class Declaration:
     # into its own first dimension. None: one by one.
     batch: str | None = None
 
+    # How its results lie on a mesh of ranks when its arguments do, which are cut along dimensions, whole, or parts of a
+    # sum: the word of a rule in `distributed/tensor`. Formulas are elementwise; of others without a word, all is whole.
+    placement: str = ""
+
     # Its gradient.
     differentiable: bool = True
     multilinear: tuple[str, ...] = ()  # linear in each of these arguments, where a bias is absent: so are tangents

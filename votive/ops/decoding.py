@@ -42,6 +42,7 @@ def _infer_linear_add(x: Spec, w: Spec, residual: Spec) -> Spec:
 
 structured(
     "_linear_add(Tensor input, Tensor weight, Tensor residual)",
+    placement="added linear",
     infer=_infer_linear_add,
     doc="`residual + x @ w.T`.",
     differentiable=False,

@@ -37,6 +37,7 @@ def _infer_diagonal(x: Spec, offset: int, dim1: int, dim2: int) -> tuple[Spec, i
 
 view(
     "diagonal(Tensor input, int offset=0, int dim1=0, int dim2=1)",
+    placement="diagonal",
     batch="dims",
     canon=lambda x, offset, dim1, dim2: (x, offset, *_planes("diagonal", dim1, dim2, x.ndim)),
     infer=_infer_diagonal,
@@ -117,6 +118,7 @@ def _infer_triangle(op: str) -> Callable[..., Any]:
 
 structured(
     "tril(Tensor input, int diagonal=0)",
+    placement="matrices",
     batch="same",
     infer=_infer_triangle("tril"),
     grad={"input": lambda c, g: g.tril(c.diagonal)},
@@ -131,6 +133,7 @@ structured(
 
 structured(
     "triu(Tensor input, int diagonal=0)",
+    placement="matrices",
     batch="same",
     infer=_infer_triangle("triu"),
     grad={"input": lambda c, g: g.triu(c.diagonal)},

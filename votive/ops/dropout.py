@@ -35,6 +35,7 @@ def _infer(x: Spec, key: int, counter: int, p: float) -> Spec:
 
 structured(
     "_dropout(Tensor input, Scalar key, Scalar counter, float p)",
+    placement="dropout",
     infer=_infer,
     grad={"input": lambda c, g: F._dropout(g, c.key, c.counter, c.p)},
     doc="Each element times 0 with chance p, else times `1 / (1 - p)`, drawn in row-major order.",

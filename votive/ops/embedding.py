@@ -43,6 +43,7 @@ def _again(c: Context, h: Tensor) -> Tensor:
 
 structured(
     "_embedding(Tensor weight, Tensor indices, int padding_idx, bool scale_grad_by_freq)",
+    placement="embedding",
     infer=_infer,
     grad={
         "weight": lambda c, g: F._embedding_backward(

@@ -61,6 +61,7 @@ def _infer_extreme(x: Spec, dim: tuple[int, ...], keepdim: bool) -> Spec:
 
 _AMAX = structured(
     "amax(Tensor input, int[]? dim=(), bool keepdim=False)",
+    placement="reduces by max",
     batch="dims",
     canon=_canon_extreme("amax"),
     infer=_infer_extreme,
@@ -75,6 +76,7 @@ _AMAX = structured(
 
 _AMIN = structured(
     "amin(Tensor input, int[]? dim=(), bool keepdim=False)",
+    placement="reduces by min",
     batch="dims",
     canon=_canon_extreme("amin"),
     infer=_infer_extreme,
@@ -122,6 +124,7 @@ def infer_pick(x: Spec, dim: int, keepdim: bool) -> tuple[Spec, Spec]:
 
 structured(
     "_max_dim(Tensor input, int dim, bool keepdim)",
+    placement="reduces",
     batch="dims",
     canon=_canon_pick("max"),
     infer=infer_pick,
@@ -132,6 +135,7 @@ structured(
 
 structured(
     "_min_dim(Tensor input, int dim, bool keepdim)",
+    placement="reduces",
     batch="dims",
     canon=_canon_pick("min"),
     infer=infer_pick,
@@ -212,6 +216,7 @@ def _infer_arg(x: Spec, dim: int | None, keepdim: bool) -> Spec:
 
 structured(
     "argmax(Tensor input, int? dim=None, bool keepdim=False)",
+    placement="reduces",
     batch="dims",
     canon=_canon_arg("argmax"),
     infer=_infer_arg,
@@ -226,6 +231,7 @@ structured(
 
 structured(
     "argmin(Tensor input, int? dim=None, bool keepdim=False)",
+    placement="reduces",
     batch="dims",
     canon=_canon_arg("argmin"),
     infer=_infer_arg,

@@ -24,6 +24,7 @@ def _infer_fill(x: Spec, value: Spec | Number) -> Spec:
 
 structured(
     "_fill(Tensor input, Operand value)",
+    placement="filled",
     infer=_infer_fill,
     grad={"input": None, "value": lambda c, g: g.sum()},
     doc="A tensor like `input` filled with one value.",

@@ -67,6 +67,7 @@ def _infer_frexp(x: Spec) -> tuple[Spec, Spec]:
 
 structured(
     "_frexp(Tensor input)",
+    placement="elementwise",
     batch="same",
     infer=_infer_frexp,
     grad={"input": lambda c, g, _: g / F.exp2(c.out1)},
@@ -98,6 +99,7 @@ def _infer_nextafter(a: Spec, b: Spec) -> Spec:
 
 structured(
     "nextafter(Tensor input, Tensor other)",
+    placement="elementwise",
     batch="align",
     infer=_infer_nextafter,
     grad={"input": lambda c, g: F.where(F.ne(c.input, c.other), g, 0), "other": None},

@@ -41,6 +41,7 @@ def _grad_group(c: Context, g: Tensor, *_: Any) -> tuple[Any, ...]:
 
 structured(
     "_group_norm(Tensor input, Tensor? weight, Tensor? bias, int groups, float eps)",
+    placement="samples",
     infer=_infer_group,
     grad=_grad_group,
     n_out=3,

@@ -76,6 +76,7 @@ def _infer_gather(x: Spec, dim: int, index: Spec, sparse_grad: bool) -> Spec:
 
 structured(
     "gather(Tensor input, int dim, Tensor index, *, bool sparse_grad=False)",
+    placement="gather",
     multilinear=("input",),
     batch="dims",
     canon=_canon_gather,
@@ -138,6 +139,7 @@ def _infer_index_select(x: Spec, dim: int, index: Spec) -> Spec:
 
 structured(
     "index_select(Tensor input, int dim, Tensor index)",
+    placement="index select",
     multilinear=("input",),
     canon=lambda x, dim, index: (x, wrap_dim("index_select", dim, x.ndim, x.shape), index),
     infer=_infer_index_select,

@@ -69,6 +69,7 @@ def indexed_shape(op: str, shape: Shape, indices: tuple[Spec, ...], dims: tuple[
 
 structured(
     "_index(Tensor input, Tensor[] indices, int[] dims)",
+    placement="indexed",
     infer=lambda x, indices, dims: x.like(indexed_shape("indexing", x.shape, indices, dims)),
     grad={
         "input": lambda c, g: Op.write(

@@ -48,6 +48,7 @@ def _infer_window(x: Spec, index: tuple[Any, ...]) -> tuple[Spec, int]:
 
 view(
     "_window(Tensor input, any index)",
+    placement="window",
     infer=_infer_window,
     grad={"input": lambda c, g: from_window(g, c.shape("input"), "_window", c.index)},
     doc="Several integers, slices and new dimensions at once.",

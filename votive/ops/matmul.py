@@ -97,6 +97,7 @@ def right_gradient(g: Tensor, a: Tensor, b: Spec) -> Tensor:
 
 structured(
     "matmul(Tensor input, Tensor other)",
+    placement="matmul",
     multilinear=("input", "other"),
     infer=_infer_matmul,
     grad={
@@ -260,6 +261,7 @@ def _linear_by_weight(c: Context, g: Tensor) -> Tensor:
 
 structured(
     "linear(Tensor input, Tensor weight, Tensor? bias=None)",
+    placement="linear",
     multilinear=("input", "weight"),
     infer=_infer_linear,
     grad={

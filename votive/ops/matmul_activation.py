@@ -78,6 +78,7 @@ def _linear_gradients(c: Context, g: Tensor) -> tuple[Tensor | None, ...]:
 
 structured(
     "_linear_activated(Tensor input, Tensor weight, Tensor? bias, str activation)",
+    placement="activated linear",
     infer=_infer,
     grad=_linear_gradients,
     autocast={"cpu": "lower", "cuda": "lower"},

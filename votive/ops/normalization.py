@@ -53,6 +53,7 @@ def _grad_layer(c: Context, g: Tensor, *_: Any) -> tuple[Any, ...]:
 
 structured(
     "_layer_norm(Tensor input, Tensor? weight, Tensor? bias, int dims, float eps)",
+    placement="rows",
     infer=_infer_layer,
     grad=_grad_layer,
     n_out=3,
@@ -147,6 +148,7 @@ def _grad_rms(c: Context, g: Tensor, *_: Any) -> tuple[Any, ...]:
 
 structured(
     "_rms_norm(Tensor input, Tensor? weight, int dims, float eps)",
+    placement="rows",
     infer=lambda x, weight, dims, eps: (x.dense_like(), _row_statistics(x, dims)),
     grad=_grad_rms,
     n_out=2,

@@ -34,6 +34,7 @@ def _infer(x: Spec, pad: Shape, mode: str) -> Spec:
 
 structured(
     "_pad(Tensor input, int[] pad, str mode)",
+    placement="padded",
     infer=_infer,
     grad={"input": lambda c, g: F._pad_transpose(g, c.shape("input"), c.pad, c.mode)},
     doc="Every padded position filled from the position that `mode` names.",

@@ -52,6 +52,7 @@ def _infer_max(x: Spec, size: Shape, *geometry: Any) -> tuple[Spec, Spec]:
 
 structured(
     "_max_pool(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, int[] dilation)",
+    placement="samples and channels",
     batch="fold",
     infer=_infer_max,
     grad={"input": lambda c, g, _: put_back(g, c.out1, c.shape("input"), len(c.kernel), _windows(c))},
@@ -61,6 +62,7 @@ structured(
 
 structured(
     "_max_pool_values(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, int[] dilation)",
+    placement="samples and channels",
     batch="fold",
     infer=lambda x, *geometry: _infer_max(x, *geometry)[0],
     grad={
@@ -77,6 +79,7 @@ structured(
 
 structured(
     "_max_pool_transpose(Tensor input, Tensor index, int[] size, int[] windows)",
+    placement="samples and channels",
     batch="fold",
     infer=lambda x, index, size, windows: like_input(x, (*x.shape[: -len(size)], *size)),
     grad={"input": lambda c, g: _taken(g, c.index, len(c.size)), "index": None},
@@ -85,6 +88,7 @@ structured(
 
 structured(
     "_avg_pool(Tensor input, int[] size, int[] kernel, int[] stride, int[] padding, bool include_pad, int? divisor)",
+    placement="samples and channels",
     batch="fold",
     infer=lambda x, size, *geometry: like_input(x, (*x.shape[: -len(size)], *size)),
     grad={

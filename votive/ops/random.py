@@ -48,7 +48,7 @@ def _distribution(name: str, parameters: str, doc: str, **options: Any) -> None:
     schema = f"_{name}(Tensor input, Scalar key, Scalar counter{parameters and ', '}{parameters})"
     options.setdefault("infer", lambda x, *rest: x.dense_like())
     options.setdefault("grad", {"input": _zero})
-    structured(schema, doc=doc, **options)
+    structured(schema, doc=doc, placement="" if name == "randperm" else "random", **options)
 
 
 def _infer_bernoulli(x: Spec, key: int, counter: int, p: Spec | Number) -> Spec:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 structured(
     "_flip(Tensor input, int[] dims)",
+    placement="along dim",
     multilinear=("input",),
     batch="dims",
     canon=lambda x, dims: (x, wrap_dims("flip", dims, x.ndim or 1, empty_is_all=False)),
@@ -99,6 +100,7 @@ def _canon_roll(x: Spec, shifts: tuple[int, ...], dims: tuple[int, ...]) -> tupl
 
 structured(
     "roll(Tensor input, int[] shifts, int[] dims=())",
+    placement="along dim",
     multilinear=("input",),
     batch="dims",
     canon=_canon_roll,
@@ -132,6 +134,7 @@ def _infer_pad(x: Spec, pad: tuple[int, ...], value: float) -> Spec:
 
 structured(
     "constant_pad_nd(Tensor input, int[] pad, Scalar value=0)",
+    placement="padded",
     batch="same",
     infer=_infer_pad,
     grad={"input": lambda c, g: F.constant_pad_nd(g, tuple(-p for p in c.pad))},

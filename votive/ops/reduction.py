@@ -55,6 +55,7 @@ def _infer_total(x: Spec, dim: tuple[int, ...], keepdim: bool, dtype: dt.dtype) 
 
 structured(
     "sum(Tensor input, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)",
+    placement="reduces by sum",
     multilinear=("input",),
     batch="dims",
     canon=_canon_total("sum"),
@@ -70,6 +71,7 @@ structured(
 
 structured(
     "nansum(Tensor input, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)",
+    placement="reduces",
     batch="dims",
     canon=_canon_total("nansum"),
     infer=_infer_total,
@@ -97,6 +99,7 @@ def count(shape: tuple[int, ...], dims: tuple[int, ...]) -> int:
 
 structured(
     "mean(Tensor input, int[]? dim=None, bool keepdim=False, *, dtype? dtype=None)",
+    placement="reduces by mean",
     multilinear=("input",),
     batch="dims",
     canon=_canon_mean,
@@ -158,6 +161,7 @@ def _grad_prod(c: Context, g: Tensor) -> Tensor:
 
 structured(
     "prod(Tensor input, int? dim=None, bool keepdim=False, *, dtype? dtype=None)",
+    placement="reduces by product",
     batch="dims",
     canon=_canon_prod,
     infer=_infer_prod,
@@ -183,6 +187,7 @@ def _infer_logsumexp(x: Spec, dim: tuple[int, ...], keepdim: bool) -> Spec:
 
 structured(
     "logsumexp(Tensor input, int[] dim, bool keepdim=False)",
+    placement="reduces",
     batch="dims",
     canon=_canon_logsumexp,
     infer=_infer_logsumexp,
@@ -217,6 +222,7 @@ def _infer_truth(x: Spec, dim: tuple[int, ...], keepdim: bool) -> Spec:
 
 structured(
     "all(Tensor input, int[]? dim=None, bool keepdim=False)",
+    placement="reduces",
     batch="dims",
     canon=_canon_truth("all"),
     infer=_infer_truth,
@@ -230,6 +236,7 @@ structured(
 
 structured(
     "any(Tensor input, int[]? dim=None, bool keepdim=False)",
+    placement="reduces",
     batch="dims",
     canon=_canon_truth("any"),
     infer=_infer_truth,
@@ -243,6 +250,7 @@ structured(
 
 structured(
     "count_nonzero(Tensor input, int[]? dim=None)",
+    placement="reduces",
     batch="dims",
     canon=lambda x, dim: (x, wrap_dims("count_nonzero", dim, x.ndim)),
     infer=lambda x, dim: x.like(reduced_shape(x.shape, dim, False), dtype=dt.int64),

@@ -45,6 +45,7 @@ def _infer_expand(x: Spec, size: tuple[int, ...]) -> tuple[Spec, int]:
 
 view(
     "_expand(Tensor input, int[] size)",
+    placement="expanded",
     infer=_infer_expand,
     grad={"input": lambda c, g: F._reduce_to(g, c.shape("input"))},
     doc="Dimensions of size 1 stretched without copying.",

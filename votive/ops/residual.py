@@ -66,6 +66,7 @@ def _grad(c: Context, by_normed: Any, by_sum: Any, *_: Any) -> tuple[Any, ...]:
 structured(
     "_add_norm(Tensor input, Tensor delta, Tensor? weight, Tensor? bias, int dims, float eps, "
     "bool centre, dtype? dtype)",
+    placement="rows",
     infer=_infer,
     grad=_grad,
     n_out=4,

@@ -68,6 +68,7 @@ def _by_sin(g: Tensor, x: Tensor, sin: Tensor, offset: int, interleaved: bool) -
 
 structured(
     "_rope(Tensor input, Tensor cos, Tensor sin, Scalar offset, bool interleaved)",
+    placement="matrices",
     infer=_infer,
     grad={
         "input": lambda c, g: F._rope(g, c.cos, -c.sin, c.offset, c.interleaved),

@@ -43,6 +43,7 @@ def _cumsum_back(g: Tensor, dim: int) -> Tensor:
 
 structured(
     "cumsum(Tensor input, int dim, *, dtype? dtype=None)",
+    placement="along dim",
     multilinear=("input",),
     batch="dims",
     canon=_canon_total("cumsum"),
@@ -59,6 +60,7 @@ structured(
 
 structured(
     "_shift(Tensor input, int dim, int by, number fill)",
+    placement="along dim",
     batch="dims",
     infer=lambda x, dim, by, fill: x.like(x.shape),
     grad={"input": lambda c, g: F._shift(g, c.dim, -c.by, 0)},
@@ -75,6 +77,7 @@ def _grad_recurrence(c: Context, g: Tensor) -> tuple[Any, Any]:
 
 structured(
     "_recurrence(Tensor gain, Tensor input, int dim, bool reverse)",
+    placement="along dim",
     batch="dims",
     infer=lambda gain, x, dim, reverse: x.like(x.shape),
     grad=_grad_recurrence,
@@ -95,6 +98,7 @@ def _grad_cumprod(c: Context, g: Tensor) -> Tensor:
 
 structured(
     "cumprod(Tensor input, int dim, *, dtype? dtype=None)",
+    placement="along dim",
     batch="dims",
     canon=_canon_total("cumprod"),
     infer=_infer_total,
@@ -123,6 +127,7 @@ def _grad_logcumsumexp(c: Context, g: Tensor) -> Tensor:
 
 structured(
     "logcumsumexp(Tensor input, int dim)",
+    placement="along dim",
     batch="dims",
     canon=_canon_logcumsumexp,
     infer=lambda x, dim: x.dense_like(),

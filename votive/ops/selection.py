@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 pointwise(
     "_where(Mask condition, Operand input, Operand other)",
     choose,
+    placement="elementwise",
     dtypes="any",
     doc="Elements of input where the condition holds, of other elsewhere.",
     moves=(1, 2),
@@ -74,6 +75,7 @@ def _fill_types(promoted: dt.dtype, x: Spec, mask: Spec, value: Spec | Number) -
 pointwise(
     "_masked_fill(Tensor input, Mask mask, Operand value)",
     lambda x, mask, value: choose(mask, value, x),
+    placement="elementwise",
     dtypes=_fill_types,
     doc="Elements replaced where a mask is set.",
     moves=(0, 2),

@@ -33,6 +33,7 @@ def _infer_view(x: Spec, size: tuple[int, ...]) -> tuple[Spec, int]:
 
 view(
     "_view(Tensor input, int[] size)",
+    placement="viewed",
     infer=_infer_view,
     grad={"input": lambda c, g: F.reshape(g, c.shape("input"))},
     doc="The same memory in another shape.",
@@ -67,6 +68,7 @@ def _infer_view_dtype(x: Spec, dtype: dt.dtype) -> tuple[Spec, int]:
 
 view(
     "_view_dtype(Tensor input, dtype dtype)",
+    placement="elementwise",
     batch="same",
     infer=_infer_view_dtype,
     differentiable=False,
@@ -146,6 +148,7 @@ def _infer_transpose(x: Spec, dim0: int, dim1: int) -> tuple[Spec, int]:
 
 view(
     "transpose(Tensor input, int dim0, int dim1)",
+    placement="transposed",
     batch="dims",
     canon=lambda x, dim0, dim1: (
         x,
@@ -182,6 +185,7 @@ def _infer_t(x: Spec) -> tuple[Spec, int]:
 
 view(
     "t(Tensor input)",
+    placement="transposed",
     infer=_infer_t,
     grad={"input": lambda c, g: g.t()},
     doc="""The transpose of a matrix; vectors and numbers stay as they are.
@@ -209,6 +213,7 @@ def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
 
 view(
     "_permute(Tensor input, int[] dims)",
+    placement="transposed",
     canon=_canon_permute,
     infer=lambda x, dims: (x.like(tuple(x.shape[d] for d in dims), strides=tuple(x.strides[d] for d in dims)), 0),
     grad={"input": lambda c, g: F._permute(g, inverse(c.dims))},
@@ -260,6 +265,7 @@ def _infer_squeeze(x: Spec, dim: tuple[int, ...]) -> tuple[Spec, int]:
 
 view(
     "squeeze(Tensor input, int[]? dim=None)",
+    placement="squeezed",
     canon=_canon_squeeze,
     infer=_infer_squeeze,
     grad={"input": lambda c, g: g.reshape(c.shape("input"))},
@@ -278,6 +284,7 @@ def _infer_unsqueeze(x: Spec, dim: int) -> tuple[Spec, int]:
 
 view(
     "unsqueeze(Tensor input, int dim)",
+    placement="unsqueezed",
     canon=lambda x, dim: (x, wrap_dim("unsqueeze", dim, x.ndim + 1)),
     infer=_infer_unsqueeze,
     grad={"input": lambda c, g: g.squeeze(c.dim)},

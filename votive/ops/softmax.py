@@ -29,6 +29,7 @@ def _canon(op: str) -> Callable[..., Any]:
 
 structured(
     "_softmax(Tensor input, int dim)",
+    placement="along dim",
     batch="dims",
     canon=_canon("softmax"),
     infer=lambda x, dim: x.dense_like(),
@@ -39,6 +40,7 @@ structured(
 
 structured(
     "_log_softmax(Tensor input, int dim)",
+    placement="along dim",
     batch="dims",
     canon=_canon("log_softmax"),
     infer=lambda x, dim: x.dense_like(),
@@ -58,6 +60,7 @@ def _again(c: Context, h: Tensor) -> tuple[Tensor, ...]:
 
 structured(
     "_softmax_backward(Tensor grad, Tensor output, int dim)",
+    placement="along dim",
     batch="dims",
     infer=lambda g, y, dim: y.dense_like(),
     grad=_again,
@@ -73,6 +76,7 @@ def _log_again(c: Context, h: Tensor) -> tuple[Tensor, ...]:
 
 structured(
     "_log_softmax_backward(Tensor grad, Tensor output, int dim)",
+    placement="along dim",
     batch="dims",
     infer=lambda g, y, dim: y.dense_like(),
     grad=_log_again,

@@ -32,6 +32,7 @@ def _infer_sort(x: Spec, dim: int, descending: bool) -> tuple[Spec, Spec]:
 
 structured(
     "_sort(Tensor input, int dim, bool descending)",
+    placement="along dim",
     batch="dims",
     canon=lambda x, dim, descending: (x, wrap_dim("sort", dim, x.ndim, x.shape), descending),
     infer=_infer_sort,
@@ -89,6 +90,7 @@ def _canon_topk(x: Spec, k: int, dim: int, *rest: bool) -> tuple[Any, ...]:
 
 structured(
     "_topk(Tensor input, int k, int dim, bool largest, bool sorted)",
+    placement="along dim",
     batch="dims",
     skips_elements=True,
     canon=_canon_topk,
@@ -131,6 +133,7 @@ def _grad_kthvalue(c: Context, g: Tensor, _: Any) -> Tensor:
 
 structured(
     "_kthvalue(Tensor input, int k, int dim, bool keepdim)",
+    placement="reduces",
     batch="dims",
     canon=lambda x, k, dim, keepdim: (x, k, wrap_dim("kthvalue", dim, x.ndim, x.shape), keepdim),
     infer=_infer_kthvalue,

@@ -42,6 +42,7 @@ def _stacked(x: Spec, dim: int, parts: Sequence[Tensor]) -> Tensor:
 
 structured(
     "_split(Tensor input, int[] sizes, int dim)",
+    placement="split",
     batch="dims",
     infer=lambda x, sizes, dim: tuple(_sized(x, dim, s) for s in sizes),
     grad={"input": lambda c, *g: F.cat(g, c.dim)},
@@ -51,6 +52,7 @@ structured(
 
 structured(
     "_unbind(Tensor input, int dim)",
+    placement="split",
     batch="dims",
     infer=lambda x, dim: (x.like(x.shape[:dim] + x.shape[dim + 1 :]),) * int(x.shape[dim]),
     grad={"input": lambda c, *g: _stacked(c.spec("input"), c.dim, g)},

@@ -36,6 +36,7 @@ def _grad_var(x: Tensor, g: Tensor, dim: tuple[int, ...], correction: float, kee
 
 structured(
     "_var(Tensor input, int[] dim, float correction, bool keepdim)",
+    placement="reduces",
     batch="dims",
     infer=_infer_var,
     grad={"input": lambda c, g: _grad_var(c.input, g, c.dim, c.correction, c.keepdim)},
@@ -44,6 +45,7 @@ structured(
 
 structured(
     "_std(Tensor input, int[] dim, float correction, bool keepdim)",
+    placement="reduces",
     batch="dims",
     infer=_infer_var,
     # The root has no derivative at 0; like torch, take 0 there.

@@ -55,6 +55,7 @@ def _infer_select(x: Spec, dim: int, index: int) -> tuple[Spec, int]:
 
 view(
     "select(Tensor input, int dim, int index)",
+    placement="selected",
     batch="dims",
     canon=_canon_select,
     infer=_infer_select,
@@ -86,6 +87,7 @@ def _infer_slice(x: Spec, dim: int, start: int, end: int, step: int) -> tuple[Sp
 
 view(
     "_slice(Tensor input, int dim=0, int? start=None, int? end=None, int step=1)",
+    placement="sliced",
     batch="dims",
     canon=_canon_slice,
     infer=_infer_slice,
@@ -149,6 +151,7 @@ def _infer_unfold(x: Spec, dim: int, size: int, step: int) -> tuple[Spec, int]:
 
 view(
     "unfold(Tensor input, int dimension, int size, int step)",
+    placement="unfolded",
     batch="dims",
     canon=_canon_unfold,
     infer=_infer_unfold,

@@ -62,6 +62,7 @@ def _grad_norm(c: Context, g: Tensor) -> Tensor:
 
 structured(
     "_vector_norm(Tensor input, number ord, int[]? dim, bool keepdim)",
+    placement="reduces",
     batch="dims",
     canon=_canon_norm,
     infer=lambda x, ord, dim, keepdim: x.like(reduced_shape(x.shape, dim, keepdim), dtype=x.dtype.to_real()),
