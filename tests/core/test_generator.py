@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 
+import votive
 from votive.core import rng
 from votive.core.device import device
 
@@ -185,3 +186,19 @@ def test_fork_covers_the_cpu_and_the_devices_named():
     with rng.fork_rng(enabled=False):
         rng.manual_seed(3)
     assert rng.initial_seed() == 3
+
+
+def test_a_thread_may_have_default_generators_of_its_own() -> None:
+    votive.manual_seed(5)
+    wanted = votive.rand(2).tolist()
+    votive.manual_seed(5)
+    with rng.own_generators():
+        assert votive.rand(2).tolist() == wanted
+        votive.manual_seed(9)
+        inside = votive.rand(2).tolist()
+        with votive.fork_rng():
+            votive.rand(3)
+        assert rng.default_generators() == [rng.default_generator("cpu")]
+    assert votive.rand(2).tolist() == wanted
+    votive.manual_seed(9)
+    assert votive.rand(2).tolist() == inside

@@ -199,6 +199,46 @@ if hasattr(os, "register_at_fork"):
 _global_seed: int | None = None
 
 
+class _Own(threading.local):
+    generators: dict[Device, Generator] | None = None  # of a thread that plays a process of its own
+
+
+_own = _Own()
+_some_own = False  # whether any thread ever had its own
+
+
+@contextmanager
+def own_generators() -> Iterator[None]:
+    """Give this thread default generators of its own, which begin where those of the process are.
+
+    >>> from votive.core.rng import own_generators
+    >>> with own_generators():
+    ...     _ = votive.manual_seed(3)
+    """
+    global _some_own
+    with _registry_lock:
+        copies = {device: generator.clone_state() for device, generator in _registry.items()}
+    before, _own.generators, _some_own = _own.generators, copies, True
+    try:
+        yield
+    finally:
+        _own.generators = before
+
+
+def _mine(device: DeviceLike) -> Generator:
+    """The generator of a thread that has its own."""
+    assert _own.generators is not None
+    dev = _canonical(device)
+    if dev not in _own.generators:
+        found = Generator(dev)
+        if _global_seed is None:
+            found.seed()
+        else:
+            found.manual_seed(_global_seed)
+        _own.generators[dev] = found
+    return _own.generators[dev]
+
+
 def _canonical(device: DeviceLike) -> Device:
     dev = resolve(device)
     if dev.type == "cpu":
@@ -212,6 +252,8 @@ def default_generator(device: DeviceLike = "cpu") -> Generator:
     >>> votive.default_generator("cpu") is votive.default_generator("cpu")
     True
     """
+    if _some_own and _own.generators is not None:
+        return _mine(device)
     found = _registry.get(device) if isinstance(device, Device) else None
     if found is not None:
         return found
@@ -222,6 +264,8 @@ def default_generator(device: DeviceLike = "cpu") -> Generator:
 
 def default_generators() -> list[Generator]:
     """The generators of all devices that have been used."""
+    if _own.generators is not None:
+        return list(_own.generators.values())
     with _registry_lock:
         return list(_registry.values())
 
@@ -246,6 +290,10 @@ def manual_seed(seed: SupportsInt) -> Generator:
     """
     global _global_seed
     value = _checked_seed(int(seed))
+    if _own.generators is not None:
+        for generator in _own.generators.values():
+            generator.manual_seed(value)
+        return _mine(cpu).manual_seed(value)
     with _registry_lock:
         _global_seed = value
         for generator in _registry.values():
@@ -307,8 +355,7 @@ def fork_rng(
         return
     default_generator(cpu)
     if devices is None:
-        with _registry_lock:
-            covered = list(_registry.values())
+        covered = default_generators()
     else:
         named = (Device(device_type, d) if isinstance(d, int) else d for d in devices)
         covered = [default_generator(cpu), *(default_generator(d) for d in named)]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, TypeVar
 
+from ..core.rng import own_generators
 from .group import ProcessGroup
 from .rendezvous import Place
 from .store import HashStore
@@ -19,7 +20,8 @@ T = TypeVar("T")
 def simulate(fn: Callable[..., T], world_size: int, *args: Any, timeout: timedelta = timedelta(seconds=60)) -> list[T]:
     """Run a function once for each of `world_size` ranks, which are threads of this process; gives their results.
 
-    Threads share what a process has once, such as the default generator of random numbers: seed one of your own.
+    Each has default generators of its own, which begin where those of the process are; other things that a process
+    has once are shared.
 
     >>> def total():
     ...     x = votive.tensor([votive.distributed.get_rank() + 1.0])
@@ -37,7 +39,7 @@ def simulate(fn: Callable[..., T], world_size: int, *args: Any, timeout: timedel
     def play(rank: int) -> None:
         transport = ThreadTransport(board, rank)
         made = ProcessGroup(transport, range(world_size), "default_pg", "threads", timeout, store)
-        with playing(World(made, store, "threads", Place(rank, world_size, store, "127.0.0.1"))):
+        with playing(World(made, store, "threads", Place(rank, world_size, store, "127.0.0.1"))), own_generators():
             try:
                 results[rank] = fn(*args)
             except BaseException as e:
