@@ -54,6 +54,7 @@ class ProcessGroup:
         self._pending, self._counted = 0, threading.Lock()
         self._broken: str | None = None
         self._closed = False
+        self.patience = 5.0  # how long `close` waits for what runs beside the program
 
     def rank(self) -> int:
         """The number of this rank in the group."""
@@ -150,7 +151,7 @@ class ProcessGroup:
         self._closed = True
         if self._worker is not None:
             self._queue.put(None)
-            self._worker.join(5)
+            self._worker.join(self.patience)
             self._worker = None
         self._broken = self._broken or "it was destroyed"
         self.checker.leave()

@@ -9,13 +9,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from ...autograd.modes import no_grad
+from ...core import dtype as dt
 from ...core.similar import similar
 from ...io import safetensors
+from ...ops.registry import F
+from ...serialization.atomic import replacing, sync_folder
 from ...tensor import Tensor
 from ..errors import DistError
 from ..fsdp.sharding import sharding_of
@@ -46,40 +49,70 @@ def save(
     >>> state
     {'w': tensor([0., 1., 2.]), 'step': 5}
     """
-    group = _group(process_group, no_dist)
-    rank = 0 if group is None else group.rank()
-    target = Path(checkpoint_id)
-    begun = target.with_name(target.name + ".writing")
-    values = leaves(state_dict)
-    mine = {name: _described(t) for name, t in values.items() if isinstance(t, Tensor)}
-    plans = _told(group, lambda: (mine, {n: encoded(n, v) for n, v in values.items() if not isinstance(v, Tensor)}))
-    writers = _assigned([plan for plan, _ in plans])
-    names = [f"part-{r:05}-of-{len(plans):05}.safetensors" for r in range(len(plans))]
+    group = group_for(process_group, no_dist)
+    writing = Writing(state_dict, Path(checkpoint_id), group)
+    try:
+        for step in writing.steps:
+            told(group, step)
+    except BaseException:
+        writing.abandon()
+        raise
 
-    def prepare() -> None:
-        if rank == 0:
-            shutil.rmtree(begun, ignore_errors=True)
-            begun.mkdir(parents=True)
 
-    def write() -> None:
-        own: dict[str, Tensor] = {}
+class Writing:
+    """A checkpoint on its way to disk: who writes what is agreed on when it is made, by all ranks."""
+
+    def __init__(self, state: dict[str, Any], target: Path, group: ProcessGroup | None) -> None:
+        self.rank = 0 if group is None else group.rank()
+        self.target, self.begun = target, target.with_name(target.name + ".writing")
+        values = leaves(state)
+        mine = {name: _described(t) for name, t in values.items() if isinstance(t, Tensor)}
+        self.plans = told(
+            group, lambda: (mine, {n: encoded(n, v) for n, v in values.items() if not isinstance(v, Tensor)})
+        )
+        self.writers = _assigned([plan for plan, _ in self.plans])
+        self.names = [f"part-{r:05}-of-{len(self.plans):05}.safetensors" for r in range(len(self.plans))]
+        self.own: dict[str, Tensor] = {}
         seen: set[int] = set()
-        for (name, key), r in writers.items():
-            if r == rank:
+        for (name, key), r in self.writers.items():
+            if r == self.rank:
                 memory = id(values[name]._storage.root)
                 # A file keeps no two names of one memory, such as weights that are tied.
-                own[key] = values[name].detach().clone() if memory in seen else values[name].detach()
+                self.own[key] = values[name].detach().clone() if memory in seen else values[name].detach()
                 seen.add(memory)
-        if own:
-            safetensors.save_file(own, begun / names[rank])
 
-    def finish() -> None:
-        if rank == 0:
-            (begun / INDEX).write_text(json.dumps(_index(plans, writers, names), indent=1))
-            _swap(begun, target)
+    @no_grad()
+    def snapshot(self) -> None:
+        """Keep what tensors hold now, in main memory: they may be written from here on."""
+        self.own = {key: t.to("cpu", copy=True) for key, t in self.own.items()}
 
-    for step in (prepare, write, finish):
-        _told(group, step)
+    @property
+    def steps(self) -> tuple[Callable[[], None], ...]:
+        """What all ranks do, one after the other, once all have done the one before."""
+        return self.prepare, self.write, self.finish
+
+    def abandon(self) -> None:
+        """Give back the room of a checkpoint that failed; the one before it stays."""
+        if self.rank == 0:
+            shutil.rmtree(self.begun, ignore_errors=True)
+
+    def prepare(self) -> None:
+        """Make room for the files."""
+        if self.rank == 0:
+            shutil.rmtree(self.begun, ignore_errors=True)
+            self.begun.mkdir(parents=True)
+
+    def write(self) -> None:
+        """Write this rank's file."""
+        if self.own:
+            safetensors.save_file(self.own, self.begun / self.names[self.rank])
+
+    def finish(self) -> None:
+        """Let the checkpoint appear, once all have written."""
+        if self.rank == 0:
+            with replacing(self.begun / INDEX) as file:
+                file.write(json.dumps(_index(self.plans, self.writers, self.names), indent=1).encode())
+            _swap(self.begun, self.target)
 
 
 def load(
@@ -104,15 +137,15 @@ def load(
     >>> alone.weight.sum().item() == written
     True
     """
-    group = _group(process_group, no_dist)
-    _told(group, lambda: _read(state_dict, Path(checkpoint_id)))
+    group = group_for(process_group, no_dist)
+    told(group, lambda: _read(state_dict, Path(checkpoint_id)))
 
 
-def _group(group: ProcessGroup | None, alone: bool) -> ProcessGroup | None:
+def group_for(group: ProcessGroup | None, alone: bool) -> ProcessGroup | None:
     return None if alone or (group is None and not is_initialized()) else group_of(group)
 
 
-def _told(group: ProcessGroup | None, do: Any) -> list[Any]:
+def told(group: ProcessGroup | None, do: Any) -> list[Any]:
     """What each rank gives; an error on one of them is raised on all, so that nobody waits for it."""
     if group is None:
         return [do()]
@@ -185,22 +218,45 @@ def _swap(begun: Path, target: Path) -> None:
     if target.exists():
         target.rename(old)
     begun.rename(target)
+    sync_folder(target.parent)
     shutil.rmtree(old, ignore_errors=True)
 
 
 # --- reading ----------------------------------------------------------------------------------
 
 
-def _read(state: dict[str, Any], folder: Path) -> None:
+def opened_index(folder: Path) -> tuple[Path, dict[str, Any]]:
+    """Where a checkpoint is, and what is in it."""
     if not folder.exists():
         # A process that was killed between two renames has left the old one beside it.
         old = folder.with_name(folder.name + ".old")
         folder = old if (old / INDEX).exists() else folder
     if not (folder / INDEX).exists():
         raise FileNotFoundError(f"checkpoint.load: there is no {INDEX} in {folder}; it is written by checkpoint.save.")
-    index = json.loads((folder / INDEX).read_text())
+    index: dict[str, Any] = json.loads((folder / INDEX).read_text())
     if index.get("format") != FORMAT:
         raise ValueError(f"checkpoint.load: {folder / INDEX} has the format {index.get('format')!r}, not {FORMAT!r}.")
+    return folder, index
+
+
+def read_whole(folder: Path, name: str) -> Tensor:
+    """One tensor of a checkpoint, of whatever shape, in main memory."""
+    folder, index = opened_index(folder)
+    if name not in index["tensors"]:
+        raise KeyError(f"{name} is not in the checkpoint {folder}.")
+    entry = index["tensors"][name]
+    found = F.empty(entry["shape"], dtype=getattr(dt, entry["dtype"]))
+    files: dict[str, safetensors.SafetensorsFile] = {}
+    try:
+        _fill(found, entry, folder, files)
+    finally:
+        for file in files.values():
+            file.close()
+    return found
+
+
+def _read(state: dict[str, Any], folder: Path) -> None:
+    folder, index = opened_index(folder)
     files: dict[str, safetensors.SafetensorsFile] = {}
     # Everything is checked before the first number is written.
     for name, value in leaves(state).items():
