@@ -183,11 +183,11 @@ def test_python_does_not_speak_for_a_function() -> None:
 def test_unknown_devices_are_told_from_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices.present, "names", lambda: ["cpu"])
     cases = {
-        "gpu": r"there is no device 'gpu'; .* are called 'cuda'\. This machine has: cpu\.$",
+        "gpu": r"there is no device 'gpu'; .* are called 'cuda', any other 'webgpu'\. This machine has: cpu\.$",
         "cude": r"did you mean 'cuda'\? This machine has: cpu\.$",
         "CPU": r"did you mean 'cpu'\?",
-        "mps": r"votive computes on CPUs and on GPUs of NVIDIA\.",
-        "xpu": r"GPUs of NVIDIA\.",
+        "mps": r"votive computes on CPUs, on GPUs of NVIDIA \('cuda'\) and on others through 'webgpu'\.",
+        "xpu": r"GPUs of NVIDIA ",
     }
     for name, text in cases.items():
         for place in (lambda n=name: vt.zeros(2, device=n), lambda n=name: vt.ones(2).to(n)):

@@ -29,6 +29,7 @@ LAYERS = [
         "config",
         "cpu",
         "cuda",
+        "webgpu",
         "random",
         "fft",
         "linalg",

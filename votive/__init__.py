@@ -155,6 +155,7 @@ _LAZY_MODULES = (
     "torch",
     "train",
     "vision",
+    "webgpu",
     "xpu",
 )
 _LAZY_NAMES = {

@@ -148,6 +148,7 @@ from . import text as text
 from . import torch as torch
 from . import train as train
 from . import vision as vision
+from . import webgpu as webgpu
 from . import xpu as xpu
 from .nn.compiled import compile as compile
 from .func import vmap as vmap

@@ -78,6 +78,10 @@ class _FunctionRows(dict[str, Callable[..., Row]]):
             from .cuda import rows
 
             return self.setdefault(kind, rows.FunctionRow)
+        if kind == "webgpu":
+            from .webgpu import rows as webgpu_rows
+
+            return self.setdefault(kind, webgpu_rows.FunctionRow)
         unknown(kind)
 
 
@@ -113,7 +117,7 @@ def remove_row(row: Row) -> None:
 
 
 # Labels of rows that are kernels for one kind of hardware.
-OWN = frozenset(["native", "cuda"])
+OWN = frozenset(["native", "cuda", "webgpu"])
 # Labels of rows that are passed over.
 switched_off: set[str] = set()
 
@@ -200,6 +204,10 @@ class _Backends(dict[str, Any]):
 
             made = self[kind] = CudaBackend()
             return made
+        if kind == "webgpu":
+            from .webgpu import WebGpuBackend
+
+            return self.setdefault(kind, WebGpuBackend())
         unknown(kind)
 
 

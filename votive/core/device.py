@@ -9,7 +9,7 @@ from .errors import DeviceError
 from .similar import similar
 
 # "trace" is where functions are turned into formulas: its tensors hold expressions.
-KNOWN = ("cpu", "cuda", "meta", "remote", "trace")
+KNOWN = ("cpu", "cuda", "meta", "remote", "trace", "webgpu")
 # What people call a GPU, and devices of torch that there are no kernels for.
 _GPUS = ("gpu", "nvidia", "hip", "rocm")
 _OTHERS = ("mps", "xpu", "xla", "tpu", "npu", "hpu", "vulkan", "ipu", "mtia", "maia")
@@ -28,11 +28,11 @@ present = _Present()
 
 def unknown(kind: str) -> NoReturn:
     """Raise the error for a device that is not there, naming those that are."""
-    close = similar(kind, ("cpu", "cuda"), 1)
+    close = similar(kind, ("cpu", "cuda", "webgpu"), 1)
     if kind.lower() in _GPUS:
-        hint = "; GPUs of NVIDIA are called 'cuda'"
+        hint = "; GPUs of NVIDIA are called 'cuda', any other 'webgpu'"
     elif kind.lower() in _OTHERS:
-        hint = "; votive computes on CPUs and on GPUs of NVIDIA"
+        hint = "; votive computes on CPUs, on GPUs of NVIDIA ('cuda') and on others through 'webgpu'"
     else:
         hint = f"; did you mean {close[0]!r}?" if close else ""
     here = ", ".join(present.names())
@@ -151,4 +151,6 @@ def resolve(dev: DeviceLike) -> device:
         dev = device(dev)
     if dev.index is None and dev.type == "cuda":
         return device("cuda", current_cuda())
+    if dev.index is None and dev.type == "webgpu":
+        return device("webgpu", 0)
     return dev

@@ -73,6 +73,14 @@ class CudaError(RuntimeError):
     """
 
 
+class WebGpuError(RuntimeError):
+    """WebGPU refused, its device was lost, or there is none.
+
+    >>> issubclass(votive.webgpu.WebGpuError, RuntimeError)
+    True
+    """
+
+
 class OutOfMemoryError(RuntimeError, MemoryError):
     """A device has no memory left (torch raises a RuntimeError of this name).
 

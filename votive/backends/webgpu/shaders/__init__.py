@@ -1,0 +1,1 @@
+"""WGSL: functions that kernels call, and kernels made of templates and formulas."""
