@@ -87,7 +87,7 @@ def __getattr__(name: str) -> _Any:
     # What few programs use is found when first asked for.
     from importlib import import_module
 
-    if name in ("algorithms", "checkpoint", "fsdp", "optim", "pipelining"):
+    if name in ("algorithms", "checkpoint", "fsdp", "optim", "pipelining", "tensor"):
         return import_module(f"{__name__}.{name}")
     if name == "GradBucket":
         return import_module("..nn.parallel.buckets", __name__).GradBucket
