@@ -48,7 +48,7 @@ LAYERS = [
     | {"np"},
     {"models", "text", "generation", "audio", "vision", "speech", "train", "pipelines"},
     {"glass"},
-    {"cli", "studio", "serve", "new_op", "__init__", "__main__"},
+    {"cli", "studio", "serve", "remote", "new_op", "__init__", "__main__"},
     {"torch"},
 ]
 RANK = {name: i for i, names in enumerate(LAYERS) for name in names}

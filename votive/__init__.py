@@ -147,6 +147,7 @@ _LAZY_MODULES = (
     "pipelines",
     "profiler",
     "quant",
+    "remote",
     "sparse",
     "speech",
     "studio",

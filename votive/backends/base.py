@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from ..core.device import present, unknown
+from ..core.device import device, present, unknown
 from ..core.errors import CudaError, MissingKernelError
 from ..core.layout import Spec
 from ..core.storage import Storage
@@ -30,6 +30,8 @@ class Request:
     outs: tuple[Spec, ...] | None  # of the results; None when they depend on the data
     single: bool  # one result, not a tuple
     backend: Any
+    given: tuple[Any, ...] = ()  # the arguments as they were before the operator's rule rewrote them
+    schema: Any = None  # of the operator
 
 
 class Bound(NamedTuple):
@@ -117,7 +119,7 @@ def remove_row(row: Row) -> None:
 
 
 # Labels of rows that are kernels for one kind of hardware.
-OWN = frozenset(["native", "cuda", "webgpu"])
+OWN = frozenset(["native", "cuda", "webgpu", "remote"])
 # Labels of rows that are passed over.
 switched_off: set[str] = set()
 
@@ -208,6 +210,10 @@ class _Backends(dict[str, Any]):
             from .webgpu import WebGpuBackend
 
             return self.setdefault(kind, WebGpuBackend())
+        if kind == "remote":
+            from .remote import RemoteBackend
+
+            return self.setdefault(kind, RemoteBackend())
         unknown(kind)
 
 
@@ -215,13 +221,35 @@ BACKENDS: dict[str, Any] = _Backends()
 
 
 def _present() -> list[str]:
-    """The devices of this machine by name, GPUs with their numbers."""
+    """The devices in reach by name, with their numbers."""
     from .cuda.runtime import runtime
 
     try:
-        return ["cpu", *(f"cuda:{i}" for i in range(runtime.start().count))]
+        found = ["cpu", *(f"cuda:{i}" for i in range(runtime.start().count))]
     except CudaError:
-        return ["cpu"]
+        found = ["cpu"]
+    if "remote" in BACKENDS:
+        from .remote import connections
+
+        found += connections.names()
+    return found
+
+
+def _at(url: str) -> device:
+    """The device at an address."""
+    from .remote import connections
+
+    return connections.at(url)
+
+
+def _current(kind: str) -> int:
+    """The index that a kind of device means when none is given."""
+    if kind == "remote":
+        from .remote import connections
+
+        return connections.current()
+    return 0
 
 
 present.names = _present
+present.address, present.current = _at, _current

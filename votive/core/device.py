@@ -18,9 +18,14 @@ _NAMED = frozenset(_OTHERS) - {"tpu", "npu"}
 
 
 class _Present:
-    """Which devices tensors can be placed on here; the backends answer."""
+    """Which devices tensors can be placed on here; the backends answer.
+
+    `address` gives the device at a URL, `current` the index that a kind means when none is given.
+    """
 
     names: Callable[[], list[str]] = staticmethod(lambda: ["cpu"])
+    address: Callable[[str], device]
+    current: Callable[[str], int] = staticmethod(lambda kind: 0)
 
 
 present = _Present()
@@ -67,6 +72,10 @@ class device:
             if not isinstance(getattr(type, "type", None), str) or not hasattr(type, "index"):
                 raise TypeError(f"device: expected a string or an index, got {type!r}.")
             type = str(type)  # a device of torch writes itself as ours do
+        if type.startswith("remote://"):
+            if index is not None:
+                raise RuntimeError(f"device: {type!r} takes no index.")
+            return present.address(type)
         kind, _, number = type.partition(":")
         if number or ":" in type:
             if index is not None:
@@ -151,6 +160,8 @@ def resolve(dev: DeviceLike) -> device:
         dev = device(dev)
     if dev.index is None and dev.type == "cuda":
         return device("cuda", current_cuda())
+    if dev.index is None and dev.type == "remote":
+        return device("remote", present.current("remote"))
     if dev.index is None and dev.type == "webgpu":
         return device("webgpu", 0)
     return dev

@@ -270,6 +270,12 @@ def default_generators() -> list[Generator]:
         return list(_registry.values())
 
 
+def forget(dev: Device) -> None:
+    """Drop the default generator of a device that is gone."""
+    with _registry_lock:
+        _registry.pop(dev, None)
+
+
 def _register(dev: Device) -> Generator:
     with _registry_lock:
         if dev not in _registry:

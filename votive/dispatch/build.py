@@ -93,6 +93,12 @@ def kernel_for(op: Op, args: tuple[Any, ...]) -> Row | None:
     return getattr(plan, "row", None)
 
 
+def plan_of(op: Op, args: tuple[Any, ...]) -> Plan:
+    """The plan of a call with specs in place of tensors; nobody keeps it."""
+    plan: Plan = _BUILD[op.kind](op, args)
+    return plan
+
+
 def _is_plain(v: object) -> bool:
     """Whether a static argument is known by its value, as plans know it."""
     if v.__class__ is tuple:
@@ -237,6 +243,8 @@ def _build_structured(op: Op, args: tuple[Any, ...]) -> StructuredPlan:
         plan.outs,
         plan.single,
         plan.backend,
+        tuple(_spec_of(v) for v in args),
+        op.schema,
     )
     plan.row, bound = bind(place.type, request)
     plan.bind(bound)

@@ -1,0 +1,328 @@
+"""Plans of remote calls: what an operator is on given specs is told once, and a call is numbers.
+
+A plan names an operator and its arguments, or is a formula; the server builds the same plan with its own rules and
+kernels, and refuses where the results would look otherwise.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core.device import device
+from ...core.errors import UnsupportedError, fail
+from ...core.layout import Spec
+from ...core.storage import Storage
+from ..base import BACKENDS, MUTATES, Bound, Request, Row, add_row
+from ..region import SeparateRow
+from . import wire
+from .connection import Connection
+from .errors import RemoteError
+from .views import RemoteStorage, RemoteView
+
+# These move values between devices, which is done here.
+_MOVING = ("_to_device", "_transfer_")
+
+
+class RemotePlan:
+    """What a server is told of a call, when it is first needed."""
+
+    def __init__(self, connection: Connection, description: dict[str, Any], values: tuple[Any, ...]) -> None:
+        self.connection = connection
+        self.number = next(connection.plan_numbers)
+        self.kinds = wire.kinds_of(values)
+        self.body = wire.COUNT.pack(self.number) + wire.packed({**description, "values": self.kinds})
+        if len(self.body) > wire.FRAME_LIMIT // 2:
+            fail(UnsupportedError, str(description.get("op", "formula")), "its arguments are too many to be sent.")
+        self.frame = -1  # not sent
+        self.flat = _flattening(self.kinds)
+        form = wire.packing(self.kinds)
+        self.call = struct.Struct("<BIIQ" + form)
+        self.write = struct.Struct("<BIIQqI" + form)
+
+    def tell(self) -> None:
+        """Send the description."""
+        self.connection.send(wire.message(wire.PLAN, self.body))
+        self.frame = self.connection.frame
+        self.connection.plans.add(self)
+
+    def called(self, kind: int, first: int, values: Any) -> bytes:
+        """The message of a call whose results begin with storage `first`."""
+        if self.frame < 0:
+            self.tell()
+        size = self.call.size
+        return self.call.pack(kind, size - 5, self.number, first, *self.flat(*values))
+
+    def into(self, values: Any, out: RemoteView) -> None:
+        """Run it and write the result over existing memory."""
+        connection = self.connection
+        number = connection.spec_number(out.spec)
+        if self.frame < 0:
+            self.tell()
+        head = (wire.INTO, self.write.size - 5, self.number, out.id, out.offset, number)
+        connection.send(self.write.pack(*head, *self.flat(*values)), out.id)
+
+    def __del__(self) -> None:
+        if getattr(self, "frame", -1) >= 0:
+            self.connection.gone_plans.append(self.number)
+
+
+def _flattening(kinds: list[str]) -> Callable[..., tuple[Any, ...]]:
+    """A function of the run-time values that gives the numbers of the message. Written out once per plan, since it
+    runs at every call.
+    """
+    low = wire.LOW
+    parts = {
+        wire.TENSOR: "{0}.id, {0}.offset",
+        wire.ALONG: "bits({0})",
+        wire.INT: f"{{0}} & {low}, {{0}} >> 64",
+        wire.FLOAT: "{0}",
+        wire.BOOL: "{0}",
+        wire.COMPLEX: "{0}.real, {0}.imag",
+    }
+    names, text = [], []
+    for i, kind in enumerate(kinds):
+        names.append(f"v{i}")
+        if kind[0] == "[":
+            text += [parts[k].format(f"v{i}[{j}]") for j, k in enumerate(kind[1:-1]) if k != wire.NOTHING]
+        elif kind != wire.NOTHING:
+            text.append(parts[kind].format(f"v{i}"))
+    made: Callable[..., tuple[Any, ...]] = eval(
+        f"lambda {', '.join(names)}: ({''.join(t + ', ' for t in text)})", {"bits": _bits}
+    )
+    return made
+
+
+def _bits(v: Any) -> bytes:
+    """The bytes of a tensor of the CPU without dimensions."""
+    return np.asarray(v).tobytes()
+
+
+def connection_of(specs: tuple[Any, ...]) -> Connection:
+    """The connection that the tensors of a call lie behind."""
+    from . import connections
+
+    place = next(s.device for s in specs if isinstance(s, Spec) and s.device.type == "remote")
+    return connections.of(place)
+
+
+def _refuse_far(op: str, specs: Any) -> None:
+    for s in specs:
+        if s.device.type not in ("remote", "cpu") or (s.device.type == "cpu" and s.ndim):
+            raise RemoteError(f"{op.lstrip('_')}: takes tensors of one device; move the one on {s.device} with .to().")
+
+
+def pointwise(
+    formula: Any, names: list[str], roles: list[Any], inputs: list[Any], out: Spec
+) -> tuple[Callable[..., Any], Callable[..., None]]:
+    """See `backends.base.Backend.pointwise`: the formula goes as a tree of known primitives."""
+    connection = connection_of((out,))
+    nodes = wire.formula_data(formula, names)
+    if len(nodes) > wire.NODES:
+        fail(UnsupportedError, formula.name, f"a formula of {len(nodes)} steps is too long to be sent.")
+    named = [[None if t is None else t.name for t in role] for role in roles]
+    data = {"label": formula.name[: wire.NAME_LIMIT], "formula": nodes, "roles": named, "out": wire.spec_data(out)}
+    return _Formula(connection, data, inputs, out).pair()
+
+
+class _Formula:
+    """A formula's plans, one per combination of types that its numbers have had."""
+
+    def __init__(self, connection: Connection, data: dict[str, Any], inputs: list[Any], out: Spec) -> None:
+        self.connection, self.data, self.inputs, self.out = connection, data, inputs, out
+        self.numbers = [i for i, s in enumerate(inputs) if s is None]
+        self.plans: dict[Any, RemotePlan] = {}
+        self.only: RemotePlan | None = None if self.numbers else self._made(())
+
+    def _made(self, types: tuple[type, ...]) -> RemotePlan:
+        values = list(self.inputs)
+        for i, t in zip(self.numbers, types, strict=True):
+            values[i] = t
+        specs = [wire.argument_data(v) for v in values]
+        made = self.plans[types] = RemotePlan(self.connection, {**self.data, "inputs": specs}, tuple(values))
+        return made
+
+    def plan(self, values: Any) -> RemotePlan:
+        if self.only is not None:
+            return self.only
+        types = tuple([_plain_type(values[i]) for i in self.numbers])
+        return self.plans.get(types) or self._made(types)
+
+    def pair(self) -> tuple[Callable[..., Any], Callable[..., None]]:
+        connection, out, nbytes, plan_for = self.connection, self.out, self.out.nbytes, self.plan
+        only, number, send = self.only, self.connection.number, self.connection.send
+
+        def compute(*values: Any) -> tuple[Storage, Any]:
+            plan = only or plan_for(values)
+            first = number()
+            send(plan.called(wire.CALL, first, values), first)
+            storage = RemoteStorage(connection, first, nbytes)
+            return storage, RemoteView(storage, out)
+
+        def into(values: Any, target: Any) -> None:
+            (only or plan_for(values)).into(values, target)
+
+        compute.checks_overlap = True  # type: ignore[attr-defined]  # the server looks, see server/session.py
+        return compute, into
+
+
+def _plain_type(v: Any) -> type:
+    for t in (bool, int, float, complex):
+        if isinstance(v, t):
+            return t
+    raise TypeError(f"expected a number, got {type(v).__name__}.")
+
+
+def _signature(schema: Any) -> int:
+    return zlib.crc32(str(schema).encode())
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemoteRow(Row):
+    """Serves every operator that the server has."""
+
+    def bind(self, request: Request) -> Bound:
+        if request.op in _MOVING:
+            return _moving(request)
+        connection = _place(request)
+        connection.open()
+        known = connection.welcome["operators"].get(request.op)
+        name = request.op.lstrip("_")
+        if known is None:
+            fail(
+                UnsupportedError,
+                name,
+                f"the votive {connection.welcome.get('votive')} at {connection.address.url} has no operator of this "
+                "name. Operators that a program declares with kernels of its own run on its own machine: move the "
+                "tensors with .cpu(), or declare the operator as a formula, which is sent.",
+            )
+        if known[0] != _signature(request.schema):
+            fail(
+                UnsupportedError,
+                name,
+                f"the votive {connection.welcome.get('votive')} at {connection.address.url} declares it otherwise; "
+                "use the same version on both sides.",
+            )
+        _refuse_far(request.op, request.specs)
+        return _bound(request, connection)
+
+
+def _place(request: Request) -> Connection:
+    from . import connections
+
+    specs = (*request.specs, *(request.outs or ()))
+    places = {s.device for s in specs if s.device.type == "remote"}
+    return connections.of(next(iter(places)))
+
+
+def _bound(request: Request, connection: Connection) -> Bound:
+    outs, written = request.outs, _written(request)
+    try:
+        args = [wire.argument_data(v) for v in request.given]
+    except wire.Unsendable as e:
+        fail(UnsupportedError, request.op, f"an argument of type {e} cannot be sent to a remote device.")
+    data = {"op": request.op, "args": args, "outs": None if outs is None else [wire.spec_data(s) for s in outs]}
+    plan = RemotePlan(connection, data, request.values)
+    send = connection.send
+    if outs is None:
+        return Bound(_finding(plan))
+    planned = [(s, s.nbytes) for s in outs]
+    number = connection.number
+
+    def compute_one(*values: Any) -> tuple[Any, ...]:
+        first = number()
+        send(plan.called(wire.CALL, first, values), first)
+        storage = RemoteStorage(connection, first, nbytes)
+        return ((storage, RemoteView(storage, spec), spec),)
+
+    def compute(*values: Any) -> tuple[Any, ...]:
+        first = number()
+        changed = [x.id for k in written for x in _tensors(values[k])]
+        send(plan.called(wire.CALL, first, values), *range(first, first + len(planned)), *changed)
+        made = [(RemoteStorage(connection, first + i, n), s) for i, (s, n) in enumerate(planned)]
+        return tuple([(storage, RemoteView(storage, s), s) for storage, s in made])
+
+    if not request.single or written:
+        return Bound(compute)
+    ((spec, nbytes),) = planned
+    compute_one.checks_overlap = True  # type: ignore[attr-defined]
+    return Bound(compute_one, plan.into)
+
+
+def _tensors(value: Any) -> list[RemoteView]:
+    found = value if value.__class__ is list else [value]
+    return [x for x in found if isinstance(x, RemoteView)]
+
+
+def _written(request: Request) -> list[int]:
+    positions = MUTATES[request.op]() if request.op in MUTATES else ()
+    return [k for k, i in enumerate(request.slots) if i in positions]
+
+
+def _finding(plan: RemotePlan) -> Callable[..., tuple[Any, ...]]:
+    """A call whose results' sizes depend on numbers: the one kind that waits."""
+    connection = plan.connection
+    place = device("remote", connection.index)
+
+    def compute(*values: Any) -> tuple[Any, ...]:
+        first = connection.number()
+        answer = connection.ask(wire.FIND, plan.called(wire.FIND, first, values)[wire.HEAD.size :])
+        specs = [wire.spec_of(s, place) for s in answer]
+        connection.holds(range(first, first + len(specs)))
+        made = [(RemoteStorage(connection, first + i, s.nbytes), s) for i, s in enumerate(specs)]
+        return tuple([(storage, RemoteView(storage, s), s) for storage, s in made])
+
+    return compute
+
+
+def _moving(request: Request) -> Bound:
+    """Values from here to there and back."""
+    if request.op == "_transfer_":
+
+        def transfer(to: Any, source: Any, *rest: Any) -> tuple[Any, ...]:
+            target, origin = request.values[0], request.values[1]
+            array = BACKENDS[origin.device.type].to_numpy(source)
+            BACKENDS[target.device.type].copy(to, _placed(array, target, origin))
+            return ()
+
+        return Bound(transfer)
+    outs = request.outs
+    assert outs is not None
+    (spec,) = outs
+
+    def to_device(source: Any, *rest: Any) -> tuple[Any, ...]:
+        array = BACKENDS["remote"].to_numpy(source)
+        made: tuple[Any, ...]
+        if spec.device.type == "cpu":
+            made = BACKENDS["cpu"].adopt(array, spec, ())
+        else:
+            made = BACKENDS[spec.device.type].receive(array, spec)
+        return (made,)
+
+    return Bound(to_device)
+
+
+def _placed(array: Any, target: Spec, origin: Spec) -> Any:
+    """Values as data of the device that `target` lies on."""
+    if target.device.type == "cpu":
+        return array
+    spec = Spec(origin.dense_like().layout, origin.dtype, target.device)
+    return BACKENDS[target.device.type].receive(array, spec)[1]
+
+
+def add_rows(operators: dict[str, Any]) -> None:
+    """Rows for operators that a server has kernels of its own for: programs then join operators as they would there."""
+    for name, (_, own) in operators.items():
+        if own and name not in _named:
+            _named.add(name)
+            add_row(RemoteRow(op=name, device="remote", fn=add_rows, label="remote"))
+
+
+_named: set[str] = set()
+add_row(RemoteRow(op="*", device="remote", fn=add_rows, label="remote"))
+add_row(SeparateRow(op="_region", device="remote", fn=add_rows, label="region"))
