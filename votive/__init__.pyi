@@ -140,6 +140,7 @@ from . import overrides as overrides
 from . import pipelines as pipelines
 from . import profiler as profiler
 from . import quant as quant
+from . import remote as remote
 from . import sparse as sparse
 from . import speech as speech
 from . import studio as studio
