@@ -61,10 +61,12 @@ class Window:
         if message.type in ("error", "warning"):
             self.faults.append(message.text)
 
-    def begun(self) -> Window:
-        """Wait until the page has begun by itself and written its first token."""
+    def begun(self, tab: str | None = "debugger") -> Window:
+        """Wait until the page has begun by itself and written its first token; show a tab, not the picture."""
         self.page.locator("#generate:not([disabled])").wait_for()
         self.until("[...document.querySelectorAll('.token:not(.given)')].length > 0")
+        if tab is not None:
+            self.page.evaluate(f"document.querySelector('#tab-{tab}').click()")
         self.rest()  # what is drawn anew under the pointer cannot be clicked
         return self
 

@@ -69,6 +69,20 @@ def text(window: Window) -> None:
     go(window, "left")
 
 
+def picture(window: Window) -> None:
+    go(window, "centre", "picture")
+    window.page.locator(".flow").wait_for()
+    window.rest()
+
+
+def picture_head(window: Window) -> None:
+    go(window, "centre", "picture")
+    window.page.locator('.flow-layer[data-layer="4"] .flow-box').first.click(position={"x": 4, "y": 4})
+    window.page.locator('.inside-head[data-head="2"]').click()
+    window.page.locator(".arithmetic").wait_for()
+    window.rest()
+
+
 def next_token(window: Window) -> None:
     go(window, "left")
     window.page.locator("#panel-topk").scroll_into_view_if_needed()
@@ -219,7 +233,7 @@ def recover(window: Window) -> None:
     if window.page.locator("#tour-skip").is_visible():
         window.click("#tour-skip")
     window.page.evaluate("""async () => (await import('/static/js/page.js'))
-      .model.trigger('event:hello', { workspace: sessionStorage.getItem('votive-workspace'), kept: [{
+      .model.trigger('event:hello', { workspace: sessionStorage.getItem('votive-workspace'), autosaved: [{
         name: '20000101-000000-00000000', bytes: 21_400, tokens: 84, model: '',
         modified: new Date(Date.now() - 300_000).toISOString(),
         text: 'Once upon a time there was a king who had three sons, and the youngest' }] })""")
@@ -275,6 +289,8 @@ SPEECH: dict[str, Callable[[Window], None]] = {"speech": speech, "speech-head": 
 
 # In the order in which they are made; a dialog is closed after its picture.
 SCENES: dict[str, Callable[[Window], None]] = {
+    "picture": picture,
+    "picture-head": picture_head,
     "text": text,
     "next": next_token,
     "branches": branches,

@@ -32,12 +32,12 @@ def add(commands: Commands) -> None:
         help="a folder, a GGUF file, a bundled name or a repository id (the bundled tales)",
     )
     p.add_argument("--model", metavar="MODEL", help="the same as MODEL")
-    p.add_argument("--port", metavar="N", type=whole(0, 65535), default=0, help="a port (one that is free)")
+    p.add_argument("--port", metavar="N", type=whole(0, 65535), default=0, help="the port (default: a free one)")
     p.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="(127.0.0.1)")
-    p.add_argument("--no-browser", action="store_true", help="only print the address")
+    p.add_argument("--no-browser", action="store_true", help="print the address instead of opening a browser")
     p.add_argument("--folder", metavar="PATH", help="where sessions are kept (votive-sessions)")
     p.add_argument(
-        "--no-autosave", action="store_true", help="keep no session that was not saved (they lie in PATH/autosave)"
+        "--no-autosave", action="store_true", help="do not keep unsaved sessions (otherwise in PATH/autosave)"
     )
 
 

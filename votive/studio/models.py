@@ -6,6 +6,7 @@ a name here; a page can ask for nothing else.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import weakref
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import votive
 
 from ..glass.parts import Parts, find_parts
+from ..glass.probe import Frame, Probe
 from ..io.source import WeightSource
 from ..nn.points import has_points
 
@@ -55,6 +57,11 @@ class Loaded:
             f"tokenizer = votive.text.Tokenizer.from_pretrained({self.name!r})",
         ]
 
+    @property
+    def described(self) -> bool:
+        """Whether `info` needs no run of the model any more."""
+        return self._info is not None
+
     def info(self) -> dict[str, Any]:
         """What `model.info` tells."""
         if self._info is None:
@@ -79,9 +86,38 @@ def _described(loaded: Loaded) -> dict[str, Any]:
         "parameters": int(model.num_parameters()),
         "places": has_points(model),
         "parts": {**parts, "layers": list(parts["layers"])},
-        "tree": [{"address": name, "class": type(module).__name__} for name, module in model.named_modules()],
+        "tree": _tree(loaded),
         "settings": model.generation_config.to_dict(),
     }
+
+
+def _tree(loaded: Loaded) -> list[dict[str, str]]:
+    """The modules of a model; those that lie in one are in the order in which they run."""
+    model = loaded.model
+    called: dict[str, int] = {}
+
+    class Order(Probe):
+        def entered(self, frame: Frame) -> None:
+            if frame.is_module:
+                called.setdefault(str(frame.address), len(called))
+
+    with contextlib.suppress(Exception), votive.no_grad(), Order(model):
+        # What a short text does not reach stays where it was declared.
+        model(votive.tensor([[0]], device=model.device), use_cache=False)
+    kinds = {name: type(module).__name__ for name, module in model.named_modules()}
+    first: dict[str, int] = {}
+    for name, when in called.items():  # what holds others comes where the first of them does
+        parts = name.split(".") if name else []
+        for k in range(1, len(parts) + 1):
+            first.setdefault(".".join(parts[:k]), when)
+    declared = {name: i for i, name in enumerate(kinds)}
+
+    def key(name: str) -> list[tuple[int, int]]:
+        parts = name.split(".") if name else []
+        above = [".".join(parts[: k + 1]) for k in range(len(parts))]
+        return [(first.get(one, 1 << 30), declared.get(one, 0)) for one in above]
+
+    return [{"address": name, "class": kinds[name]} for name in sorted(kinds, key=key)]
 
 
 class Loading:

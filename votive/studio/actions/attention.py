@@ -22,7 +22,9 @@ _MOST = 8 << 20
 _SCORES = ("entropy", "previous", "induction")
 
 
-def _maps(job: Job, node: SessionNode) -> replay.Maps:
+def maps_of(job: Job, node: SessionNode) -> replay.Maps:
+    """The attention of a node's whole text, kept for other views of it."""
+
     def make() -> tuple[Any, int]:
         found = replay.Maps(job.workspace.loaded, node)
         return found, found.nbytes()
@@ -41,7 +43,7 @@ def layer(
     """The weights of some heads of a layer, or with `mean` their average, as bytes of 1/255."""
     workspace = job.workspace
     at = workspace.session._node(node)
-    maps = _maps(job, at)
+    maps = maps_of(job, at)
     count = maps.heads(layer)
     averaged = mean or heads is None or heads == "mean"
     chosen = list(range(count)) if heads is None or heads == "mean" else heads
@@ -78,7 +80,7 @@ def layer(
 def row(job: Job, layer: Index, query: Index, head: Index | None = None, node: Index | None = None) -> Any:
     """Where one query looks, exactly; without a head the average of all."""
     at = job.workspace.session._node(node)
-    maps = _maps(job, at)
+    maps = maps_of(job, at)
     count = maps.heads(layer)
     if head is not None and head >= count:
         raise IndexError(f"attention: there is no head {head}; there are {count}.")
@@ -94,7 +96,7 @@ def heads(job: Job, node: Index | None = None) -> Any:
     """How widely each head looks, and how much at known patterns: (layers, heads)."""
     workspace = job.workspace
     at = workspace.session._node(node)
-    maps = _maps(job, at)
+    maps = maps_of(job, at)
 
     def make() -> tuple[Any, int]:
         layers = len(maps.names)

@@ -23,7 +23,7 @@ def statistics(job: Job, node: Index | None = None) -> dict[str, Any]:
     at = workspace.session._node(node)
 
     def make() -> tuple[Any, int]:
-        wanted = _addresses(workspace.loaded)
+        wanted = addresses(workspace.loaded)
         # A layer that is swapped makes other calls than it has parts.
         found = replay.captured(workspace.loaded, at, lambda frame: str(frame.address) in wanted)
         rows = []
@@ -48,7 +48,7 @@ def statistics(job: Job, node: Index | None = None) -> dict[str, Any]:
     return {"node": at.id, "rows": rows}
 
 
-def _addresses(loaded: Loaded) -> dict[str, tuple[int, str]]:
+def addresses(loaded: Loaded) -> dict[str, tuple[int, str]]:
     """The address of each layer, its attention and its MLP."""
     out: dict[str, tuple[int, str]] = {}
     for i, (name, layer) in enumerate(zip(loaded.parts.names, loaded.parts.layers, strict=True)):

@@ -12,7 +12,11 @@ from . import action
 @action("model.info", computes=False)
 def info(job: Job) -> dict[str, Any]:
     """Name, sizes, parts and modules of the workspace's model."""
-    return job.workspace.loaded.info()
+    loaded = job.workspace.loaded
+    if getattr(loaded, "described", True):
+        return loaded.info()
+    with job.turn():  # it is run once, to see in which order its modules are
+        return loaded.info()
 
 
 @action("model.list", needs_model=False, computes=False)

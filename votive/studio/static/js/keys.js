@@ -15,6 +15,7 @@ const KEYS = [
   ["G", "Generate, or stop", (e) => plain(e, "g"), "generate"],
   ["B", "Branch here", (e) => plain(e, "b"), "fork"],
   ["P", "Go to the prompt", (e) => plain(e, "p"), "prompt"],
+  ["O", "Picture of the model", (e) => plain(e, "o"), "tab", "picture"],
   ["L", "Logit lens", (e) => plain(e, "l"), "tab", "lens"],
   ["D", "Debugger", (e) => plain(e, "d"), "tab", "debugger"],
   ["A", "Attention", (e) => plain(e, "a"), "tab", "attention"],

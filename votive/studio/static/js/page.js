@@ -20,6 +20,7 @@ import * as explain from "./views/explain.js";
 import * as speech from "./views/speech.js";
 import * as layers from "./views/layers.js";
 import * as lens from "./views/lens.js";
+import * as picture from "./views/picture.js";
 import * as profile from "./views/profile.js";
 import * as prompt from "./views/prompt.js";
 import * as quantization from "./views/quantization.js";
@@ -48,7 +49,7 @@ model.actions = {};
 // --- views ---------------------------------------------------------------------------------------
 
 for (const [id, view] of Object.entries({
-  prompt, timeline, sampler, topk, tree, stack, value, consequence, lens, layers, profile, compiled, quantization, attention, edits, explain, console: consoleView, vision, speech,
+  prompt, timeline, sampler, topk, tree, picture, stack, value, consequence, lens, layers, profile, compiled, quantization, attention, edits, explain, console: consoleView, vision, speech,
 })) mount(view, model, $(`view-${id}`));
 
 const centre = tabs($("centre-tabs"));

@@ -7,7 +7,7 @@ import { notice, watch } from "../state.js";
 
 const [MOST, LINE] = [2000, 24];
 // What only looks, and changes nothing.
-const LOOKS = /^(print\(|session\.hidden|glass\.attention_maps|maps = |votive\.explain)/;
+const LOOKS = /^(print\(|session\.hidden|glass\.attention_maps|maps = |with glass\.|votive\.explain)/;
 
 export function render({ model, el }) {
   let [lines, wanted] = [[], []];
