@@ -47,8 +47,7 @@ def get_random_state() -> dict[str, Any]:
     True
     """
     rng.default_generator("cpu")  # there even if nothing was drawn yet
-    with rng._registry_lock:
-        votive = {str(d): bytes_of(g) for d, g in rng._registry.items()}
+    votive = {str(g.device): bytes_of(g) for g in rng.default_generators()}
     version, words, gauss = random.getstate()
     return {
         "votive": votive,
