@@ -9,6 +9,7 @@ from collections import defaultdict
 from pathlib import Path
 
 from votive.models.auto import _FAMILIES, _SAME, USES
+from votive.models.gguf_families import FAMILIES as GGUF
 
 FILE = Path(__file__).parents[2] / "docs" / "models.md"
 BEGIN, END = "<!-- families: python -m tests.models.family_table -->", "<!-- end of families -->"
@@ -28,7 +29,9 @@ def table() -> str:
         lines.append(f"| {' | '.join(cells)} |")
     same = ", ".join(f"`{name}` is read as `{other}`" for name, other in sorted(_SAME.items()))
     count = f"{len(_FAMILIES)} families in {len({file for file, *_ in _FAMILIES.values()})} files; {same}."
-    return "\n".join([count, "", *lines])
+    stored = sorted({family.model_type for family in GGUF})
+    gguf = f"GGUF files hold {len(stored)} of them: {', '.join(f'`{name}`' for name in stored)}."
+    return "\n".join([count, "", *lines, "", gguf])
 
 
 def written(text: str, made: str) -> str:

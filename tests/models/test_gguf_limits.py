@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("kind", "change", "match"),
     [
-        ("llama", {"model_type": "rwkv"}, "'rwkv' cannot become GGUF; bert, cohere, cohere2, falcon_mamba, gemma"),
+        ("llama", {"model_type": "rwkv"}, "'rwkv' cannot become GGUF; arcee, bamba, bert, bloom, cohere"),
         ("llama", {"hidden_act": "relu"}, "hidden_act is 'relu'; .* always mean 'silu'"),
         ("qwen3_moe", {"norm_topk_prob": False}, "norm_topk_prob is False"),
         ("gemma3_text", {"query_pre_attn_scalar": 100}, "query_pre_attn_scalar is 100"),
@@ -61,7 +61,7 @@ def test_models_that_gguf_cannot_hold_are_refused(kind: str, change: dict[str, A
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        ({"general.architecture": "rwkv7"}, "architecture 'rwkv7' are unknown; known: bert"),
+        ({"general.architecture": "rwkv7"}, "architecture 'rwkv7' are unknown; known: arcee, bert, bloom"),
         ({"general.architecture": None}, "architecture None are unknown"),
         ({"llama.block_count": None}, "should have None layers"),
         ({"llama.block_count": "three"}, "should have three layers"),
@@ -121,7 +121,9 @@ def test_equal_numbers_for_each_layer_are_one_number(path: Path) -> None:
 
 def test_a_family_is_found_from_either_side() -> None:
     for family in FAMILIES:
-        assert by_model_type(family.model_type) is family
+        found = by_model_type(family.model_type)
+        # Nemotron-H has one kind of files with experts, and one without.
+        assert found is family or (found.fits is not None and found.model_type == family.model_type)
     assert by_metadata({"general.architecture": "llama", "llama.expert_count": 8}) is MIXTRAL
 
 

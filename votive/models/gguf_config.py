@@ -12,7 +12,7 @@ import numpy as np
 
 from .config import rope_of
 from .gguf_families import BERT, GEMMA2, GEMMA3, GPT2, LLAMA, MISTRAL, MIXTRAL, PHI3
-from .gguf_family import Family, Shapes
+from .gguf_family import Family, Shapes, fractional, number
 
 _TOKENS = {"bos_token_id": "bos_token_id", "eos_token_id": "eos_token_id", "pad_token_id": "padding_token_id"}
 # Beside the end of text, these end a turn; generation stops at any of them.
@@ -22,9 +22,6 @@ _YARN = {
     "rope.scaling.yarn_beta_slow": "beta_slow",
     "rope.scaling.attn_factor": "attention_factor",
 }
-# Keys with one of these words hold fractions, the others integers.
-_FRACTIONS = ("epsilon", "freq_base", "softcapping", "factor", "beta", "scale")
-_LARGEST = 1 << 40
 # Llama 3.1's stretching of frequencies is stored as a tensor; these numbers made all known ones.
 _LLAMA3 = {"low_freq_factor": 1.0, "high_freq_factor": 4.0}
 # Every how many layers one sees all positions; and the depth of the largest model, which divides
@@ -40,8 +37,14 @@ def config_of(family: Family, metadata: Mapping[str, Any], shapes: Shapes) -> di
     config: dict[str, Any] = {"model_type": family.model_type, "architectures": [family.model_class], **family.fixed}
     for key, name in family.keys.items():
         value = metadata.get(f"{arch}.{key}")
-        if value is not None:
-            config[name] = _number(f"{arch}.{key}", value)
+        # A window of 0 is none.
+        if value is not None and not (key == "attention.sliding_window" and value == 0):
+            config[name] = number(f"{arch}.{key}", value)
+    # Layers that predict further tokens stand behind those that are run, and are counted with them.
+    beyond = metadata.get(f"{arch}.nextn_predict_layers") or 0
+    layers = family.keys["block_count"]
+    if isinstance(beyond, int) and beyond and layers in config:
+        config[layers] = number(f"{arch}.block_count", config[layers] - beyond)
     embedding = shapes("token_embd.weight")
     if embedding is not None and len(embedding) == 2:
         config["vocab_size"] = embedding[0]
@@ -51,15 +54,18 @@ def config_of(family: Family, metadata: Mapping[str, Any], shapes: Shapes) -> di
     if family is not BERT:
         config["tie_word_embeddings"] = shapes("output.weight") is None
     _add_tokens(config, metadata)
-    if family.understood is not None:
-        config = family.understood(config, metadata, shapes)
-    if not family.rotates:
-        return _small(family, config, shapes)
+    config = _rotating(family, config, metadata, shapes) if family.rotates else _small(family, config, shapes)
+    return config if family.understood is None else family.understood(config, metadata, shapes)
+
+
+def _rotating(family: Family, config: dict[str, Any], metadata: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+    """The same with heads and their rotation."""
+    arch = family.architecture
     config.setdefault("num_key_value_heads", config["num_attention_heads"])
     config.setdefault("rope_theta", family.theta if family is GEMMA3 else 10000.0)
     if "head_dim" not in config:
         key = f"{arch}.rope.dimension_count"
-        rotated = _number(key, metadata[key]) if family in _ROTATED and key in metadata else 0
+        rotated = number(key, metadata[key]) if family in _ROTATED and key in metadata else 0
         config["head_dim"] = rotated or config["hidden_size"] // config["num_attention_heads"]
     config["rope_scaling"] = _scaling(arch, metadata, config)
     if family is LLAMA:
@@ -70,13 +76,14 @@ def config_of(family: Family, metadata: Mapping[str, Any], shapes: Shapes) -> di
     if family is GEMMA2:
         config.setdefault("attn_logit_softcapping", 50.0)
         config.setdefault("final_logit_softcapping", 30.0)
-    if family is PHI3:
+    if family.partial:
         key = f"{arch}.rope.dimension_count"
-        rotated = _number(key, metadata.get(key, config["head_dim"]))
-        config["partial_rotary_factor"] = rotated / config["head_dim"]
+        rotated = number(key, metadata.get(key, config["head_dim"]))
+        config[family.partial] = rotated / config["head_dim"]
+    if family is PHI3:
         key = f"{arch}.rope.scaling.original_context_length"
         first = metadata.get(key, config.get("max_position_embeddings", 4096))
-        config["original_max_position_embeddings"] = _number(key, first)
+        config["original_max_position_embeddings"] = number(key, first)
     return config
 
 
@@ -93,23 +100,19 @@ def _needed(family: Family) -> list[str]:
         "feed_forward_length",
         "expert_shared_feed_forward_length",
         "expert_feed_forward_length",
+        "expert_group_count",
+        "expert_group_used_count",
+        "expert_weights_scale",
+        "expert_shared_count",
+        "leading_dense_block_count",
+        "attention.q_lora_rank",
+        "interleave_moe_layer_step",
+        "attention.scale",
+        "embedding_scale",
+        "residual_scale",
+        "logit_scale",
     )
     return [name for key, name in family.keys.items() if key not in optional]
-
-
-def _number(key: str, value: object) -> Any:
-    """A number; a list of one per layer counts if all are the same."""
-    if isinstance(value, list):
-        if not value or any(v != value[0] for v in value):
-            raise ValueError(f"{key} differs between layers ({value}); such models are unknown.")
-        value = value[0]
-    fractional = any(word in key for word in _FRACTIONS)
-    kinds = (int, float) if fractional else (int,)
-    if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < _LARGEST:
-        what = "number" if fractional else "integer"
-        raise ValueError(f"{key} is {value!r}; a positive {what} is needed.")
-    # Files hold float32: the shortest number that means the same is what the model was made with.
-    return float(str(np.float32(value))) if fractional else value
 
 
 def _add_tokens(config: dict[str, Any], metadata: Mapping[str, Any]) -> None:
@@ -140,14 +143,14 @@ def _scaling(arch: str, metadata: Mapping[str, Any], config: dict[str, Any]) -> 
     if kind not in ("linear", "yarn"):
         raise ValueError(f"{arch}.rope.scaling.type {kind!r} is unknown; linear and yarn are read.")
     key = f"{arch}.rope.scaling.factor"
-    out: dict[str, Any] = {"rope_type": kind, "factor": _number(key, factor)}
+    out: dict[str, Any] = {"rope_type": kind, "factor": number(key, factor)}
     if kind == "yarn":
         key = f"{arch}.rope.scaling.original_context_length"
         if key in metadata:
-            out["original_max_position_embeddings"] = _number(key, metadata[key])
+            out["original_max_position_embeddings"] = number(key, metadata[key])
         for key, name in _YARN.items():
             if f"{arch}.{key}" in metadata:
-                out[name] = _number(f"{arch}.{key}", metadata[f"{arch}.{key}"])
+                out[name] = number(f"{arch}.{key}", metadata[f"{arch}.{key}"])
     return out
 
 
@@ -232,12 +235,25 @@ def metadata_of(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
         out.setdefault(f"{arch}.attention.head_count_kv", heads)
         size = values.get("head_dim") or values["hidden_size"] // heads
         out[f"{arch}.attention.key_length"] = out[f"{arch}.attention.value_length"] = size
-        out[f"{arch}.rope.dimension_count"] = int(size * (values.get("partial_rotary_factor") or 1))
+        out[f"{arch}.rope.dimension_count"] = int(size * _share(family, values))
         if family is PHI3:
             original = values.get("original_max_position_embeddings") or values["max_position_embeddings"]
             out[f"{arch}.rope.scaling.original_context_length"] = int(original)
         out |= _written_scaling(arch, values["rope_scaling"])
     return out | told | _written_tokens(values)
+
+
+def _share(family: Family, values: Mapping[str, Any]) -> float:
+    """Which share of a head's features is rotated; raises where files cannot say that it is not all."""
+    found = values.get(family.partial or "partial_rotary_factor")
+    for nested in (values.get("rope_parameters"), values.get("rope_scaling")):
+        found = found or (nested or {}).get("partial_rotary_factor")
+    if not family.partial and found not in (None, 1):
+        raise ValueError(
+            f"partial_rotary_factor is {found}; GGUF files of {family.architecture} always mean that all features are "
+            "rotated."
+        )
+    return found or 1.0
 
 
 def rope_values(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -267,7 +283,7 @@ def _check_fixed(family: Family, config: Mapping[str, Any]) -> None:
 
 
 def _written(value: Any, key: str) -> Any:
-    return float(value) if any(word in key for word in _FRACTIONS) else int(value)
+    return float(value) if fractional(key) else int(value)
 
 
 def _written_scaling(arch: str, scaling: Mapping[str, Any] | None) -> dict[str, Any]:

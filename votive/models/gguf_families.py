@@ -10,56 +10,29 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from .gguf_family import EXPERTS, KEY, ONE, QUERY, ROW, TRANSPOSED, Family
+from .gguf_dense import DENSE
+from .gguf_experts import MIXTURES
+from .gguf_family import ONE, ROW, TRANSPOSED, Family
+from .gguf_hybrids import HYBRIDS
+from .gguf_latent import LATENT
+from .gguf_nemotron import NEMOTRONS
+from .gguf_older import OLDER
+from .gguf_stacks import STACKS
 from .gguf_states import FALCON_MAMBA, JAMBA, LFM2, MAMBA, MAMBA2
-
-_KEYS = {
-    "context_length": "max_position_embeddings",
-    "embedding_length": "hidden_size",
-    "block_count": "num_hidden_layers",
-    "feed_forward_length": "intermediate_size",
-    "attention.head_count": "num_attention_heads",
-    "attention.head_count_kv": "num_key_value_heads",
-    "attention.key_length": "head_dim",
-    "attention.layer_norm_rms_epsilon": "rms_norm_eps",
-    "rope.freq_base": "rope_theta",
-    "vocab_size": "vocab_size",
-}
-_WHOLE = {"token_embd": "model.embed_tokens", "output_norm": "model.norm", "output": "lm_head"}
-_ATTENTION = {
-    "attn_norm": "input_layernorm",
-    "attn_q": "self_attn.q_proj",
-    "attn_k": "self_attn.k_proj",
-    "attn_v": "self_attn.v_proj",
-    "attn_output": "self_attn.o_proj",
-}
-_MLP = {
-    "ffn_norm": "post_attention_layernorm",
-    "ffn_gate": "mlp.gate_proj",
-    "ffn_up": "mlp.up_proj",
-    "ffn_down": "mlp.down_proj",
-}
-_HEAD_NORMS = {"attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
-_ROTARY = {"attn_q": QUERY, "attn_k": KEY}
-_EXPERT_KEYS = {
-    "expert_count": "num_experts",
-    "expert_used_count": "num_experts_per_tok",
-    "expert_feed_forward_length": "moe_intermediate_size",
-}
-_EXPERTS = {
-    "ffn_gate_inp": "mlp.gate",
-    "ffn_gate_exps": "mlp.experts.{e}.gate_proj",
-    "ffn_up_exps": "mlp.experts.{e}.up_proj",
-    "ffn_down_exps": "mlp.experts.{e}.down_proj",
-}
-_STACKED = {"ffn_gate_exps": EXPERTS, "ffn_up_exps": EXPERTS, "ffn_down_exps": EXPERTS}
-_SILU = {"hidden_act": "silu"}
-_UNBIASED = {**_SILU, "attention_bias": False, "mlp_bias": False}
-
-
-def _unstretched(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Rotations are as they are: files say so."""
-    return {} if config.get("rope_scaling") else {"rope.scaling.type": "none"}
+from .gguf_words import (
+    ATTENTION,
+    EXPERT_KEYS,
+    HEAD_NORMS,
+    KEYS,
+    MIXTURE,
+    NET,
+    ROTARY,
+    SILU,
+    STACKED,
+    UNBIASED,
+    WHOLE,
+    unstretched,
+)
 
 
 def _three_of_four(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -68,7 +41,7 @@ def _three_of_four(config: Mapping[str, Any]) -> dict[str, Any]:
     kinds = config.get("layer_types") or usual
     if kinds != usual or config.get("sliding_window_pattern", 4) != 4 or not config.get("sliding_window"):
         raise ValueError("GGUF files of cohere2 always mean windows in three of four layers.")
-    return _unstretched(config)
+    return unstretched(config)
 
 
 def _by_fours(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -79,25 +52,26 @@ def _by_fours(config: Mapping[str, Any]) -> dict[str, Any]:
     return {}
 
 
-LLAMA = Family("llama", "llama", "LlamaForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP, fixes=_ROTARY, fixed=_SILU)
+LLAMA = Family("llama", "llama", "LlamaForCausalLM", KEYS, WHOLE, ATTENTION | NET, fixes=ROTARY, fixed=SILU)
 # The window is a key of our own; programs that do not know it let all positions be seen.
 MISTRAL = Family(
     "llama",
     "mistral",
     "MistralForCausalLM",
-    _KEYS | {"attention.sliding_window": "sliding_window"},
-    _WHOLE,
-    _ATTENTION | _MLP,
-    fixes=_ROTARY,
-    fixed=_SILU,
+    KEYS | {"attention.sliding_window": "sliding_window"},
+    WHOLE,
+    ATTENTION | NET,
+    fixes=ROTARY,
+    fixed=SILU,
+    when=lambda metadata: bool(metadata.get("llama.attention.sliding_window")),
 )
 MIXTRAL = Family(
     "llama",
     "mixtral",
     "MixtralForCausalLM",
-    _KEYS | {"expert_count": "num_local_experts", "expert_used_count": "num_experts_per_tok"},
-    _WHOLE,
-    _ATTENTION
+    KEYS | {"expert_count": "num_local_experts", "expert_used_count": "num_experts_per_tok"},
+    WHOLE,
+    ATTENTION
     | {
         "ffn_norm": "post_attention_layernorm",
         "ffn_gate_inp": "block_sparse_moe.gate",
@@ -105,30 +79,31 @@ MIXTRAL = Family(
         "ffn_down_exps": "block_sparse_moe.experts.{e}.w2",
         "ffn_up_exps": "block_sparse_moe.experts.{e}.w3",
     },
-    fixes=_ROTARY | _STACKED,
-    fixed=_SILU,
+    fixes=ROTARY | STACKED,
+    fixed=SILU,
     theta=1e6,
+    when=lambda metadata: bool(metadata.get("llama.expert_count")),
 )
 QWEN2 = Family(
-    "qwen2", "qwen2", "Qwen2ForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP, fixed=_SILU | {"use_sliding_window": False}
+    "qwen2", "qwen2", "Qwen2ForCausalLM", KEYS, WHOLE, ATTENTION | NET, fixed=SILU | {"use_sliding_window": False}
 )
 QWEN3 = Family(
     "qwen3",
     "qwen3",
     "Qwen3ForCausalLM",
-    _KEYS,
-    _WHOLE,
-    _ATTENTION | _HEAD_NORMS | _MLP,
-    fixed=_SILU | {"use_sliding_window": False, "attention_bias": False},
+    KEYS,
+    WHOLE,
+    ATTENTION | HEAD_NORMS | NET,
+    fixed=SILU | {"use_sliding_window": False, "attention_bias": False},
 )
 QWEN2_MOE = Family(
     "qwen2moe",
     "qwen2_moe",
     "Qwen2MoeForCausalLM",
-    _KEYS | _EXPERT_KEYS | {"expert_shared_feed_forward_length": "shared_expert_intermediate_size"},
-    _WHOLE,
-    _ATTENTION
-    | _EXPERTS
+    KEYS | EXPERT_KEYS | {"expert_shared_feed_forward_length": "shared_expert_intermediate_size"},
+    WHOLE,
+    ATTENTION
+    | MIXTURE
     | {
         "ffn_norm": "post_attention_layernorm",
         "ffn_gate_inp_shexp": "mlp.shared_expert_gate",
@@ -136,19 +111,19 @@ QWEN2_MOE = Family(
         "ffn_up_shexp": "mlp.shared_expert.up_proj",
         "ffn_down_shexp": "mlp.shared_expert.down_proj",
     },
-    fixes=_STACKED | {"ffn_gate_inp_shexp": ROW},
-    fixed=_SILU
+    fixes=STACKED | {"ffn_gate_inp_shexp": ROW},
+    fixed=SILU
     | {"use_sliding_window": False, "decoder_sparse_step": 1, "mlp_only_layers": [], "norm_topk_prob": False},
 )
 QWEN3_MOE = Family(
     "qwen3moe",
     "qwen3_moe",
     "Qwen3MoeForCausalLM",
-    _KEYS | _EXPERT_KEYS,
-    _WHOLE,
-    _ATTENTION | _HEAD_NORMS | _EXPERTS | {"ffn_norm": "post_attention_layernorm"},
-    fixes=_STACKED,
-    fixed=_SILU
+    KEYS | EXPERT_KEYS,
+    WHOLE,
+    ATTENTION | HEAD_NORMS | MIXTURE | {"ffn_norm": "post_attention_layernorm"},
+    fixes=STACKED,
+    fixed=SILU
     | {
         "use_sliding_window": False,
         "attention_bias": False,
@@ -167,16 +142,16 @@ _MORE_NORMS = {
 }
 _WINDOW = {"attention.sliding_window": "sliding_window"}
 _GELU = {"hidden_activation": "gelu_pytorch_tanh", "attention_bias": False}
-GEMMA = Family("gemma", "gemma", "GemmaForCausalLM", _KEYS, _WHOLE, _ATTENTION | _MLP, fixes=_SHIFTED, fixed=_GELU)
+GEMMA = Family("gemma", "gemma", "GemmaForCausalLM", KEYS, WHOLE, ATTENTION | NET, fixes=_SHIFTED, fixed=_GELU)
 GEMMA2 = Family(
     "gemma2",
     "gemma2",
     "Gemma2ForCausalLM",
-    _KEYS
+    KEYS
     | _WINDOW
     | {"attn_logit_softcapping": "attn_logit_softcapping", "final_logit_softcapping": "final_logit_softcapping"},
-    _WHOLE,
-    _ATTENTION | _MLP | _MORE_NORMS,
+    WHOLE,
+    ATTENTION | NET | _MORE_NORMS,
     fixes=_SHIFTED,
     fixed=_GELU,
 )
@@ -184,9 +159,9 @@ GEMMA3 = Family(
     "gemma3",
     "gemma3_text",
     "Gemma3ForCausalLM",
-    _KEYS | _WINDOW | {"rope.freq_base_swa": "rope_local_base_freq"},
-    _WHOLE,
-    _ATTENTION | _HEAD_NORMS | _MLP | _MORE_NORMS,
+    KEYS | _WINDOW | {"rope.freq_base_swa": "rope_local_base_freq"},
+    WHOLE,
+    ATTENTION | HEAD_NORMS | NET | _MORE_NORMS,
     fixes=_SHIFTED,
     fixed=_GELU,
     theta=1e6,
@@ -196,8 +171,8 @@ PHI3 = Family(
     "phi3",
     "phi3",
     "Phi3ForCausalLM",
-    _KEYS | _WINDOW,
-    _WHOLE,
+    KEYS | _WINDOW,
+    WHOLE,
     {
         "attn_norm": "input_layernorm",
         "attn_qkv": "self_attn.qkv_proj",
@@ -206,17 +181,18 @@ PHI3 = Family(
         "ffn_up": "mlp.gate_up_proj",
         "ffn_down": "mlp.down_proj",
     },
-    fixed=_SILU | {"attention_bias": False},
+    fixed=SILU | {"attention_bias": False},
+    partial="partial_rotary_factor",
 )
 STARCODER2 = Family(
     "starcoder2",
     "starcoder2",
     "Starcoder2ForCausalLM",
-    {key: name for key, name in _KEYS.items() if name != "rms_norm_eps"}
+    {key: name for key, name in KEYS.items() if name != "rms_norm_eps"}
     | _WINDOW
     | {"attention.layer_norm_epsilon": "norm_epsilon"},
-    _WHOLE,
-    _ATTENTION | {"ffn_norm": "post_attention_layernorm", "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
+    WHOLE,
+    ATTENTION | {"ffn_norm": "post_attention_layernorm", "ffn_up": "mlp.c_fc", "ffn_down": "mlp.c_proj"},
     fixed={"hidden_act": "gelu_pytorch_tanh", "use_bias": True},
 )
 # Norms are behind attention and the net only, and those of queries and keys are of all heads at once.
@@ -224,37 +200,37 @@ OLMO2 = Family(
     "olmo2",
     "olmo2",
     "Olmo2ForCausalLM",
-    _KEYS,
-    _WHOLE,
-    {name: hf for name, hf in (_ATTENTION | _HEAD_NORMS | _MLP).items() if name not in ("attn_norm", "ffn_norm")}
+    KEYS,
+    WHOLE,
+    {name: hf for name, hf in (ATTENTION | HEAD_NORMS | NET).items() if name not in ("attn_norm", "ffn_norm")}
     | {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "post_feedforward_layernorm"},
-    fixed=_SILU | {"attention_bias": False},
+    fixed=SILU | {"attention_bias": False},
 )
 SEED_OSS = Family(
     "seed_oss",
     "seed_oss",
     "SeedOssForCausalLM",
-    _KEYS,
-    _WHOLE,
-    {name: hf for name, hf in (_ATTENTION | _MLP).items() if name != "ffn_norm"}
+    KEYS,
+    WHOLE,
+    {name: hf for name, hf in (ATTENTION | NET).items() if name != "ffn_norm"}
     | {"post_attention_norm": "post_attention_layernorm"},
-    fixed=_SILU | {"attention_bias": True, "attention_out_bias": False, "mlp_bias": False},
+    fixed=SILU | {"attention_bias": True, "attention_out_bias": False, "mlp_bias": False},
 )
 GRANITE = Family(
     "granite",
     "granite",
     "GraniteForCausalLM",
-    _KEYS
+    KEYS
     | {
         "attention.scale": "attention_multiplier",
         "embedding_scale": "embedding_multiplier",
         "residual_scale": "residual_multiplier",
         "logit_scale": "logits_scaling",
     },
-    _WHOLE,
-    _ATTENTION | _MLP,
-    fixes=_ROTARY,
-    fixed=_UNBIASED,
+    WHOLE,
+    ATTENTION | NET,
+    fixes=ROTARY,
+    fixed=UNBIASED,
 )
 # Every fourth layer is not rotated; files do not say so.
 SMOLLM3 = replace(
@@ -262,7 +238,7 @@ SMOLLM3 = replace(
     architecture="smollm3",
     model_type="smollm3",
     model_class="SmolLM3ForCausalLM",
-    fixed=_UNBIASED | {"use_sliding_window": False, "no_rope_layer_interval": 4},
+    fixed=UNBIASED | {"use_sliding_window": False, "no_rope_layer_interval": 4},
     theta=2e6,
     told=_by_fours,
 )
@@ -271,12 +247,12 @@ COHERE = Family(
     "command-r",
     "cohere",
     "CohereForCausalLM",
-    {key: name for key, name in _KEYS.items() if name != "rms_norm_eps"}
+    {key: name for key, name in KEYS.items() if name != "rms_norm_eps"}
     | {"attention.layer_norm_epsilon": "layer_norm_eps", "logit_scale": "logit_scale"},
-    _WHOLE,
-    {name: hf for name, hf in (_ATTENTION | _MLP).items() if name != "ffn_norm"},
-    fixed=_SILU | {"attention_bias": False, "use_qk_norm": False, "tie_word_embeddings": True},
-    told=_unstretched,
+    WHOLE,
+    {name: hf for name, hf in (ATTENTION | NET).items() if name != "ffn_norm"},
+    fixed=SILU | {"attention_bias": False, "use_qk_norm": False, "tie_word_embeddings": True},
+    told=unstretched,
 )
 # Three of four layers see a window and are rotated, the others do neither; files do not say so.
 COHERE2 = replace(
@@ -285,7 +261,7 @@ COHERE2 = replace(
     model_type="cohere2",
     model_class="Cohere2ForCausalLM",
     keys=COHERE.keys | _WINDOW,
-    fixed=_SILU | {"attention_bias": False, "tie_word_embeddings": True},
+    fixed=SILU | {"attention_bias": False, "tie_word_embeddings": True},
     told=_three_of_four,
 )
 GPT2 = Family(
@@ -359,9 +335,10 @@ BERT = Family(
 )
 
 FAMILIES = [
-    *(LLAMA, MISTRAL, MIXTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA, GEMMA2, GEMMA3, PHI3, GPT2, BERT),
+    *(LLAMA, MIXTRAL, MISTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA, GEMMA2, GEMMA3, PHI3, GPT2, BERT),
     *(COHERE, COHERE2, STARCODER2, OLMO2, SEED_OSS, GRANITE, SMOLLM3),
     *(MAMBA, FALCON_MAMBA, MAMBA2, JAMBA, LFM2),
+    *(*OLDER, *DENSE, *MIXTURES, *STACKS, *LATENT, *HYBRIDS, *NEMOTRONS),
 ]
 
 
@@ -377,12 +354,9 @@ def by_metadata(metadata: Any) -> Family:
     if not found:
         known = ", ".join(sorted({f.architecture for f in FAMILIES}))
         raise ValueError(f"GGUF files of the architecture {name!r} are unknown; known: {known}.")
-    if found[0] is LLAMA and metadata.get("llama.expert_count"):
-        return MIXTRAL
-    if found[0] is LLAMA and metadata.get("llama.attention.sliding_window"):
-        return MISTRAL
-    if found[0] is MAMBA and metadata.get("mamba.ssm.dt_b_c_rms"):
-        return FALCON_MAMBA
+    for family in found:
+        if family.when is not None and family.when(metadata):
+            return family
     return found[0]
 
 

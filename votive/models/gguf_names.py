@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import votive
 
 from ..io import FileFormatError, WeightSource
 from .gguf_config import config_of, llama3_factors, llama3_scaling, metadata_of, rope_values
-from .gguf_families import MIXTRAL, by_metadata, by_model_type
-from .gguf_family import COLUMN, DECAY, DECAYS, EXPERTS, FILTER, GROUPED, KEY, ONE, QUERY, ROW, TRANSPOSED, Family
+from .gguf_families import FAMILIES, MIXTRAL, by_metadata, by_model_type
+from .gguf_family import COLUMN, DECAY, DECAYS, EXPERTS, FILTER, GROUPED, KEY, ONE, QUERY, ROW, TRANSPOSED, Bond, Family
 from .refitted import STACKED, TAKEN, Part, Refitted
 
 _BLOCK = re.compile(r"blk\.(\d+)\.(.+?)\.(weight|bias)")
@@ -23,6 +24,9 @@ _SIZES = ("block_count", "embedding_length")
 _FREQUENCIES = "rope_freqs.weight"
 # Phi-3's two sets of divisors of frequencies, for texts up to the first length and beyond it.
 _FACTORS = {"long_factor": "rope_factors_long.weight", "short_factor": "rope_factors_short.weight"}
+_OF_BIASES = (QUERY, KEY, EXPERTS)
+# What families call the number of experts.
+_EXPERT_COUNTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
 # Older files of Mixtral have a tensor for each expert: blk.0.ffn_gate.3.weight.
 _OLD_EXPERT = re.compile(r"blk\.(\d+)\.(ffn_gate|ffn_up|ffn_down)\.(\d+)\.weight")
 
@@ -99,6 +103,10 @@ def to_gguf(
     if not isinstance(source, WeightSource):
         source = votive.io.MemorySource(source)
     family = by_model_type(values.get("model_type"))
+    values = _settled(family, values)
+    if family.fits is not None:
+        family = next(f for f in FAMILIES if f.model_type == family.model_type and f.fits and f.fits(values))
+    family = _fitted(family, values)
     metadata = metadata_of(family, values)
     if name is not None:
         metadata["general.name"] = name
@@ -120,10 +128,32 @@ def to_gguf(
     return metadata, Refitted(source, parts, added)
 
 
+def _settled(family: Family, values: dict[str, Any]) -> dict[str, Any]:
+    """A configuration with what it leaves to its family's defaults, where files need that."""
+    if not family.settled:
+        return values
+    from .auto import AutoConfig
+
+    config = AutoConfig.from_dict(values)
+    out: dict[str, Any] = config.to_dict()
+    if family.partial:
+        design = config.design
+        for rope in design.ropes[:1]:
+            turned = rope.features or int(design.head_dim * rope.part)
+            out[family.partial] = turned / design.head_dim
+    return out if family.prepared is None else family.prepared(out)
+
+
+def _fitted(family: Family, values: Mapping[str, Any]) -> Family:
+    """The family with the names that a configuration gives."""
+    return family if family.variant is None else replace(family, block=family.block | family.variant(values))
+
+
 def _numbers(config: Mapping[str, Any]) -> dict[str, int]:
     """What changes of tensors need to know."""
     heads = config.get("num_attention_heads") or config.get("n_head") or 0
-    return {QUERY: heads, KEY: config.get("num_key_value_heads") or heads, GROUPED: config.get("n_groups") or 1}
+    groups = config.get("n_groups") or config.get("mamba_n_groups") or 1
+    return {QUERY: heads, KEY: config.get("num_key_value_heads") or heads, GROUPED: groups}
 
 
 # What is done on the way from GGUF, and on the way there.
@@ -154,14 +184,22 @@ _TO = {
 def _incoming(file: WeightSource, family: Family, config: dict[str, Any]) -> dict[str, Part]:
     """Hugging Face names and where in a GGUF file their tensors are."""
     numbers = _numbers(config)
-    out: dict[str, Part] = {}
+    family = _fitted(family, config)
+    out, bound = _bound(file, family, config)
+    all_layers = file.metadata[f"{family.architecture}.block_count"]
+    beyond = tuple(f"blk.{i}." for i in range(_count(family, config), all_layers))
     for name in file.names():
+        if name in bound or name.startswith(beyond):
+            continue
         new = hf_name(family, name)
         if name in (_FREQUENCIES, *_FACTORS.values()) or new is None:
             continue
-        fix = family.fixes.get(_stem(name), "")
+        stem = _stem(name)
+        bare = name.removeprefix("blk.").partition(".")[2]
+        stem = bare if bare in family.bare else stem
+        fix = family.fixes.get(stem, "")
         # A transposed layer's bias and a norm's have nothing to turn, nor has a bias one added.
-        if name.endswith(".bias") and fix not in (QUERY, KEY):
+        if name.endswith(".bias") and fix not in _OF_BIASES and stem not in family.bare:
             fix = ""
         if fix == EXPERTS and "{e}" in new:
             for e in range(_stack_height(file, name)):
@@ -173,10 +211,25 @@ def _incoming(file: WeightSource, family: Family, config: dict[str, Any]) -> dic
     return out
 
 
+def _bound(file: WeightSource, family: Family, config: Mapping[str, Any]) -> tuple[dict[str, Part], set[str]]:
+    """Hugging Face names of what several tensors of a GGUF file make, and these tensors."""
+    out: dict[str, Part] = {}
+    used: set[str] = set()
+    for bond in family.bonds(config) if family.bonds is not None else ():
+        for theirs, ours in _places(bond, family, config):
+            names = tuple(theirs + name for name in bond.stored)
+            if all(name in file for name in names) and not used.intersection(names):
+                used.update(names)
+                for new, change in bond.named.items():
+                    out[ours + new] = Part(names, change=change, rows=bond.rows)
+    return out, used
+
+
 def _stack_height(file: WeightSource, name: str) -> int:
     shape = file.info(name).shape
-    if len(shape) != 3:
-        raise FileFormatError(f"{name} has the shape {shape}; experts have three dimensions.")
+    wanted = 2 if name.endswith(".bias") else 3
+    if len(shape) != wanted:
+        raise FileFormatError(f"{name} has the shape {tuple(shape)}; that of all experts has {wanted} dimensions.")
     return shape[0]
 
 
@@ -218,10 +271,11 @@ def _outgoing(source: WeightSource, family: Family, config: Mapping[str, Any]) -
     """GGUF names and where in a Hugging Face checkpoint their tensors are."""
     numbers = _numbers(config)
     known = dict.fromkeys(source.names())
+    head = f"{family.head}.weight"
     tied = config.get("tie_word_embeddings")
     if tied is None:
-        tied = "lm_head.weight" not in known
-    out: dict[str, Part] = {}
+        tied = head not in known
+    out = _bonded(known, family, config)
     for stem, hf in _wanted(family, config):
         short = _stem(f"{stem}.weight")
         if short in family.bare:
@@ -234,18 +288,20 @@ def _outgoing(source: WeightSource, family: Family, config: Mapping[str, Any]) -
             continue
         for kind in ("weight", "bias"):
             fix = family.fixes.get(short, "")
-            if kind == "bias" and fix not in (QUERY, KEY):
+            if kind == "bias" and fix not in _OF_BIASES:
                 fix = ""
             if fix == EXPERTS and "{e}" in hf:
-                count = config.get("num_local_experts") or config.get("num_experts") or 0
+                count = next((config[k] for k in _EXPERT_COUNTS if config.get(k)), 0)
                 names = tuple(f"{hf.format(e=e)}.{kind}" for e in range(count))
             else:
                 names = (f"{hf}.{kind}",)
-            if names == ("lm_head.weight",) and tied:
+            if names == (head,) and tied:
                 known.pop(names[0], None)
                 continue
+            if f"{stem}.{kind}" in out:
+                continue
             there = [n for n in names if n in known]
-            if len(there) != len(names):
+            if not there or len(there) != len(names):
                 if there or (kind == "weight" and short not in family.some):
                     lack = [n for n in names if n not in known]
                     raise ValueError(f"to_gguf: {len(lack)} tensors are missing: {lack[:3]}.")
@@ -263,9 +319,38 @@ def _outgoing(source: WeightSource, family: Family, config: Mapping[str, Any]) -
     return out
 
 
+def _bonded(known: dict[str, None], family: Family, config: Mapping[str, Any]) -> dict[str, Part]:
+    """GGUF names of what several tensors of a checkpoint make; these are taken out of those `known`."""
+    out: dict[str, Part] = {}
+    for bond in family.bonds(config) if family.bonds is not None else ():
+        for theirs, ours in _places(bond, family, config) if bond.written else ():
+            names = tuple(ours + name for name in bond.named)
+            lack = [n for n in names if n not in known]
+            if len(lack) == len(names) and bond.optional:
+                continue
+            if lack:
+                raise ValueError(f"to_gguf: {len(lack)} tensors are missing: {lack[:3]}.")
+            for n in names:
+                del known[n]
+            for stored, change in bond.stored.items():
+                out[theirs + stored] = Part(names, change=change, rows=bond.rows)
+    return out
+
+
+def _places(bond: Bond, family: Family, config: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """What stands before the names of a bond, in a GGUF file and in a checkpoint."""
+    if bond.whole:
+        return [("", "")]
+    return [(f"blk.{i}.", f"{family.layers}.{i}.") for i in range(_count(family, config))]
+
+
+def _count(family: Family, config: Mapping[str, Any]) -> int:
+    return int(config.get(family.keys["block_count"]) or 0)
+
+
 def _wanted(family: Family, config: Mapping[str, Any]) -> list[tuple[str, str]]:
     """All tensors a model may have, GGUF stems and Hugging Face names, in the order of the file."""
-    count = config.get("num_hidden_layers", config.get("n_layer", 0))
+    count = _count(family, config)
     first = [(g, h) for g, h in family.whole.items() if g not in ("output_norm", "output")]
     block = {**family.block, **family.bare}
     blocks = [(f"blk.{i}.{g}", f"{family.layers}.{i}.{h}") for i in range(count) for g, h in block.items()]
@@ -278,11 +363,13 @@ def _plain_names(source: WeightSource, family: Family, config: Mapping[str, Any]
     if EXPERTS in family.fixes.values():
         from .stacked import Unstacked
 
-        source = Unstacked(source)
-    starts = (family.prefix, "lm_head.") if family.prefix else ("",)
+        source = Unstacked(source, family.stacked)
+    starts = (family.prefix, f"{family.head}.") if family.prefix else ("",)
 
     def rule(name: str) -> str | None:
         name = name.removeprefix("bert.") if family.architecture == "bert" else name
+        for pattern, new in family.respelled:
+            name = re.sub(pattern, new, name)
         if any(re.search(pattern, name) for pattern in family.dropped):
             return None
         if not name.startswith(starts):

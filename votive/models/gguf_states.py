@@ -71,6 +71,7 @@ FALCON_MAMBA = Family(
     bare=MAMBA.bare,
     rotates=False,
     told=_mamba,
+    when=lambda metadata: bool(metadata.get("mamba.ssm.dt_b_c_rms")),
 )
 
 
@@ -108,8 +109,13 @@ MAMBA2 = Family(
 )
 
 
-def _attending(metadata: Mapping[str, Any], arch: str, layers: int) -> tuple[list[int], int]:
-    """Which layers have attention, and how many heads of keys these have."""
+def attending(metadata: Mapping[str, Any], arch: str, layers: int) -> tuple[list[int], int]:
+    """Which layers have attention, and how many heads of keys these have.
+
+    >>> from votive.models.gguf_states import attending
+    >>> attending({"jamba.attention.head_count_kv": [0, 2, 0]}, "jamba", 3)
+    ([1], 2)
+    """
     key = f"{arch}.attention.head_count_kv"
     found = metadata.get(key)
     each = [found] * layers if isinstance(found, int) and not isinstance(found, bool) else found
@@ -146,7 +152,7 @@ def _as_jamba(config: dict[str, Any], metadata: Mapping[str, Any], shapes: Shape
     layers, inner = config["num_hidden_layers"], config.pop("inner")
     if inner % config["hidden_size"]:
         raise ValueError(f"jamba.ssm.inner_size={inner} is no multiple of jamba.embedding_length.")
-    places, shared = _attending(metadata, "jamba", layers)
+    places, shared = attending(metadata, "jamba", layers)
     sparse = [i for i in range(layers) if shapes(f"blk.{i}.ffn_gate_inp.weight") is not None]
     out = dict(zip(("attn_layer_period", "attn_layer_offset"), _every(places, layers, "attention"), strict=True))
     out |= dict(zip(("expert_layer_period", "expert_layer_offset"), _every(sparse, layers, "experts"), strict=True))
@@ -219,7 +225,7 @@ def _lfm2(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _as_lfm2(config: dict[str, Any], metadata: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     layers = config["num_hidden_layers"]
-    places, shared = _attending(metadata, "lfm2", layers)
+    places, shared = attending(metadata, "lfm2", layers)
     return {
         **config,
         "num_key_value_heads": shared or config["num_attention_heads"],

@@ -63,7 +63,8 @@ _MIXTURES = {
     "Q5_K_M": ("Q5_K", "", "Q6_K"),
 }
 _PRECISE = re.compile(
-    r"(ssm_a|ssm_d|ssm_conv1d|ssm_norm|shortconv\.conv|ffn_gate_inp|ffn_gate_inp_shexp|rope_freqs|rope_factors_long|rope_factors_short|token_types|position_embd)\b"
+    r"(ssm_a|ssm_d|ssm_conv1d|ssm_norm|shortconv\.conv|ffn_gate_inp|ffn_gate_inp_shexp|rope_freqs|rope_factors_long|"
+    r"rope_factors_short|token_types|position_embd|attn_q_norm|attn_k_norm|attn_rel_b|bias)\b"
 )
 _WIDENED = re.compile(r"blk\.(\d+)\.(attn_v|ffn_down|ffn_down_exps)\.weight")
 

@@ -24,12 +24,15 @@ from ..tensor import Tensor
 class Part:
     """Where a tensor comes from: the `names` there, and what is done to what they hold.
 
-    `fix` is one of FIXES; `number` is what it needs to know, heads or the index of an expert.
+    `fix` is one of FIXES; `number` is what it needs to know, heads or the index of an expert. Where none fits, `change`
+    makes the tensor of those that are named; with `rows` it only moves whole rows, which blocks survive.
     """
 
     names: tuple[str, ...]
     fix: str = ""
     number: int = 0
+    change: Callable[..., Tensor] | None = None
+    rows: bool = False
 
 
 def _halves(t: Tensor, heads: int) -> Any:
@@ -161,6 +164,10 @@ class Refitted(TableSource[Part]):
             return TensorInfo(name, t.dtype, tuple(t.shape), t.dtype.name, nbytes)
         part = self._entry(name)
         info = self.source.info(part.names[0])
+        if part.change is not None:
+            given = [self.source.info(n) for n in part.names]
+            made = part.change(*(votive.empty(one.shape, dtype=one.dtype, device="meta") for one in given))
+            return replace(info, name=name, shape=tuple(made.shape), nbytes=made.numel() * info.dtype.itemsize)
         shape, nbytes = tuple(info.shape), info.nbytes
         if part.fix == TAKEN:
             shape, nbytes = shape[1:], nbytes // max(shape[0], 1)
@@ -180,14 +187,22 @@ class Refitted(TableSource[Part]):
         if name in self.added:
             return None
         part = self._entry(name)
+        if part.change is not None:
+            return self._moved_blocks(part, part.change) if part.rows else None
         found = self.source.blocks(part.names[0]) if len(part.names) == 1 else None
         if found is None or part.fix not in _BLOCK_FIXES:
             return None
         return _BLOCK_FIXES[part.fix](found, part.number)
 
+    def _moved_blocks(self, part: Part, change: Callable[..., Tensor]) -> BlockTensor | None:
+        found = [b for b in map(self.source.blocks, part.names) if b is not None]
+        if len(found) < len(part.names) or any(b.dtype is not found[0].dtype or b._flipped for b in found):
+            return None
+        return like(found[0], change(*(b.blocks for b in found)))
+
     def _read_as(self, name: str, dtype: Any) -> Any:
         # A sum is rounded once, at the end; the other changes only move numbers.
-        if name in self.added or self._entry(name).fix in _COMPUTED:
+        if name in self.added or self._entry(name).fix in _COMPUTED or self._entry(name).change is not None:
             return self._made(name, None).to(dtype)
         return self._made(name, dtype)
 
@@ -199,6 +214,8 @@ class Refitted(TableSource[Part]):
             t = self.source.slice(part.names[0], part.number)
             return t if dtype is None else t.to(dtype)
         tensors = [self.source.tensor(n, dtype=dtype) for n in part.names]
+        if part.change is not None:
+            return part.change(*tensors).contiguous()
         if part.fix == STACKED:
             return votive.stack(tensors)
         if part.fix == JOINED:
@@ -206,7 +223,7 @@ class Refitted(TableSource[Part]):
         return _FIXES[part.fix](tensors[0], part.number) if part.fix else tensors[0]
 
     def _read_part(self, name: str, index: Index) -> Any:
-        if name in self.entries and not self.entries[name].fix:
+        if name in self.entries and not self.entries[name].fix and self.entries[name].change is None:
             return self.source.slice(self.entries[name].names[0], index)
         return super()._read_part(name, index)
 
