@@ -8,17 +8,15 @@ from __future__ import annotations
 import inspect
 import math
 import os
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import votive
 from votive import nn
 
 from ..core.device import device as Device
-from ..data.randomness import get_random_state, seed_everything, set_random_state
-from ..serialization import load
 from .callbacks import Callback, OnStep
 from .checkpoints import Checkpoints
 from .evaluation import evaluate
@@ -27,12 +25,14 @@ from .history import History
 from .interruption import Deferred
 from .objective import Objective, autocast_for
 from .progress import Display, Pace, Report, display
+from .resuming import Resuming
 from .steps import PlainStep, WholeStep
 
-_VERSION = 1
+if TYPE_CHECKING:
+    from .ranks import Ranks
 
 
-class Trainer:
+class Trainer(Resuming):
     """Train a model: `Trainer(model, optimizer, loss_fn, data, max_steps=1000).fit()`.
 
     A batch is `(input, ..., target)`, and its loss `loss_fn(model(input, ...), target)`; where
@@ -44,6 +44,10 @@ class Trainer:
 
     With `checkpoint_frozen=False` checkpoints hold only the parameters that are trained, and buffers: whoever resumes
     has the others, such as the base of adapters.
+
+    With `distributed="data"`, and under `votive launch`, every rank trains on its share of each epoch and gradients are
+    averaged; `"sharded"` also spreads parameters and states. `mesh` says which ranks, in a line or, for shards, in a
+    grid. `batch_size` is that of each rank; only rank 0 shows progress; history and metrics are those of all ranks.
 
     With `compile`, steps run as graphs of fused kernels (`votive.compile`); None means on GPUs.
 
@@ -94,6 +98,8 @@ class Trainer:
         allow_nonfinite: bool = False,
         compile: bool | None = None,
         checkpoint_frozen: bool = True,
+        distributed: str | bool | None = None,
+        mesh: Any = None,
     ) -> None:
         if train_data is None:
             raise ValueError("Trainer: train_data is missing.")
@@ -114,6 +120,14 @@ class Trainer:
             raise ValueError(f"Trainer: best_mode must be 'min' or 'max', got {best_mode!r}.")
         if best is not None and eval_data is None:
             raise ValueError(f"Trainer: best={best!r} needs eval_data.")
+        self._ranks = _ranks(distributed, mesh, model)
+        if self._ranks is not None:
+            if compile:
+                raise NotImplementedError("Trainer: steps on several ranks are not compiled yet; leave compile= out.")
+            compile = False
+            model = self._ranks.spread(model, optimizer)
+            train_data = self._ranks.share(train_data, seed)
+            progress = progress if self._ranks.rank == 0 else False
         self.model = model
         self.optimizer = optimizer
         self.eval_data = eval_data
@@ -138,7 +152,9 @@ class Trainer:
         self.step = 0
         self.epoch = 0
         self.stopped = False
-        self.checkpoints = None if folder is None else Checkpoints(folder, keep_last)
+        self.checkpoints = None if folder is None or self._ranks is not None else Checkpoints(folder, keep_last)
+        if self._ranks is not None and folder is not None:
+            self._ranks.keep(folder, keep_last)
         self._feed = Feed(train_data)
         self._display = display(progress)
         self._pace = Pace()
@@ -169,7 +185,7 @@ class Trainer:
         self._begin(resume)
         with Deferred() as interruption:
             try:
-                while not self.done and interruption.signal is None:
+                while self._goes_on(interruption):
                     batches = self._feed.take(self.accumulate)
                     if batches:
                         self._train(batches)
@@ -185,6 +201,13 @@ class Trainer:
                 self._feed.close()
             interruption.deliver()
         return self.history
+
+    def _goes_on(self, interruption: Deferred) -> bool:
+        if self._ranks is not None:
+            # Whoever stops, all do, behind the same step.
+            self.stopped, interruption.signal = self._ranks.agree(self.stopped, interruption.signal)
+            self._ranks.begin_epoch(self._feed, self.epoch)
+        return not self.done and interruption.signal is None
 
     @property
     def done(self) -> bool:
@@ -204,33 +227,13 @@ class Trainer:
             return float(self._pending[-1]["loss"])
         return self.history["loss"][-1] if len(self.history) else math.nan
 
-    def _begin(self, resume: Any) -> None:
-        state = None
-        if isinstance(resume, (str, os.PathLike)):
-            state = load(resume)
-        elif self.checkpoints is not None and self.step == 0:
-            found = self.checkpoints.steps()
-            if found and not resume:
-                raise FileExistsError(
-                    f"Trainer: {self.checkpoints.folder} holds checkpoints up to step "
-                    f"{found[-1]}; resume from them, or use another folder."
-                )
-            state = self.checkpoints.latest()
-        if state is not None:
-            self.load_state_dict(state)
-        elif self.step == 0 and self.seed is not None:
-            seed_everything(self.seed)
-        self._display.start(self.total_steps, self.step)
-        if state is not None:
-            self._display.note(f"resumed at step {self.step}")
-        self._pace = Pace()
-        self._tell("on_start")
-
     def _train(self, batches: list[Any]) -> None:
         """One step of the optimizer on the mean loss of some batches."""
         self.model.train()
         lr = float(self.optimizer.param_groups[0]["lr"])
         total, means, norm = self._step(batches)
+        if self._ranks is not None:
+            total, means = self._ranks.mean(total, means)
         for batch in batches:
             self._pace.count(size_of(batch, self.unit))
         if self.schedule == "step":
@@ -269,8 +272,8 @@ class Trainer:
             self.evaluate()
         if self._saved_at != self.step:
             self.save()
-        if self.checkpoints is not None:
-            self.history.plot(self.checkpoints.folder / "curve.svg")
+        if self._folder is not None:
+            self.history.plot(self._folder / "curve.svg")
         self._display.note(f"step {self.step}  loss {self.loss:.4g}  {self.history.sparkline()}")
         self._tell("on_end")
 
@@ -281,7 +284,8 @@ class Trainer:
         if self.eval_data is None:
             return {}
         self._flush()
-        found = evaluate(self.model, self.eval_data, self._objective.measure, self.device)
+        measured = evaluate if self._ranks is None else self._ranks.evaluate
+        found = measured(self.model, self.eval_data, self._objective.measure, self.device)
         self.history.add_eval(self.step, found)
         self._display.note(f"step {self.step}  eval  " + "  ".join(f"{k} {v:.4g}" for k, v in found.items()))
         if self.scheduler is not None and self._scheduler_wants_metric:
@@ -293,81 +297,9 @@ class Trainer:
                 self._best_value = value
                 if self.checkpoints is not None:
                     self.checkpoints.write_best(self.state_dict())
+                elif self._ranks is not None and self._ranks.folders is not None:
+                    self._ranks.write(self, best=True)
         return found
-
-    # --- stopping and resuming ----------------------------------------------------------------
-
-    def state_dict(self) -> dict[str, Any]:
-        """Everything that decides how training goes on."""
-        self._flush()
-        return {
-            "version": _VERSION,
-            "step": self.step,
-            "epoch": self.epoch,
-            "model": self._model_state(),
-            "optimizer": self.optimizer.state_dict(),
-            "scheduler": None if self.scheduler is None else self.scheduler.state_dict(),
-            "scaler": None if self.scaler is None else self.scaler.state_dict(),
-            "callbacks": [c.state_dict() if hasattr(c, "state_dict") else None for c in self.callbacks],
-            "history": self.history.state_dict(),
-            "best": self._best_value,
-            "data": self._feed.state_dict(),
-            "random": get_random_state(),
-        }
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go back to where `state_dict` was taken."""
-        if state_dict.get("version") != _VERSION:
-            raise ValueError("Trainer: this is not a checkpoint that this version can resume.")
-        self._load_model(state_dict["model"])
-        self.optimizer.load_state_dict(state_dict["optimizer"])
-        for part, state in [
-            (self.scheduler, state_dict["scheduler"]),
-            (self.scaler, state_dict["scaler"]),
-            *zip(self.callbacks, state_dict["callbacks"]),
-        ]:
-            if part is not None and state is not None:
-                part.load_state_dict(state)
-        self.history.load_state_dict(state_dict["history"])
-        self.step, self.epoch = state_dict["step"], state_dict["epoch"]
-        self._best_value = state_dict["best"]
-        self._pending.clear()
-        self._saved_at = self.step
-        self._feed.load_state_dict(state_dict["data"])
-        set_random_state(state_dict["random"])
-
-    def load_best(self) -> int:
-        """Give the model the weights that measured best; returns after which step that was."""
-        if self.checkpoints is None or not self.checkpoints.best_path.is_file():
-            raise FileNotFoundError("Trainer: there is no best checkpoint; give folder= and best=, and train.")
-        state = load(self.checkpoints.best_path)
-        self._load_model(state["model"])
-        return int(state["step"])
-
-    def _model_state(self) -> dict[str, Any]:
-        found: dict[str, Any] = self.model.state_dict()
-        if self.checkpoint_frozen:
-            return found
-        frozen = {n for n, p in self.model.named_parameters(remove_duplicate=False) if not p.requires_grad}
-        return {n: v for n, v in found.items() if n not in frozen}
-
-    def _load_model(self, state: dict[str, Any]) -> None:
-        if not self.checkpoint_frozen:
-            wanted = set(self._model_state())
-            if wanted != set(state):
-                some = ", ".join(sorted(wanted ^ set(state))[:3])
-                raise ValueError(f"Trainer: the checkpoint is of other trained parameters: {some}.")
-        self.model.load_state_dict(state, strict=self.checkpoint_frozen)
-
-    def save(self) -> Path | None:
-        """Write a checkpoint and the history into the folder, if there is one."""
-        if self.checkpoints is None:
-            return None
-        path = self.checkpoints.write(self.step, self.state_dict())
-        self._saved_at = self.step
-        self.history.save(self.checkpoints.folder / "history.json")
-        self._tell("on_checkpoint", path)
-        return path
 
     # --- showing ------------------------------------------------------------------------------
 
@@ -423,3 +355,12 @@ class Trainer:
     def _tell(self, event: str, *args: Any) -> None:
         for callback in self.callbacks:
             getattr(callback, event)(self, *args)
+
+
+def _ranks(distributed: str | bool | None, mesh: Any, model: nn.Module) -> Ranks | None:
+    """The other ranks, None in one process, which loads nothing of them."""
+    if distributed is None and mesh is None and "votive.distributed" not in sys.modules:
+        return None
+    from .ranks import ranks_for
+
+    return ranks_for(distributed, mesh, model)

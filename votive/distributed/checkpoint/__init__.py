@@ -16,7 +16,6 @@ from .state_dict import (
 )
 
 __all__ = [
-    "StateDictOptions", "StepFolders", "async_save", "get_model_state_dict", "get_optimizer_state_dict", "get_state_dict", "load",
-    "save",
-    "set_model_state_dict", "set_optimizer_state_dict", "set_state_dict",
+    "StateDictOptions", "StepFolders", "async_save", "get_model_state_dict", "get_optimizer_state_dict",
+    "get_state_dict", "load", "save", "set_model_state_dict", "set_optimizer_state_dict", "set_state_dict",
 ]  # fmt: skip
