@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.mode import mode
-from ..ops.autocast_policy import Policies
+from ..ops.autocast_policy import Policies, policed
 from ..ops.operator import Composite
 from ..ops.registry import F
 from .observe import refresh
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Settings(threading.local):
     """What the running thread has set, beside `mode.autocast`: the devices that are on."""
 
-    dtypes: dict[str, dt.dtype] = {"cpu": dt.bfloat16, "cuda": dt.float16}
+    dtypes: dict[str, dt.dtype] = {"cpu": dt.bfloat16, "cuda": dt.float16, "remote": dt.bfloat16}
     caching: bool = True
     nesting: int = 0
     # (id of a leaf, recording or not) -> (the leaf, its version, target dtype, the cast)
@@ -38,7 +38,7 @@ settings = Settings()
 def cast(policies: Policies, values: Any) -> Any:
     """Arguments, in whatever containers, as the policies ask for them."""
     for device, lower in mode.autocast.items():
-        policy = policies.get(device)
+        policy = policies.get(policed(device))
         if policy is None or policy == "off":
             continue
         if policy == "refused":
@@ -152,7 +152,7 @@ def resumed(devices: dict[str, dt.dtype]) -> Iterator[None]:
 def _run(policies: Policies, fn: Callable[..., Any], args: Any, kwargs: Any) -> Any:
     """A composite as one operator: cast once at its door, nothing inside."""
     before = mode.autocast
-    if not any(device in policies for device in before):
+    if not any(policed(device) in policies for device in before):
         return fn(*args, **kwargs)
     args, kwargs = cast(policies, (args, kwargs))
     mode.autocast = {}

@@ -102,7 +102,8 @@ def several(scores: Tensor, count: int, stream: Stream) -> Tensor:
     possible = int((odds > 0).sum())
     if possible == 0:
         raise ValueError(NONE_LEFT)
-    drawn = votive.multinomial(odds, min(possible, count), generator=stream.generator)
+    # A stream's numbers are the CPU's, wherever the scores lie.
+    drawn = votive.multinomial(odds.cpu(), min(possible, count), generator=stream.generator).to(odds.device)
     if possible >= count:
         return drawn
     # Sampling settings may leave fewer tokens than beams want, and at first one beam counts.

@@ -129,9 +129,11 @@ def _runs(group: dict[str, Any]) -> list[list[Tensor]]:
 
 
 def count(group: dict[str, Any], p: Tensor) -> Tensor:
-    """A step count of zero. It stays on the CPU, where reading it costs nothing, unless fused."""
+    """A step count of zero. It stays on the CPU, where reading it costs nothing, unless fused, or the kernel that
+    counts is on another machine, which would have to be waited for.
+    """
     fused = group.get("fused")
-    return F.zeros((), dtype=scalar_dtype(fused), device=p.device if fused else "cpu")
+    return F.zeros((), dtype=scalar_dtype(fused), device=p.device if fused or p.device.type == "remote" else "cpu")
 
 
 def blank(p: Tensor) -> Tensor:

@@ -9,14 +9,15 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from ...core.device import device
+from ...core.dtype import float32, from_numpy, get_default_dtype
 from ...core.errors import UnsupportedError, fail
-from ...core.layout import Spec
+from ...core.layout import Layout, Spec
 from ...core.storage import Storage
 from ..base import BACKENDS, MUTATES, Bound, Request, Row, add_row
 from ..region import SeparateRow
@@ -222,11 +223,17 @@ def _place(request: Request) -> Connection:
 
 def _bound(request: Request, connection: Connection) -> Bound:
     outs, written = request.outs, _written(request)
+    loose = [k for k in written if any(s.device.type == "cpu" for s in _specs(request.values[k]))]
+    if loose:
+        return _returning(request, connection, loose)
     try:
         args = [wire.argument_data(v) for v in request.given]
     except wire.Unsendable as e:
         fail(UnsupportedError, request.op, f"an argument of type {e} cannot be sent to a remote device.")
-    data = {"op": request.op, "args": args, "outs": None if outs is None else [wire.spec_data(s) for s in outs]}
+    data: dict[str, Any] = {"op": request.op, "args": args}
+    data["outs"] = None if outs is None else [wire.spec_data(s) for s in outs]
+    if get_default_dtype() is not float32:
+        data["default"] = get_default_dtype().name
     plan = RemotePlan(connection, data, request.values)
     send = connection.send
     if outs is None:
@@ -252,6 +259,53 @@ def _bound(request: Request, connection: Connection) -> Bound:
     ((spec, nbytes),) = planned
     compute_one.checks_overlap = True  # type: ignore[attr-defined]
     return Bound(compute_one, plan.into)
+
+
+def _specs(value: Any) -> list[Spec]:
+    return [s for s in (value if value.__class__ is tuple else (value,)) if isinstance(s, Spec)]
+
+
+def _returning(request: Request, connection: Connection, loose: list[int]) -> Bound:
+    """A call that writes into tensors of the CPU without dimensions, such as the step counts of an optimizer: they go
+    there together, and are waited for.
+    """
+    place = device("remote", connection.index)
+
+    def there(v: Any) -> Any:
+        if v.__class__ is tuple:
+            return tuple([there(x) for x in v])
+        return v.like(device=place) if isinstance(v, Spec) else v
+
+    given, values = list(request.given), list(request.values)
+    for k in loose:
+        given[request.slots[k]], values[k] = there(given[request.slots[k]]), there(values[k])
+    moved = replace(request, given=tuple(given), values=tuple(values))
+    run = _bound(moved, connection).compute
+    backend = BACKENDS["remote"]
+
+    def compute(*given: Any) -> tuple[Any, ...]:
+        lists = {k: given[k] if given[k].__class__ is list else [given[k]] for k in loose}
+        arrays = [a for k in loose for a in lists[k] if not isinstance(a, RemoteView)]
+        kinds = {a.dtype for a in arrays}
+        spots: dict[int, RemoteView] = {}
+        sent = []
+        for kind in kinds:
+            mine = [a for a in arrays if a.dtype == kind]
+            one = Spec(Layout(()), from_numpy(kind), place)
+            storage, whole, _ = backend.receive(np.array(mine), one.like((len(mine),)))
+            spots |= {id(a): backend.view(storage, one, i) for i, a in enumerate(mine)}
+            sent.append((mine, whole))
+        values = list(given)
+        for k, listed in lists.items():
+            seen = [spots.get(id(a), a) for a in listed]
+            values[k] = seen if given[k].__class__ is list else seen[0]
+        made = run(*values)
+        for mine, whole in sent:
+            for a, new in zip(mine, backend.to_numpy(whole), strict=True):
+                a[...] = new
+        return made
+
+    return Bound(compute)
 
 
 def _tensors(value: Any) -> list[RemoteView]:

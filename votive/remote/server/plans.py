@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ...backends.remote import wire
@@ -114,7 +115,8 @@ def _operator(plan: ServedPlan, data: dict[str, Any], place: device) -> None:
         raise ProtocolError("a plan has another number of values than its operator.")
     for kind, v in zip(plan.kinds, runtime, strict=True):
         _fits(kind, v, place)
-    made = plan_of(op, tuple(given))
+    with _default(data.get("default", "float32")):
+        made = plan_of(op, tuple(given))
     assert isinstance(made, KernelPlan)
     wanted = data.get("outs")
     if made.outs is not None:
@@ -127,6 +129,22 @@ def _operator(plan: ServedPlan, data: dict[str, Any], place: device) -> None:
     plan.compute, plan.into = made.compute, made.into
     names = [a.name for a in op.schema.args if a.is_runtime]
     plan.writes = tuple(names.index(n) for n in op.mutates)
+
+
+@contextmanager
+def _default(name: Any) -> Iterator[None]:
+    """The default dtype of the client's program, which rules of operators may ask for."""
+    wanted, before = wire.dtype_named(name), dt.get_default_dtype()
+    if wanted is before:
+        yield
+        return
+    if not wanted.is_floating_point:
+        raise ProtocolError("the default dtype is a floating-point one.")
+    dt.set_default_dtype(wanted)
+    try:
+        yield
+    finally:
+        dt.set_default_dtype(before)
 
 
 def _list(v: Any, count: int) -> list[Any]:
