@@ -82,8 +82,8 @@ ONES, ONE = np.ones((1, 4), np.float32), np.ones((1, 1), np.float32)
 @pytest.mark.parametrize(
     ("tensors", "metadata", "match"),
     [
-        ({"w": ONES}, {}, "no importance matrix"),
-        ({"w.in_sum2": ONES, "w.counts": ONE}, {"general.type": "model"}, "type 'model'"),
+        ({"w": ONES}, {}, "not an importance matrix"),
+        ({"w.in_sum2": ONES, "w.counts": ONE}, {"general.type": "model"}, "general.type is 'model'"),
         ({"w.in_sum2": ONES}, {}, "no 'w.counts'"),
         ({"w.in_sum2": ONES, "w.counts": ONES}, {}, "4 counts for 1"),
         ({"w.in_sum2": ONES.astype(np.float16), "w.counts": ONE}, {}, "must be F32"),
@@ -92,8 +92,8 @@ ONES, ONE = np.ones((1, 4), np.float32), np.ones((1, 1), np.float32)
         ({"w.in_sum2": ONES, "w.counts": -ONE}, {}, "counts of 'w'"),
         ({"w.in_sum2": ONES, "w.counts": ONE * np.inf}, {}, "counts of 'w'"),
         ({"w.in_sum2": ONES[:, :0], "w.counts": ONE}, {}, "is empty"),
-        ({"w.in_sum2": ONES, "w.counts": ONE}, {"imatrix.datasets": 5}, "no list of names"),
-        ({"w.in_sum2": ONES, "w.counts": ONE}, {"imatrix.datasets": Value([1], "array", "i32")}, "no list of names"),
+        ({"w.in_sum2": ONES, "w.counts": ONE}, {"imatrix.datasets": 5}, "not a list of names"),
+        ({"w.in_sum2": ONES, "w.counts": ONE}, {"imatrix.datasets": Value([1], "array", "i32")}, "not a list of names"),
         ({"w.in_sum2": ONES, "w.counts": ONE}, {"imatrix.chunk_count": "many"}, "must be whole"),
         ({"w.in_sum2": ONES, "w.counts": ONE}, {"imatrix.chunk_size": -1}, "must be whole"),
     ],

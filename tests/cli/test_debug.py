@@ -257,5 +257,5 @@ def test_a_breakpoint_on_nothing_is_refused(run: Run, model: Path) -> None:
 def test_a_slip_in_a_command_is_answered_with_the_right_one(run: Run, model: Path) -> None:
     _, out, _ = run("debug", "Once", "--model", model, "--commands", "stpe; s x; jump -1; q")
     assert "There is no command 'stpe'. Did you mean 'step'?" in out
-    assert "s takes a whole number of at least 1, not 'x'." in out
-    assert "jump takes a whole number of at least 0, not '-1'." in out
+    assert "s takes an integer of at least 1, not 'x'." in out
+    assert "jump takes an integer of at least 0, not '-1'." in out

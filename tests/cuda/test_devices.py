@@ -89,7 +89,7 @@ def test_a_device_that_is_not_there_is_an_error() -> None:
         lambda: vt.cuda.Stream(7),
         lambda: vt.cuda.synchronize(7),
     ):
-        with pytest.raises(CudaError, match="cuda:7: there is no such device"):
+        with pytest.raises(CudaError, match="cuda:7: no such device"):
             make()
 
 

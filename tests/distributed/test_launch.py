@@ -125,7 +125,7 @@ def test_ranks_end_with_the_launcher(number: signal.Signals, code: int, tmp_path
 def test_what_is_wrong_is_said_before_anything_starts(tmp_path: Path) -> None:
     for words, text in (
         (["script.py"], "needs -n COUNT"),
-        (["-n", "0", "script.py"], "-n takes a number from 1 on"),
+        (["-n", "0", "script.py"], "-n takes a number of at least 1"),
         (["-n", "2", "nowhere.py"], "there is no file 'nowhere.py'"),
         (["-n", "2", "--mpiexec", "nompi", str(Path(__file__))], "there is no program 'nompi'"),
         (["--hostfile", str(tmp_path / "no"), "x.py"], "cannot read the hostfile"),

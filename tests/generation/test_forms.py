@@ -127,7 +127,7 @@ def test_a_processor_follows_rows_that_change_places() -> None:
     ("settings", "message"),
     [
         ({"regex": "("}, "(?s)regex cannot be used: .*unclosed group"),
-        ({"json_schema": "{"}, "no JSON schema"),
+        ({"json_schema": "{"}, "not a JSON schema"),
         ({"json_schema": {"type": "nonsense"}}, "Invalid type: nonsense"),
         ({"grammar": "start: nothere"}, "unknown name"),
         ({"choices": []}, "a list of texts, none empty"),

@@ -236,7 +236,7 @@ def test_layers_that_norm_their_sum_are_refused(family: str) -> None:
     with pytest.raises(ValueError, match="heads=False"):
         glass.logit_attribution(model, **given, target=3)
     # And a head with layers of its own is no linear function of the stream.
-    with pytest.raises(ValueError, match="stand between"):
+    with pytest.raises(ValueError, match="lie between"):
         glass.logit_attribution(model, **given, target=3, heads=False)
 
 

@@ -265,7 +265,7 @@ def test_labelled_numbers_become_tables_and_pictures() -> None:
     assert found.sel(row=0, layer=1).svg().startswith("<svg")
     with pytest.raises(ValueError, match="dimensions"):
         found.plot()
-    with pytest.raises(KeyError, match="no labels"):
+    with pytest.raises(KeyError, match="not labels"):
         found.sel(head="z")
     with pytest.raises(ValueError, match="sizes"):
         glass.Labelled(votive.ones(2), {"x": [1]})

@@ -209,7 +209,7 @@ def test_units_that_were_never_on_are_dead() -> None:
     assert health.dead_units("/relu#0") == [1, 3]
     assert health.series("/relu#0", "dead") == [(1, 0.5), (2, 0.5), (3, 0.5)]
     health.close()
-    with pytest.raises(KeyError, match="is no activation that was seen"):
+    with pytest.raises(KeyError, match="is not an activation that was seen"):
         health.dead_units("up")
 
 

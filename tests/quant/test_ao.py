@@ -254,7 +254,7 @@ def test_glass_sees_and_edits_converted_models() -> None:
         assert d.output.shape == (4, 10)
         assert d.finish().equal(plain)
     # A number has no scale: that is said, not guessed.
-    with pytest.raises(RuntimeError, match="told the scale"), glass.patch(model, {"conv": 0.0}):
+    with pytest.raises(RuntimeError, match="takes the scale"), glass.patch(model, {"conv": 0.0}):
         model(x)
 
 

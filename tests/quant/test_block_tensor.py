@@ -209,7 +209,7 @@ REFUSED: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
     (lambda t: votive.nn.Parameter(t), RuntimeError, "require gradients"),
     (lambda t: F.linear(votive.ones(2, 32), t), RuntimeError, "takes rows of 256"),
     (lambda t: F.linear(votive.ones(2, 256, dtype=votive.int64), t), RuntimeError, "q4_k weights go with"),
-    (lambda t: votive.zeros(2, 256, dtype=votive.q4_k), UnsupportedError, "made from others"),
+    (lambda t: votive.zeros(2, 256, dtype=votive.q4_k), UnsupportedError, "made from other tensors"),
     (lambda t: votive.cat([t, blocks("q8_0")]), UnsupportedError, "same format"),
     (lambda t: F.embedding(votive.tensor([6]), t), IndexError, "embedding"),
     (lambda t: from_blocks(votive.zeros(2, 100, dtype=votive.uint8), "q4_k"), ValueError, "whole number of blocks"),

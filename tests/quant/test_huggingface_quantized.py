@@ -19,9 +19,24 @@ from votive.surface.block_tensor import BlockTensor
 
 Weights = dict[str, Any]
 NAME = "model.layers.0.self_attn.q_proj"
-NF4 = [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
-       -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725, 0.24611230194568634,
-       0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0]  # fmt: skip
+NF4 = [
+    -1.0,
+    -0.6961928009986877,
+    -0.5250730514526367,
+    -0.39491748809814453,
+    -0.28444138169288635,
+    -0.18477343022823334,
+    -0.09105003625154495,
+    0.0,
+    0.07958029955625534,
+    0.16093020141124725,
+    0.24611230194568634,
+    0.33791524171829224,
+    0.44070982933044434,
+    0.5626170039176941,
+    0.7229568362236023,
+    1.0,
+]
 FP4 = [s * x / 12 for s in (1, -1) for x in (0.0, 0.0625, 8.0, 12.0, 4.0, 6.0, 2.0, 3.0)]
 
 
@@ -348,7 +363,7 @@ STATE = "weight.quant_state.bitsandbytes__nf4"
         ("nf4", STATE, np.zeros(4, np.uint8), "cannot be read"),
         ("int8", "SCB", np.ones(3, np.float32), r"SCB must have the shape \(64,\)"),
         ("fp8 block", "weight_scale_inv", np.ones((4, 4), np.float32), "weight_scale_inv must have the shape"),
-        ("gptq 3", "qweight", np.zeros((7, 64), np.int32), "hold no whole number|must have the shape"),
+        ("gptq 3", "qweight", np.zeros((7, 64), np.int32), "do not hold a whole number|must have the shape"),
         ("gemv", "scales", np.ones((64, 1), np.float16), "scales must have the shape"),
         ("hqq", "zero", None, "zero is missing; quantized"),
         ("hqq", "scale", np.ones((5, 1), np.float16), "scale must have the shape"),

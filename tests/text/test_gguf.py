@@ -168,7 +168,7 @@ BROKEN = [
     ({"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2"}, "needs .*merges"),
     (
         {"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.merges": ["ab"]},
-        "no merge of two tokens",
+        "does not merge two tokens",
     ),
     ({"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.merges": ["x y"]}, "inconsistent"),
 ]

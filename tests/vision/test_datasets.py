@@ -230,7 +230,7 @@ def test_cifar_runs_nothing_that_a_file_asks_for(tmp_path: Path) -> None:
     with pytest.raises(UnsafeFileError, match="system"):
         SmallCIFAR10(tmp_path)
     for content, words in (
-        (pickle.dumps([1, 2]), "no dict"),
+        (pickle.dumps([1, 2]), "not hold a dict"),
         (pickle.dumps({"data": np.zeros((2, 5), np.uint8), "labels": [1, 2]}), "3 x 32 x 32"),
         (pickle.dumps({"data": pixels(2, 0), "labels": [1]}), "2 images and 1 labels"),
         (b"\x80\x02garbage", "pickle"),

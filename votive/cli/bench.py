@@ -37,11 +37,11 @@ def add(commands: Commands) -> None:
     p.add_argument("device", nargs="?", default="cpu", choices=["cpu"], help="what to measure")
     p.add_argument("--only", metavar="TEXT", help="measurements whose name contains TEXT")
     p.add_argument(
-        "--seconds", metavar="X", type=number(above=0, high=3600), help="time for each measurement (default 0.5)"
+        "--seconds", metavar="X", type=number(above=0, high=3600), help="seconds for each measurement (default 0.5)"
     )
-    p.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads that operators use")
-    p.add_argument("--model", metavar="MODEL", help="model to generate with (the bundled one)")
-    p.add_argument("--compare", action="store_true", help="compare with torch by the repository's benchmarks")
+    p.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads for operators")
+    p.add_argument("--model", metavar="MODEL", help="model to generate with (default: the bundled one)")
+    p.add_argument("--compare", action="store_true", help="compare with torch, using the repository's benchmarks")
     p.add_argument("--json", action="store_true", help="write JSON")
 
 

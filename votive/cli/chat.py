@@ -48,8 +48,8 @@ def add(commands: Commands) -> None:
         "  votive chat --model folder --json < questions.txt",
     )
     p.add_argument("place", metavar="MODEL", nargs="?", help="the same as --model MODEL")
-    p.add_argument("--system", metavar="TEXT", help="what the system says first")
-    p.add_argument("--load", metavar="FILE", help="go on with a conversation that was saved")
+    p.add_argument("--system", metavar="TEXT", help="the system message")
+    p.add_argument("--load", metavar="FILE", help="continue a saved conversation")
     p.add_argument(
         "--template-var",
         metavar="NAME=VALUE",
@@ -59,7 +59,7 @@ def add(commands: Commands) -> None:
     )
     add_model_options(p)
     add_sampling_options(p, max_new_tokens=512)
-    p.add_argument("--stats", action="store_true", help="tokens per second after each answer")
+    p.add_argument("--stats", action="store_true", help="show tokens per second after each answer")
     p.add_argument("--json", action="store_true", help="write a JSON object for each answer")
 
 
@@ -206,7 +206,7 @@ class Session:
 
     def retry(self, _: str) -> None:
         if not self.talk.take_back_answer():
-            raise ValueError("there is no question to answer again.")
+            raise ValueError("there is no question to answer again yet.")
         self.show(self.talk.reply)
 
     def system(self, rest: str) -> None:

@@ -28,13 +28,13 @@ def add(commands: Commands) -> None:
         "  votive classify photo.jpg --model weights.pth --net resnet18 --labels names.txt\n"
         "  votive classify photo.jpg --model clip --text 'a cat' --text 'a dog' --json",
     )
-    p.add_argument("images", metavar="IMAGE", nargs="+", help="files that pillow can read")
+    p.add_argument("images", metavar="IMAGE", nargs="+", help="image files, in any format that pillow reads")
     add_model_options(p, default=None)
-    p.add_argument("--net", metavar="NAME", help="which network a file of weights is for")
+    p.add_argument("--net", metavar="NAME", help="the network that a file of weights belongs to")
     p.add_argument("--labels", metavar="FILE", help="names of the classes, one per line or JSON")
-    p.add_argument("--text", metavar="TEXT", action="append", help="for CLIP: a description, several times")
-    p.add_argument("-k", "--top-k", metavar="N", type=whole(1), default=5, help="best classes (5)")
-    p.add_argument("--batch-size", metavar="N", type=whole(1), default=8, help="at a time (8)")
+    p.add_argument("--text", metavar="TEXT", action="append", help="for CLIP: a description; repeat for each class")
+    p.add_argument("-k", "--top-k", metavar="N", type=whole(1), default=5, help="classes to show (5)")
+    p.add_argument("--batch-size", metavar="N", type=whole(1), default=8, help="images per batch (8)")
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
@@ -82,7 +82,7 @@ def _classifier(args: argparse.Namespace) -> tuple[Any, Any]:
             raise UsageError("--text is for CLIP, which is a folder")
         return _from_weights(args, path)
     if args.net:
-        raise UsageError("--net is for a file of weights; a folder tells its model itself")
+        raise UsageError("--net is for a file of weights; a folder names its model itself")
     from ..models import AutoConfig
 
     config = AutoConfig.from_dict(find_model(args, args.model).config)

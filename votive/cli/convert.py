@@ -36,25 +36,25 @@ def add(commands: Commands) -> None:
     )
     p.add_argument("source", metavar="IN", help="a file, a folder or a bundled model's name")
     p.add_argument("out", metavar="OUT", help="a file, or a folder")
-    p.add_argument("--to", choices=FORMATS, help="the format, whatever OUT is called")
-    p.add_argument("--dtype", choices=_DTYPES, help="type of floating-point tensors (as they are)")
+    p.add_argument("--to", choices=FORMATS, help="the format, whatever the name of OUT")
+    p.add_argument("--dtype", choices=_DTYPES, help="type of floating-point tensors (default: unchanged)")
     p.add_argument(
         "--quantize", metavar="TYPE", help="for GGUF: q8_0, q4_k_m, q6_k, iq4_xs, iq3_m, iq2_xs, … (as they are)"
     )
     p.add_argument("--imatrix", metavar="FILE", help="an importance matrix from a file, for --quantize")
-    p.add_argument("--tensor", metavar="GLOB", action="append", help="only tensors that match")
-    p.add_argument("--drop", metavar="GLOB", action="append", default=[], help="without tensors that match")
+    p.add_argument("--tensor", metavar="GLOB", action="append", help="only tensors whose names match")
+    p.add_argument("--drop", metavar="GLOB", action="append", default=[], help="leave out tensors whose names match")
     p.add_argument(
         "--rename",
         metavar="REGEX=NEW",
         action="append",
         default=[],
-        help="replace what matches in names; may be repeated",
+        help="replace what matches in tensor names; may be repeated",
     )
-    p.add_argument("--keep-names", action="store_true", help="take tensors as they are, without making a model of them")
-    p.add_argument("--tokenizer", metavar="PATH", help="a tokenizer from elsewhere")
-    p.add_argument("--max-shard-size", metavar="SIZE", help="for folders (5GB)")
-    p.add_argument("-f", "--force", action="store_true", help="replace what is there")
+    p.add_argument("--keep-names", action="store_true", help="copy tensors as they are, without building a model")
+    p.add_argument("--tokenizer", metavar="PATH", help="take the tokenizer from here")
+    p.add_argument("--max-shard-size", metavar="SIZE", help="largest size of a file in a folder (5GB)")
+    p.add_argument("-f", "--force", action="store_true", help="overwrite existing files")
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
@@ -150,12 +150,12 @@ def _check_free(out: Path, kind: str, force: bool) -> None:
             raise FileExistsError(f"{out} is a file; the folder needs another name.")
         taken = any(out.glob("*.safetensors")) or (out / "config.json").exists()
         if taken and not force:
-            raise FileExistsError(f"{out} holds a model already; --force replaces it.")
+            raise FileExistsError(f"{out} already holds a model; --force replaces it.")
         return
     if out.is_dir():
         raise IsADirectoryError(f"{out} is a folder; name a file in it.")
     if out.exists() and not force:
-        raise FileExistsError(f"{out} exists already; --force replaces it.")
+        raise FileExistsError(f"{out} already exists; --force replaces it.")
     if not out.parent.is_dir():
         raise FileNotFoundError(f"{out.parent}: there is no such folder.")
 

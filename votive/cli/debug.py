@@ -29,8 +29,8 @@ def add(commands: Commands) -> None:
     )
     p.add_argument("prompt", metavar="PROMPT", nargs="?", help="the text that the model reads")
     p.add_argument("--script", metavar="FILE", help="a Python file with debug_case()")
-    p.add_argument("--until", metavar="PATTERN", help="begin at the first call that matches")
-    p.add_argument("--commands", metavar="TEXT", help="run these commands, apart by ;, and quit")
+    p.add_argument("--until", metavar="PATTERN", help="start at the first call that matches")
+    p.add_argument("--commands", metavar="TEXT", help="run these commands, separated by ;, and quit")
     p.add_argument("--no-ops", action="store_true", help="stop at modules only")
     add_model_options(p)
 

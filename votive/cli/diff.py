@@ -28,7 +28,7 @@ def add(commands: Commands) -> None:
         "  votive diff a.pt b.npz --ignore-dtype --all",
     )
     p.add_argument("a", metavar="A", help="a file, a folder or a bundled model's name")
-    p.add_argument("b", metavar="B", help="another one")
+    p.add_argument("b", metavar="B", help="the one to compare it with")
     p.add_argument(
         "--tolerance",
         "--atol",
@@ -44,7 +44,7 @@ def add(commands: Commands) -> None:
         default=0.0,
         help="difference relative to B that counts as equal (default 0)",
     )
-    p.add_argument("--tensor", metavar="GLOB", action="append", help="only tensors that match; may be repeated")
+    p.add_argument("--tensor", metavar="GLOB", action="append", help="only tensors whose names match; may be repeated")
     p.add_argument("--ignore-dtype", action="store_true", help="compare values, not types")
     p.add_argument(
         "--model", action="store_true", help="compare as models: a GGUF's tensors under their Hugging Face names"

@@ -30,12 +30,12 @@ def add(commands: Commands) -> None:
     p.add_argument("texts", metavar="TEXT", nargs="*", help="sentences")
     p.add_argument("--file", metavar="FILE", help="one sentence per line; - is stdin")
     add_model_options(p, default=None)
-    p.add_argument("--batch-size", metavar="N", type=whole(1), default=32, help="at a time (32)")
-    p.add_argument("--max-length", metavar="N", type=whole(1), help="cut after N tokens (the model's)")
-    p.add_argument("--prompt", metavar="TEXT", help="put before each sentence")
+    p.add_argument("--batch-size", metavar="N", type=whole(1), default=32, help="sentences per batch (32)")
+    p.add_argument("--max-length", metavar="N", type=whole(1), help="cut sentences after N tokens (the model's limit)")
+    p.add_argument("--prompt", metavar="TEXT", help="text to put before each sentence")
     for flag, text in (("--normalize", "scale to length one"), ("--no-normalize", "do not")):
         p.add_argument(flag, dest="normalize", action="store_const", const=flag == "--normalize", help=text)
-    p.add_argument("--similarity", action="store_true", help="compare all with all")
+    p.add_argument("--similarity", action="store_true", help="compare every sentence with every other")
     p.add_argument("--out", metavar="FILE", help="write the vectors as .npy")
     p.add_argument("--json", action="store_true", help="write JSON")
 

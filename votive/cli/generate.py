@@ -34,26 +34,28 @@ def add(commands: Commands) -> None:
     p.add_argument("prompt", metavar="PROMPT", nargs="?", help="the text to continue")
     p.add_argument("--file", metavar="FILE", help="read the prompt from a file; - is stdin")
     p.add_argument("--chat", action="store_true", help="put the prompt into the chat template")
-    p.add_argument("--system", metavar="TEXT", help="with --chat: what the system says")
-    p.add_argument("--no-echo", action="store_true", help="print only what is new")
+    p.add_argument("--system", metavar="TEXT", help="with --chat: the system message")
+    p.add_argument("--no-echo", action="store_true", help="print only the new text")
     add_model_options(p)
     add_sampling_options(p, max_new_tokens=200)
     p.add_argument("--num-beams", metavar="N", type=whole(1, 1000), help="search with N beams")
-    p.add_argument("--length-penalty", metavar="X", type=number(), help="beams: above 0 longer texts")
-    p.add_argument("-n", "--num-return-sequences", metavar="N", type=whole(1, 1000), help="texts to write")
-    p.add_argument("--draft-model", metavar="MODEL", help="a small model that writes ahead")
-    p.add_argument("--cache", choices=("dynamic", "static", "sliding"), help="kind of KV cache")
+    p.add_argument("--length-penalty", metavar="X", type=number(), help="with beams: above 0 favours longer texts")
+    p.add_argument("-n", "--num-return-sequences", metavar="N", type=whole(1, 1000), help="number of texts to write")
+    p.add_argument("--draft-model", metavar="MODEL", help="a small model that drafts tokens ahead")
+    p.add_argument("--cache", choices=("dynamic", "static", "sliding"), help="the kind of KV cache")
     p.add_argument("--prefill-chunk-size", metavar="N", type=whole(1), help="read N tokens at a time")
     form = p.add_mutually_exclusive_group()
-    form.add_argument("--json-schema", metavar="FILE", help="write JSON that this JSON schema describes")
-    form.add_argument("--regex", metavar="R", help="write a text that this regular expression describes")
-    form.add_argument("--grammar", metavar="FILE", help="write a text of this grammar, in Lark's or llama.cpp's form")
-    form.add_argument("--choice", metavar="TEXT", action="append", help="write one of these; may be repeated")
+    form.add_argument("--json-schema", metavar="FILE", help="write JSON that follows this JSON schema")
+    form.add_argument("--regex", metavar="R", help="write a text that matches this regular expression")
+    form.add_argument(
+        "--grammar", metavar="FILE", help="write a text that follows this grammar (Lark's or llama.cpp's notation)"
+    )
+    form.add_argument("--choice", metavar="TEXT", action="append", help="write one of these texts; may be repeated")
     p.add_argument("--prompt-lookup", metavar="N", type=whole(1), help="draft N tokens from the text so far")
     for flag, text in (("--stream", "show tokens as they come"), ("--no-stream", "all at once")):
         p.add_argument(flag, dest="stream", action="store_const", const=flag == "--stream", help=text)
-    p.add_argument("--stats", action="store_true", help="tokens per second, on stderr")
-    p.add_argument("--json", action="store_true", help="write tokens, log probabilities and times")
+    p.add_argument("--stats", action="store_true", help="show tokens per second on stderr")
+    p.add_argument("--json", action="store_true", help="write JSON with tokens, log probabilities and times")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -145,7 +147,7 @@ def encoded(args: argparse.Namespace, loaded: Loaded, prompt: str) -> list[int]:
         ends = tokenizer.eos_token_id
         start = tokenizer.bos_token_id if tokenizer.bos_token_id is not None else ends
         if start is None:
-            raise ValueError(f"{loaded.name} cannot begin with nothing: give a prompt.")
+            raise ValueError(f"{loaded.name} cannot start from nothing; give a prompt.")
         ids = [start]
     return ids
 

@@ -41,11 +41,13 @@ def add(commands: Commands) -> None:
         "--tensor",
         metavar="GLOB",
         action="append",
-        help="only tensors that match, such as 'layers.*.mlp*'; may be repeated",
+        help="only tensors whose names match, such as 'layers.*.mlp*'; may be repeated",
     )
-    p.add_argument("--stats", action="store_true", help="min, max, mean, std, norms, zeros, nan and inf of each tensor")
-    p.add_argument("--histogram", action="store_true", help="how the values are spread")
-    p.add_argument("--bins", metavar="N", type=whole(1, 10_000), help="parts of a histogram (default 40)")
+    p.add_argument(
+        "--stats", action="store_true", help="statistics of each tensor: min, max, mean, std, norms, zeros, nan, inf"
+    )
+    p.add_argument("--histogram", action="store_true", help="a histogram of the values")
+    p.add_argument("--bins", metavar="N", type=whole(1, 10_000), help="bars of the histogram (default 40)")
     p.add_argument("--block", metavar="I", type=whole(), help="one block of a quantized tensor: scales, codes, numbers")
     p.add_argument(
         "--tree",

@@ -33,13 +33,15 @@ def add(commands: Commands) -> None:
         "  votive launch -n 2 -m package.train",
     )
     p.add_argument("-n", "--nproc", type=int, metavar="COUNT", help="how many processes; all slots of the hostfile")
-    p.add_argument("--hostfile", metavar="FILE", help="machines, one a line: `name`, `name:4` or `name slots=4`")
+    p.add_argument("--hostfile", metavar="FILE", help="machines, one per line: `name`, `name:4` or `name slots=4`")
     p.add_argument("-m", "--module", action="store_true", help="what follows is a module instead of a file")
-    p.add_argument("--no-prefix", action="store_true", help="pass on what ranks write as it is")
-    p.add_argument("--threads", type=int, metavar="COUNT", help="threads of each process; the cores divided by them")
-    p.add_argument("--mpiexec", metavar="PROGRAM", help="MPI's launcher, if it is not the one that is found")
+    p.add_argument("--no-prefix", action="store_true", help="print what ranks write unchanged")
+    p.add_argument(
+        "--threads", type=int, metavar="COUNT", help="threads per process (default: the cores shared out evenly)"
+    )
+    p.add_argument("--mpiexec", metavar="PROGRAM", help="MPI's launcher, if not the one on PATH")
     p.add_argument("script", help="the script or module")
-    p.add_argument("arguments", nargs=argparse.REMAINDER, help="what the script gets")
+    p.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments for the script")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -47,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
     hosts = _hosts(args.hostfile) if args.hostfile else []
     for name, value in (("-n", args.nproc), ("--threads", args.threads)):
         if value is not None and value < 1:
-            raise UsageError(f"launch: {name} takes a number from 1 on; you gave {value}.")
+            raise UsageError(f"launch: {name} takes a number of at least 1; you gave {value}.")
     count = args.nproc or sum(slots for _, slots in hosts)
     if not count:
         raise UsageError("launch needs -n COUNT, how many processes to start.")

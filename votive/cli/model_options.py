@@ -28,11 +28,11 @@ def add_model_options(p: argparse.ArgumentParser, *, default: str | None = DEFAU
     group.add_argument(
         "--model", metavar="MODEL", help=f"a folder, a GGUF file, a bundled name or a repository id ({fallback})"
     )
-    group.add_argument("--tokenizer", metavar="PATH", help="a tokenizer from elsewhere")
+    group.add_argument("--tokenizer", metavar="PATH", help="take the tokenizer from here")
     group.add_argument("--dtype", metavar="NAME", choices=DTYPES, help=f"compute in {', '.join(DTYPES)} (file's)")
-    group.add_argument("--device", help="where to compute (cpu)")
-    group.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads that operators use")
-    group.add_argument("--offline", action="store_true", help="never ask the network for a model")
+    group.add_argument("--device", help="the device to compute on (cpu)")
+    group.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads for operators")
+    group.add_argument("--offline", action="store_true", help="never download a model")
 
 
 def one_model(placed: str | None, named: str | None) -> str | None:
@@ -107,7 +107,9 @@ def load_model(args: argparse.Namespace, name: str | None, *, auto: str | None =
     if adapter is not None and is_adapter(adapter):
         base = base_of(adapter)
         if base is None:
-            raise ValueError(f"{name} is an adapter that names no base; put it into a model with load_adapter.")
+            raise ValueError(
+                f"{name} is an adapter that does not name its base model; load it into a model with load_adapter."
+            )
         made = load_model(args, base, auto=auto)
         load_adapter(made.model, adapter)
         return Loaded(str(name), made.model.eval(), made.tokenizer, made.seq2seq)

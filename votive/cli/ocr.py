@@ -25,11 +25,11 @@ def add(commands: Commands) -> None:
         "  votive ocr lines/*.png --model trocr-base-handwritten --beams 4\n"
         "  votive ocr line.png --model trocr-small-printed --json",
     )
-    p.add_argument("images", metavar="IMAGE", nargs="+", help="files that pillow can read")
+    p.add_argument("images", metavar="IMAGE", nargs="+", help="image files, in any format that pillow reads")
     add_model_options(p, default=None)
-    p.add_argument("--beams", metavar="N", type=whole(1, 1000), help="search N texts at once (the model's)")
+    p.add_argument("--beams", metavar="N", type=whole(1, 1000), help="beam search with N beams (the model's setting)")
     p.add_argument("--max-new-tokens", metavar="N", type=whole(1), help="write at most N tokens")
-    p.add_argument("--batch-size", metavar="N", type=whole(1), default=4, help="at a time (4)")
+    p.add_argument("--batch-size", metavar="N", type=whole(1), default=4, help="images per batch (4)")
     p.add_argument("--json", action="store_true", help="write JSON")
 
 

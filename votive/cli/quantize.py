@@ -35,18 +35,25 @@ def add(commands: Commands) -> None:
     p.add_argument("out", metavar="OUT", help="a .gguf file, or a folder")
     known = ", ".join((*TYPES, *_MORE))
     p.add_argument("--type", metavar="NAME", required=True, type=str.lower, help=f"{known}")
-    p.add_argument("--method", choices=METHODS, default="rtn", help="how codes are chosen (rtn)")
+    p.add_argument("--method", choices=METHODS, default="rtn", help="how weights are rounded (rtn)")
     importance = p.add_mutually_exclusive_group()
-    importance.add_argument("--calibrate", metavar="FILE", help="a text: what layers are fed says which errors matter")
+    importance.add_argument(
+        "--calibrate", metavar="FILE", help="a text to run, so that errors are weighed by what each layer receives"
+    )
     importance.add_argument("--imatrix", metavar="FILE", help="an importance matrix from a file")
-    p.add_argument("--save-imatrix", metavar="FILE", help="keep the importance that --calibrate finds")
-    p.add_argument("--report", nargs="?", const="short", choices=("short", "full"),
-                   help="compare with the original; full: also each layer quantized alone")  # fmt: skip
+    p.add_argument("--save-imatrix", metavar="FILE", help="save the importance matrix that --calibrate finds")
+    p.add_argument(
+        "--report",
+        nargs="?",
+        const="short",
+        choices=("short", "full"),
+        help="compare with the original; full: also each layer quantized alone",
+    )
     p.add_argument("--text", metavar="FILE", help="the text that --report compares on (a bundled one)")
     p.add_argument("--tokens", metavar="N", type=whole(2), help="tokens of a text at most (4096; to calibrate 16384)")
-    p.add_argument("--tokenizer", metavar="PATH", help="a tokenizer from elsewhere")
-    p.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads that operators use")
-    p.add_argument("-f", "--force", action="store_true", help="replace what is there")
+    p.add_argument("--tokenizer", metavar="PATH", help="take the tokenizer from here")
+    p.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads for operators")
+    p.add_argument("-f", "--force", action="store_true", help="overwrite existing files")
     p.add_argument("--json", action="store_true", help="write JSON")
 
 
@@ -59,9 +66,18 @@ def run(args: argparse.Namespace) -> int:
     _check(args)
     kind, out = check_out(args.out, args.force)
     job = Job(
-        args.source, out, kind, args.type, args.method, args.calibrate, args.imatrix, args.save_imatrix,
-        args.tokens, args.tokenizer, lambda text: note(args, text),
-    )  # fmt: skip
+        args.source,
+        out,
+        kind,
+        args.type,
+        args.method,
+        args.calibrate,
+        args.imatrix,
+        args.save_imatrix,
+        args.tokens,
+        args.tokenizer,
+        lambda text: note(args, text),
+    )
     began = time.perf_counter()
     made = quantize(job, lambda title, total: progress(args, title, total))
     facts: dict[str, Any] = {
@@ -93,7 +109,7 @@ def _check(args: argparse.Namespace) -> None:
         known = known_types()
         raise UsageError(f"--type takes {', '.join(known)}; not {args.type!r}.{did_you_mean(args.type, known)}")
     if args.method in ("gptq", "awq") and args.calibrate is None:
-        raise UsageError(f"--method {args.method} needs --calibrate FILE: it goes by what layers are fed")
+        raise UsageError(f"--method {args.method} needs --calibrate FILE, a text to run the model on")
     if args.save_imatrix is not None and args.calibrate is None:
         raise UsageError("--save-imatrix goes with --calibrate")
     if args.save_imatrix is not None and args.method in ("gptq", "awq"):
@@ -106,7 +122,7 @@ def _check(args: argparse.Namespace) -> None:
 
     check_files([p for p in (args.calibrate, args.imatrix, args.text) if p is not None])
     if args.save_imatrix is not None and Path(args.save_imatrix).exists() and not args.force:
-        raise FileExistsError(f"{args.save_imatrix} exists already; --force replaces it.")
+        raise FileExistsError(f"{args.save_imatrix} already exists; --force replaces it.")
 
 
 def _page(facts: dict[str, Any]) -> list[str]:

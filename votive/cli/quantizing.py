@@ -52,7 +52,7 @@ def check_out(out: str, force: bool) -> tuple[str, Path]:
     path = Path(out)
     if path.suffix.lower() == ".gguf" and not path.is_dir():
         if path.exists() and not force:
-            raise FileExistsError(f"{path} exists already; --force replaces it.")
+            raise FileExistsError(f"{path} already exists; --force replaces it.")
         kind = "gguf"
     elif path.suffix and not path.is_dir() and not out.endswith("/"):
         raise UsageError(f"OUT is a .gguf file or a folder, not {path.name}")
@@ -60,7 +60,7 @@ def check_out(out: str, force: bool) -> tuple[str, Path]:
         if path.is_file():
             raise FileExistsError(f"{path} is a file; the folder needs another name.")
         if path.is_dir() and any(path.iterdir()) and not force:
-            raise FileExistsError(f"{path} holds something already; --force replaces the model in it.")
+            raise FileExistsError(f"{path} is not empty; --force replaces the model in it.")
         kind = "folder"
     if not path.absolute().parent.is_dir():
         raise FileNotFoundError(f"{path.parent}: there is no such folder.")
@@ -87,9 +87,7 @@ def quantize(job: Job, bars: Bars) -> dict[str, Any]:
     with open_weights(job.out) as source:
         infos = [source.info(n) for n in source.names()]
         blocks = {n: source.blocks(n) for n in source.names()}
-        formats = Counter(
-            i.stored.lower() if blocks[i.name] is None else blocks[i.name].dtype.name for i in infos  # type: ignore[union-attr]
-        )  # fmt: skip
+        formats = Counter(i.stored.lower() if (found := blocks[i.name]) is None else found.dtype.name for i in infos)
         numel = sum(math.prod(b.shape) if (b := blocks[i.name]) is not None else i.numel for i in infos)
         del blocks
     nbytes = sum(i.nbytes for i in infos)

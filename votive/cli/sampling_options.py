@@ -37,12 +37,12 @@ def add_sampling_options(p: argparse.ArgumentParser, *, max_new_tokens: int) -> 
     group = p.add_argument_group("how to write (what is not given is the model's own)")
     for option, meta, kind, text in _NUMBERS:
         group.add_argument(option, metavar=meta, type=kind, help=text.format(max_new_tokens))
-    group.add_argument("--sample", action=argparse.BooleanOptionalAction, help="draw tokens, or take the likeliest")
+    group.add_argument("--sample", action=argparse.BooleanOptionalAction, help="sample tokens, or take the most likely")
     group.add_argument("--greedy", action="store_true", help="the same as --no-sample")
     for part, what in (("k", "keys"), ("v", "values")):
         help = f"keep {what} of the text so far as {', '.join(CACHE_TYPES)} (the model's own numbers)"
         group.add_argument(f"--cache-type-{part}", choices=CACHE_TYPES, metavar="TYPE", help=help)
-    group.add_argument("--stop", metavar="TEXT", action="append", help="end before TEXT; may be repeated")
+    group.add_argument("--stop", metavar="TEXT", action="append", help="stop before TEXT; may be repeated")
     p.set_defaults(_max_new_tokens=max_new_tokens)
 
 

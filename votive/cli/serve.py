@@ -49,32 +49,48 @@ def add(commands: Commands) -> None:
         help="serve the text generator with a LoRA adapter of PEFT too, as NAME",
     )
     p.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="(127.0.0.1)")
-    p.add_argument("--port", metavar="N", type=whole(0, 65535), default=PORT, help=f"0 takes a free one ({PORT})")
+    p.add_argument(
+        "--port", metavar="N", type=whole(0, 65535), default=PORT, help=f"the port; 0 picks a free one ({PORT})"
+    )
     group = p.add_argument_group("keys")
-    group.add_argument("--api-key", metavar="KEY", action="append", default=[], help="a key; others are refused")
-    group.add_argument("--api-key-file", metavar="FILE", help="a key in each line, or JSON with what each may do")
+    group.add_argument(
+        "--api-key", metavar="KEY", action="append", default=[], help="an API key; requests without it are refused"
+    )
+    group.add_argument(
+        "--api-key-file", metavar="FILE", help="a file of API keys, one per line, or JSON with what each may do"
+    )
     group = p.add_argument_group("limits")
-    group.add_argument("--max-running", metavar="N", type=whole(1, 4096), default=64, help="texts at once (64)")
-    group.add_argument("--max-waiting", metavar="N", type=whole(0), default=256, help="texts that wait; then 429 (256)")
-    group.add_argument("--max-tokens", metavar="N", type=whole(1), help="that a request may ask for (no limit)")
     group.add_argument(
-        "--default-tokens", metavar="N", type=whole(1), default=1024, help="for chats that name no max_tokens (1024)"
+        "--max-running", metavar="N", type=whole(1, 4096), default=64, help="texts generated at once (64)"
     )
     group.add_argument(
-        "--cache-memory", metavar="GIB", type=number(above=0), default=2.0, help="for keys and values, each model (2)"
+        "--max-waiting", metavar="N", type=whole(0), default=256, help="texts that may wait; more get status 429 (256)"
+    )
+    group.add_argument("--max-tokens", metavar="N", type=whole(1), help="tokens that a request may ask for (no limit)")
+    group.add_argument(
+        "--default-tokens", metavar="N", type=whole(1), default=1024, help="tokens for chats without max_tokens (1024)"
     )
     group.add_argument(
-        "--max-capture", metavar="MIB", type=number(0), default=16.0, help="of values inside that a request gets (16)"
+        "--cache-memory",
+        metavar="GIB",
+        type=number(above=0),
+        default=2.0,
+        help="memory for keys and values of each model (2)",
+    )
+    group.add_argument(
+        "--max-capture", metavar="MIB", type=number(0), default=16.0, help="captured values that a request may get (16)"
     )
     group = p.add_argument_group("computing")
     group.add_argument("--chunk", metavar="N", type=whole(1), default=256, help="tokens of a prompt read at once (256)")
-    group.add_argument("--deterministic", action="store_true", help="each text by itself: the same bits as alone")
-    group.add_argument("--no-prefix-sharing", action="store_true", help="read each prompt anew")
+    group.add_argument(
+        "--deterministic", action="store_true", help="run each text by itself, for the same bits as alone"
+    )
+    group.add_argument("--no-prefix-sharing", action="store_true", help="read every prompt from its beginning")
     group.add_argument("--cache-dtype", metavar="NAME", help="keep keys and values as q8_0, q4_0, float8_e4m3fn, …")
     group.add_argument("--dtype", metavar="NAME", choices=DTYPES, help=f"compute in {', '.join(DTYPES)} (file's)")
-    group.add_argument("--device", help="where to compute (cpu)")
-    group.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads that operators use")
-    group.add_argument("--offline", action="store_true", help="never ask the network for a model")
+    group.add_argument("--device", help="the device to compute on (cpu)")
+    group.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads for operators")
+    group.add_argument("--offline", action="store_true", help="never download a model")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -153,7 +169,7 @@ def _load(args: argparse.Namespace, registry: Registry, name: str, place: str) -
             return
         if "speech" in uses:
             if args.adapter:
-                raise ValueError(f'"{name}" hears; --adapter goes with a text generator.')
+                raise ValueError(f'"{name}" transcribes speech; --adapter goes with a text generator.')
             registry.add_hearer(name, Transcriber.from_pretrained(path, dtype=args.dtype, device=args.device))
             return
         if uses and "causal" not in uses:

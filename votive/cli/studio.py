@@ -22,6 +22,7 @@ def add(commands: Commands) -> None:
         examples="  votive studio                           the bundled story-teller\n"
         "  votive studio ./my-model                a folder with config.json\n"
         "  votive studio model.gguf --port 8000 --no-browser\n"
+        "  votive studio --models ~/models         any of the models there, chosen on the page\n"
         "  votive studio ./my-vit                  a model that sees shows pictures\n"
         "  votive studio ./whisper-base            a Whisper shows what it hears",
     )
@@ -36,6 +37,12 @@ def add(commands: Commands) -> None:
     p.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="(127.0.0.1)")
     p.add_argument("--no-browser", action="store_true", help="print the address instead of opening a browser")
     p.add_argument("--folder", metavar="PATH", help="where sessions are kept (votive-sessions)")
+    p.add_argument(
+        "--models",
+        metavar="DIR",
+        action="append",
+        help="a folder whose models can be chosen on the page; may be given again (Hugging Face's cache)",
+    )
     p.add_argument(
         "--no-autosave", action="store_true", help="do not keep unsaved sessions (otherwise in PATH/autosave)"
     )
@@ -59,6 +66,7 @@ def run(args: argparse.Namespace) -> int:
         open_browser=not args.no_browser,
         folder=args.folder,
         autosave=not args.no_autosave,
+        models=args.models,
     )
     return 0
 

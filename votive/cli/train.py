@@ -77,9 +77,9 @@ def add(commands: Commands) -> None:
     p.add_argument(
         "text", metavar="FILE", help="UTF-8 text to train on; with --method, examples: .jsonl, .json, .csv, .tsv"
     )
-    p.add_argument("--out", metavar="FOLDER", help="where the model goes (the text's name)")
+    p.add_argument("--out", metavar="FOLDER", help="where to write the model (default: named after the text)")
     p.add_argument("--config", metavar="FILE", help="settings as JSON or TOML")
-    p.add_argument("--resume", action="store_true", help="go on from the last checkpoint")
+    p.add_argument("--resume", action="store_true", help="continue from the last checkpoint")
     settings = p.add_argument_group("settings (defaults in brackets)")
     for option, setting, meta, kind, text in _SETTINGS:
         settings.add_argument(option, dest=setting, metavar=meta, type=kind, help=text)
@@ -105,13 +105,13 @@ def add(commands: Commands) -> None:
         default=[],
         help="any other setting of votive.train.Recipe (or SFTRecipe, …), or model.NAME of the configuration",
     )
-    p.add_argument("--device", help="where to train (cpu)")
-    p.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads that operators use")
+    p.add_argument("--device", help="the device to train on (cpu)")
+    p.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads for operators")
     p.add_argument(
         "--prompt",
         metavar="TEXT",
         action="append",
-        help="what samples at the end begin with; may be repeated (the text's first words)",
+        help="the start of a sample written at the end; may be repeated (the text's first words)",
     )
     p.add_argument("--no-samples", action="store_true", help="write no samples at the end")
     p.add_argument("--curve", metavar="FILE", help="also draw the loss curve here, .svg or .png")

@@ -49,8 +49,10 @@ def add(p: argparse.ArgumentParser) -> None:
         "(dpo, grpo) or 5e-5 (classify), and ten times that with --lora.",
     )
     group.add_argument("--method", choices=METHODS, help="what to do with --model and a file of examples")
-    group.add_argument("--model", help="the model to begin with: a folder, a GGUF file, a bundled name")
-    group.add_argument("--eval", metavar="FILE", help="examples to measure on (a part of the data, drawn by --seed)")
+    group.add_argument("--model", help="the model to start from: a folder, a GGUF file or a bundled name")
+    group.add_argument(
+        "--eval", metavar="FILE", help="examples to evaluate on (default: a part of the data, drawn with --seed)"
+    )
     group.add_argument(
         "--reward", metavar="FILE:NAME", action="append", help="grpo: a function of a Python file; several add up"
     )

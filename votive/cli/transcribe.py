@@ -38,8 +38,8 @@ def add(commands: Commands) -> None:
     add_model_options(p, default=None)
     what = p.add_argument_group("what is written")
     what.add_argument("--language", metavar="NAME", help="a code or name (detected)")
-    what.add_argument("--translate", action="store_true", help="write English, whatever is spoken")
-    what.add_argument("--word-timestamps", action="store_true", help="also when each word was said")
+    what.add_argument("--translate", action="store_true", help="translate into English")
+    what.add_argument("--word-timestamps", action="store_true", help="also give the time of each word")
     what.add_argument(
         "--format",
         metavar="FORMAT",
@@ -47,17 +47,17 @@ def add(commands: Commands) -> None:
         choices=[*FORMATS, "all"],
         help=f"{', '.join(FORMATS)} or all; may be repeated (txt)",
     )
-    what.add_argument("--output-dir", metavar="DIR", help="write a file for each sound and format")
+    what.add_argument("--output-dir", metavar="DIR", help="write a file for each input and format")
     what.add_argument("--json", action="store_true", help="print one JSON document of all files")
     how = p.add_argument_group("how it is transcribed")
     how.add_argument("--beam-size", metavar="N", type=whole(1, 1000), help="search with N beams (greedy)")
-    how.add_argument("--best-of", metavar="N", type=whole(1, 1000), help="draw N texts where drawing is needed")
+    how.add_argument("--best-of", metavar="N", type=whole(1, 1000), help="sample N texts at temperatures above 0")
     how.add_argument(
         "--temperature",
         metavar="X",
         type=number(0),
         nargs="+",
-        help="tried in turn while a transcript is poor (0 0.2 0.4 0.6 0.8 1)",
+        help="temperatures tried in turn until a transcript is good (0 0.2 0.4 0.6 0.8 1)",
     )
     how.add_argument("--prompt", metavar="TEXT", help="names and words to expect")
     how.add_argument(
@@ -72,7 +72,7 @@ def add(commands: Commands) -> None:
     how.add_argument("--no-speech-threshold", metavar="P", type=number(0, 1), help="(0.6)")
     how.add_argument("--logprob-threshold", metavar="X", type=number(), help="(-1)")
     how.add_argument("--compression-ratio-threshold", metavar="X", type=number(0), help="(2.4)")
-    how.add_argument("--seed", metavar="N", type=whole(), help="the same seed draws the same text")
+    how.add_argument("--seed", metavar="N", type=whole(), help="random seed")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -95,7 +95,7 @@ class _Inside(Task):
             grad = fit(grad, edge.node.grad_specs[edge.nr] if inner else edge._spec)
             self.captures[key] = self.add(self.captures[key], grad)
         elif not inner:
-            raise Untraceable("a tensor that requires a gradient was made inside")
+            raise Untraceable("a tensor that requires grad was made inside")
         elif edge.node.seq <= self.start:
             raise Untraceable("a gradient would leave by a tensor that is not known")
         else:

@@ -42,10 +42,10 @@ class _Nothing(Effects):
         raise Abandoned("it uses .grad of a tensor")
 
     def entry(self, *given: Any) -> None:
-        raise Abandoned("it changes a table that was there before")
+        raise Abandoned("it changes a dict that existed before the call")
 
     def call(self, *given: Any) -> None:
-        raise Abandoned("it changes something that was there before")
+        raise Abandoned("it changes an object that existed before the call")
 
 
 class SizeWatch(Watch):
@@ -133,9 +133,16 @@ def _computed(fn: Any, args: tuple[Any, ...]) -> Any:
 
 
 def traced(
-    fn: Any, args: Any, kwargs: Any, flat: Any, options: Any, wanted: Wanted, finish: Callable[..., Any],
-    names: list[str], values: dict[str, int] | None = None,
-) -> Traced:  # fmt: skip
+    fn: Any,
+    args: Any,
+    kwargs: Any,
+    flat: Any,
+    options: Any,
+    wanted: Wanted,
+    finish: Callable[..., Any],
+    names: list[str],
+    values: dict[str, int] | None = None,
+) -> Traced:
     """Trace a program for any sizes; with `values`, for these sizes alone, which are plain numbers then."""
     symbols = Symbols()
     unsized = Unsized(symbols)
@@ -185,7 +192,7 @@ def traced(
                 g._seed, g._offset = before.get(g) or tracer.generators[g]
             symbols.closed = True
     if not found:
-        raise Abandoned("its graph was given up")
+        raise Abandoned("its graph was abandoned")
     found[0].leaves = whole.leaves
     return found[0]
 

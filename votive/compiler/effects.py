@@ -101,7 +101,7 @@ class Effects:
             if now is not None and now._rg:
                 raise Untraceable("it leaves a gradient that has a gradient itself in .grad")
             if now is not None and not isinstance(now, state.tensor):
-                raise Untraceable("it sets .grad to something that is no tensor")
+                raise Untraceable("it sets .grad to something that is not a tensor")
             grads.append((index(slot.tensor), None if now is None else index(now)))
         entries = [(index(e.tensor), e.table, e.key, index(e.value)) for e in self.entries]
         calls = list(self.calls)

@@ -45,7 +45,7 @@ def finish(watch: Watch, result: Any, options: Any, make: Any = Entry) -> Entry 
             guards.form(place, t)  # Python may have asked for its shape
     written = graph.written()
     if any(t._writes != n for t, n in watch.seen):
-        raise Untraceable("it writes into a value that somebody looks at")
+        raise Untraceable("it writes into a value that a hook or capture reads")
     results = 1 + max([r.index for r in recipes[:results] if not r.given], default=-1)
     spent = tuple([i for i in range(results) if is_spent(outs[i], tracer.start)])
     wants = mode.grad and any(outs[i]._rg for i in range(results) if i not in spent)
@@ -56,7 +56,9 @@ def finish(watch: Watch, result: Any, options: Any, make: Any = Entry) -> Entry 
             raise Untraceable("it writes into a tensor that requires a gradient")
     looked = tuple(i for i in range(results, len(outs)) if mode.grad and outs[i]._rg and watch.keeps_graph)
     if looked and (not wants or any(v in written for v in graph.inputs)):
-        raise Untraceable("somebody looks at values together with autograd's graph, which is not that of its result")
+        raise Untraceable(
+            "a hook or capture reads values with their autograd graph, which is not the graph of its result"
+        )
     report: list[str] = []
     again = repeatable(graph, ins)
     inner = any(is_gradients(n) for n in graph.nodes)
@@ -68,7 +70,7 @@ def finish(watch: Watch, result: Any, options: Any, make: Any = Entry) -> Entry 
         counts: dict[str, int] = {}
         each_part(graph, lambda later: _rewrite(graph, wants or inner, counts))
         if any(graph.kept.intersection(n.outs) and len(n.outs) > 1 for n in graph.nodes if n not in before):
-            raise Untraceable("somebody looks at a value inside of what a rule has joined")
+            raise Untraceable("a hook or capture reads a value inside what a rule has fused")
         report += [f"{name}: {n} times" for name, n in counts.items()]
         if counts or inner:
             detach(tracer)

@@ -37,7 +37,7 @@ def recipes_of(tracer: Tracer, found: list[Any]) -> tuple[list[Recipe], list[Any
                 places[root] = len(outs)
                 outs.append(_owner(tracer, found, values, root))
             if start is not root:
-                raise Untraceable("it returns tensors that share memory in a way that views do not tell")
+                raise Untraceable("it returns tensors that share memory without being views of each other")
             recipes.append(Recipe(False, places[root], views, _detached(t, outs[places[root]], views)))
     return recipes, outs
 

@@ -123,7 +123,7 @@ class Tracer(Observer):
 
     def unknown(self, tensor: Any) -> Value:
         """What to make of a tensor that no call of the trace has given."""
-        raise Untraceable("it uses a tensor that came into being outside of operators")
+        raise Untraceable("it uses a tensor that was not made by an operator")
 
     def _arg(self, v: Any) -> Any:
         if isinstance(v, state.tensor):
@@ -245,7 +245,7 @@ class Tracer(Observer):
     def check_windows(self) -> None:
         """Inputs must still show what they did: a graph writes numbers, never another shape into a tensor."""
         if any(place_of(tensor) != place for tensor, place in self.given):
-            raise Untraceable("it changes the shape of a tensor that was there before")
+            raise Untraceable("it changes the shape of a tensor that existed before the call")
 
     def __enter__(self) -> Tracer:
         self.start = self.start or next(sequence)  # nodes of autograd that come later are the trace's

@@ -47,7 +47,7 @@ class block_dtype(dt.dtype):
         """How many elements a row of bytes holds."""
         if nbytes % self.block_bytes:
             raise ValueError(
-                f"{self.name}: rows of {nbytes} bytes are no whole number of blocks, which have {self.block_bytes}."
+                f"{self.name}: rows of {nbytes} bytes are not a whole number of blocks of {self.block_bytes}."
             )
         return nbytes // self.block_bytes * self.block_size
 

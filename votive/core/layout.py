@@ -358,7 +358,9 @@ class Spec:
                 ways = ".chalf() or .to(votive.complex32)" if dtype is complex32 else f".to(votive.{dtype.name})"
                 if hasattr(dtype, "codes"):
                     ways = "quantize_per_tensor()"
-                raise UnsupportedError(f"{caller.name()}: tensors of {dtype.name} are made from others, by {ways}.")
+                raise UnsupportedError(
+                    f"{caller.name()}: tensors of {dtype.name} are made from other tensors, with {ways}."
+                )
             found = object.__new__(cls)
             found.layout, found.dtype, found.device = key
             found.shape, found.strides = layout.shape, layout.strides

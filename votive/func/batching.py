@@ -255,8 +255,8 @@ def one_by_one(call: Call, counters: list[int] | None = None) -> Any:
     written = [n for n in op.mutates if not call.is_batched(n) and call[n] is not None and call[n] != ()]
     if written:
         raise RuntimeError(
-            f"vmap: {op.name} writes into {written[0]!r}, which has no example of its own for each of the batch; pass "
-            "it in with a dimension of examples (in_dims)."
+            f"vmap: {op.name} writes into {written[0]!r}, which is not batched; pass it in with a batch dimension "
+            "(in_dims)."
         )
     outs = None if op.mutates else call.outs() if op.infer is not None else None
     if outs is None and not op.mutates:

@@ -116,7 +116,7 @@ class Batched(Wrapped):
 
     @property
     def _data(self) -> NoReturn:
-        raise RuntimeError("vmap: a tensor that stands for a batch has no memory of its own that could be used here.")
+        raise RuntimeError("vmap: a tensor that stands for a batch has no memory that could be used here.")
 
     def _like(self, *inner: Any) -> Batched:
         return batched(inner[0], self._bdim, self._level)

@@ -161,7 +161,9 @@ class Tracer(GraphAppendingTracer):
             try:
                 return self.create_node("get_attr", self.path_of_module(a), (), {})
             except NameError:
-                raise NotImplementedError(f"argument of type: {type(a)} that is no part of the traced module") from None
+                raise NotImplementedError(
+                    f"argument of type: {type(a)} that is not part of the traced module"
+                ) from None
         try:
             return super().create_arg(a)
         except NotImplementedError:

@@ -36,7 +36,7 @@ class PrefixConstrainedLogitsProcessor(LogitsProcessor):
             tokens = [int(t) for t in self.allowed(row // self.beams, input_ids[row])]
             if not tokens:
                 raise ValueError(
-                    f"generate: prefix_allowed_tokens_fn allows no token after the beginning of text "
+                    f"generate: prefix_allowed_tokens_fn allows no token to follow in text "
                     f"{row // self.beams}; let it give at least one, such as the token that ends texts."
                 )
             if not all(0 <= t < size for t in tokens):

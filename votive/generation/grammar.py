@@ -75,7 +75,7 @@ def _described(kind: str, value: Any, library: Any) -> str:
         schema = json.loads(schema) if isinstance(schema, str) else schema
         return str(library.LLMatcher.grammar_from_json_schema(json.dumps(schema)))
     except (TypeError, ValueError) as error:
-        raise ValueError(f"generate: json_schema is no JSON schema ({error}).") from None
+        raise ValueError(f"generate: json_schema is not a JSON schema ({error}).") from None
 
 
 class _Words:

@@ -98,7 +98,7 @@ class History:
         if task.limit is not None and self.length == task.limit + 1:
             warnings.warn(
                 f"generate: the text has become longer than the {task.limit} positions that the "
-                "model was made for; it may lose its thread.",
+                "model was made for; its quality may drop.",
                 stacklevel=5,
             )
         texts = self._read(chosen, running)

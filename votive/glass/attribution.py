@@ -157,8 +157,8 @@ class _Reader:
         assert recorder.last is not None
         if recorder.between:
             raise ValueError(
-                f"logit_attribution: {', '.join(recorder.between)} stand between the last layer "
-                "and the last norm, so that a logit is no sum over what the layers wrote."
+                f"logit_attribution: {', '.join(recorder.between)} lie between the last layer and the last norm, so a "
+                "logit is not a sum over what the layers wrote."
             )
         final = _at(recorder.last.after if recorder.end is None else recorder.end, position)
         self.final, self.eps = final.double(), votive.finfo(final.dtype).eps
@@ -279,7 +279,7 @@ class _Written:
             if self.heads:
                 raise ValueError(
                     f"logit_attribution: {layer.name} does not add the results of its modules to "
-                    "its stream, so that its heads cannot be told apart; use heads=False."
+                    "its stream, so its heads cannot be told apart; use heads=False."
                 )
             self._put(layer.name, after.double() - before.double())
             return

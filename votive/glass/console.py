@@ -57,16 +57,42 @@ class Console:
         self.interruptible = False  # whether Ctrl-C ends the command instead of the program
         self.stopped = False  # whether it has
         self.actions: dict[str, Callable[[str], str | None]] = {
-            "step": self._step, "s": self._step, "over": self._over, "n": self._over,
-            "next": self._over, "out": self._out, "o": self._out, "run": self._run,
-            "c": self._run, "continue": self._run, "u": self._until, "until": self._until,
-            "nan": self._nan, "back": self._back, "jump": self._jump, "b": self._break,
-            "break": self._break, "del": self._delete, "set": self._set, "zero": self._zero,
-            "skip": self._skip, "reset": self._reset, "p": self._print, "print": self._print,
-            "i": self._inputs, "inputs": self._inputs, "w": self._where, "where": self._where,
-            "x": self._statistics, "h": self._help, "help": self._help,
-            "?": self._help, "q": self._quit, "quit": self._quit, "exit": self._quit,
-        }  # fmt: skip
+            "step": self._step,
+            "s": self._step,
+            "over": self._over,
+            "n": self._over,
+            "next": self._over,
+            "out": self._out,
+            "o": self._out,
+            "run": self._run,
+            "c": self._run,
+            "continue": self._run,
+            "u": self._until,
+            "until": self._until,
+            "nan": self._nan,
+            "back": self._back,
+            "jump": self._jump,
+            "b": self._break,
+            "break": self._break,
+            "del": self._delete,
+            "set": self._set,
+            "zero": self._zero,
+            "skip": self._skip,
+            "reset": self._reset,
+            "p": self._print,
+            "print": self._print,
+            "i": self._inputs,
+            "inputs": self._inputs,
+            "w": self._where,
+            "where": self._where,
+            "x": self._statistics,
+            "h": self._help,
+            "help": self._help,
+            "?": self._help,
+            "q": self._quit,
+            "quit": self._quit,
+            "exit": self._quit,
+        }
 
     def do(self, line: str) -> str:
         """Run one command; errors become text."""
@@ -282,7 +308,7 @@ def _count(name: str, text: str, least: int = 1) -> int:
     if not text:
         return least
     if not text.isdecimal() or int(text) < least:
-        raise ValueError(f"{name} takes a whole number of at least {least}, not {text!r}.")
+        raise ValueError(f"{name} takes an integer of at least {least}, not {text!r}.")
     return int(text)
 
 

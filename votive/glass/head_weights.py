@@ -344,7 +344,7 @@ def _linear(module: Any) -> tuple[Tensor, Tensor]:
         plain = next(p for p in module.parameters() if p.is_floating_point())
         inputs = getattr(module, "in_features", None)
         if inputs is None:
-            raise LookupError(f"{type(module).__name__} is no product whose matrix is known.")
+            raise LookupError(f"{type(module).__name__} is not a product whose matrix is known.")
         bias = _dense(module(plain.new_zeros(1, inputs))[0])
         return _dense(module(votive.eye(inputs, dtype=plain.dtype, device=plain.device))) - bias, bias
 

@@ -194,7 +194,7 @@ class Health(Callback, Displayable):
         """The units of an activation that no sample has switched on."""
         if address not in self._alive:
             known = ", ".join(self._alive) or "none"
-            raise KeyError(f"Health: {address!r} is no activation that was seen; seen: {known}.")
+            raise KeyError(f"Health: {address!r} is not an activation that was seen; seen: {known}.")
         return [i for i, on in enumerate(self._alive[address].tolist()) if not on]
 
     def __str__(self) -> str:

@@ -44,7 +44,7 @@ class Labelled(Plottable):
             labels = list(wanted) if several else [wanted]
             missing = [w for w in labels if w not in dims[name]]
             if missing:
-                raise KeyError(f"sel: {missing} are no labels of {name!r}: {dims[name][:8]}.")
+                raise KeyError(f"sel: {missing} are not labels of {name!r}: {dims[name][:8]}.")
             at = votive.tensor([dims[name].index(w) for w in labels], device=values.device)
             dim = list(dims).index(name)
             values = values.index_select(dim, at)

@@ -194,9 +194,8 @@ class Probe:
         self._closing.close()
         if self.for_runs and self._elsewhere and not self.runs:
             warnings.warn(
-                f"{type(self).__name__.lower()}: the model ran in another thread only, and a block "
-                "is for the thread that enters it: nothing was seen or changed. Enter the block in "
-                "the thread that runs the model.",
+                f"{type(self).__name__.lower()}: the model ran only in another thread, and a block works in the thread "
+                "that enters it: nothing was seen or changed. Enter the block in the thread that runs the model.",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -123,7 +123,7 @@ def value_at(frame: Frame, pattern: Pattern) -> Tensor:
     whole, path = tensor_path(frame, pattern)
     found = values.get(whole, path)
     if not isinstance(found, votive.Tensor):
-        raise LookupError(f"{pattern.text!r} is no tensor at {frame.address}.")
+        raise LookupError(f"{pattern.text!r} is not a tensor at {frame.address}.")
     return found
 
 

@@ -69,7 +69,9 @@ def _stored(name: str, words: object, entries: Mapping[str, Entry]) -> Stored:
     format, flipped = FORMATS[words[0]], len(words) > 1
     e = entries.get(name)
     if e is None or e.dtype is not dt.uint8 or not e.shape or e.shape[-1] % format.block_bytes:
-        raise FileFormatError(f"load: {name!r} is said to be {format.name} blocks, but is no rows of such bytes.")
+        raise FileFormatError(
+            f"load: {name!r} is said to be {format.name} blocks, but its bytes do not form rows of them."
+        )
     shape = (*e.shape[:-1], format.row_elements(e.shape[-1]))
     if flipped and len(shape) < 2:
         raise FileFormatError(f"load: {name!r} is said to be transposed, but has one dimension.")

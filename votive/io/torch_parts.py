@@ -221,7 +221,7 @@ def _parameter(data: object, requires_grad: object = True, *rest: object) -> Ten
 def _from_type(function: object, kind: object, args: object, state: object) -> object:
     """Tensors with attributes of their own: the tensor is what counts."""
     if not isinstance(function, Maker) or not isinstance(args, tuple):
-        raise FileFormatError("tensor: it is made of something else.")
+        raise FileFormatError("tensor: it is not made from a storage.")
     if not isinstance(kind, Maker) or kind.name not in ("torch.Tensor", _PARAMETER):
         raise UnsafeFileError("tensor: only plain tensors and parameters are read.")
     return function.make(*args)
@@ -291,7 +291,7 @@ def _same(value: object, *rest: object) -> object:
 
 def _version(text: object) -> str:
     if not isinstance(text, str):
-        raise FileFormatError("TorchVersion: it is a text.")
+        raise FileFormatError("TorchVersion: it must be a string.")
     return text
 
 

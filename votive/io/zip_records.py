@@ -86,7 +86,7 @@ def _record(file: IO[bytes], info: zipfile.ZipInfo, limit: int) -> tuple[Record,
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise bad(f"is compressed by method {info.compress_type}, which is not supported")
     if begin + info.compress_size > limit:
-        raise bad("reaches beyond the end of the archive; it is cut off or lies about its size")
+        raise bad("reaches beyond the end of the archive; it is cut off, or its stated size is wrong")
     if info.compress_type == zipfile.ZIP_STORED and info.file_size != info.compress_size:
         raise bad("claims two different sizes")
     if info.file_size > _RATIO * info.compress_size + 64:

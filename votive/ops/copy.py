@@ -226,7 +226,7 @@ def to(
         wide = F._copy_as(moved, dt.complex64, format_strides("to", spec, memory_format))
         return import_module("votive.surface.complex_half").halved(wide)  # above this layer, and needed by few
     if isinstance(want, quantized_dtype):
-        fail(RuntimeError, "to", f"numbers become {want} by quantize_per_tensor(), which is told the scale.")
+        fail(RuntimeError, "to", f"numbers become {want} by quantize_per_tensor(), which takes the scale.")
     if want.category < 0:  # a block format
         return import_module("votive.surface.block_tensor").encoded(moved, want)
     keeps_order = memory_format in (None, preserve_format) or memory_format is suggested(spec)

@@ -52,7 +52,7 @@ def _read_gguf(path: Path) -> ImportanceMatrix:
         kind = head.get("general.type")
         names = [n.removesuffix(_SUMS) for n in file if n.endswith(_SUMS)]
         if kind not in (None, "imatrix") or not names:
-            raise FileFormatError(f"{path.name}: no importance matrix, but a GGUF file of the type {kind!r}.")
+            raise FileFormatError(f"{path.name}: this is not an importance matrix (its general.type is {kind!r}).")
         found = {}
         for name in names:
             for part in (name + _SUMS, name + _COUNTS):
@@ -70,7 +70,7 @@ def _read_gguf(path: Path) -> ImportanceMatrix:
         datasets = head.get("imatrix.datasets", [])
         numbers = [head.get(f"imatrix.{key}", 1) for key in ("chunk_count", "chunk_size")]
         if not isinstance(datasets, list) or not all(isinstance(d, str) for d in datasets):
-            raise FileFormatError(f"{path.name}: imatrix.datasets is no list of names.")
+            raise FileFormatError(f"{path.name}: imatrix.datasets is not a list of names.")
         if not all(type(n) is int and n >= 0 for n in numbers):
             raise FileFormatError(f"{path.name}: imatrix.chunk_count and chunk_size must be whole, got {numbers}.")
         return ImportanceMatrix(found, datasets=datasets, chunk_count=numbers[0], chunk_size=numbers[1])
@@ -91,7 +91,7 @@ class _Words:
     def number(self, what: str, least: int = 0) -> int:
         found = int(struct.unpack("<i", self.take(4, what).tobytes())[0])
         if found < least:
-            raise FileFormatError(f"{self.path.name}: {what} is {found}; this is no importance matrix.")
+            raise FileFormatError(f"{self.path.name}: {what} is {found}; this is not an importance matrix.")
         return found
 
     def text(self, what: str, least: int = 0) -> str:

@@ -59,7 +59,7 @@ def read_importance(path: str | os.PathLike[str]) -> Mapping[str, Any]:
         for name in source.names():
             info = source.info(name)
             if len(info.shape) != 1 or not info.dtype.is_floating_point:
-                raise FileFormatError(f"{where}: {name!r} is {info.stored} {info.shape}, no vector of importance.")
+                raise FileFormatError(f"{where}: {name!r} is {info.stored} {info.shape}, not a vector of importance.")
             out[name] = np.asarray(source.tensor(name, dtype="float32").numpy()), counts.get(name, 1)
     if not out:
         raise FileFormatError(f"{where} holds no importance.")

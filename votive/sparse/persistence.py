@@ -31,7 +31,7 @@ def restore(
     """A sparse tensor from a file; a RuntimeError when its parts do not belong together."""
     size = tuple(shape)
     if any(type(n) is not int or n < 0 for n in size) or not all(type(p) is Tensor for p in parts):
-        raise RuntimeError("a sparse tensor has a wrong size, or parts that are no tensors.")
+        raise RuntimeError("a sparse tensor has a wrong size, or parts that are not tensors.")
     if layout == "sparse_coo" and len(parts) == 2:
         at, values = parts
         if at.dtype is not dt.int64:

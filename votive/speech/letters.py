@@ -140,9 +140,7 @@ class Wav2Vec2CTCTokenizer:
     def _id(self, letter: str) -> int:
         found = self.ids.get(letter, self.ids.get(self.unk_token))
         if found is None:
-            raise ValueError(
-                f"Wav2Vec2CTCTokenizer: {letter!r} is no letter of the vocabulary, which has no unk_token."
-            )
+            raise ValueError(f"Wav2Vec2CTCTokenizer: {letter!r} is not in the vocabulary, which has no unk_token.")
         return found
 
     def spans(self, ids: Ids, skip_special_tokens: bool = False, group_tokens: bool = True) -> list[Span]:

@@ -33,7 +33,7 @@ def _plain(data: Any) -> Any:
     """Nested lists of numbers: other sequences copied, tensors of one element read."""
     if hasattr(data, "_spec"):
         if data._spec.numel != 1:
-            raise ValueError("tensor: only one-element tensors can stand among numbers; use stack() or cat().")
+            raise ValueError("tensor: only one-element tensors can be mixed with numbers; use stack() or cat().")
         return data.item()
     if isinstance(data, np.ndarray):
         return data
@@ -78,10 +78,10 @@ def _check_shape(data: Any, shape: tuple[int, ...]) -> None:
     """Say which row of nested lists has the wrong length."""
     if not shape:
         if _is_sequence(data):
-            raise TypeError("tensor: a list stands where a number was expected.")
+            raise TypeError("tensor: found a list where a number was expected.")
         return
     if not _is_sequence(data):
-        raise TypeError("tensor: a number stands where a list was expected.")
+        raise TypeError("tensor: found a number where a list was expected.")
     if len(data) != shape[0]:
         raise ValueError(f"tensor: expected a list of length {shape[0]}, got {len(data)}.")
     for x in data:

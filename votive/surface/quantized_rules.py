@@ -105,7 +105,7 @@ def _to(
         elif a is not None:
             device = a
     if not isinstance(input, QuantizedTensor):
-        raise RuntimeError(f"to: numbers become {dtype!r} by quantize_per_tensor(), which is told the scale.")
+        raise RuntimeError(f"to: numbers become {dtype!r} by quantize_per_tensor(), which takes the scale.")
     if dtype is not None and dtype.is_floating_point:
         return F.to(input.dequantize(), dtype=dtype, device=device)
     if dtype is not None and dtype is not input._kind_of:
@@ -165,8 +165,12 @@ def _equal(input: Any, other: Any) -> bool:
     if not (isinstance(input, QuantizedTensor) and isinstance(other, QuantizedTensor)):
         raise UnsupportedError("equal: a quantized tensor is compared with another one; use .dequantize().")
     same = input._kind_of is other._kind_of and input._axis == other._axis and input.shape == other.shape
-    return bool(same and _same(input._scale, other._scale) and _same(input._zero, other._zero)
-                and input._codes.equal(other._codes))  # fmt: skip
+    return bool(
+        same
+        and _same(input._scale, other._scale)
+        and _same(input._zero, other._zero)
+        and input._codes.equal(other._codes)
+    )
 
 
 def _same(a: Any, b: Any) -> bool:

@@ -142,7 +142,7 @@ class Values(Facts):
         if self.ndim == 0:
             return format(self.item(), spec)
         if spec:
-            raise TypeError("a format is for tensors of no dimension; use item() or tolist().")
+            raise TypeError("only 0-d tensors take a format; use item() or tolist().")
         return repr(self)
 
     def __bool__(self) -> bool:

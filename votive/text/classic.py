@@ -78,7 +78,7 @@ def byte_level(file: Path, config: dict[str, Any]) -> tuple[Any, dict[str, str]]
         merges = _merges(merges_file)
         backend: Any = Backend(models.BPE(vocab, merges))
     except Exception as e:  # the library raises bare exceptions
-        raise FileFormatError(f"{file}: this is no byte-level vocabulary ({e}).") from None
+        raise FileFormatError(f"{file}: this is not a byte-level vocabulary ({e}).") from None
     if kind.startswith("CLIP"):
         return clip(vocab, merges, config)
     prefix = bool(config.get("add_prefix_space", False))

@@ -165,7 +165,7 @@ def _pair(merge: Any) -> tuple[str, str]:
     # A token may itself contain a space when a file spells tokens as they are.
     left, _, right = str(merge).partition(" ")
     if not left or not right:
-        raise FileFormatError(f"from_gguf: {merge!r:.40} is no merge of two tokens.")
+        raise FileFormatError(f"from_gguf: {merge!r:.40} does not merge two tokens.")
     return left, right
 
 

@@ -30,7 +30,7 @@ def plain_ids(ids: Any) -> Any:
 def checked_id(i: int) -> int:
     """A token id; negative numbers are an error."""
     if i < 0:
-        raise ValueError(f"tokenizer: {i} is no token id; take masked places (such as -100) out before decoding.")
+        raise ValueError(f"tokenizer: {i} is not a token id; remove masked positions (such as -100) before decoding.")
     return int(i)
 
 

@@ -251,7 +251,7 @@ def _tokenizer_json(file: Path) -> Any:
     try:
         return Backend.from_file(str(file))
     except Exception as e:  # the library raises bare exceptions
-        raise FileFormatError(f"{file}: this is no tokenizer file ({e}).") from None
+        raise FileFormatError(f"{file}: this is not a tokenizer file ({e}).") from None
 
 
 def _add_tokens(backend: Backend, folder: Path, config: dict[str, Any]) -> None:

@@ -132,7 +132,7 @@ def test_losses_and_gradients_are_those_of_torch(
         ({"kind": "relu", "layers": 2, "d_out": 3}, "leave d_out away"),
         ({"kind": "relu", "prefixes": (8, 20)}, "end with 40"),
         ({"kind": "relu", "d_out": 3, "center": True}, "center= must be False"),
-        ({"kind": "relu", "d_out": 0}, "d_out must be a whole number"),
+        ({"kind": "relu", "d_out": 0}, "d_out must be a positive integer"),
     ],
 )
 def test_a_configuration_that_makes_no_sense_is_refused(options: dict[str, Any], said: str) -> None:

@@ -141,9 +141,9 @@ HUGE = {**NEW, "d_in": 10**9, "d_sae": 10**9}
         ({**NEW, "architecture": ["gated"]}, "unhashable"),
         ({**NEW, "normalize_activations": "layer_norm"}, "would be ignored here"),
         ({**NEW, "reshape_activations": "hook_z"}, "would be ignored here"),
-        ({**NEW, "d_in": "6"}, "d_in must be a whole number"),
-        ({**NEW, "d_in": None}, "d_in must be a whole number"),
-        ({**NEW, "d_sae": -1}, "d_sae must be a whole number"),
+        ({**NEW, "d_in": "6"}, "d_in must be a positive integer"),
+        ({**NEW, "d_in": None}, "d_in must be a positive integer"),
+        ({**NEW, "d_sae": -1}, "d_sae must be a positive integer"),
         ({**NEW, "d_sae": 10}, "W_enc is (6, 9), but the configuration says (6, 10)"),
         (HUGE, "but the configuration says (1000000000, 1000000000)"),
         ({**NEW, "architecture": "topk", "k": 100}, "k must be in 1..9"),
@@ -178,7 +178,7 @@ def test_hostile_weights_are_refused(tmp_path: Path) -> None:
     np.savez(path, W_enc=np.ones((6, 9)), W_dec=np.ones((9, 6)), b_enc=np.ones(9), b_dec=np.ones(6))
     assert "there is no threshold" in forge.refusal(path, load_gemma_scope)
     np.savez(path, W_enc=np.ones(6), W_dec=np.ones((9, 6)))
-    assert "no matrices of a coder" in forge.refusal(path, load_gemma_scope)
+    assert "are not the matrices of a coder" in forge.refusal(path, load_gemma_scope)
     full = {"W_enc": np.ones((6, 9)), "W_dec": np.ones((9, 6)), "b_enc": np.ones(9), "b_dec": np.ones(6)}
     np.savez(path, **full, threshold=np.full(9, -1.0))
     assert "not negative" in forge.refusal(path, load_gemma_scope)

@@ -123,7 +123,7 @@ def test_values_are_gathered_where_a_mask_says_that_the_text_is() -> None:
     ("call", "error", "said"),
     [
         (lambda: probes.fit(votive.ones(3, 2), votive.tensor([1, 1, 1])), ValueError, "only one class"),
-        (lambda: probes.fit(votive.ones(3, 2), votive.ones(3)), TypeError, "labels are whole numbers"),
+        (lambda: probes.fit(votive.ones(3, 2), votive.ones(3)), TypeError, "labels must be a 1-d tensor of integers"),
         (lambda: probes.fit(votive.ones(3, 2), votive.tensor([0, 1])), ValueError, "as many labels"),
         (lambda: probes.fit(votive.ones(3, 2) / 0, votive.tensor([0, 1, 1])), ValueError, "not finite"),
         (lambda: probes.fit(votive.ones(3, 2), votive.ones(3), kind="svm"), ValueError, "kind must be one of"),

@@ -352,7 +352,7 @@ def test_named_places_take_a_coder_in_every_family(family: str) -> None:
             with glass.patch(model, {hook: value}):
                 assert votive.allclose(model(ids).logits, spliced, atol=1e-4), hook
     sae = features.SAE(width, 24, "relu")
-    with pytest.raises(ValueError, match="no value that one module gives"):
+    with pytest.raises(ValueError, match="not the input or output of one module"):
         features.splice(model, "blocks.1.hook_resid_mid", sae)
     with pytest.raises(IndexError, match="behind the last layer"):
         features.splice(model, "blocks.2.hook_resid_post", sae)
@@ -364,7 +364,7 @@ def test_a_transcoder_is_not_given_what_it_does_not_read(model: Any) -> None:
             features.splice(model, "layers.1.mlp", coder(d_out=16, site=site))
     gemma, _ = decoder("gemma2")
     width = gemma.config.hidden_size
-    with pytest.raises(ValueError, match="what a norm gives"):
+    with pytest.raises(ValueError, match="is the output of a norm"):
         features.splice(gemma, "layers.1.mlp_out", features.SAE(width, 8, "relu", d_out=width))
 
 

@@ -190,5 +190,5 @@ def test_what_cannot_be_taken_out_is_refused(model: Any) -> None:
         steering.orthogonalised(model, votive.zeros(16))
     with pytest.raises(ValueError, match="names no module"):
         steering.orthogonalised(model, votive.ones(16), at="nope")
-    with pytest.raises(TypeError, match="is no matrix"):
+    with pytest.raises(TypeError, match="is not a matrix"):
         steering.orthogonalised(model, votive.ones(16), at="model.norm")

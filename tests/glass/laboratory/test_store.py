@@ -117,7 +117,7 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
         collect(model, ids, "embed_tokens", tmp_path, dtype=votive.float16)
     with pytest.raises(ValueError, match=r"must be \(samples, positions, features\)"):
         collect(votive.nn.Sequential(votive.nn.Embedding(11, 4), votive.nn.Flatten()), ids, "1", tmp_path)
-    with pytest.raises(TypeError, match="whole numbers"):
+    with pytest.raises(TypeError, match="must be integers"):
         collect(model, votive.ones(3, 4), "layers.0", tmp_path)
     with pytest.raises(ValueError, match="no window of 128"):
         collect(model, ids.flatten()[:5], "layers.0", tmp_path)

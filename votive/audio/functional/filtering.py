@@ -17,7 +17,7 @@ def _checked(waveform: Tensor, a: Tensor, b: Tensor, batching: bool) -> None:
     if a.ndim not in (1, 2):
         fail(ValueError, op, f"coefficients have 1 or 2 dimensions, got shape {tuple(a.shape)}.")
     if not a.shape[-1]:
-        fail(ValueError, op, "there are no coefficients; a_coeffs[0] is needed at least.")
+        fail(ValueError, op, "there are no coefficients; at least a_coeffs[0] is needed.")
     if waveform.ndim == 0:
         fail(ValueError, op, "the signal needs a time dimension, got a number.")
     if a.ndim == 2 and batching and (waveform.ndim < 2 or waveform.shape[-2] != a.shape[0]):

@@ -203,7 +203,7 @@ class FrozenDecoder:
         norms = (first, self.norm(behind, f"{at}.ln1_post"), second, self.norm(behind_net, f"{at}.ln2_post"))
         pattern = self.at(f"{at}.attn.pattern")
         if pattern.shape[1:] != (self.positions, self.positions):
-            raise ValueError("circuits: give the whole text and no cache: what is in one has no sources.")
+            raise ValueError("circuits: give the whole text and no cache: values in a cache have no sources.")
         start = self.at(f"{at}.resid_pre")
         read = start if first is None or owner.norm_place == "sum" else first.part(start) + first.bias
         V, v_bias, free = self._values(i, attention, read)
@@ -264,7 +264,7 @@ class FrozenDecoder:
         if not off <= 4 * self.tolerance * max(size, 1e-30):
             raise ValueError(
                 f"circuits: {what} is not a product of matrices and what is held fast (off by {off:.1e} of "
-                f"{size:.1e}), so that its parts cannot be told."
+                f"{size:.1e}), so its parts cannot be separated."
             )
 
     def _check_stream(self) -> None:

@@ -167,7 +167,7 @@ def graph(model: Module, *args: object, **kwargs: object) -> Graph:
     """
     if any(getattr(m, "norm_place", "before") != "before" for m in model.modules()):
         raise ValueError(
-            f"{type(model).__name__}: its norms are of the stream itself, so the stream is no sum of what its parts "
+            f"{type(model).__name__}: its norms are of the stream itself, so the stream is not a sum of what its parts "
             "write, and has no edges."
         )
     found = sites(uncompiled(model), *args, **kwargs)
@@ -175,7 +175,7 @@ def graph(model: Module, *args: object, **kwargs: object) -> Graph:
     heads_of = [[found.get(f"layers.{i}.{n}") for n in ("q_input", "k_input", "mlp_in")] for i in range(layers)]
     without = next((i for i, inputs in enumerate(heads_of) if None in inputs), None)
     if without is not None:
-        raise ValueError(f"{type(model).__name__}: layer {without} is no attention with a net behind it.")
+        raise ValueError(f"{type(model).__name__}: layer {without} is not attention followed by an MLP.")
     counts = {(q[2], k[2]) for q, k, _ in heads_of if q is not None and k is not None}
     if len(counts) != 1:
         raise ValueError(f"{type(model).__name__}: its layers have different numbers of heads: {sorted(counts)}.")

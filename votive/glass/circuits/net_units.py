@@ -156,7 +156,7 @@ def placed(frozen: FrozenDecoder, coders: Mapping[int, SAE] | Iterable[SAE] | No
         if reads in ("mlp", "mlp_out") or layer != other or said not in (None, layer):
             raise ValueError(
                 f"circuits: the coder reads {c.site!r} and writes {c.writes!r}"
-                f"{'' if said is None else f', and was given for layer {said}'}; it must stand for one layer's net."
+                f"{'' if said is None else f', and was given for layer {said}'}; it must replace the MLP of one layer."
             )
         if layer in found:
             raise ValueError(f"circuits: there are two coders for the net of layer {layer}.")

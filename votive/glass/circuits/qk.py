@@ -127,7 +127,7 @@ def _projected(frozen: FrozenDecoder, layer: int, kind: str, parts: Tensor, at: 
     if attention.qk_norm not in ("", "head") or attention.norm_last or attention.clip is not None:
         raise LookupError(
             "qk_attribution: queries and keys are clipped, or normed over all heads at once, so that one head's score "
-            "is no sum over parts."
+            "is not a sum over parts."
         )
     norm = frozen_layer.norms[0]
     W, b = (w.W_Q, w.b_Q) if kind == "q" else (w.W_K, w.b_K)

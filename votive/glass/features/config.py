@@ -47,7 +47,7 @@ class SAEConfig:
             if name == "d_out" and size is None:
                 continue
             if type(size) is not int or size < 1:
-                raise ValueError(f"SAEConfig: {name} must be a whole number above 0, got {size!r}.")
+                raise ValueError(f"SAEConfig: {name} must be a positive integer, got {size!r}.")
         if (self.k is not None) != (self.kind in ("topk", "batchtopk")):
             needs = "needs k, the number of features that may fire" if self.k is None else "has no use for k"
             raise ValueError(f"SAEConfig: kind {self.kind!r} {needs}.")

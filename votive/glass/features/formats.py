@@ -39,8 +39,12 @@ _ARCHITECTURES = {
 }
 _NAMES = {v: k for k, v in _ARCHITECTURES.items()}
 # What would change the result and is not done here.
-_ONLY = {"normalize_activations": "none", "reshape_activations": "none", "finetuning_scaling_factor": False,
-         "rescale_acts_by_decoder_norm": False}  # fmt: skip
+_ONLY = {
+    "normalize_activations": "none",
+    "reshape_activations": "none",
+    "finetuning_scaling_factor": False,
+    "rescale_acts_by_decoder_norm": False,
+}
 
 
 def load(name: str | os.PathLike[str], part: str = "sae") -> SAE:
@@ -240,10 +244,19 @@ def load_gemma_scope(
         label = f"load_gemma_scope: {path}"
         enc, dec = _shape(source, "W_enc", label), _shape(source, "W_dec", label)
         if len(enc) != 2 or len(dec) != 2 or 0 in (*enc, *dec):
-            raise FileFormatError(f"{label}: W_enc {enc} and W_dec {dec} are no matrices of a coder.")
+            raise FileFormatError(f"{label}: W_enc {enc} and W_dec {dec} are not the matrices of a coder.")
         wider = transcoder or dec[1] != enc[0]
-        config = SAEConfig(enc[0], enc[1], "jumprelu", d_out=dec[1] if wider else None, center=False, site=site,
-                           writes=writes, model=model, skip=False)  # fmt: skip
+        config = SAEConfig(
+            enc[0],
+            enc[1],
+            "jumprelu",
+            d_out=dec[1] if wider else None,
+            center=False,
+            site=site,
+            writes=writes,
+            model=model,
+            skip=False,
+        )
         return _filled(config, source, votive.float32, label)
 
 

@@ -29,7 +29,7 @@ def module_at(model: Module, text: str) -> tuple[Module, str] | None:
     found = _LAYER.fullmatch(text)
     if found is None or found[2] not in _KNOWN:
         raise ValueError(
-            f"splice: {text!r} is no value that one module gives or is given; in layer 3, those at "
+            f"splice: {text!r} is not the input or output of one module; in layer 3, those at "
             f"{', '.join(f'layers.3.{n}' for n in _KNOWN)} are."
         )
     layer, name = int(found[1]), found[2]

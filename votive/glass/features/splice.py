@@ -51,14 +51,14 @@ class Splice:
         if place is not None:
             host, side = place
             if c.role == "transcoder" and isinstance(host, (nn.LayerNorm, nn.RMSNorm)):
-                raise ValueError(f"splice: {at!r} is what a norm gives; a transcoder stands for a net, name that one.")
+                raise ValueError(f"splice: {at!r} is the output of a norm; a transcoder replaces an MLP, so name that.")
             at = "^" + next(n for n, m in self.model.named_modules() if m is host) + (":in" if side == "in" else "")
         pattern = Pattern(at)
         if pattern.path or not pattern.wants_modules or pattern.regex is None or pattern.wants_ops:
             raise ValueError(f"splice: {at!r} must name a module, or what goes into it with ':in'.")
         self.inward = pattern.side == "in"
         if self.inward and c.role == "transcoder":
-            raise ValueError("splice: a transcoder stands for a module; name it without ':in'.")
+            raise ValueError("splice: a transcoder replaces a module; name it without ':in'.")
         self.path, self.host = self._find(pattern)
         prefix = f"{self.path}." if self.path else ""
         self._names = (f"{name}features", f"{name}error")

@@ -327,7 +327,7 @@ def _ids(tokens: Any) -> np.ndarray[Any, Any]:
     found = tokens.array if hasattr(tokens, "array") else tokens
     found = found.detach().cpu().numpy() if isinstance(found, Tensor) else np.asarray(found)
     if found.ndim not in (1, 2) or found.dtype.kind not in "iu":
-        raise TypeError(f"collect: tokens are whole numbers, in rows or windows; got {found.dtype}, {found.shape}.")
+        raise TypeError(f"collect: tokens must be integers, in rows or windows; got {found.dtype}, {found.shape}.")
     return found
 
 

@@ -96,7 +96,9 @@ def _ridge(x: Tensor, y: Tensor, penalty: float) -> LinearProbe:
 
 def _logistic(x: Tensor, y: Tensor, penalty: float) -> LinearProbe:
     if y.is_floating_point() or y.is_complex() or y.dim() != 1:
-        raise TypeError(f"fit: labels are whole numbers in a row, got {y.dtype} {tuple(y.shape)}; or kind='ridge'.")
+        raise TypeError(
+            f"fit: labels must be a 1-d tensor of integers, got {y.dtype} {tuple(y.shape)}; or kind='ridge'."
+        )
     classes, labels = y.unique(return_inverse=True)
     if len(classes) < 2:
         raise ValueError(f"fit: there is only one class, {classes.tolist()}; a probe needs two.")

@@ -85,7 +85,7 @@ def _gives(module: Any) -> int:
 def _without(name: str, module: Any, unit: Tensor, done: set[int]) -> None:
     weight = getattr(module, "weight", None)
     if not isinstance(weight, nn.Parameter) or weight.dim() != 2 or not weight.is_floating_point():
-        raise TypeError(f"orthogonalised: {name} is {type(module).__name__}, whose weight is no matrix of numbers.")
+        raise TypeError(f"orthogonalised: {name} is {type(module).__name__}, whose weight is not a matrix of numbers.")
     if _gives(module) != len(unit):
         raise ValueError(f"orthogonalised: {name} gives {_gives(module)} numbers, the direction has {len(unit)}.")
     unit = unit.to(weight.device)
@@ -93,9 +93,11 @@ def _without(name: str, module: Any, unit: Tensor, done: set[int]) -> None:
         if id(weight) not in done:
             wide = weight.double()
             # nn.Linear has what it gives in rows; embeddings and GPT-2's transposed matrices in columns.
-            wide = wide - votive.outer(unit, unit @ wide) if isinstance(module, nn.Linear) else (
-                wide - votive.outer(wide @ unit, unit)
-            )  # fmt: skip
+            wide = (
+                wide - votive.outer(unit, unit @ wide)
+                if isinstance(module, nn.Linear)
+                else (wide - votive.outer(wide @ unit, unit))
+            )
             weight.copy_(wide.to(weight.dtype))
             done.add(id(weight))
         bias = getattr(module, "bias", None)

@@ -152,7 +152,7 @@ class _Cursor:
         try:
             return str(self.data[begin : begin + length], "utf-8")
         except UnicodeDecodeError as e:
-            raise FileFormatError(f"gguf: a {what} at byte {begin:,} is no UTF-8: {e}.") from None
+            raise FileFormatError(f"gguf: a {what} at byte {begin:,} is not UTF-8: {e}.") from None
 
     def kind(self, key: str) -> str:
         code = self.number("I")
@@ -231,7 +231,8 @@ def _entry(name: str, t: TensorType, shape: tuple[int, ...], start: int, offset:
         elements, span = elements * n, span * max(n, 1)
     if (shape[-1] if shape else 1) % t.block:
         raise FileFormatError(
-            f"gguf: tensor {name!r} of shape {shape} has rows that fill no whole {t.name} blocks of {t.block}."
+            f"gguf: tensor {name!r} of shape {shape} has rows that are not a multiple of {t.block}, the size of "
+            f"{t.name} blocks."
         )
     nbytes = t.nbytes(elements)
     if offset % align:

@@ -28,7 +28,7 @@ def dequantize(data: Array, type: str | TensorType, *, dtype: dt.dtype = dt.floa
     size = t.record.itemsize
     if raw.ndim == 0 or raw.shape[-1] % size:
         raise ValueError(
-            f"dequantize: rows of {raw.shape[-1] if raw.ndim else 0} bytes are no whole number of "
+            f"dequantize: rows of {raw.shape[-1] if raw.ndim else 0} bytes are not a whole number of "
             f"{t.name} blocks, which have {size}."
         )
     out = np.empty((*raw.shape[:-1], raw.shape[-1] // size * t.block), dtype.np)

@@ -169,7 +169,7 @@ class Lora(Adaptation):
         B = Parameter(votive.empty((outputs, r, *ones), **made))
         if self.table:
             if bias:
-                raise ValueError("LoRA: lora_bias is for layers that are no tables of embeddings.")
+                raise ValueError("LoRA: lora_bias is not for embeddings.")
             self.lora_embedding_A, self.lora_embedding_B = A, B
         else:
             self.lora_A, self.lora_B = A, B

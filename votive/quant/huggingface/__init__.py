@@ -96,7 +96,5 @@ def quantized_source(source: WeightSource, config: object) -> QuantizedSource:
     reader = Reader(source, str(method))
     layers = dict(SCHEMES[str(method)](reader, config))
     if not layers:
-        raise FileFormatError(
-            f"{method}: the file holds no weights that are quantized so, but its configuration says it."
-        )
+        raise FileFormatError(f"{method}: the configuration says so, but no weight in the file is quantized this way.")
     return QuantizedSource(source, str(method), layers)

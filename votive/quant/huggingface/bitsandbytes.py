@@ -53,7 +53,7 @@ def _four(reader: Reader, name: str, kind: str) -> Layer:
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as e:
         raise reader.fail(state_name, f"cannot be read ({type(e).__name__}: {e})") from None
     if min(rows, columns, block, nested_block) < 1 or rows * columns % 2:
-        raise reader.fail(state_name, f"tells the shape {(rows, columns)} and blocks of {block}, which cannot be")
+        raise reader.fail(state_name, f"states the shape {(rows, columns)} and blocks of {block}, which cannot be")
     count, size = math.ceil(rows * columns / block), rows * columns // 2
     reader.want(name, (size, 1), (1, size))
     reader.want(f"{name}.absmax", (count,))

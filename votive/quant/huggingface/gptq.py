@@ -34,7 +34,7 @@ def _gptq_layer(reader: Reader, base: str, bits: int, less: bool) -> tuple[str, 
     reader.want(f"{base}.scales", (groups, outputs))
     reader.want(f"{base}.qzeros", (groups, outputs * bits // 32))
     if words * 32 % bits:
-        raise reader.fail(f"{base}.qweight", f"has {words} words, which hold no whole number of {bits} bits")
+        raise reader.fail(f"{base}.qweight", f"has {words} words, which do not hold a whole number of {bits} bits")
     if outputs * bits % 32 or not groups:
         raise reader.fail(f"{base}.qzeros", f"cannot hold {outputs} zero points of {bits} bits in {groups} groups")
     ordered = f"{base}.g_idx" in reader.known

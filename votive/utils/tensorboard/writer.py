@@ -252,7 +252,7 @@ class SummaryWriter:
     ) -> None:
         """Precision and recall that were counted elsewhere, with their weights."""
         if weights is not None:
-            raise NotImplementedError("add_pr_curve_raw: counts are given, so weights have nothing to weigh.")
+            raise NotImplementedError("add_pr_curve_raw: counts are given, so weights have no effect.")
         counts = (true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts)
         rows = np.stack([_array(x) for x in (*counts, precision, recall)])
         self._add(global_step, walltime, summaries.pr_curve(tag, rows, min(num_thresholds, 127)))

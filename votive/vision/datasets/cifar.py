@@ -38,7 +38,7 @@ def read_batch(path: str | Path) -> dict[str, Any]:
     """The contents of one of the files: arrays, lists and names by key."""
     found = Machine(Path(path).read_bytes(), 0, _find).run()
     if not isinstance(found, dict):
-        raise FileFormatError(f"{path}: it holds no dict, which every file of CIFAR does.")
+        raise FileFormatError(f"{path}: it does not hold a dict, as every CIFAR file does.")
     out = {}
     for key, value in found.items():
         name = key.decode() if isinstance(key, bytes) else str(key)

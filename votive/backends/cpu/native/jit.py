@@ -98,7 +98,7 @@ def _load(texts: dict[str, str], prelude: str) -> None:
         try:
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
             if root.stat().st_uid != os.getuid():
-                raise OSError(f"{root} belongs to somebody else")
+                raise OSError(f"{root} belongs to another user")
             path = root / f"{key}.so"
             if not path.exists():
                 _compile(text, root, key)

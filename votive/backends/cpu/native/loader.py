@@ -42,7 +42,7 @@ def built() -> tuple[str, ...]:
 def _without(why: str) -> tuple[Any, str]:
     warnings.warn(
         f"votive: the native module was not built ({why}); computing with the slower NumPy "
-        "kernels. Install votive again with a C++20 compiler at hand, or set VOTIVE_NATIVE=0.",
+        "kernels. Install a C++20 compiler and votive again, or set VOTIVE_NATIVE=0.",
         RuntimeWarning,
         stacklevel=3,
     )

@@ -88,7 +88,7 @@ class _Runtime:
     def check(self, device: int) -> None:
         """Raise when there is no such device."""
         if not 0 <= device < self.start().count:
-            raise CudaError(f"cuda:{device}: there is no such device; this machine has {self.driver.count}.")
+            raise CudaError(f"cuda:{device}: no such device; this machine has {self.driver.count}.")
 
     def property(self, device: int) -> Any:
         found = self.properties.get(device)

@@ -80,7 +80,7 @@ class Driver:
         """Raise what the driver answered."""
         raise CudaError(
             f"{what}: {self._error(code)}. Kernels run asynchronously: an earlier one may be the "
-            "cause; set VOTIVE_CUDA_SYNC=1 to be told at once."
+            "cause; set VOTIVE_CUDA_SYNC=1 to see it at the call that fails."
         )
 
     def _call(self, name: str, *args: Any) -> None:

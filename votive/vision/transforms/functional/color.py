@@ -98,7 +98,7 @@ def permute_channels(inpt: Tensor, permutation: Sequence[int]) -> Tensor:
     tensor([2, 1, 0])
     """
     if sorted(permutation) != list(range(inpt.shape[-3])):
-        raise ValueError(f"permute_channels: {list(permutation)} is no permutation of {inpt.shape[-3]} channels.")
+        raise ValueError(f"permute_channels: {list(permutation)} is not a permutation of {inpt.shape[-3]} channels.")
     at = F.tensor(list(permutation), dtype=dt.int64, device=inpt.device)
     return F.index_select(inpt, -3, at)
 

@@ -119,7 +119,7 @@ def register_kernel(functional: Functional[..., Any], tv_tensor_cls: type) -> Ca
     if tv_tensor_cls in (Image, Video, Mask, BoundingBoxes, KeyPoints):
         raise ValueError(f"register_kernel: {tv_tensor_cls.__name__} has its own kernels.")
     if not hasattr(functional, "kernels"):
-        raise ValueError(f"register_kernel: {functional!r} is no functional of the transforms.")
+        raise ValueError(f"register_kernel: {functional!r} is not a functional of the transforms.")
     return functional.on(tv_tensor_cls)
 
 
