@@ -52,9 +52,15 @@ def main() -> None:
     votive.set_num_threads(given.threads)
     votive.manual_seed(0)
     config = LlamaConfig(
-        vocab_size=1000, hidden_size=1024, intermediate_size=2816, num_hidden_layers=8, num_attention_heads=16,
-        num_key_value_heads=8, head_dim=64, max_position_embeddings=given.context,
-    )  # fmt: skip
+        vocab_size=1000,
+        hidden_size=1024,
+        intermediate_size=2816,
+        num_hidden_layers=8,
+        num_attention_heads=16,
+        num_key_value_heads=8,
+        head_dim=64,
+        max_position_embeddings=given.context,
+    )
     model = LlamaForCausalLM(config).eval().to(getattr(votive, given.model))
     with votive.no_grad():
         caches = {kept or given.model: filled(model, kept, given.context) for kept in KEPT}

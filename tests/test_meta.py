@@ -19,11 +19,27 @@ from .ops.test_catalog import dtypes_of, outputs
 RECORDS = load()
 # What looks at numbers to know its result.
 LOOKS = {
-    "Tensor.cpu", "nn.functional.ctc_loss", "nn.functional.embedding_bag", "is_nonzero", "equal", "allclose",
-    "linalg.lstsq", "nn.functional.multilabel_margin_loss", "masked_select", "nonzero", "argwhere",
-    "nn.functional.one_hot", "repeat_interleave", "bincount", "histc", "histogram", "histogramdd", "unique",
-    "unique_consecutive", "nn.functional.grouped_mm",
-}  # fmt: skip
+    "Tensor.cpu",
+    "nn.functional.ctc_loss",
+    "nn.functional.embedding_bag",
+    "is_nonzero",
+    "equal",
+    "allclose",
+    "linalg.lstsq",
+    "nn.functional.multilabel_margin_loss",
+    "masked_select",
+    "nonzero",
+    "argwhere",
+    "nn.functional.one_hot",
+    "repeat_interleave",
+    "bincount",
+    "histc",
+    "histogram",
+    "histogramdd",
+    "unique",
+    "unique_consecutive",
+    "nn.functional.grouped_mm",
+}
 # Made of memory that others own.
 ELSEWHERE = {"frombuffer"}
 

@@ -106,8 +106,11 @@ def test_tensorboards_reader_shows_everything(tmp_path: Path) -> None:
     content = run.PluginTagToContent("hparams")
     started = plugin.HParamsPluginData.FromString(content["_hparams_/session_start_info"]).session_start_info
     assert {k: v.WhichOneof("kind") for k, v in started.hparams.items()} == {
-        "lr": "number_value", "net": "string_value", "bias": "bool_value", "n": "number_value",
-    }  # fmt: skip
+        "lr": "number_value",
+        "net": "string_value",
+        "bias": "bool_value",
+        "n": "number_value",
+    }
     info = plugin.HParamsPluginData.FromString(content["_hparams_/experiment"]).experiment
     assert sorted(h.name for h in info.hparam_infos) == ["bias", "lr", "n", "net"]
     assert sorted(os.listdir(tmp_path / "both_x"))

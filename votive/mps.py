@@ -35,10 +35,19 @@ def manual_seed(seed: int) -> None:
 
 
 _NAMES = (
-    "Event", "compile_shader", "current_allocated_memory", "driver_allocated_memory", "empty_cache",
-    "get_rng_state", "load_metallib", "recommended_max_memory", "seed", "set_per_process_memory_fraction",
-    "set_rng_state", "synchronize",
-)  # fmt: skip
+    "Event",
+    "compile_shader",
+    "current_allocated_memory",
+    "driver_allocated_memory",
+    "empty_cache",
+    "get_rng_state",
+    "load_metallib",
+    "recommended_max_memory",
+    "seed",
+    "set_per_process_memory_fraction",
+    "set_rng_state",
+    "synchronize",
+)
 _refused = refusal(__name__, "Apple's GPUs", _NAMES)
 
 

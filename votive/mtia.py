@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .absent_device import AbsentDeviceError, refusal
+from .core.words import words as _words
 
 __all__ = ["AbsentDeviceError", "device_count", "is_available"]
 
@@ -62,14 +63,12 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 default_generators: tuple[Any, ...] = ()
 
 
-_NAMES = (
-    "MTIAGraph", "attach_out_of_memory_observer", "current_device", "current_stream", "default_stream",
-    "device", "empty_cache", "get_device_capability", "get_device_properties", "get_rng_state",
-    "get_rng_state_all", "graph", "graph_pool_handle", "init", "initial_seed", "max_memory_allocated",
-    "memory_allocated", "memory_stats", "record_memory_history", "reset_peak_memory_stats", "seed",
-    "seed_all", "set_device", "set_rng_state", "set_rng_state_all", "set_stream", "snapshot", "stream",
-    "synchronize",
-)  # fmt: skip
+_NAMES = _words(
+    "MTIAGraph attach_out_of_memory_observer current_device current_stream default_stream device empty_cache "
+    "get_device_capability get_device_properties get_rng_state get_rng_state_all graph graph_pool_handle init "
+    "initial_seed max_memory_allocated memory_allocated memory_stats record_memory_history reset_peak_memory_stats "
+    "seed seed_all set_device set_rng_state set_rng_state_all set_stream snapshot stream synchronize"
+)
 _refused = refusal(__name__, "Meta's accelerators", _NAMES)
 
 

@@ -299,9 +299,15 @@ def _one_folder(tmp_path: Path) -> Iterator[None]:
 def test_of_a_text_to_text_model_the_encoder_gets_blocks_too(run_json: RunJson, tmp_path: Path) -> None:
     # Its decoder has a class of its own, which is not the model of the folder.
     config = votive.models.BartConfig(
-        vocab_size=64, d_model=64, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
-        decoder_attention_heads=2, encoder_ffn_dim=64, decoder_ffn_dim=64,
-    )  # fmt: skip
+        vocab_size=64,
+        d_model=64,
+        encoder_layers=1,
+        decoder_layers=1,
+        encoder_attention_heads=2,
+        decoder_attention_heads=2,
+        encoder_ffn_dim=64,
+        decoder_ffn_dim=64,
+    )
     votive.models.BartForConditionalGeneration(config).save_pretrained(tmp_path / "bart")
     run_json("quantize", str(tmp_path / "bart"), str(tmp_path / "out"), "--type", "q8_0")
     model = votive.models.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out")

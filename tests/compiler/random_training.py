@@ -15,18 +15,31 @@ MOMENTUM = votive.optim.SGD(PARAMS, lr=0.05, momentum=0.9)
 SCHEDULE = votive.optim.lr_scheduler.ExponentialLR(OPT, 0.9)
 """
 STATEMENTS = [
-    "{n} = {a} * V + U", "{n} = {a} * V", "(({a} * V + U) ** 2).mean().backward()", "OPT.step()", "MOMENTUM.step()",
-    "votive.autograd.backward(({a} * V).sin().sum())", "{n} = votive.autograd.grad(({a} * V).tanh().sum(), V)[0]",
-    "{n} = votive.autograd.grad(({a} * V * V).sum(), V, create_graph=True)[0] * {a}.sin()", "OPT.zero_grad()",
-    "MOMENTUM.zero_grad(set_to_none=False)", "votive.nn.utils.clip_grad_norm_(PARAMS, 0.3)", "SCHEDULE.step()",
-    "votive.nn.utils.clip_grad_value_([V, U], 0.1)", "if V.grad is not None:\n    {n} = V.grad * 2 + {a}",
-    "V.grad = None", "U.grad = V.grad", "with votive.no_grad():\n    V.mul_(0.9)", "{n} = {a} + V.detach()",
-    "{n} = ({a} * V).relu()\n{n}.sum().backward(retain_graph=True)", "({a}.sin() + U).exp().mean().backward()",
+    "{n} = {a} * V + U",
+    "{n} = {a} * V",
+    "(({a} * V + U) ** 2).mean().backward()",
+    "OPT.step()",
+    "MOMENTUM.step()",
+    "votive.autograd.backward(({a} * V).sin().sum())",
+    "{n} = votive.autograd.grad(({a} * V).tanh().sum(), V)[0]",
+    "{n} = votive.autograd.grad(({a} * V * V).sum(), V, create_graph=True)[0] * {a}.sin()",
+    "OPT.zero_grad()",
+    "MOMENTUM.zero_grad(set_to_none=False)",
+    "votive.nn.utils.clip_grad_norm_(PARAMS, 0.3)",
+    "SCHEDULE.step()",
+    "votive.nn.utils.clip_grad_value_([V, U], 0.1)",
+    "if V.grad is not None:\n    {n} = V.grad * 2 + {a}",
+    "V.grad = None",
+    "U.grad = V.grad",
+    "with votive.no_grad():\n    V.mul_(0.9)",
+    "{n} = {a} + V.detach()",
+    "{n} = ({a} * V).relu()\n{n}.sum().backward(retain_graph=True)",
+    "({a}.sin() + U).exp().mean().backward()",
     "for p in PARAMS:\n    if p.grad is not None:\n        p.grad.mul_(0.5)",
     "{n} = ({a} * U).cos().mean()\n{n}.backward()",
     "with votive.no_grad():\n    for p in PARAMS:\n        if p.grad is not None:\n            p -= 0.1 * p.grad",
     "for i in range(2):\n    OPT.zero_grad()\n    (({a} * V + U - i) ** 2).mean().backward()\n    OPT.step()",
-]  # fmt: skip
+]
 
 
 class TrainingWriter(Writer):

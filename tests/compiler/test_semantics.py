@@ -148,10 +148,25 @@ def out_argument(x: Any, y: Any, w: Any) -> Any:
 
 
 PROGRAMS = [
-    write_and_return, write_through_a_view, alias_outputs, views_of_inputs, nested, objects, in_place_with_gradient,
-    random, casts, reductions, branches, python, no_gradient_inside, broadcast, nothing, constants, closures,
+    write_and_return,
+    write_through_a_view,
+    alias_outputs,
+    views_of_inputs,
+    nested,
+    objects,
+    in_place_with_gradient,
+    random,
+    casts,
+    reductions,
+    branches,
+    python,
+    no_gradient_inside,
+    broadcast,
+    nothing,
+    constants,
+    closures,
     out_argument,
-]  # fmt: skip
+]
 
 
 def arguments(turn: int, gradients: bool) -> dict[str, Any]:

@@ -211,9 +211,25 @@ def locals_used(x: Any, log: list[Any]) -> Any:
 
 
 PROGRAMS = [
-    item, branch_on_a_value, early_return, printing, numpy, shapes, loop, while_value, try_except, with_blocks,
-    in_a_function_that_is_called, counters, unbound_maybe, captured, deleted, walrus, aliases, locals_used,
-]  # fmt: skip
+    item,
+    branch_on_a_value,
+    early_return,
+    printing,
+    numpy,
+    shapes,
+    loop,
+    while_value,
+    try_except,
+    with_blocks,
+    in_a_function_that_is_called,
+    counters,
+    unbound_maybe,
+    captured,
+    deleted,
+    walrus,
+    aliases,
+    locals_used,
+]
 # Where little can be compiled: somebody keeps a variable or looks at the frame, or what is set is not certain.
 WHOLE = {"captured", "locals_used", "try_except", "walrus", "aliases"}
 

@@ -114,22 +114,58 @@ class FakeCudnn:
         return 0
 
     def cudnnConvolutionForward(
-        self, handle: int, one: int, xd: int, x: int, wd: int, w: int, how: int, algo: int, work: int, size: int,
-        zero: int, yd: int, y: int,
-    ) -> int:  # fmt: skip
+        self,
+        handle: int,
+        one: int,
+        xd: int,
+        x: int,
+        wd: int,
+        w: int,
+        how: int,
+        algo: int,
+        work: int,
+        size: int,
+        zero: int,
+        yd: int,
+        y: int,
+    ) -> int:
         assert algo == 1
         return self._run(how, (xd, x), (wd, w), (yd, y), "y", work, size)
 
     def cudnnConvolutionBackwardData(
-        self, handle: int, one: int, wd: int, w: int, yd: int, y: int, how: int, algo: int, work: int, size: int,
-        zero: int, xd: int, x: int,
-    ) -> int:  # fmt: skip
+        self,
+        handle: int,
+        one: int,
+        wd: int,
+        w: int,
+        yd: int,
+        y: int,
+        how: int,
+        algo: int,
+        work: int,
+        size: int,
+        zero: int,
+        xd: int,
+        x: int,
+    ) -> int:
         assert algo == 1
         return self._run(how, (xd, x), (wd, w), (yd, y), "x", work, size)
 
     def cudnnConvolutionBackwardFilter(
-        self, handle: int, one: int, xd: int, x: int, yd: int, y: int, how: int, algo: int, work: int, size: int,
-        zero: int, wd: int, w: int,
-    ) -> int:  # fmt: skip
+        self,
+        handle: int,
+        one: int,
+        xd: int,
+        x: int,
+        yd: int,
+        y: int,
+        how: int,
+        algo: int,
+        work: int,
+        size: int,
+        zero: int,
+        wd: int,
+        w: int,
+    ) -> int:
         assert algo == 1
         return self._run(how, (xd, x), (wd, w), (yd, y), "w", work, size)

@@ -10,6 +10,7 @@ import pytest
 
 import votive
 import votive.distributions as D
+from votive.core.words import words
 
 SHARES = [0.2, 0.3, 0.5]
 HEIGHTS = [0.0] * 4, [1.0, 2.0, 1.0, 1.0], [0.2, -0.3, 0.0, 0.8]
@@ -37,10 +38,10 @@ CASES: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
     "Wishart factor": (lambda d, t: d.Wishart(t(3.5), scale_tril=t(np.linalg.cholesky(PD))), PD * 2),
     "LowRank": (lambda d, t: d.LowRankMultivariateNormal(t(SHARES), t([[1.0], [0.5], [-0.2]]), t(SHARES)), SHARES),
 }  # fmt: skip
-ASKED = (
-    "mean", "mode", "variance", "stddev", "batch_shape", "event_shape", "support", "has_rsample", "scale_tril",
-    "covariance_matrix", "precision_matrix", "probs", "logits", "temperature", "concentration", "rate",
-)  # fmt: skip
+ASKED = words(
+    "mean mode variance stddev batch_shape event_shape support has_rsample scale_tril covariance_matrix "
+    "precision_matrix probs logits temperature concentration rate"
+)
 
 
 def outcome(run: Callable[[], Any]) -> Any:

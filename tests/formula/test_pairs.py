@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from votive.backends.common.primitives import FUNCTIONS
+from votive.core.words import words
 from votive.formula import Expr, apply, const, to_numpy, to_triton, var
 from votive.formula.pairs import NoPair, parts
 
-UNARY = [
-    "exp", "expm1", "exp2", "log", "log1p", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan",
-    "sinh", "cosh", "tanh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "sigmoid", "neg",
-    "reciprocal", "sgn", "sinc", "square", "conj", "abs", "angle", "real", "imag", "isnan", "isinf",
-    "isfinite", "isposinf", "isneginf",
-]  # fmt: skip
+UNARY = words(
+    "exp expm1 exp2 log log1p log2 log10 sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh "
+    "sigmoid neg reciprocal sgn sinc square conj abs angle real imag isnan isinf isfinite isposinf isneginf"
+)
 BINARY = ["add", "sub", "mul", "div", "pow", "logaddexp", "eq", "ne", "lt", "le", "gt", "ge", "ldexp"]
 # Those whose values at infinity have a direction.
 CALM = (

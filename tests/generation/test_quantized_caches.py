@@ -172,9 +172,19 @@ def test_t5_keeps_both_its_own_text_and_the_encoders_so(ask: dict[str, Any]) -> 
 def test_whisper_keeps_both_so_and_lends_them() -> None:
     votive.manual_seed(0)
     sizes = tiny_sizes.whisper(64, layers=(1, 2), heads=2)
-    config = WhisperConfig(vocab_size=61, num_mel_bins=8, max_source_positions=20, max_target_positions=40, **sizes,
-                           encoder_ffn_dim=32, decoder_ffn_dim=32, pad_token_id=0, bos_token_id=1, eos_token_id=2,
-                           decoder_start_token_id=1)  # fmt: skip
+    config = WhisperConfig(
+        vocab_size=61,
+        num_mel_bins=8,
+        max_source_positions=20,
+        max_target_positions=40,
+        **sizes,
+        encoder_ffn_dim=32,
+        decoder_ffn_dim=32,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+    )
     net = WhisperForConditionalGeneration(config).eval()
     sound, ids = votive.randn(2, 8, 40), votive.tensor([[1, 5, 9], [1, 7, 3]])
     caches = [EncoderDecoderCache(nn.DynamicCache(dtype="q8_0")), EncoderDecoderCache(Rounding("q8_0"))]

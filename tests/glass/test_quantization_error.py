@@ -44,9 +44,11 @@ def test_the_errors_are_those_measured_by_hand(tied: bool) -> None:
     assert names[-4:] == ["model.layers.0", "model.layers.1", "model.layers.2", "lm_head"]
     for name in ("model.layers.1", "lm_head"):
         alone = copy.deepcopy(first)
-        changed = ["lm_head", *(["model.embed_tokens"] if tied else [])] if name == "lm_head" else [
-            n for n, m in alone.named_modules() if n.startswith(f"{name}.") and hasattr(m, "weight")
-        ]  # fmt: skip
+        changed = (
+            ["lm_head", *(["model.embed_tokens"] if tied else [])]
+            if name == "lm_head"
+            else [n for n, m in alone.named_modules() if n.startswith(f"{name}.") and hasattr(m, "weight")]
+        )
         for part in changed:
             alone.get_submodule(part).weight = second.get_submodule(part).weight
         wanted = divergence(first, alone, [ids()]).kl_divergence

@@ -38,12 +38,16 @@ def first(ids: Any) -> Any:
 
 
 HYPOTHESIS = (
-    Claim("layers.1.head.1", by=last, reads=[
-        Claim("layers.0.mlp", by=first, into="qk", reads=[Claim("layers.0.head.2", by=lambda ids: ids[:, 1:3])]),
-        Claim(["embed", "layers.0.head.3"], by=last, into="v", positions=[1, 2]),
-    ]),
+    Claim(
+        "layers.1.head.1",
+        by=last,
+        reads=[
+            Claim("layers.0.mlp", by=first, into="qk", reads=[Claim("layers.0.head.2", by=lambda ids: ids[:, 1:3])]),
+            Claim(["embed", "layers.0.head.3"], by=last, into="v", positions=[1, 2]),
+        ],
+    ),
     Claim(["layers.1.mlp", "layers.1.head.0"], by=lambda ids: ids.sum(1) % 2, reads=[Claim("embed", by=last)]),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parity

@@ -10,6 +10,7 @@ import pytest
 import votive
 from votive.backends.cpu import native
 from votive.core import dtype as dt
+from votive.core.words import words
 from votive.ops.registry import OPS
 
 from .compare import agree, layouts, needs_native, reference_only, same
@@ -19,13 +20,11 @@ pytestmark = needs_native
 FLOATS = [dt.float32, dt.float64, dt.float16, dt.bfloat16]
 INTS = [dt.int64, dt.int32, dt.int16, dt.int8, dt.uint8]
 
-UNARY = [
-    "abs", "neg", "square", "sqrt", "rsqrt", "reciprocal", "floor", "ceil", "trunc", "round",
-    "sign", "sgn", "signbit", "isnan", "isinf", "isfinite", "isposinf", "isneginf", "logical_not",
-    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos",
-    "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "sigmoid", "sinc",
-    "angle", "relu",
-]  # fmt: skip
+UNARY = words(
+    "abs neg square sqrt rsqrt reciprocal floor ceil trunc round sign sgn signbit isnan isinf isfinite isposinf "
+    "isneginf logical_not exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh "
+    "atanh erf erfc sigmoid sinc angle relu"
+)
 SPECIAL = [
     "lgamma",
     "digamma",
@@ -39,12 +38,10 @@ SPECIAL = [
     "special.i1",
     "special.i1e",
 ]
-BINARY = [
-    "add", "sub", "mul", "div", "maximum", "minimum", "fmax", "fmin", "lt", "le", "gt", "ge", "eq",
-    "ne", "logical_and", "logical_or", "logical_xor", "pow", "atan2", "hypot", "copysign",
-    "nextafter", "logaddexp", "logaddexp2", "xlogy", "special.xlog1py", "fmod", "remainder",
-    "floor_divide", "ldexp",
-]  # fmt: skip
+BINARY = words(
+    "add sub mul div maximum minimum fmax fmin lt le gt ge eq ne logical_and logical_or logical_xor pow atan2 hypot "
+    "copysign nextafter logaddexp logaddexp2 xlogy special.xlog1py fmod remainder floor_divide ldexp"
+)
 INT_UNARY = [
     "abs",
     "neg",

@@ -81,15 +81,21 @@ def test_stacked_experts_of_a_gguf_file_are_read_in_blocks(family: str, tmp_path
         rows = file.raw("blk.1.ffn_down_exps.weight")
     read = votive.models.AutoModelForCausalLM.from_pretrained(out)
     assert all(p.dtype is votive.q4_k for p in experts(read))
-    last = next(p for n, p in read.named_parameters() if ".1." in n and n.endswith(("experts.2.w2.weight",
-                "experts.2.down_proj.weight")))  # fmt: skip
+    last = next(
+        p
+        for n, p in read.named_parameters()
+        if ".1." in n and n.endswith(("experts.2.w2.weight", "experts.2.down_proj.weight"))
+    )
     np.testing.assert_array_equal(last.blocks.numpy(), rows[2])
     with votive.no_grad():
         votive.testing.assert_close(read(tokens).logits, decoded(read)(tokens).logits, rtol=1e-3, atol=1e-4)
     # The same codes as quantizing the module with the same importance, expert by expert.
     votive.quantize_(made, votive.q4_k, imatrix=tmp_path / "imatrix.gguf", skip="*.gate")
-    same = next(p for n, p in made.named_parameters() if n.endswith(("1.block_sparse_moe.experts.2.w2.weight",
-                "1.mlp.experts.2.down_proj.weight")))  # fmt: skip
+    same = next(
+        p
+        for n, p in made.named_parameters()
+        if n.endswith(("1.block_sparse_moe.experts.2.w2.weight", "1.mlp.experts.2.down_proj.weight"))
+    )
     np.testing.assert_array_equal(same.blocks.numpy(), rows[2])
 
 

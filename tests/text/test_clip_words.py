@@ -13,9 +13,14 @@ from votive.serialization.container import FileFormatError
 
 MERGES = ["c a", "ca t</w>", "d o", "do g</w>", "' s</w>", "a n", "an d</w>", "1 2</w>"]
 TEXTS = [
-    "A cat and a DOG", "the cat's  12 dogs\n\tand  more!!", "", "naïve café 日本", "it's 3.14, isn't it?",
-    "<|endoftext|> in the middle", "x" * 30,
-]  # fmt: skip
+    "A cat and a DOG",
+    "the cat's  12 dogs\n\tand  more!!",
+    "",
+    "naïve café 日本",
+    "it's 3.14, isn't it?",
+    "<|endoftext|> in the middle",
+    "x" * 30,
+]
 
 
 def vocabulary(folder: pathlib.Path, **config: Any) -> pathlib.Path:

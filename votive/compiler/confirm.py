@@ -28,10 +28,20 @@ class Traced:
 
 
 _STEPS: tuple[Callable[[int], int], ...] = (
-    lambda n: n + 3, lambda n: n + 1, lambda n: n + 2, lambda n: 2 * n, lambda n: 3 * n, lambda n: n - 1,
-    lambda n: 2 * n + 1, lambda n: n // 2, lambda n: 4 * n, lambda n: n - 2, lambda n: n + 4, lambda n: n + 8,
+    lambda n: n + 3,
+    lambda n: n + 1,
+    lambda n: n + 2,
+    lambda n: 2 * n,
+    lambda n: 3 * n,
+    lambda n: n - 1,
+    lambda n: 2 * n + 1,
+    lambda n: n // 2,
+    lambda n: 4 * n,
+    lambda n: n - 2,
+    lambda n: n + 4,
+    lambda n: n + 8,
     lambda n: n + 64,
-)  # fmt: skip
+)
 
 
 def other_values(symbols: Symbols) -> dict[str, int]:

@@ -20,9 +20,14 @@ def compare(a: Any, b: Any, relation: str, swap: bool) -> bool:
 
 
 _SIGNS = {  # Python's methods
-    "__add__": "+", "__sub__": "-", "__mul__": "*", "__truediv__": "/", "__floordiv__": "//", "__pow__": "**",
+    "__add__": "+",
+    "__sub__": "-",
+    "__mul__": "*",
+    "__truediv__": "/",
+    "__floordiv__": "//",
+    "__pow__": "**",
     "__mod__": "%",
-}  # fmt: skip
+}
 
 
 class SizeFloat(float):

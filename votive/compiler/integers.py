@@ -243,9 +243,22 @@ def _bits(name: str) -> Callable[..., Any]:
 
 
 for _name in (
-    "__and__", "__rand__", "__or__", "__ror__", "__xor__", "__rxor__", "__lshift__", "__rlshift__", "__rshift__",
-    "__rrshift__", "__invert__", "bit_length", "bit_count", "to_bytes", "as_integer_ratio",
-):  # fmt: skip
+    "__and__",
+    "__rand__",
+    "__or__",
+    "__ror__",
+    "__xor__",
+    "__rxor__",
+    "__lshift__",
+    "__rlshift__",
+    "__rshift__",
+    "__rrshift__",
+    "__invert__",
+    "bit_length",
+    "bit_count",
+    "to_bytes",
+    "as_integer_ratio",
+):
     setattr(Size, _name, _bits(_name))
 
 

@@ -15,6 +15,7 @@ import types
 from typing import Any, NamedTuple
 
 from ..core.mode import mode
+from ..core.words import words
 from ..dispatch import state
 from ..ops.operator import Operator
 from ..ops.registry import COMPOSITES
@@ -26,11 +27,11 @@ from .trace import Tracer, place_of
 
 PACKAGE = __name__.split(".")[0]
 # Parts of the package whose functions are programs over operators, like a user's; the rest depends on arguments only.
-_PROGRAMS = (
-    "nn.layers", "nn.modules", "nn.attention", "nn.containers", "nn.fused_linear", "nn.residual", "models",
-    "vision.models", "train.programs", "train.supervised", "train.preference", "train.policy", "train.reference",
-    "train.embedding", "train.classification", "generation.compiled",
-)  # fmt: skip
+_PROGRAMS = words(
+    "nn.layers nn.modules nn.attention nn.containers nn.fused_linear nn.residual models vision.models train.programs "
+    "train.supervised train.preference train.policy train.reference train.embedding train.classification "
+    "generation.compiled"
+)
 PURE_BUILTINS = {
     abs, all, any, bool, callable, chr, complex, dict, divmod, enumerate, filter, float, format, frozenset, getattr,
     hasattr, hash, id, int, isinstance, issubclass, iter, len, list, map, max, min, next, object, ord, pow, range, repr,
@@ -38,11 +39,12 @@ PURE_BUILTINS = {
 }  # fmt: skip
 _VALUES = (int, float, bool, complex, str, bytes, type(None), type(Ellipsis), range, slice)
 # Methods of tensors that change what autograd or Python knows of them, not their numbers.
-REFUSED = {
-    "backward", "register_hook", "retain_grad", "requires_grad_", "detach_", "set_", "resize_", "share_memory_",
-    "register_post_accumulate_grad_hook", "untyped_storage", "storage", "data_ptr", "numpy", "__dlpack__",
-    "storage_offset",
-}  # fmt: skip
+REFUSED = set(
+    words(
+        "backward register_hook retain_grad requires_grad_ detach_ set_ resize_ share_memory_ "
+        "register_post_accumulate_grad_hook untyped_storage storage data_ptr numpy __dlpack__ storage_offset"
+    )
+)
 
 
 class Stop(BaseException):

@@ -13,6 +13,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from ..core.words import words
 from ..dispatch import state
 from ..ops.operator import Operator
 from .guards import Place
@@ -31,14 +32,18 @@ _PURE_MODULES = {
     "copy",
     "_collections",
 }
-_READERS = {
-    "get", "items", "keys", "values", "index", "count", "copy", "__getitem__", "__len__", "__contains__", "__iter__",
-    "difference", "symmetric_difference", "union", "intersection", "issubset", "issuperset", "isdisjoint",
-}  # fmt: skip
-_CHANGERS = {
-    "append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse", "update", "setdefault", "add", "discard",
-    "popitem", "__setitem__", "appendleft", "popleft", "__delitem__",
-}  # fmt: skip
+_READERS = set(
+    words(
+        "get items keys values index count copy __getitem__ __len__ __contains__ __iter__ difference "
+        "symmetric_difference union intersection issubset issuperset isdisjoint"
+    )
+)
+_CHANGERS = set(
+    words(
+        "append extend insert pop remove clear sort reverse update setdefault add discard popitem __setitem__ "
+        "appendleft popleft __delitem__"
+    )
+)
 # Parts of the package whose functions do more than compute.
 _DOING = (
     "optim",

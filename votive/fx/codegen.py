@@ -17,17 +17,42 @@ if TYPE_CHECKING:
     from .graph import Graph
 
 INFIX: dict[Any, str] = {
-    operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//", operator.truediv: "/",
-    operator.mod: "%", operator.pow: "**", operator.lshift: "<<", operator.rshift: ">>", operator.and_: "&",
-    operator.or_: "|", operator.xor: "^", operator.matmul: "@", operator.eq: "==", operator.ne: "!=",
-    operator.lt: "<", operator.gt: ">", operator.le: "<=", operator.ge: ">=",
-}  # fmt: skip
+    operator.add: "+",
+    operator.sub: "-",
+    operator.mul: "*",
+    operator.floordiv: "//",
+    operator.truediv: "/",
+    operator.mod: "%",
+    operator.pow: "**",
+    operator.lshift: "<<",
+    operator.rshift: ">>",
+    operator.and_: "&",
+    operator.or_: "|",
+    operator.xor: "^",
+    operator.matmul: "@",
+    operator.eq: "==",
+    operator.ne: "!=",
+    operator.lt: "<",
+    operator.gt: ">",
+    operator.le: "<=",
+    operator.ge: ">=",
+}
 PREFIX: dict[Any, str] = {operator.neg: "-", operator.pos: "+", operator.invert: "~"}
 _IN_PLACE = {
-    operator.iadd: "+=", operator.isub: "-=", operator.imul: "*=", operator.itruediv: "/=", operator.ifloordiv: "//=",
-    operator.imod: "%=", operator.ipow: "**=", operator.imatmul: "@=", operator.iand: "&=", operator.ior: "|=",
-    operator.ixor: "^=", operator.ilshift: "<<=", operator.irshift: ">>=",
-}  # fmt: skip
+    operator.iadd: "+=",
+    operator.isub: "-=",
+    operator.imul: "*=",
+    operator.itruediv: "/=",
+    operator.ifloordiv: "//=",
+    operator.imod: "%=",
+    operator.ipow: "**=",
+    operator.imatmul: "@=",
+    operator.iand: "&=",
+    operator.ior: "|=",
+    operator.ixor: "^=",
+    operator.ilshift: "<<=",
+    operator.irshift: ">>=",
+}
 
 
 @dataclass

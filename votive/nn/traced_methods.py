@@ -9,19 +9,23 @@ from typing import Any
 
 from ..compiler.guards import Place
 from ..compiler.watch import FUNCTIONS, METHODS, Watch
+from ..core.words import words
 from .module import Module
 from .utils import clip_grad, convert_parameters
 
-_READ = {
-    "parameters", "named_parameters", "buffers", "named_buffers", "children", "named_children", "modules",
-    "named_modules", "get_submodule", "get_parameter", "get_buffer",
-}  # fmt: skip
-_CHANGE = {
-    "requires_grad_", "to", "to_empty", "type", "float", "double", "half", "bfloat16", "cpu", "cuda", "apply",
-    "load_state_dict", "register_parameter", "register_buffer", "register_module", "add_module", "set_submodule",
-    "register_forward_hook", "register_forward_pre_hook", "register_full_backward_hook", "register_backward_hook",
-    "register_full_backward_pre_hook", "compile", "share_memory",
-}  # fmt: skip
+_READ = set(
+    words(
+        "parameters named_parameters buffers named_buffers children named_children modules named_modules "
+        "get_submodule get_parameter get_buffer"
+    )
+)
+_CHANGE = set(
+    words(
+        "requires_grad_ to to_empty type float double half bfloat16 cpu cuda apply load_state_dict register_parameter "
+        "register_buffer register_module add_module set_submodule register_forward_hook register_forward_pre_hook "
+        "register_full_backward_hook register_backward_hook register_full_backward_pre_hook compile share_memory"
+    )
+)
 
 
 def _guard_tree(watch: Watch, module: Module, tables: tuple[str, ...] = ("_parameters", "_buffers")) -> None:

@@ -153,9 +153,17 @@ class FunctionEvent(_Times):
 
 
 SUMS = (
-    "count", "cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total",
-    "cpu_memory_usage", "self_cpu_memory_usage", "device_memory_usage", "self_device_memory_usage", "flops",
-)  # fmt: skip
+    "count",
+    "cpu_time_total",
+    "self_cpu_time_total",
+    "device_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "self_cpu_memory_usage",
+    "device_memory_usage",
+    "self_device_memory_usage",
+    "flops",
+)
 
 
 class FunctionEventAvg(_Times):

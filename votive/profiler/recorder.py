@@ -156,9 +156,12 @@ class Recorder(Observer):
             parent = parent or event
         assert parent is not None, "there is one part at least"
         parent.details = {
-            "Call": str(ran.call), "Bytes": ran.nbytes, "Process Group Name": ran.group.group_name,
-            "Process Group Ranks": ran.group.ranks, "Group size": ran.group.size(),
-        }  # fmt: skip
+            "Call": str(ran.call),
+            "Bytes": ran.nbytes,
+            "Process Group Name": ran.group.group_name,
+            "Process Group Ranks": ran.group.ranks,
+            "Group size": ran.group.size(),
+        }
 
     # --- around it ---
 

@@ -6,11 +6,24 @@ from typing import Any
 
 UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
 SORT = (
-    "cpu_time", "cuda_time", "device_time", "cpu_time_total", "cuda_time_total", "device_time_total",
-    "self_cpu_time_total", "self_cuda_time_total", "self_device_time_total", "cpu_memory_usage",
-    "device_memory_usage", "self_cpu_memory_usage", "self_device_memory_usage", "cuda_memory_usage",
-    "self_cuda_memory_usage", "count", "flops",
-)  # fmt: skip
+    "cpu_time",
+    "cuda_time",
+    "device_time",
+    "cpu_time_total",
+    "cuda_time_total",
+    "device_time_total",
+    "self_cpu_time_total",
+    "self_cuda_time_total",
+    "self_device_time_total",
+    "cpu_memory_usage",
+    "device_memory_usage",
+    "self_cpu_memory_usage",
+    "self_device_memory_usage",
+    "cuda_memory_usage",
+    "self_cuda_memory_usage",
+    "count",
+    "flops",
+)
 
 
 def time_text(us: float, unit: str | None = None) -> str:

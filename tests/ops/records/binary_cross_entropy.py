@@ -51,32 +51,61 @@ def soft_margin(x: Any, t: Any, reduction: str = "mean") -> Any:
 
 
 RECORDS = [
-    op(F + "binary_cross_entropy", samples=[
-        *pairs(P),
-        (S(values=[0.0, 1.0, 0.0, 1.0, 0.5], grad=False), S(values=[0.0, 0.0, 1.0, 1.0, 0.25],
-         grad=False), {"reduction": "none"})],
-       reference=bce, errors=[
-        *ERRORS, *SHAPES, ((S(3, low=1.5, high=2.0), S(3, **P)), RuntimeError),
-        ((S(3, **P), S(3, low=-2.0, high=-1.0)), RuntimeError),
-        ((S(1, values=[np.nan]), S(1, **P)), RuntimeError),
-        ((S(3, **P), S(3, dtype="int64")), RuntimeError)]),
-    op(F + "binary_cross_entropy_with_logits", samples=[
-        *pairs({}), (S(3, 4), S(3, 4, **P), {"pos_weight": S(4, **W)}),
-        (S(3, 4), S(3, 4, **P), S(3, 1, **W), {"pos_weight": S(4, **W),
-                                                           "reduction": "none"}),
-        (S(**FAR), S(values=[0.0, 1.0, 1.0, 0.0, 1.0], dtype="float64"), {"reduction": "none"})],
-       reference=with_logits, errors=[
-        *ERRORS, *SHAPES, ((S(3), S(3, dtype="int64")), RuntimeError),
-        ((S(3, dtype="int64"), S(3, **P)), NotImplementedError),
-        ((S(3), S(3, **P), S(2, 3)), RuntimeError)]),
-    op(F + "multilabel_soft_margin_loss", samples=[s for s in pairs({}) if s[0].shape],
-       reference=multilabel, errors=[*ERRORS, ((S(), S(**P)), IndexError)]),
+    op(
+        F + "binary_cross_entropy",
+        samples=[
+            *pairs(P),
+            (
+                S(values=[0.0, 1.0, 0.0, 1.0, 0.5], grad=False),
+                S(values=[0.0, 0.0, 1.0, 1.0, 0.25], grad=False),
+                {"reduction": "none"},
+            ),
+        ],
+        reference=bce,
+        errors=[
+            *ERRORS,
+            *SHAPES,
+            ((S(3, low=1.5, high=2.0), S(3, **P)), RuntimeError),
+            ((S(3, **P), S(3, low=-2.0, high=-1.0)), RuntimeError),
+            ((S(1, values=[np.nan]), S(1, **P)), RuntimeError),
+            ((S(3, **P), S(3, dtype="int64")), RuntimeError),
+        ],
+    ),
+    op(
+        F + "binary_cross_entropy_with_logits",
+        samples=[
+            *pairs({}),
+            (S(3, 4), S(3, 4, **P), {"pos_weight": S(4, **W)}),
+            (S(3, 4), S(3, 4, **P), S(3, 1, **W), {"pos_weight": S(4, **W), "reduction": "none"}),
+            (S(**FAR), S(values=[0.0, 1.0, 1.0, 0.0, 1.0], dtype="float64"), {"reduction": "none"}),
+        ],
+        reference=with_logits,
+        errors=[
+            *ERRORS,
+            *SHAPES,
+            ((S(3), S(3, dtype="int64")), RuntimeError),
+            ((S(3, dtype="int64"), S(3, **P)), NotImplementedError),
+            ((S(3), S(3, **P), S(2, 3)), RuntimeError),
+        ],
+    ),
+    op(
+        F + "multilabel_soft_margin_loss",
+        samples=[s for s in pairs({}) if s[0].shape],
+        reference=multilabel,
+        errors=[*ERRORS, ((S(), S(**P)), IndexError)],
+    ),
     # torch overflows far out; votive does not.
-    op(F + "soft_margin_loss", samples=[
-        *[(S(3, 4), S(3, 4, values=[[1, -1, 1, 1]] * 3, dtype="int64"), {"reduction": r})
-          for r in REDUCTIONS],
-        (S(2, 3), S(3, values=[1, -1, 1], dtype="int64"))],
-       reference=soft_margin, errors=[
-        ((S(3), S(3), {"reduction": "max"}), ValueError), ((S(3), S(2, 3)), RuntimeError),
-        ((S(3, dtype="int64"), S(3)), RuntimeError)]),
-]  # fmt: skip
+    op(
+        F + "soft_margin_loss",
+        samples=[
+            *[(S(3, 4), S(3, 4, values=[[1, -1, 1, 1]] * 3, dtype="int64"), {"reduction": r}) for r in REDUCTIONS],
+            (S(2, 3), S(3, values=[1, -1, 1], dtype="int64")),
+        ],
+        reference=soft_margin,
+        errors=[
+            ((S(3), S(3), {"reduction": "max"}), ValueError),
+            ((S(3), S(2, 3)), RuntimeError),
+            ((S(3, dtype="int64"), S(3)), RuntimeError),
+        ],
+    ),
+]

@@ -94,29 +94,51 @@ VARIANCES: list[Any] = [
 ]
 
 RECORDS = [
-    op(F + "mse_loss", samples=PAIRS + FAR + WEIGHTED, reference=distance(np.square),
-       errors=ERRORS + NO_WEIGHT),
-    op(F + "l1_loss", samples=PAIRS + FAR + WEIGHTED, reference=distance(np.abs), dtypes="fc",
-       errors=ERRORS + NO_WEIGHT),
-    op(F + "smooth_l1_loss", samples=[*PAIRS, *FAR, *[(S(3, 4), S(3, 4), {"beta": b})
-                                                      for b in (0.0, 0.3, 2.0)]],
-       reference=distance(smooth_l1),
-       errors=[*ERRORS, ((S(3), S(3), {"beta": -1.0}), RuntimeError)]),
-    op(F + "huber_loss", samples=[*PAIRS, *FAR, *WEIGHTED, *[(S(3, 4), S(3, 4), {"delta": d})
-                                                             for d in (0.3, 2.0)]],
-       reference=distance(huber, by_weight=False),
-       errors=[*ERRORS, *NO_WEIGHT, ((S(3), S(3), {"delta": 0.0}), RuntimeError)]),
-    op(F + "kl_div", reference=kl_div, errors=ERRORS[:1] + [
-        ((S(3, dtype="int64"), S(3), {"reduction": "sum"}), RuntimeError),
-        ((S(3, dtype="complex128"), S(3), {"reduction": "sum"}), RuntimeError)],
-       samples=[(S(3, 4, high=0.0), S(3, 4, **TWO), {"reduction": r})
-                for r in ("none", "sum", "batchmean")]
-       + [(S(3, 4, high=0.0), S(3, 4, high=0.0), {"reduction": "sum", "log_target": True}),
-          (S(2, values=[0.0, -1e4], grad=False), S(2, values=[0.0, 1.0], grad=False),
-           {"reduction": "none"})]),
+    op(F + "mse_loss", samples=PAIRS + FAR + WEIGHTED, reference=distance(np.square), errors=ERRORS + NO_WEIGHT),
+    op(
+        F + "l1_loss",
+        samples=PAIRS + FAR + WEIGHTED,
+        reference=distance(np.abs),
+        dtypes="fc",
+        errors=ERRORS + NO_WEIGHT,
+    ),
+    op(
+        F + "smooth_l1_loss",
+        samples=[*PAIRS, *FAR, *[(S(3, 4), S(3, 4), {"beta": b}) for b in (0.0, 0.3, 2.0)]],
+        reference=distance(smooth_l1),
+        errors=[*ERRORS, ((S(3), S(3), {"beta": -1.0}), RuntimeError)],
+    ),
+    op(
+        F + "huber_loss",
+        samples=[*PAIRS, *FAR, *WEIGHTED, *[(S(3, 4), S(3, 4), {"delta": d}) for d in (0.3, 2.0)]],
+        reference=distance(huber, by_weight=False),
+        errors=[*ERRORS, *NO_WEIGHT, ((S(3), S(3), {"delta": 0.0}), RuntimeError)],
+    ),
+    op(
+        F + "kl_div",
+        reference=kl_div,
+        errors=ERRORS[:1]
+        + [
+            ((S(3, dtype="int64"), S(3), {"reduction": "sum"}), RuntimeError),
+            ((S(3, dtype="complex128"), S(3), {"reduction": "sum"}), RuntimeError),
+        ],
+        samples=[(S(3, 4, high=0.0), S(3, 4, **TWO), {"reduction": r}) for r in ("none", "sum", "batchmean")]
+        + [
+            (S(3, 4, high=0.0), S(3, 4, high=0.0), {"reduction": "sum", "log_target": True}),
+            (S(2, values=[0.0, -1e4], grad=False), S(2, values=[0.0, 1.0], grad=False), {"reduction": "none"}),
+        ],
+    ),
     op(F + "poisson_nll_loss", samples=RATES, reference=poisson, errors=ERRORS[:1]),
-    op(F + "gaussian_nll_loss", samples=VARIANCES, reference=gaussian, errors=[
-        ((S(3), S(3), S(3, **TWO), {"reduction": "max"}), ValueError),
-        ((S(3, 4), S(3, 4), S(4, **TWO)), ValueError), ((S(3), S(3), -1.0), ValueError),
-        ((S(3), S(3), S(3, low=-2.0, high=-1.0)), ValueError), ((S(3), S(3), 1), TypeError)]),
-]  # fmt: skip
+    op(
+        F + "gaussian_nll_loss",
+        samples=VARIANCES,
+        reference=gaussian,
+        errors=[
+            ((S(3), S(3), S(3, **TWO), {"reduction": "max"}), ValueError),
+            ((S(3, 4), S(3, 4), S(4, **TWO)), ValueError),
+            ((S(3), S(3), -1.0), ValueError),
+            ((S(3), S(3), S(3, low=-2.0, high=-1.0)), ValueError),
+            ((S(3), S(3), 1), TypeError),
+        ],
+    ),
+]

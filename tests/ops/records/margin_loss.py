@@ -86,47 +86,98 @@ ONE: dict[str, Any] = {"dtype": "int64", "low": 0, "high": 4}
 TWO_ROUNDED = {"bfloat16": (1.6e-2, 4e-2)}
 
 RECORDS = [
-    op(F + "hinge_embedding_loss", reference=hinge, kinks=(1.0, 0.5), samples=[
-        *[(S(3, 4), signs(3, 4), {"reduction": r}) for r in REDUCTIONS],
-        (S(2, 4), signs(4), 0.5), (S(), signs())],
-       errors=[((S(3), signs(3), BAD), ValueError)]),
-    op(F + "margin_ranking_loss", reference=ranking, samples=[
-        *[(S(4), S(4), signs(4), {"reduction": r}) for r in REDUCTIONS],
-        (S(2, 4), S(1, 4), signs(2, 4), 0.7)],
-       errors=[
-        ((S(3), S(3), signs(1, 3)), RuntimeError), ((S(3), S(3), signs(3), BAD), ValueError)]),
-    op(F + "triplet_margin_loss", reference=triplet, errors=TRIPLET_ERRORS, tol=TWO_ROUNDED,
-       samples=[
-        *TRIPLETS, (S(3, 4), S(3, 4), S(3, 4), 1.0, 1.0),
-        (S(3, 4), S(3, 4), S(3, 4), 1.0, 3.0, 1e-2), (S(3, 4), S(3, 4), S(3, 4), 2.0, np.inf)]),
-    op(F + "triplet_margin_with_distance_loss", samples=TRIPLETS, reference=triplet,
-       errors=TRIPLET_ERRORS, tol=TWO_ROUNDED),
-    op(F + "cosine_embedding_loss", reference=cosine, samples=[
-        *[(S(4, 3), S(4, 3), signs(4), {"reduction": r}) for r in REDUCTIONS],
-        (S(3), S(3), signs()), (S(4, 3), S(4, 3), signs(4), 0.3)],
-       errors=[
-        ((S(4, 3), S(4, 3), signs(4, 1)), RuntimeError), ((S(3), S(3), signs(1)), RuntimeError),
-        ((S(4, 3), S(4, 3), signs(4), BAD), ValueError)]),
+    op(
+        F + "hinge_embedding_loss",
+        reference=hinge,
+        kinks=(1.0, 0.5),
+        samples=[
+            *[(S(3, 4), signs(3, 4), {"reduction": r}) for r in REDUCTIONS],
+            (S(2, 4), signs(4), 0.5),
+            (S(), signs()),
+        ],
+        errors=[((S(3), signs(3), BAD), ValueError)],
+    ),
+    op(
+        F + "margin_ranking_loss",
+        reference=ranking,
+        samples=[*[(S(4), S(4), signs(4), {"reduction": r}) for r in REDUCTIONS], (S(2, 4), S(1, 4), signs(2, 4), 0.7)],
+        errors=[((S(3), S(3), signs(1, 3)), RuntimeError), ((S(3), S(3), signs(3), BAD), ValueError)],
+    ),
+    op(
+        F + "triplet_margin_loss",
+        reference=triplet,
+        errors=TRIPLET_ERRORS,
+        tol=TWO_ROUNDED,
+        samples=[
+            *TRIPLETS,
+            (S(3, 4), S(3, 4), S(3, 4), 1.0, 1.0),
+            (S(3, 4), S(3, 4), S(3, 4), 1.0, 3.0, 1e-2),
+            (S(3, 4), S(3, 4), S(3, 4), 2.0, np.inf),
+        ],
+    ),
+    op(
+        F + "triplet_margin_with_distance_loss",
+        samples=TRIPLETS,
+        reference=triplet,
+        errors=TRIPLET_ERRORS,
+        tol=TWO_ROUNDED,
+    ),
+    op(
+        F + "cosine_embedding_loss",
+        reference=cosine,
+        samples=[
+            *[(S(4, 3), S(4, 3), signs(4), {"reduction": r}) for r in REDUCTIONS],
+            (S(3), S(3), signs()),
+            (S(4, 3), S(4, 3), signs(4), 0.3),
+        ],
+        errors=[
+            ((S(4, 3), S(4, 3), signs(4, 1)), RuntimeError),
+            ((S(3), S(3), signs(1)), RuntimeError),
+            ((S(4, 3), S(4, 3), signs(4), BAD), ValueError),
+        ],
+    ),
     # torch has neither half types nor second derivatives here; "i" would be refused as well.
-    op(F + "multi_margin_loss", reference=multi_margin, dtypes="f", samples=[
-        *[(S(3, 4, dtype="float64"), S(3, **ONE), {"reduction": r}) for r in REDUCTIONS],
-        (S(3, 4, dtype="float64"), S(3, **ONE), 2, 0.5), (S(4, dtype="float64"), S(**ONE)),
-        (S(4, dtype="float64"), S(1, **ONE), {"reduction": "none"})],
-       errors=[
-        ((S(3, 4), S(3, values=[0, 4, 0], dtype="int64")), RuntimeError),
-        ((S(3, 4), S(3, **ONE), 3), ValueError), ((S(3, 4), S(2, **ONE)), RuntimeError),
-        ((S(3, 4), S(3, **ONE), {"weight": S(3)}), RuntimeError),
-        ((S(3, 4), S(3, **ONE), {"weight": S(1, 4)}), ValueError),
-        ((S(3, 0), S(3, **ONE)), RuntimeError), ((S(1, 3, 4), S(1, **ONE)), RuntimeError),
-        ((S(3, 4, dtype="float16"), S(3, **ONE)), NotImplementedError),
-        ((S(3, 4), S(3, dtype="int32", low=0, high=4)), RuntimeError)]),
-    op(F + "multilabel_margin_loss", reference=multilabel_margin, samples=[
-        *[(S(3, 4, dtype="float64"), S(3, 4, values=[[1, 3, -1, 0], [-1, 0, 1, 2], [0, 1, 2, 3]],
-                                       dtype="int64"), {"reduction": r}) for r in REDUCTIONS],
-        (S(3, dtype="float64"), S(3, values=[2, 2, -1], dtype="int64"))],
-       errors=[
-        ((S(2, 3), S(2, 3, values=[[0, 3, -1]] * 2, dtype="int64")), RuntimeError),
-        ((S(2, 3), S(2, 3, values=[[0, -2, -1]] * 2, dtype="int64")), RuntimeError),
-        ((S(2, 3), S(2, 2, **ONE)), RuntimeError),
-        ((S(2, 3), S(2, 3, dtype="int32", low=0, high=3)), RuntimeError)]),
-]  # fmt: skip
+    op(
+        F + "multi_margin_loss",
+        reference=multi_margin,
+        dtypes="f",
+        samples=[
+            *[(S(3, 4, dtype="float64"), S(3, **ONE), {"reduction": r}) for r in REDUCTIONS],
+            (S(3, 4, dtype="float64"), S(3, **ONE), 2, 0.5),
+            (S(4, dtype="float64"), S(**ONE)),
+            (S(4, dtype="float64"), S(1, **ONE), {"reduction": "none"}),
+        ],
+        errors=[
+            ((S(3, 4), S(3, values=[0, 4, 0], dtype="int64")), RuntimeError),
+            ((S(3, 4), S(3, **ONE), 3), ValueError),
+            ((S(3, 4), S(2, **ONE)), RuntimeError),
+            ((S(3, 4), S(3, **ONE), {"weight": S(3)}), RuntimeError),
+            ((S(3, 4), S(3, **ONE), {"weight": S(1, 4)}), ValueError),
+            ((S(3, 0), S(3, **ONE)), RuntimeError),
+            ((S(1, 3, 4), S(1, **ONE)), RuntimeError),
+            ((S(3, 4, dtype="float16"), S(3, **ONE)), NotImplementedError),
+            ((S(3, 4), S(3, dtype="int32", low=0, high=4)), RuntimeError),
+        ],
+    ),
+    op(
+        F + "multilabel_margin_loss",
+        reference=multilabel_margin,
+        samples=[
+            *[
+                (
+                    S(3, 4, dtype="float64"),
+                    S(3, 4, values=[[1, 3, -1, 0], [-1, 0, 1, 2], [0, 1, 2, 3]], dtype="int64"),
+                    {"reduction": r},
+                )
+                for r in REDUCTIONS
+            ],
+            (S(3, dtype="float64"), S(3, values=[2, 2, -1], dtype="int64")),
+        ],
+        errors=[
+            ((S(2, 3), S(2, 3, values=[[0, 3, -1]] * 2, dtype="int64")), RuntimeError),
+            ((S(2, 3), S(2, 3, values=[[0, -2, -1]] * 2, dtype="int64")), RuntimeError),
+            ((S(2, 3), S(2, 2, **ONE)), RuntimeError),
+            ((S(2, 3), S(2, 3, dtype="int32", low=0, high=3)), RuntimeError),
+        ],
+    ),
+]

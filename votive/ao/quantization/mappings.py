@@ -30,10 +30,27 @@ STATIC: Mapping = {
     nniqat.LinearReLU: nniq.LinearReLU,
 }
 for _name in (
-    "BatchNorm2d", "BatchNorm3d", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d",
-    "ConvTranspose3d", "ELU", "Embedding", "EmbeddingBag", "GroupNorm", "Hardswish", "InstanceNorm1d",
-    "InstanceNorm2d", "InstanceNorm3d", "LayerNorm", "LeakyReLU", "PReLU", "ReLU6",
-):  # fmt: skip
+    "BatchNorm2d",
+    "BatchNorm3d",
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "ELU",
+    "Embedding",
+    "EmbeddingBag",
+    "GroupNorm",
+    "Hardswish",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "InstanceNorm3d",
+    "LayerNorm",
+    "LeakyReLU",
+    "PReLU",
+    "ReLU6",
+):
     STATIC[getattr(nn, _name)] = getattr(nnq, _name)
 for _name in ("BNReLU2d", "BNReLU3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d"):
     STATIC[getattr(nni, _name)] = getattr(nniq, _name)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.words import words
 from . import special
 from .special.polynomial import POLYNOMIALS
 
@@ -238,12 +239,11 @@ def _on_array(fn: Any) -> Any:
     return lambda *args: fn(*(np.asarray(a) for a in args))
 
 
-_SPECIAL = (
-    "erf", "erfc", "erfinv", "erfcx", "lgamma", "digamma", "i0", "i0e", "i1", "i1e", "ndtri",
-    "log_ndtr", "zeta", "ndtr", "entr", "gammainc", "gammaincc", "bessel_j0", "bessel_j1",
-    "bessel_y0", "bessel_y1", "modified_bessel_k0", "modified_bessel_k1",
-    "scaled_modified_bessel_k0", "scaled_modified_bessel_k1", "spherical_bessel_j0", "airy_ai",
-)  # fmt: skip
+_SPECIAL = words(
+    "erf erfc erfinv erfcx lgamma digamma i0 i0e i1 i1e ndtri log_ndtr zeta ndtr entr gammainc gammaincc bessel_j0 "
+    "bessel_j1 bessel_y0 bessel_y1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 "
+    "scaled_modified_bessel_k1 spherical_bessel_j0 airy_ai"
+)
 
 # Names whose NumPy function takes (inputs..., out) directly.
 UFUNCS: dict[str, Any] = {

@@ -265,6 +265,15 @@ class _PlanCaches(_PlanCache):
 
 cufft_plan_cache = _PlanCaches()
 PUBLIC = frozenset(name for name in globals() if not name.startswith("_")) - {
-    "CUDNN", "EFFICIENT", "FLASH", "MATH", "Any", "IntEnum", "Iterator", "allowed", "annotations", "contextlib",
+    "CUDNN",
+    "EFFICIENT",
+    "FLASH",
+    "MATH",
+    "Any",
+    "IntEnum",
+    "Iterator",
+    "allowed",
+    "annotations",
+    "contextlib",
     "dataclass",
-}  # fmt: skip
+}

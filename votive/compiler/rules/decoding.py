@@ -137,9 +137,19 @@ def rotate_and_attend(m: Match, node: Node) -> bool:
     scale = width**-0.5 if rest["scale"] is None else rest["scale"]
     counts = _counters(m, batch * shared, node)
     args = (
-        turned.joined, turned.norm, new_keys.norm, turned.eps, turned.cos, turned.sin, keys, values, position,
-        counts.outs[0], heads, scale,
-    )  # fmt: skip
+        turned.joined,
+        turned.norm,
+        new_keys.norm,
+        turned.eps,
+        turned.cos,
+        turned.sin,
+        keys,
+        values,
+        position,
+        counts.outs[0],
+        heads,
+        scale,
+    )
     nodes = [*turned.nodes, *new_keys.nodes, *new_values.nodes]
     if not m.served("_rotate_and_attend", *args):
         return False

@@ -68,8 +68,11 @@ class FeatureView(Displayable):
 
     def text(self) -> str:
         """All of it as lines of text."""
-        lines = [f"feature {self.feature}: fires at {self.rate:.2%} of {self.places} places, at most {self.top:.3g}"
-                 .replace("%", " %")]  # fmt: skip
+        lines = [
+            f"feature {self.feature}: fires at {self.rate:.2%} of {self.places} places, at most {self.top:.3g}".replace(
+                "%", " %"
+            )
+        ]
         lines += [f"{e.value:8.3g}  {e.line()}" for e in self.examples]
         for name, found in (("promotes", self.promoted), ("suppresses", self.suppressed)):
             if found:

@@ -27,9 +27,15 @@ BLOCKS = ("q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl")
 GROUPS = {"int8": "absmax8", "float8_e4m3fn": "fp8"}
 # The model's own numbers, by llama.cpp's names and torch's.
 NUMBERS = {
-    "f32": dt.float32, "f16": dt.float16, "bf16": dt.bfloat16, "f64": dt.float64,
-    "float32": dt.float32, "float16": dt.float16, "bfloat16": dt.bfloat16, "float64": dt.float64,
-}  # fmt: skip
+    "f32": dt.float32,
+    "f16": dt.float16,
+    "bf16": dt.bfloat16,
+    "f64": dt.float64,
+    "float32": dt.float32,
+    "float16": dt.float16,
+    "bfloat16": dt.bfloat16,
+    "float64": dt.float64,
+}
 NAMES = (*BLOCKS, *GROUPS)
 _BITS = {4: "q4_0", 5: "q5_0", 8: "q8_0"}
 

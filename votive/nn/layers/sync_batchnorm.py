@@ -91,9 +91,13 @@ class SyncBatchNorm(_BatchNorm):
         made = module
         if isinstance(module, _BatchNorm) and not isinstance(module, SyncBatchNorm):
             made = cls(
-                module.num_features, module.eps, module.momentum, module.affine, module.track_running_stats,
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
                 process_group,
-            )  # fmt: skip
+            )
             made.training = module.training
             for name in ("weight", "bias"):
                 setattr(made, name, getattr(module, name))

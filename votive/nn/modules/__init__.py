@@ -3,6 +3,7 @@
 from importlib import import_module as _import_module
 from typing import Any as _Any
 
+from ...core.words import words as _words
 from . import container as container
 from . import lazy as lazy
 from . import module as module
@@ -20,11 +21,10 @@ __all__ = [
     "lazy",
     "module",
 ]
-_PATHS = (
-    "activation", "adaptive", "batchnorm", "channelshuffle", "conv", "distance", "dropout", "flatten", "fold",
-    "instancenorm", "linear", "loss", "normalization", "padding", "pixelshuffle", "pooling", "rnn", "sparse",
-    "transformer", "upsampling", "utils",
-)  # fmt: skip
+_PATHS = _words(
+    "activation adaptive batchnorm channelshuffle conv distance dropout flatten fold instancenorm linear loss "
+    "normalization padding pixelshuffle pooling rnn sparse transformer upsampling utils"
+)
 
 
 def __getattr__(name: str) -> _Any:

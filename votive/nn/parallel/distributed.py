@@ -97,8 +97,9 @@ class DistributedDataParallel(Module):
         if init_sync:
             from .agreeing import broadcast_all, check_same_everywhere
 
-            check_same_everywhere([(n, p) for n, p in module.named_parameters() if n not in self.parameters_to_ignore],
-                                  self.process_group)  # fmt: skip
+            check_same_everywhere(
+                [(n, p) for n, p in module.named_parameters() if n not in self.parameters_to_ignore], self.process_group
+            )
             kept = self.broadcast_buffers or forward_sync_buffers is not None
             broadcast_all([p for _, p in self._own(buffers=kept)], self.process_group)
         self.reducer = self._watched(named)
@@ -148,8 +149,9 @@ class DistributedDataParallel(Module):
         elif self.will_sync_module_buffers():
             from .agreeing import broadcast_all
 
-            broadcast_all([b for n, b in self.module.named_buffers() if n not in self.parameters_to_ignore],
-                          self.process_group)  # fmt: skip
+            broadcast_all(
+                [b for n, b in self.module.named_buffers() if n not in self.parameters_to_ignore], self.process_group
+            )
         if self.device_ids:
             inputs, kwargs = moved((inputs, kwargs), self.device_ids[0])
         result = self.module(*inputs, **kwargs)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ....core.words import words
 from ....formula.expr import Expr
 from ..arrays import Ints
 
 # Primitives that the engine has on floating-point tiles, and on integer tiles.
-_COMMON = (
-    "lt", "le", "gt", "ge", "eq", "ne", "logical_and", "logical_or", "logical_xor", "logical_not",
-    "where", "abs", "floor", "ceil", "trunc", "round", "sign", "sgn", "signbit", "isnan", "isinf",
-    "isfinite", "isposinf", "isneginf", "maximum", "minimum", "fmax", "fmin", "add", "sub", "mul",
-    "neg", "square",
-)  # fmt: skip
+_COMMON = words(
+    "lt le gt ge eq ne logical_and logical_or logical_xor logical_not where abs floor ceil trunc round sign sgn "
+    "signbit isnan isinf isfinite isposinf isneginf maximum minimum fmax fmin add sub mul neg square"
+)
 # Where an argument may ask for the long way, or an integer divisor may be 0: found out tile by
 # tile, which a formula compiled whole cannot do.
 _CHECKED = ("floor_divide", "remainder", "fmod")

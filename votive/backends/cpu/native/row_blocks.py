@@ -12,9 +12,19 @@ from .rows import OUT, OUT1, native
 
 # The numbers of the formats in src/kernels/row_blocks.cpp.
 _ORDER = (
-    "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "iq4_nl", "absmax8_g32", "absmax8_g64", "absmax8_g128", "fp8_g32",
-    "fp8_g64", "fp8_g128",
-)  # fmt: skip
+    "q4_0",
+    "q4_1",
+    "q5_0",
+    "q5_1",
+    "q8_0",
+    "iq4_nl",
+    "absmax8_g32",
+    "absmax8_g64",
+    "absmax8_g128",
+    "fp8_g32",
+    "fp8_g64",
+    "fp8_g128",
+)
 CODES = {name: code for code, name in enumerate(_ORDER)}
 
 

@@ -135,9 +135,17 @@ def _step_back(mode: str, by_h: Array, by_c: Array, kept: Any, before: Array, ce
 
 
 def _direction_back(
-    g: Geometry, mode: str, layer: int, d: int, by: Array, ends: tuple[Array, Array], starts: tuple[Array, Array],
-    group: tuple[Any, ...], out: Array, reserve: _Reserve,
-) -> tuple[Any, ...]:  # fmt: skip
+    g: Geometry,
+    mode: str,
+    layer: int,
+    d: int,
+    by: Array,
+    ends: tuple[Array, Array],
+    starts: tuple[Array, Array],
+    group: tuple[Any, ...],
+    out: Array,
+    reserve: _Reserve,
+) -> tuple[Any, ...]:
     """Gradients by the gates of all rows, by what the state gave to them, by the states, the states before each step,
     and what the projection of each row got and gave.
     """

@@ -112,9 +112,8 @@ def searchsorted(bounds: Slot, x: Slot, sorter: Slot | None, right: bool, dtype:
 
 @triton.jit
 def _tally(
-    o, x, n, sx, count, low, high,
-    FLOATS: tl.constexpr, UNIT: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    o, x, n, sx, count, low, high, FLOATS: tl.constexpr, UNIT: tl.constexpr, BINS: tl.constexpr, BLOCK: tl.constexpr
+):
     # Grid: programs that share the blocks. Each counts by itself first: all would add at the same few places.
     # FLOATS: values fall into bins between low and high; else they are bins.
     bins = tl.arange(0, BINS)

@@ -23,9 +23,24 @@ from ...runtime.views import View, empty
 
 @triton.jit
 def _stage(
-    o, x, B, S, C, CP, xa, xb, xc, xs, oa, ob, os, VEC: tl.constexpr, LAST: tl.constexpr,
-    BS: tl.constexpr, BC: tl.constexpr,
-):  # fmt: skip
+    o,
+    x,
+    B,
+    S,
+    C,
+    CP,
+    xa,
+    xb,
+    xc,
+    xs,
+    oa,
+    ob,
+    os,
+    VEC: tl.constexpr,
+    LAST: tl.constexpr,
+    BS: tl.constexpr,
+    BC: tl.constexpr,
+):
     # Grid: (blocks of positions times blocks of channels times all else,).
     at = tl.program_id(0)
     down, across = tl.cdiv(S, BS), tl.cdiv(CP * VEC, BC)

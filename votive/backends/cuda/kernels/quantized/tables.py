@@ -24,10 +24,21 @@ ELEMENTS = 2048  # that a program decodes at most
 
 @triton.jit
 def _decoded(
-    o, w, indices, fault, rows, stride, count, across,
-    INDEXED: tl.constexpr, FORMAT: tl.constexpr, SIZE: tl.constexpr, GROUPS: tl.constexpr, BYTES: tl.constexpr,
+    o,
+    w,
+    indices,
+    fault,
+    rows,
+    stride,
+    count,
+    across,
+    INDEXED: tl.constexpr,
+    FORMAT: tl.constexpr,
+    SIZE: tl.constexpr,
+    GROUPS: tl.constexpr,
+    BYTES: tl.constexpr,
     BG: tl.constexpr,
-):  # fmt: skip
+):
     """BG groups of one row. Grid: (rows x parts of a row,). `rows`: of the table; `count`: groups of a row."""
     to = (tl.program_id(0) // across).to(tl.int64)
     group = (tl.program_id(0) % across * BG + tl.arange(0, BG))[None, :, None]

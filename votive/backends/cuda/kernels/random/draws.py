@@ -116,9 +116,21 @@ def _element(w, x, p, q, r, t, KIND: tl.constexpr, BITS: tl.constexpr, WIDE: tl.
 
 @triton.jit
 def _draw(
-    o, x, moved, key, counter, n, p, q, r, t,
-    KIND: tl.constexpr, BITS: tl.constexpr, WIDE: tl.constexpr, BC: tl.constexpr,
-):  # fmt: skip
+    o,
+    x,
+    moved,
+    key,
+    counter,
+    n,
+    p,
+    q,
+    r,
+    t,
+    KIND: tl.constexpr,
+    BITS: tl.constexpr,
+    WIDE: tl.constexpr,
+    BC: tl.constexpr,
+):
     w = words(key, counter, moved, WIDE, BC)
     SIZE: tl.constexpr = BC * 2 if WIDE else BC * 4
     i = tl.program_id(0).to(tl.int64) * SIZE + tl.arange(0, SIZE)

@@ -35,9 +35,18 @@ def _differ(a, b):
 
 @triton.jit
 def _few(
-    values, inverse, counts, number, room, x, n,
-    N: tl.constexpr, NARROW: tl.constexpr, B: tl.constexpr, SIZE: tl.constexpr,
-):  # fmt: skip
+    values,
+    inverse,
+    counts,
+    number,
+    room,
+    x,
+    n,
+    N: tl.constexpr,
+    NARROW: tl.constexpr,
+    B: tl.constexpr,
+    SIZE: tl.constexpr,
+):
     # One program. NaN is not equal to itself: each is a value of its own.
     i = tl.arange(0, B)
     there = i < n
@@ -118,9 +127,8 @@ def _count_firsts(counts, v, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def _write_firsts(
-    values, inverse, begins, v, places, starts, n,
-    INVERSE: tl.constexpr, SORTED: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
+    values, inverse, begins, v, places, starts, n, INVERSE: tl.constexpr, SORTED: tl.constexpr, BLOCK: tl.constexpr
+):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     here, first = _firsts(v, i, n)
     which = tl.load(starts + tl.program_id(0)) + tl.cumsum(first.to(tl.int32), 0) - 1
