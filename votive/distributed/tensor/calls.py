@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,19 +15,12 @@ from ..device_mesh import DeviceMesh
 from . import rules, rules_nn, rules_products, rules_random, rules_reductions, rules_views  # noqa: F401 - they register
 from .dtensor import DTensor, entered, left, remember_view, warn_single, wrap
 from .lists import LISTS, run_lists
+from .loss_classes import CLASSES
 from .placement_types import Partial, Placement, Placements, Replicate
 from .shards import local_box
 from .special import SPECIAL
+from .state import here
 from .ways import RULES, Call, Way, choose
-
-
-class _Here(threading.local):
-    inside: int = 0  # composites that run: what they make is the same on all ranks
-    implicit: bool = False
-    loss_parallel: bool = False
-
-
-here = _Here()
 
 
 @contextmanager
@@ -53,6 +45,8 @@ def implicit_replication() -> Iterator[None]:
 
 def call(name: str, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Run what was called with at least one distributed tensor."""
+    if isinstance(op, Op) and op.name in LISTS:
+        return run_lists(op, normalise(op, args))
     if not here.inside:
         refuse_mixed(name, (*args, *kwargs.values()))
     if kwargs.get("out") is not None:
@@ -60,12 +54,14 @@ def call(name: str, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any])
     in_place = name.endswith("_") and op.name == name[:-1]
     if name in SPECIAL:
         return SPECIAL[name](*args, **kwargs)
+    if here.loss_parallel and name in CLASSES:
+        made = CLASSES[name](*args, **kwargs)
+        if made is not NotImplemented:
+            return made
     if isinstance(op, Composite):
         return _composite(op, args, kwargs, in_place)
     assert isinstance(op, Op)
     args = normalise(op, args)
-    if op.name in LISTS:
-        return run_lists(op, args)
     if in_place:
         return write(op.name, args[0], args, lambda: run(op, args))
     return run(op, args)

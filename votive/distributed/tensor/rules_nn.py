@@ -10,7 +10,7 @@ from ...ops.registry import F
 from ...tensor import Tensor
 from ..device_mesh import DeviceMesh
 from ..reductions import all_reduce
-from .placement_types import Placement, Shard
+from .placement_types import Placement
 from .shards import local_box
 from .ways import Call, P, Way, rule
 
@@ -176,50 +176,3 @@ def reduced_by_class(c: Call) -> list[Way]:
         outs: list[int | Placement] = [P, P, t + 1]
         found.append(c.way({0: d, 1: t}, outs[: len(c.outs)]))
     return found
-
-
-def of_classes(
-    x: Any, target: Any, weight: Any, ignore_index: int, smoothing: float, mean: bool | None, log: bool = False
-) -> Any:
-    """Cross entropy of logits that are cut along the classes: no rank sees them all. `mean` None: one for each target;
-    `log`: log probabilities are given.
-    """
-    dim = 1 if x.ndim > 1 else 0
-    wide = x.float() if x.dtype.itemsize < 4 else x
-    used = target != ignore_index
-    at = F.where(used, target, 0).long()
-    picked = F.gather(wide, dim, at.unsqueeze(dim)).squeeze(dim)
-    if log:
-        whole: Any = 0.0
-    else:
-        top = F.amax(wide.detach(), dim, True)
-        # One rank's largest is not that of all: the whole of it is made here.
-        top = top.redistribute(placements=[p if isinstance(p, Shard) else _whole() for p in top.placements])
-        whole = (F.exp(wide - top).sum(dim).log() + top.squeeze(dim)) if x.ndim else wide
-    loss = whole - picked
-    factor = None if weight is None else F.index_select(weight, 0, at.reshape(-1)).reshape(at.shape).to(loss.dtype)
-    if factor is not None:
-        loss = loss * factor
-    if smoothing:
-        n = x.shape[dim]
-        if weight is None:
-            spread = whole * float(n) - wide.sum(dim)
-        else:
-            shape = [-1 if d == dim else 1 for d in range(x.ndim)]
-            by_class = weight.to(wide.dtype).view(shape)
-            spread = whole * weight.to(wide.dtype).sum() - (wide * by_class).sum(dim)
-        loss = (1 - smoothing) * loss + smoothing / n * spread
-    loss = F.where(used, loss, 0.0)
-    if mean is None:
-        return loss.to(x.dtype)
-    total = loss.sum()
-    if mean:
-        count = used.to(loss.dtype) if factor is None else used.to(loss.dtype) * factor
-        total = total / count.sum()
-    return total
-
-
-def _whole() -> Placement:
-    from .ways import R
-
-    return R
