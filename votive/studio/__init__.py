@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,13 +69,15 @@ def serve(
     tokenizer: Any = None,
     token: str | None = None,
     autosave: bool = True,
+    models: Iterable[str | os.PathLike[str]] | None = None,
 ) -> None:
     """Serve the studio's page until Ctrl-C; prints its address, which holds a secret token.
 
     `model` is a name, a path, or a model in memory, which needs its `tokenizer`. `folder` is where
     sessions are kept; with `autosave` those that were not saved, too, so that they can be
-    recovered after a crash. Other machines can connect only if `host` is said, and need the
-    address.
+    recovered after a crash. Models in the folders `models` (by default those that Hugging Face has
+    downloaded) can be chosen on the page; no other files can. Other machines can connect only if
+    `host` is said, and need the address.
 
     >>> from votive import studio
     >>> studio.serve(3)
@@ -93,7 +96,7 @@ def serve(
     where = None if folder is None else Path(folder)
     if where is not None:
         where.mkdir(parents=True, exist_ok=True)  # an error now, not at the first save
-    studio = Studio(model, host=host, port=port, folder=where, token=token, autosave=autosave)
+    studio = Studio(model, host=host, port=port, folder=where, token=token, autosave=autosave, models=models)
     try:
         studio.library.check()
     except BaseException:

@@ -1,7 +1,7 @@
 """The models of a studio: found by name, loaded once with progress, shared between tabs.
 
-Only what was named on the command line, comes with the package or lies in the studio's folder has
-a name here; a page can ask for nothing else.
+Only what was named on the command line, comes with the package or lies in the studio's folder or in one that was
+allowed at the start has a name here; a page can ask for nothing else.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ import votive
 from ..glass.parts import Parts, find_parts
 from ..glass.probe import Frame, Probe
 from ..io.source import WeightSource
+from ..models.checkpoint import BUNDLED
 from ..nn.points import has_points
+from .shelf import Shelf, weight_bytes
 
 if TYPE_CHECKING:
     from ..nn import Module
@@ -166,12 +168,14 @@ class Loading:
 class ModelLibrary:
     """All models that have a name here."""
 
-    def __init__(self, folder: Path, given: Any = None) -> None:
+    def __init__(self, folder: Path, given: Any = None, shelf: Shelf | None = None) -> None:
         self.folder = folder
+        self.shelf = Shelf([]) if shelf is None else shelf
         self._guard = threading.Lock()
         # A model that no tab uses and that is not the first one is freed.
         self._known: weakref.WeakValueDictionary[str, Loading] = weakref.WeakValueDictionary()
         self._places: dict[str, str] = {}
+        self._allowed: set[str] = set()  # what was opened by its path, or downloaded
         self._kept: Loading | None = None
         self.default = DEFAULT
         if isinstance(given, Loaded):
@@ -197,7 +201,43 @@ class ModelLibrary:
             found[DEMO] = "tiny, with random weights"
         for path in _models_in(self.folder):
             found.setdefault(path.name, "in the folder")
-        return [{"name": n, "text": t} for n, t in found.items()]
+        more: dict[str, dict[str, Any]] = {}
+        for model in self.shelf.models():
+            if model.name not in found:
+                found[model.name] = str(model.root)
+                more[model.name] = {"bytes": model.bytes, "kind": model.kind}
+        for name in self._allowed:
+            found.setdefault(name, "opened by its path")
+        out = []
+        for n, t in found.items():
+            place = self._places.get(n) or (str(BUNDLED / n) if t == "comes with votive" else None)
+            own = {"bytes": weight_bytes(Path(place).expanduser())} if place and n not in more else {}
+            out.append({"name": n, "text": t, **own, **more.get(n, {})})
+        return out
+
+    def allow(self, text: str) -> str:
+        """The name under which a path that lies in an allowed folder can be loaded from now on."""
+        path = self.shelf.path(text)
+        for model in self.shelf.models():
+            if model.place == path:
+                return model.name
+        check_model(path.name, str(path))
+        taken = {n["name"] for n in self.names()} - self._allowed
+        free = path.name not in taken and self._places.get(path.name, str(path)) == str(path)
+        name = path.name if free else str(path)
+        self._places[name] = str(path)
+        self._allowed.add(name)
+        return name
+
+    def fetch(self, repository: str, tell: Callable[[float, float, str], None]) -> str:
+        """Download a repository, and give the name under which it can be loaded."""
+        from .downloads import fetched
+
+        place = fetched(repository, tell)
+        check_model(repository, str(place))
+        self._places[repository] = str(place)
+        self._allowed.add(repository)
+        return repository
 
     def check(self) -> None:
         """See that the first model is there and can be shown; raises before anything is served."""
@@ -212,7 +252,7 @@ class ModelLibrary:
             if found is not None and not (found.finished and found.error is not None):
                 return found
             if name not in {n["name"] for n in self.names()}:
-                raise KeyError(f"model.load: there is no model {name!r:.100}; model.list tells.")
+                raise KeyError(f"There is no model {name!r:.100} in the list.")
             found = self._known[name] = Loading(name)
             if name == self.default:
                 self._kept = found
@@ -237,6 +277,9 @@ class ModelLibrary:
         for path in _models_in(self.folder):
             if path.name == name:
                 return str(path)
+        model = self.shelf.named(name)
+        if model is not None:
+            return str(model.place)
         raise FileNotFoundError(
             f"the bundled model {name!r} is not part of this installation; name a model: votive studio MODEL."
         )

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import secrets
 import socket
 import sys
 import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from .app import STATIC, Gate, build
 from .models import ModelLibrary
 from .protocol import READ
+from .shelf import Shelf
 from .workspaces import GRACE, Workspaces
 
 FOLDER = "votive-sessions"
@@ -107,13 +110,15 @@ class Studio:
         grace: float = GRACE,
         static: Path = STATIC,
         autosave: bool = True,
+        models: Iterable[str | os.PathLike[str]] | None = None,
     ) -> None:
+        shelf = Shelf(models)  # an error before a port is taken
         self.host = host
         self.token = secrets.token_urlsafe(32) if token is None else token
         self.folder = Path(FOLDER if folder is None else folder).absolute()
         self._socket = _bound(host, port)
         self.port = int(self._socket.getsockname()[1])
-        self.library = ModelLibrary(self.folder, model)
+        self.library = ModelLibrary(self.folder, model, shelf)
         self.workspaces = Workspaces(self.library, self.folder, grace, autosave=autosave)
         self.app = build(Gate(self.token, self.port, host), self.workspaces, static=static)
         config = uvicorn.Config(

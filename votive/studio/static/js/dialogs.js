@@ -1,13 +1,12 @@
-/** Sessions on disk, and models to choose from: two dialogs. The server decides the folder. */
+/** The dialog of sessions on disk; the server decides the folder. */
 
 import { act, ask, idle } from "./ask.js";
 import { ago, bytes, h, put } from "./dom.js";
-import { refresh } from "./host.js";
 import { autosavedList } from "./recover.js";
 import { notice } from "./state.js";
 
 /** A dialog that is opened with `show`. */
-function dialog(id, title, ...children) {
+export function dialog(id, title, ...children) {
   const close = h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => box.close() }, "×");
   const box = h("dialog", { id, "aria-label": title }, h("div", { class: "row spread dialog-head" }, h("h2", {}, title), close), ...children);
   box.addEventListener("click", (event) => event.target === box && box.close());
@@ -50,36 +49,4 @@ export function sessions(model) {
   }
 
   return { box, show: () => { save.disabled = !model.get("session"); box.showModal(); fill().catch((e) => notice(model, "error", e.message)); } };
-}
-
-/** Choosing a model; `begin` is called when it is there and has no session yet. */
-export function models(model, { begin = () => {} } = {}) {
-  const list = h("ul", { class: "files" });
-  const name = h("input", { type: "text", id: "model-name", "aria-label": "Name of a model", placeholder: "name of a model", autocomplete: "off", onkeydown: (event) => event.key === "Enter" && name.value && load(name.value) });
-  const box = dialog("models", "Model", list, h("div", { class: "row" }, name, h("button", { type: "button", onclick: () => name.value && load(name.value) }, "Load")));
-
-  async function load(which) {
-    box.close();
-    model.set("progress", { text: `Loading ${which}`, done: 0, total: 0 });
-    try {
-      await ask(model, "model.load", { name: which }, { slot: "model" });
-      model.set("session", null);
-      model.set("debug", null);
-      model.set("selection", { node: null, position: null, layer: null, head: null, address: null });
-      await refresh(model);
-      if (!model.get("session")) await begin();
-    } catch (error) {
-      if (!idle(error)) notice(model, "error", error.message);
-    }
-    model.set("progress", null);
-  }
-
-  async function fill() {
-    const { models: found = [] } = await ask(model, "model.list", {});
-    const now = model.get("info")?.name;
-    put(list, found.map((m) => h("li", {}, h("button", { type: "button", class: "file", "data-name": m.name ?? m, "aria-current": (m.name ?? m) === now ? "true" : null, onclick: () => load(m.name ?? m) },
-      h("span", { class: "grow left" }, m.name ?? m), h("span", { class: "dim small" }, m.text ?? m.where ?? "")))));
-  }
-
-  return { box, load, show: () => { box.showModal(); fill().catch((e) => notice(model, "error", e.message)); } };
 }

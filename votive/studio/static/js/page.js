@@ -2,10 +2,11 @@
 
 import { fromHash, packed, writeAgain } from "./rebuild.js";
 import { act, idle } from "./ask.js";
-import { models, sessions } from "./dialogs.js";
+import { sessions } from "./dialogs.js";
 import { bytes, h, put } from "./dom.js";
 import { Link, Page, mount, refresh, socketUrl } from "./host.js";
 import { help, listen } from "./keys.js";
+import { models } from "./model_dialog.js";
 import { offline } from "./offline.js";
 import { offers } from "./recover.js";
 import { notice, positionOf, select, take, watch } from "./state.js";
@@ -286,8 +287,12 @@ listen(() => {
 document.addEventListener("dragover", (event) => event.preventDefault());
 document.addEventListener("drop", (event) => {
   event.preventDefault();
+  if (event.target.closest?.("#view-vision, #view-speech, #models")) return;
   const dropped = event.dataTransfer.files[0];
-  if (dropped && !event.target.closest?.("#view-vision")) notice(model, "error", `${model.get("info")?.name ?? "No model"} cannot open ${dropped.name}: load a speech model for a sound, or a vision model for a picture.`);
+  const path = event.dataTransfer.getData("text/uri-list") || event.dataTransfer.getData("text/plain");
+  const weights = /\.(gguf|safetensors|pth|pt|bin)$/i.test(dropped?.name ?? path ?? "");
+  if (weights || (!dropped && path.startsWith("file:"))) shelf.drop(dropped, path);
+  else if (dropped) notice(model, "error", `${model.get("info")?.name ?? "No model"} cannot open ${dropped.name}: load a speech model for a sound, or a vision model for a picture.`);
 });
 // What a page at another address has sent along.
 let brought = fromHash(location.hash);
