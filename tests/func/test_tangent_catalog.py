@@ -56,7 +56,7 @@ def products(record: Record, sample: Any, dtype: str) -> list[tuple[Any, Any]]:
         return tuple(y for y in outputs(fn(*args, **kwargs)) if y.dtype.is_inexact)
 
     xs = tuple(tensors[i] for i in free)
-    noise = lambda x: vt.from_numpy(np.array(rng.standard_normal(x.shape).astype(x.numpy().dtype)))
+    noise = lambda x: vt.from_numpy(np.array(rng.standard_normal(x.shape).astype(x.resolve_conj().numpy().dtype)))
     ys, back = vjp(call, *xs)
     if not ys:
         return []

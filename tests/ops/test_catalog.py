@@ -89,7 +89,7 @@ def test_values_agree_with_an_independent_reference(record: Record) -> None:
             want = list(want) if isinstance(want, (tuple, list)) else [want]
             assert len(got) == len(want)
             for g, w in zip(got, want, strict=True):
-                close(record, dtype, g.detach().numpy(), w, f"{record.name}{sample} {dtype}")
+                close(record, dtype, g.detach().resolve_conj().numpy(), w, f"{record.name}{sample} {dtype}")
 
 
 def to_torch(x: Any, torch: Any, requires_grad: bool = False) -> Any:
@@ -150,7 +150,7 @@ def test_values_dtypes_and_gradients_agree_with_torch(record: Record) -> None:
                 assert g.dtype.name == str(w.dtype).removeprefix("torch."), what
                 assert tuple(g.shape) == tuple(w.shape), what
                 if not record.random:
-                    close(record, dtype, g.detach().numpy(), torch_numpy(w, torch), what)
+                    close(record, dtype, g.detach().resolve_conj().numpy(), torch_numpy(w, torch), what)
             if differentiate and not record.random:
                 same_gradients(record, dtype, what, (v_args, v_kwargs), got, (t_args, t_kwargs), want, torch)
 
@@ -187,7 +187,7 @@ def same_gradients(
             zero = a if b is None else b
             assert zero is None or not np.any(zero.detach().numpy()), f"{what}: gradient {i}"
             continue
-        close(record, dtype, a.numpy(), torch_numpy(b, torch), f"{what}: gradient {i}")
+        close(record, dtype, a.resolve_conj().numpy(), torch_numpy(b, torch), f"{what}: gradient {i}")
 
 
 def grad_inputs(record: Record, sample: Any) -> tuple[Any, Any, list[vt.Tensor]]:
@@ -310,7 +310,7 @@ def test_memory_layout_does_not_change_values(record: Record, how: str) -> None:
         got = outputs(fn(*odd[0], **odd[1]))
         assert len(got) == len(want)
         for g, w in zip(got, want, strict=True):
-            close(record, dtype, g.numpy(), w.numpy(), f"{record.name}{sample} {how}")
+            close(record, dtype, g.resolve_conj().numpy(), w.resolve_conj().numpy(), f"{record.name}{sample} {how}")
 
 
 @each
@@ -333,7 +333,7 @@ def test_expanded_inputs_give_the_same_as_copies(record: Record) -> None:
             continue  # a stretched input may be outside the operator's domain (singular, say)
         got = outputs(fn(stretched, *tensors(args[1:]), **tensors(kwargs)))
         for g, w in zip(got, want, strict=True):
-            close(record, dtype, g.numpy(), w.numpy(), f"{record.name}{sample} expanded")
+            close(record, dtype, g.resolve_conj().numpy(), w.resolve_conj().numpy(), f"{record.name}{sample} expanded")
 
 
 @each

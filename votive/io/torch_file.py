@@ -82,7 +82,7 @@ class _Builder:
             t = F.empty_strided(ref.shape, ref.strides, dtype=ref.dtype, device=base.device)
         else:
             t = F.as_strided(base, ref.shape, ref.strides, start).detach()
-        t = F.conj(t).detach() if ref.conj else t
+        t = F.conj_physical(t).detach() if ref.conj else t
         t = F.neg(t).detach() if ref.neg else t
         if ref.parameter:
             return Parameter(t, requires_grad=ref.requires_grad)

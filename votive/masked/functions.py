@@ -265,7 +265,7 @@ def var(
     dims = _dims(dim, x.ndim)
     count = _count(x, dims, True, mask)
     off = x - sum(x, dims, keepdim=True, dtype=wanted, mask=mask) / count
-    total = sum(off * F.conj(off), dims, keepdim=keepdim, dtype=compute, mask=mask)
+    total = sum(off * F.conj_physical(off), dims, keepdim=keepdim, dtype=compute, mask=mask)
     count = count if keepdim else count.reshape(total.shape)
     if less:
         real = total.real.dtype if compute.is_complex else compute

@@ -294,7 +294,7 @@ class ndarray:
 def wrap(t: Tensor) -> ndarray:
     """An array over a tensor."""
     out: ndarray = object.__new__(ndarray)
-    out.tensor = t
+    out.tensor = t.resolve_conj().resolve_neg() if t._flip else t  # NumPy knows no lazy views
     out._scalar = False
     return out
 

@@ -242,7 +242,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> ndarray:
         raise ValueError(
             "first array argument cannot be empty" if not x.numel() else "second array argument cannot be empty"
         )
-    other = F.flip(F.conj(y).resolve_conj() if y.dtype.is_complex else y, [0])
+    other = F.flip(F.conj_physical(y) if y.dtype.is_complex else y, [0])
     full = _full(x, other) if y.shape[0] <= x.shape[0] else _full(other, x)
     n, m = int(x.shape[0]), int(y.shape[0])
     if _mode(mode) == "full":

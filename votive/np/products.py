@@ -95,7 +95,7 @@ def vecmat(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Any:
 
 
 def _conj(t: Tensor) -> Tensor:
-    return F.conj(t) if t.dtype.is_complex else t
+    return F.conj_physical(t) if t.dtype.is_complex else t
 
 
 def vecdot(x1: Any, x2: Any, /, out: Any = None, *, axis: int = -1, dtype: Any = None) -> Any:

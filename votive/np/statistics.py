@@ -73,7 +73,7 @@ def cov(
         left = scale - ddof * (w * to_tensor(aweights, FLOAT64, x.device)).sum() / scale
     d = x - center.tensor.unsqueeze(1)
     other = d if w is None else d * w
-    other = F.conj(other) if d.dtype.is_complex else other
+    other = F.conj_physical(other) if d.dtype.is_complex else other
     product = F.matmul(d, other.t())
     value = product / left if not (isinstance(left, int) and left <= 0) else product / 0.0
     return result(value.squeeze())

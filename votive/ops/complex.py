@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -110,32 +111,42 @@ def conj_physical_inplace(input: Tensor) -> Tensor:
     return Op.write(_CONJ, (input,)) if input.dtype.is_complex else input
 
 
+@cache
+def _pending() -> Any:
+    """The module of lazy views: above this layer, and needed by few."""
+    return import_module("votive.surface.pending")
+
+
 @composite
 def conj(input: Tensor) -> Tensor:
-    """The conjugate; real tensors are returned as they are.
+    """The conjugate as a view of the same memory, computed when it is used; real tensors are returned as they are.
 
-    >>> votive.conj(votive.tensor([1 + 2j]))
-    tensor([1.-2.j])
+    >>> x = votive.tensor([1 + 2j])
+    >>> x.conj(), x.conj().is_conj()
+    (tensor([1.-2.j]), True)
     """
-    return conj_physical(input)
+    if not input.dtype.is_complex:
+        return input
+    return _pending().conjugated(input)
 
 
 @composite(method=False)
 def resolve_conj(input: Tensor) -> Tensor:
-    """The tensor with any pending conjugation carried out; none ever is pending.
+    """The tensor with a pending conjugation carried out; others are returned as they are.
 
-    >>> votive.resolve_conj(votive.tensor([1 + 2j]))
-    tensor([1.+2.j])
+    >>> votive.resolve_conj(votive.tensor([1 + 2j]).conj()).is_conj()
+    False
     """
     return input
 
 
 @composite(method=False)
 def resolve_neg(input: Tensor) -> Tensor:
-    """The tensor with any pending negation carried out; none ever is pending.
+    """The tensor with a pending negation carried out; others are returned as they are.
 
-    >>> votive.resolve_neg(votive.tensor([1.0]))
-    tensor([1.])
+    >>> part = votive.tensor([1 + 2j]).conj().imag
+    >>> part.is_neg(), votive.resolve_neg(part)
+    (True, tensor([-2.]))
     """
     return input
 

@@ -58,7 +58,7 @@ def _infer_matmul(a: Spec, b: Spec) -> Spec:
 
 def conjugate(x: Tensor) -> Tensor:
     """The complex conjugate, without a call for real numbers."""
-    return F.conj(x) if x.dtype.is_complex else x
+    return F.conj_physical(x) if x.dtype.is_complex else x
 
 
 def adjoint(x: Tensor) -> Tensor:

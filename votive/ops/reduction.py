@@ -153,10 +153,10 @@ def _grad_prod(c: Context, g: Tensor) -> Tensor:
     x = c.input.to(g.dtype)
     if c.dim is None:
         rest = product_of_others(x.reshape(-1), 0).reshape(c.shape("input"))
-        return g * F.conj(rest)
+        return g * F.conj_physical(rest)
     rest = product_of_others(x, c.dim) if c.shape("input") else F.ones_like(x)
     dims = (c.dim,) if c.shape("input") else ()
-    return keep_dims(g, dims, c.keepdim) * F.conj(rest)
+    return keep_dims(g, dims, c.keepdim) * F.conj_physical(rest)
 
 
 structured(
@@ -193,7 +193,7 @@ structured(
     infer=_infer_logsumexp,
     grad={
         "input": lambda c, g: (
-            keep_dims(g, c.dim, c.keepdim) * F.conj(F.exp(c.input - keep_dims(c.out, c.dim, c.keepdim)))
+            keep_dims(g, c.dim, c.keepdim) * F.conj_physical(F.exp(c.input - keep_dims(c.out, c.dim, c.keepdim)))
         )
     },
     also=("special.logsumexp",),

@@ -70,9 +70,9 @@ structured(
 
 def _grad_recurrence(c: Context, g: Tensor) -> tuple[Any, Any]:
     step = -1 if c.reverse else 1
-    onward = F._shift(F.conj(c.gain), c.dim, -step, 0)
+    onward = F._shift(F.conj_physical(c.gain), c.dim, -step, 0)
     back = F._recurrence(onward, g, c.dim, not c.reverse)
-    return back * F.conj(F._shift(c.out, c.dim, step, 0)), back
+    return back * F.conj_physical(F._shift(c.out, c.dim, step, 0)), back
 
 
 structured(
@@ -92,8 +92,8 @@ structured(
 def _grad_cumprod(c: Context, g: Tensor) -> Tensor:
     x = c.input.to(g.dtype)
     before = F._shift(c.out, c.dim, 1, 1)
-    after = F._recurrence(F._shift(F.conj(x), c.dim, -1, 0), g, c.dim, True)
-    return F.conj(before) * after
+    after = F._recurrence(F._shift(F.conj_physical(x), c.dim, -1, 0), g, c.dim, True)
+    return F.conj_physical(before) * after
 
 
 structured(
@@ -122,7 +122,7 @@ def _grad_logcumsumexp(c: Context, g: Tensor) -> Tensor:
     x, y = c.input, c.out
     # exp(y[k] - y[k + 1]) never overflows, since y rises; exp(x) and exp(-y) alone would.
     fall = F._shift(F._shift(y, c.dim, 1, 0) - y, c.dim, -1, 0)
-    return F.conj(F.exp(x - y)) * F._recurrence(F.conj(F.exp(fall)), g, c.dim, True)
+    return F.conj_physical(F.exp(x - y)) * F._recurrence(F.conj_physical(F.exp(fall)), g, c.dim, True)
 
 
 structured(

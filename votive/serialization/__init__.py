@@ -80,7 +80,7 @@ def _describe(value: object, path: str, shelf: Shelf) -> Any:
         return {"numpy": {"kind": kind, "at": _stored(plain, path, shelf)}}
     if is_lazy(value):
         raise ValueError(f"save: {path} has no shape yet; call forward once to initialize it.")
-    out: dict[str, Any] = {"at": _stored(value.detach(), path, shelf)}
+    out: dict[str, Any] = {"at": _stored(value.detach().resolve_conj().resolve_neg(), path, shelf)}
     if not value.is_cpu:
         out["device"] = str(value.device)
     if isinstance(value, Parameter):

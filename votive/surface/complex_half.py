@@ -142,8 +142,7 @@ def halved(x: Any) -> Any:
     """Any tensor as complex32."""
     if isinstance(x, ComplexHalf):
         return x
-    if not x.dtype.is_complex:
-        x = F.to(x, dt.complex64)
+    x = F.resolve_conj(x) if x.dtype.is_complex else F.to(x, dt.complex64)
     return _Half.apply(x) if x._rg and mode.grad else from_pairs(F.view_as_real(x.detach()).to(dt.float16))
 
 

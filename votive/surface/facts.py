@@ -11,6 +11,7 @@ from ..core.errors import dim_range
 from ..core.layout import Size, is_channels_last, wrap_dim
 from ..core.memory_format import channels_last, channels_last_3d, contiguous_format, layout, memory_format, strided
 from ..core.storage import Storage
+from ..ops.registry import F
 from .fields import Fields
 
 if TYPE_CHECKING:
@@ -124,17 +125,20 @@ class Facts(Fields):
     def is_inference(self) -> bool:
         return self._inference
 
+    # Lazily conjugated and negated views (`surface/pending.py`) say which they are.
+    _flip = ""
+
     def is_conj(self) -> bool:
-        return False
+        return self._flip == "conj"
 
     def is_neg(self) -> bool:
-        return False
+        return self._flip == "neg"
 
     def resolve_conj(self) -> Self:
-        return self
+        return F.resolve_conj(self) if self._flip else self
 
     def resolve_neg(self) -> Self:
-        return self
+        return F.resolve_neg(self) if self._flip else self
 
     @property
     def is_cuda(self) -> bool:

@@ -22,6 +22,7 @@ from ..core.device import device as Device
 from ..core.layout import Size
 from ..nn.parameter import Buffer, Parameter
 from ..serialization.atomic import replacing
+from ..surface.pending import Pending
 from ..tensor import Tensor
 from .storage import UntypedStorage, untyped_storage
 from .typed_storage import TypedStorage, storage
@@ -88,6 +89,9 @@ def _reduced(x: Tensor) -> Any:
     if isinstance(x, Parameter):
         return _utils._rebuild_parameter, (x.data, x.requires_grad, hooks)
     where = x.storage_offset(), tuple(x.size()), tuple(x.stride())
+    if isinstance(x, Pending):
+        flags = {x._flip: True}
+        return _utils._rebuild_tensor_v2, (storage(x._of.detach()), *where, x.requires_grad, hooks, flags)
     if type(x) not in (Tensor, Buffer):
         return x.__reduce_ex__(2)
     home = importlib.import_module("torch")

@@ -97,7 +97,7 @@ class _Product(Function):
 
 def _adjoint(x: Any) -> Any:
     flipped = transpose(x, 0, 1) if isinstance(x, SparseTensor) else x.t()
-    return F.conj(flipped) if x.dtype.is_complex else flipped
+    return F.conj_physical(flipped) if x.dtype.is_complex else flipped
 
 
 def mm(a: Any, b: Any) -> Any:

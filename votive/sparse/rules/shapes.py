@@ -60,7 +60,7 @@ def _t(input: SparseTensor) -> Any:
 
 @rule("adjoint")
 def _adjoint(input: SparseTensor) -> Any:
-    return F.conj(transpose(input, -2, -1))
+    return F.conj_physical(transpose(input, -2, -1))
 
 
 @rule("permute")

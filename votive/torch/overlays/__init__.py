@@ -12,6 +12,7 @@ from ...core.errors import OutOfMemoryError
 from ...core.memory_format import contiguous_format as legacy_contiguous_format
 from ...futures import Future
 from ...overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+from ...surface.pending import negated_view as _neg_view
 from .. import aten, aten_layers, aten_losses, process, symbolic
 from ..checkpoint_reading import load
 from ..checkpoint_writing import save
@@ -97,5 +98,5 @@ __all__ = [
     "typename",
 ]
 __all__ += [f"{name}Tensor" for name in NAMES] + [f"{name}Storage" for name in _STORAGES]
-__all__ += [*_FUNCTIONS, "grid_sampler_2d", "grid_sampler_3d"]
+__all__ += ["_neg_view", *_FUNCTIONS, "grid_sampler_2d", "grid_sampler_3d"]
 __all__ += [*REMOVED, *process.BY_DEVICE, *_NAMED]

@@ -9,6 +9,7 @@ import votive
 
 from ...core import dtype as dt
 from ...nn.parameter import Parameter
+from ...surface.pending import negated_view
 from ...tensor import Tensor
 from ..storage import UntypedStorage
 from ..tensor_types import from_storage
@@ -42,7 +43,11 @@ def _rebuild_tensor_v2(
     backward_hooks: Any,
     metadata: Any = None,
 ) -> Tensor:
-    return _rebuild_tensor(storage, storage_offset, size, stride).detach().requires_grad_(requires_grad)
+    made = _rebuild_tensor(storage, storage_offset, size, stride).detach()
+    flags = metadata if isinstance(metadata, dict) else {}
+    made = made.conj() if flags.get("conj") else made
+    made = negated_view(made) if flags.get("neg") else made
+    return made.requires_grad_(requires_grad)
 
 
 def _rebuild_tensor_v3(
@@ -56,7 +61,7 @@ def _rebuild_tensor_v3(
     metadata: Any = None,
 ) -> Tensor:
     typed = TypedStorage(wrap_storage=storage, dtype=dtype)
-    return _rebuild_tensor_v2(typed, storage_offset, size, stride, requires_grad, backward_hooks)
+    return _rebuild_tensor_v2(typed, storage_offset, size, stride, requires_grad, backward_hooks, metadata)
 
 
 def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Parameter:
