@@ -310,7 +310,7 @@ def _unscale(optimizer: Optimizer, inverse: Tensor, *, allow_half: bool) -> dict
         F._amp_foreach_non_finite_check_and_unscale_(grads, found[device], _on(inverse, device))
     # Ranks that hold shards of one gradient must all see what one of them finds, or some would step.
     gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
-    for spread in {id(s.group): s for g in gradients if (s := g.__dict__.get("_sharding")) is not None}.values():
+    for spread in {s.key: s for g in gradients if (s := g.__dict__.get("_sharding")) is not None}.values():
         for value in found.values():
             spread.largest_(value)
     return found

@@ -24,6 +24,7 @@ from ..errors import DistError
 from ..fsdp.sharding import sharding_of
 from ..group import ProcessGroup
 from ..objects import all_gather_object
+from ..tensor.stored import as_rows, filled, whole_shape
 from ..world import group_of, is_initialized
 from .leaves import decoded, encoded, leaves, replace
 
@@ -65,7 +66,7 @@ class Writing:
     def __init__(self, state: dict[str, Any], target: Path, group: ProcessGroup | None) -> None:
         self.rank = 0 if group is None else group.rank()
         self.target, self.begun = target, target.with_name(target.name + ".writing")
-        values = leaves(state)
+        values = {name: as_rows(value) for name, value in leaves(state).items()}
         mine = {name: _described(t) for name, t in values.items() if isinstance(t, Tensor)}
         self.plans = told(
             group, lambda: (mine, {n: encoded(n, v) for n, v in values.items() if not isinstance(v, Tensor)})
@@ -265,7 +266,7 @@ def _read(state: dict[str, Any], folder: Path) -> None:
     def found(name: str, value: Any) -> Any:
         if not isinstance(value, Tensor):
             return decoded(index["values"][name])
-        _fill(value, index["tensors"][name], folder, files)
+        filled(value, lambda t: _fill(t, index["tensors"][name], folder, files))
         return value
 
     try:
@@ -283,8 +284,7 @@ def _check(name: str, value: Any, index: dict[str, Any]) -> None:
         raise KeyError(f"checkpoint.load: {name} is not in the checkpoint{hint}")
     if not isinstance(value, Tensor):
         return
-    spread = sharding_of(value)
-    shape = tuple(value.shape) if spread is None else spread.shape
+    shape = whole_shape(value)
     entry = known[name]
     if tuple(entry["shape"]) != shape:
         raise ValueError(f"checkpoint.load: {name} has the shape {tuple(entry['shape'])} there and {shape} here.")

@@ -120,8 +120,8 @@ def _part(name: str, value: Any, spread: Sharding | None) -> Any:
     """This rank's rows of a whole."""
     if spread is None or not isinstance(value, Tensor):
         return value
-    if tuple(value.shape) != spread.shape:
-        raise ValueError(f"{name} has the shape {tuple(value.shape)}, and the whole parameter {spread.shape}.")
+    if tuple(value.shape) != spread.whole_shape:
+        raise ValueError(f"{name} has the shape {tuple(value.shape)}, and the whole parameter {spread.whole_shape}.")
     return marked(spread.local(value.detach()), spread)
 
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ...core.device import device as Device
 from ...nn.hooks import register_around
 from ...nn.module import Module
-from ...nn.parallel.agreeing import broadcast_all, check_same_everywhere
+from ...nn.parallel.agreeing import broadcast_all, check_same_everywhere, part_of
 from ...nn.parallel.moving import moved
 from ...nn.parameter import is_lazy
 from ...tensor import Tensor
@@ -88,7 +88,7 @@ def fully_shard(
     for p, name, _ in held:
         _check(p, name)
     check_same_everywhere([(n, p) for p, n, _ in held], group, "fully_shard")
-    moves: list[Tensor] = [p for p, _, _ in held if not p.is_meta]
+    moves: list[Tensor] = [part_of(p) for p, _, _ in held if not p.is_meta]
     broadcast_all(moves, group)
     if replicas is not None:
         broadcast_all(moves, replicas)
@@ -127,8 +127,11 @@ def _check(p: Any, name: str) -> None:
 
 
 def _shard(p: Any, places: Sequence[tuple[Any, str]], group: Any, device: Device) -> Sharding:
-    sharding = Sharding(group, tuple(p.shape))
-    local = sharding.local(p.detach())
+    from ..tensor.stored import Whole
+
+    part, whole = Whole.of(p)
+    sharding = Sharding(group, tuple(part.shape), whole)
+    local = sharding.local_of_part(part.detach())
     # Without numbers it stays where it is, for `to_empty` and a state dict.
     shard = ShardedParameter(local if local.is_meta else local.to(device), p.requires_grad)
     marked(shard, sharding)
@@ -171,8 +174,10 @@ def _around(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], proceed:
     _run.depth += 1
     unit.inside += 1
     for h, full in zip(unit.held, fulls, strict=True):
+        whole = h.sharding.beside
+        made = full if whole is None else whole.placed(full)
         for m, n in h.places:
-            m._parameters[n] = full
+            m._parameters[n] = made
     try:
         if reshards:
             with names_parameters():
@@ -246,8 +251,10 @@ class FSDPModule:
                     fulls = unit.gather()
                 self.__dict__["_fsdp_summoned"] = shards
                 for h, full in zip(unit.held, fulls, strict=True):
+                    whole = h.sharding.beside
+                    made = full if whole is None else whole.placed(full)
                     for m, n in h.places:
-                        m._parameters[n] = full
+                        m._parameters[n] = made
 
         if async_op:
             return UnshardHandle(finish)

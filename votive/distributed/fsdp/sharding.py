@@ -30,6 +30,23 @@ class Sharding:
 
     group: ProcessGroup
     shape: tuple[int, ...]
+    # What this is a part of, on another mesh, where a distributed tensor was spread (`tensor.stored.Whole`).
+    beside: Any = None
+
+    @property
+    def whole_shape(self) -> tuple[int, ...]:
+        """The shape of the whole, also of one that is cut on another mesh, too."""
+        return self.shape if self.beside is None else self.beside.shape
+
+    @property
+    def groups(self) -> list[ProcessGroup]:
+        """Those among whose ranks it is cut."""
+        return [self.group] if self.beside is None else [self.group, *self.beside.groups]
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tensors have in common that are cut among the same ranks."""
+        return tuple(g.group_name for g in self.groups)
 
     @property
     def rows(self) -> int:
@@ -57,8 +74,12 @@ class Sharding:
         return (rows.stop - rows.start, *self.shape[1:])
 
     def local(self, full: Tensor) -> Tensor:
-        """This rank's rows, in memory of their own."""
-        return full[self.place()].clone()
+        """This rank's rows of a whole, in memory of their own."""
+        return self.local_of_part(full if self.beside is None else self.beside.part(full))
+
+    def local_of_part(self, part: Tensor) -> Tensor:
+        """This rank's rows of what its mesh has together."""
+        return part[self.place()].clone()
 
     def padded(self, local: Tensor) -> Tensor:
         """This rank's rows as `numel` numbers."""
@@ -80,6 +101,12 @@ class Sharding:
     @no_grad()
     def gather(self, local: Tensor) -> Tensor:
         """The whole; all ranks call it."""
+        part = self.gather_part(local)
+        return part if self.beside is None else self.beside.full(part)
+
+    @no_grad()
+    def gather_part(self, local: Tensor) -> Tensor:
+        """What the ranks of this mesh have together."""
         if tuple(local.shape) != self.local_shape():
             raise ValueError(f"this rank holds {self.local_shape()} of {self.shape}, got {tuple(local.shape)}.")
         every = local.detach().new_empty(self.group.size(), self.numel)
@@ -91,18 +118,21 @@ class Sharding:
         """The norm of the whole, from those of the ranks' parts; all ranks call it."""
         if math.isinf(order):
             total = local.clone()
-            all_reduce(total, ReduceOp.MAX if order > 0 else ReduceOp.MIN, self.group)
+            for group in self.groups:
+                all_reduce(total, ReduceOp.MAX if order > 0 else ReduceOp.MIN, group)
             return total
         if order == 0:
             raise ValueError("the norm of order 0 of gradients in shards is not supported; use another order.")
         total = local.double().pow(order)
-        all_reduce(total, group=self.group)
+        for group in self.groups:
+            all_reduce(total, group=group)
         return total.pow(1.0 / order).to(local.dtype)
 
     @no_grad()
     def largest_(self, value: Tensor) -> None:
         """Write the largest of all ranks' values into each; all ranks call it."""
-        all_reduce(value, ReduceOp.MAX, self.group)
+        for group in self.groups:
+            all_reduce(value, ReduceOp.MAX, group)
 
 
 class ShardedParameter(Parameter):
@@ -137,7 +167,7 @@ class ShardedParameter(Parameter):
     @property
     def full_shape(self) -> tuple[int, ...]:
         """The shape of the whole."""
-        return self._sharding.shape
+        return self._sharding.whole_shape
 
 
 def sharding_of(tensor: Tensor) -> Sharding | None:

@@ -14,6 +14,15 @@ from ...tensor import Tensor
 AT_ONCE = 64 * 1024 * 1024
 
 
+def part_of(t: Tensor) -> Any:
+    """What this rank holds of a tensor: of a distributed one its part, else the tensor.
+
+    >>> votive.nn.parallel.agreeing.part_of(votive.ones(1))
+    tensor([1.])
+    """
+    return t.__dict__["_held"] if "_placements" in t.__dict__ else t
+
+
 @no_grad()
 def broadcast_all(tensors: Iterable[Tensor], group: ProcessGroup, source: int = 0) -> None:
     """Write one rank's tensors into those of all others, many at once.
@@ -28,7 +37,7 @@ def broadcast_all(tensors: Iterable[Tensor], group: ProcessGroup, source: int = 
     if group.size() == 1:
         return
     waiting: dict[tuple[str, str], list[Tensor]] = {}
-    for t in tensors:
+    for t in map(part_of, tensors):
         kind = (str(t.dtype), str(t.device))
         together = waiting.setdefault(kind, [])
         together.append(t)

@@ -20,6 +20,7 @@ from ...distributed import ProcessGroup, ReduceOp, all_reduce
 from ...futures import Future
 from ...ops.registry import F
 from ...tensor import Tensor
+from .agreeing import part_of
 from .buckets import GradBucket, assign
 
 # hook(state, bucket) gives the Future of the averaged buffer.
@@ -40,10 +41,9 @@ class Reducer:
     ) -> None:
         self.names, self.parameters = [n for n, _ in named], [p for _, p in named]
         self.group, self.find_unused, self.as_view, self.static = group, find_unused and not static, as_view, static
-        lists = assign(self.parameters, caps)
-        self.buckets = [
-            GradBucket(k, [self.parameters[i] for i in members], k == len(lists) - 1) for k, members in enumerate(lists)
-        ]
+        parts = [part_of(p) for p in self.parameters]
+        lists = assign(parts, caps)
+        self.buckets = [GradBucket(k, [parts[i] for i in m], k == len(lists) - 1) for k, m in enumerate(lists)]
         self.members = lists
         self.place = {i: (k, j) for k, members in enumerate(lists) for j, i in enumerate(members)}
         self.hook: CommHook | None = None
@@ -106,7 +106,7 @@ class Reducer:
         self._mark(i)
 
     def _check(self, i: int) -> None:
-        grad: Any = self.parameters[i]._grad
+        grad: Any = part_of(self.parameters[i]._grad)
         if grad._spec.__class__ is not Spec:
             raise NotImplementedError(
                 f"DistributedDataParallel: the gradient of {self.names[i]} is sparse, and only dense ones are sent; "
@@ -144,7 +144,8 @@ class Reducer:
         self.ready.add(i)
         k, j = self.place[i]
         with no_grad():
-            self._fill(self.parameters[i]._grad, self.buckets[k].gradients()[j])
+            grad = self.parameters[i]._grad
+            self._fill(None if grad is None else part_of(grad), self.buckets[k].gradients()[j])
         self.missing[k] -= 1
         while len(self.futures) < len(self.buckets) and not self.missing[len(self.futures)]:
             self.futures.append(self._send(self.buckets[len(self.futures)]))
@@ -223,7 +224,12 @@ class Reducer:
         self.running = False
 
     def _take(self, p: Tensor, view: Tensor) -> None:
-        if self.as_view:
+        if part_of(p) is not p:
+            # Of a distributed parameter the gradient is one, too.
+            if p._grad is None:
+                p._grad = F.zeros_like(p)
+            part_of(p._grad).copy_(view)
+        elif self.as_view:
             p._grad = view
         elif p._grad is None:
             p._grad = view.clone()

@@ -56,10 +56,11 @@ def get_total_norm(
     # Gradients in shards (see distributed.fsdp) have parts on other ranks.
     spread = [t.__dict__.get("_sharding") for t in given]
     if any(s is not None for s in spread):
-        by_group: dict[int, tuple[Any, list[Tensor]]] = {}
+        by_group: dict[Any, tuple[Any, list[Tensor]]] = {}
         for t, s in zip(given, spread, strict=True):
-            by_group.setdefault(0 if s is None else id(s.group), (s, []))[1].append(t)
+            by_group.setdefault(None if s is None else s.key, (s, []))[1].append(t)
         norms = [_norm_here(ts, p) if s is None else s.total_norm(_of_parts(ts, p), p) for s, ts in by_group.values()]
+        norms = [n.full_tensor() if hasattr(n, "full_tensor") else n for n in norms]
         total = linalg.vector_norm(F.cat([n.to(given[0].device).reshape(1) for n in norms]), p)
     else:
         total = _norm_here(given, p)
