@@ -93,7 +93,7 @@ class TorchFunctionMode:
     def __init__(self) -> None:
         pass
 
-    def __torch_function__(self, func: Fn, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Fn, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         raise NotImplementedError
 
     def __enter__(self) -> Any:
@@ -118,7 +118,7 @@ class TorchFunctionMode:
 class BaseTorchFunctionMode(TorchFunctionMode):
     """A mode that lets every call through."""
 
-    def __torch_function__(self, func: Fn, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, func: Fn, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         return func(*args, **(kwargs or {}))
 
 
@@ -245,7 +245,7 @@ def get_ignored_functions() -> set[Fn]:
 def get_testing_overrides() -> dict[Fn, Fn]:
     """For each overridable function one with the same parameters that gives -1."""
 
-    def same(func: Any) -> Fn:
+    def same(func: Callable[..., Any]) -> Fn:
         return functools.wraps(func)(lambda *args, **kwargs: -1)
 
     return {f: same(f) for found in _names()[0].values() for f in found}
@@ -287,6 +287,6 @@ class enable_reentrant_dispatch:
     def __exit__(self, *exc: object) -> None: ...
 
 
-def redispatch_function(func: Fn, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def redispatch_function(func: Fn, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
     """Run a function for the arguments' next class, or plainly when there is none."""
     return _disabled_torch_function_impl(func, types, args, kwargs)

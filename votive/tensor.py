@@ -61,7 +61,9 @@ class Tensor(Layouts):
         dispatch.prepare_class(cls)
 
     @classmethod
-    def __torch_function__(cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         """What a subclass makes of a call: the function's result, with tensors in it of this class."""
         if not all(issubclass(cls, t) for t in types):
             return NotImplemented

@@ -60,7 +60,7 @@ class _First:
             yield
 
 
-def _detached(x: Any) -> Any:
+def _detached(x: object) -> Any:
     if not isinstance(x, state.tensor):
         return x
     return x.detach().requires_grad_(x._rg)
@@ -243,7 +243,7 @@ class _Frame:
 
 
 def checkpoint_sequential(
-    functions: Sequence[Any], segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+    functions: Sequence[Any], segments: int, input: Tensor, use_reentrant: bool | None = None, **kwargs: Any
 ) -> Any:
     """Checkpoint a chain of functions in `segments` parts.
 
@@ -255,7 +255,7 @@ def checkpoint_sequential(
     size = max(len(functions) // segments, 1)
 
     def part(start: int, end: int) -> Any:
-        def run(x: Any) -> Any:
+        def run(x: Tensor) -> Any:
             for f in functions[start:end]:
                 x = f(x)
             return x

@@ -123,7 +123,7 @@ class FunctionNode(BaseNode):
             out.append(self._checked(i, r, self.edges[len(out)]))
         return tuple(out)
 
-    def _checked(self, i: int, grad: Any, edge: Any) -> Any:
+    def _checked(self, i: int, grad: Tensor, edge: Any) -> Any:
         """A gradient that can be summed and cast to what its input is."""
         who = f"function {self.cls.__name__} returned a gradient"
         where = f"at position {i + 1}, but its input"

@@ -206,7 +206,7 @@ class AccumulateGrad(BaseNode):
     def register_prehook(self, fn: Callable[..., Any]) -> Any:
         """`fn((grad,))` runs before the gradient is added; its result replaces it."""
 
-        def run(grad: Any) -> Any:
+        def run(grad: Tensor) -> Any:
             made = fn((grad,))
             return made[0] if isinstance(made, tuple) else made
 
@@ -256,7 +256,7 @@ class Node(BaseNode, metaclass=_AnyNode):
         text = "".join(p.capitalize() for p in self.plan.op.name.split("_") if p)
         return f"{text}Backward0"
 
-    def saved(self, key: Any) -> Any:
+    def saved(self, key: object) -> Any:
         """A kept value, checked against later in-place writes."""
         if self.kept is None:
             raise AutogradError(
@@ -325,7 +325,7 @@ def where_recorded(node: BaseNode) -> str:
     return text
 
 
-def _key_name(op: Op, key: Any) -> str:
+def _key_name(op: Op, key: object) -> str:
     if isinstance(key, tuple):
         return "its output" if key[0] == "out" else f"argument {key[0]!r}[{key[1]}]"
     return f"argument {key!r}"

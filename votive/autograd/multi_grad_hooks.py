@@ -49,7 +49,7 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], 
 def _wait_for_any(tensors: Sequence[Tensor], fn: Callable[[Any], Any]) -> list[Any]:
     done: list[Any] = [None]  # the pass in which it was called
 
-    def hook(grad: Any) -> None:
+    def hook(grad: Tensor) -> None:
         if done[0] is not mode.walk:
             done[0] = mode.walk
             fn(grad)
@@ -61,7 +61,7 @@ def _wait_for_all(tensors: Sequence[Tensor], fn: Callable[[Any], Any]) -> list[A
     state: dict[str, Any] = {"walk": None}
 
     def at(i: int) -> Callable[[Any], None]:
-        def hook(grad: Any) -> None:
+        def hook(grad: Tensor) -> None:
             if state["walk"] is not mode.walk:
                 state.update(walk=mode.walk, grads=[None] * len(tensors), left=_taking_part(tensors))
             state["grads"][i] = grad

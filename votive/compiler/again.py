@@ -47,7 +47,7 @@ class Kept:
             if value is not None and value.leaf and value not in self.before:
                 self._keep(value, t)
 
-    def run(self, entry: Entry, flat: tuple[Any, ...], result: Any) -> Any:
+    def run(self, entry: Entry, flat: tuple[Any, ...], result: object) -> Any:
         """The result by the graph; that of the trace where somebody has seen it, or something is in the way."""
         redo = None if self.watch.events else self.watch.effects.undo()
         if redo is None:

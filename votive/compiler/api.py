@@ -104,7 +104,7 @@ class Compiled:
                 self.split = split(self.fn, self.breaks[0], self.units)
         return self.split(*args, **kwargs)
 
-    def _part(self, fn: Any) -> Compiled:
+    def _part(self, fn: Callable[..., Any]) -> Compiled:
         """Compile a piece of a split program, or something that it calls."""
         made = Compiled(fn, dataclasses.replace(self.options, fullgraph=False), piece=True)
         if self.breaks and isinstance(fn, MethodType) and fn.__func__ is self.breaks[0].fn:
@@ -112,7 +112,9 @@ class Compiled:
         self.parts.append(made)
         return made
 
-    def _compile(self, structure: Any, now: Any, flat: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
+    def _compile(
+        self, structure: Any, now: Any, flat: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         with self._lock:
             versions = self.entries.setdefault((structure, now), [])
             versions[:] = [e for e in versions if not e.guards.gone()]
@@ -134,7 +136,9 @@ class Compiled:
                 versions.insert(0, entry)
             return result
 
-    def _for_any_size(self, structure: Any, now: Any, flat: tuple[Any, ...], args: Any, kwargs: Any) -> Entry | None:
+    def _for_any_size(
+        self, structure: Any, now: Any, flat: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Entry | None:
         """A version for sizes that change, where that is wanted and possible."""
         seen = self.seen.setdefault((structure, now), [])
         mine = dynamic.signature(flat)
@@ -154,7 +158,9 @@ class Compiled:
                 self.static.add((structure, now))
         return entry
 
-    def _too_often(self, versions: list[Entry], flat: tuple[Any, ...], args: Any, kwargs: Any) -> Any:
+    def _too_often(
+        self, versions: list[Entry], flat: tuple[Any, ...], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         """Run as it is what has been compiled often enough."""
         why = f"compiled {LIMIT} times, last because {_latest(versions).guards.why(flat)}"
         if not self.piece and not self.warned:
@@ -191,7 +197,12 @@ def _latest(versions: list[Entry]) -> Entry:
 
 
 def trace(
-    fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], flat: tuple[Any, ...], options: Options, breaks: list[Any]
+    fn: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    flat: tuple[Any, ...],
+    options: Options,
+    breaks: list[Any],
 ) -> tuple[Any, Entry | None]:
     """Run a program once while it is written down: (its result, the compiled version or None)."""
     tracer, guards = Tracer(), Guards()
@@ -218,7 +229,7 @@ def trace(
     return result, entry
 
 
-def _finished(watch: Watch, result: Any, options: Options) -> Entry | None:
+def _finished(watch: Watch, result: object, options: Options) -> Entry | None:
     try:
         return finish(watch, result, options)
     except (Untraceable, Unknown) as e:
@@ -226,7 +237,7 @@ def _finished(watch: Watch, result: Any, options: Options) -> Entry | None:
         return None
 
 
-def _parameters(fn: Any) -> list[str]:
+def _parameters(fn: Callable[..., Any]) -> list[str]:
     target = getattr(fn, "forward", fn)
     try:
         return [p.name for p in inspect.signature(target).parameters.values()]
@@ -264,7 +275,7 @@ def compile(
         raise RuntimeError(f"compile: unknown options {sorted(options)}.")
     chosen = Options(fullgraph, dynamic, mode or "default")
 
-    def wrap(fn: Any) -> Any:
+    def wrap(fn: Callable[..., Any]) -> Any:
         if not callable(fn):
             raise TypeError(f"compile: expected a function or a module, got {type(fn).__name__}.")
         if disable or backend == "eager":
@@ -289,13 +300,13 @@ def is_compiling() -> bool:
     return running.tracer is not None
 
 
-def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
+def disable(fn: Callable[..., Any] | None = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """A function that is always run as it is, with all that it calls, also inside of compiled programs.
 
     With `recursive=False`, compiled functions that it calls run compiled. `explain` says the `reason`.
     """
 
-    def wrap(fn: Any) -> Any:
+    def wrap(fn: Callable[..., Any]) -> Any:
         @functools.wraps(fn)
         def run(*args: Any, **kwargs: Any) -> Any:
             _switch.off += recursive

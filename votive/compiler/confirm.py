@@ -82,7 +82,7 @@ def difference(one: Traced, other: Traced, values: dict[str, int]) -> str:
     """Where two traces differ, the first with the sizes of the second; empty where they do not."""
     scope = {"math": math, **values}
 
-    def at(a: Any) -> Any:
+    def at(a: object) -> Any:
         if a.__class__ in (tuple, list):
             return tuple([at(x) for x in a])
         if is_symbolic(a):
@@ -92,7 +92,7 @@ def difference(one: Traced, other: Traced, values: dict[str, int]) -> str:
     def spec(s: Spec) -> Any:
         return at(s.shape), at(s.strides), s.dtype, s.device
 
-    def same(a: Any, b: Any) -> bool:
+    def same(a: object, b: object) -> bool:
         if a.__class__ in (tuple, list):
             return (
                 b.__class__ in (tuple, list) and len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))

@@ -72,7 +72,7 @@ class Effects:
 
     # --- entries and calls -----------------------------------------------------------------------
 
-    def entry(self, tensor: Any, table: Callable[[], Any], key: Any, value: Any) -> None:
+    def entry(self, tensor: Any, table: Callable[[], Any], key: object, value: object) -> None:
         """Take note that an entry has become another tensor."""
         self.entries.append(_Entry(tensor, table, key, value))
 

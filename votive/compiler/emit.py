@@ -44,7 +44,7 @@ def emit(
     known: dict[Any, str] = {}
     sizes = [] if graph.sizes is None else graph.sizes.names
 
-    def name(obj: Any, hint: str) -> str:
+    def name(obj: object, hint: str) -> str:
         key = id(obj)
         if key not in known:
             known[key] = f"{hint}_{len(known)}"
@@ -117,11 +117,11 @@ def _numbers(nodes: Sequence[Node], known: dict[Any, str]) -> dict[Live, str]:
     return found
 
 
-def _bound(obj: Any, name: Callable[[Any, str], str]) -> str:
+def _bound(obj: object, name: Callable[[Any, str], str]) -> str:
     return repr(obj) if obj.__class__ in (int, str) else name(obj, "held")
 
 
-def _sized(a: Any, sizes: Any, name: Callable[[Any, str], str]) -> Any:
+def _sized(a: object, sizes: Any, name: Callable[[Any, str], str]) -> Any:
     """An argument as text, where it depends on sizes."""
     if a.__class__ is tuple or a.__class__ is list:
         return tuple([_sized(x, sizes, name) for x in a])
@@ -136,7 +136,7 @@ class _Text(str):
     """Python text, not a string."""
 
 
-def _text(v: Any, name: Callable[[Any, str], str]) -> str:
+def _text(v: object, name: Callable[[Any, str], str]) -> str:
     if v.__class__ is Value or v.__class__ is _Text:
         return str(v) if v.__class__ is _Text else repr(v)
     if v is None or v is True or v is False or v.__class__ in (int, str):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any
@@ -154,7 +154,7 @@ class Explanation:
         return "\n".join(parts)
 
 
-def explain(fn: Any, *args: Any, **kwargs: Any) -> Explanation:
+def explain(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     """What became of a compiled function or module; with arguments, it is called with them first.
 
     A function that is not compiled yet is compiled for this.
@@ -199,7 +199,7 @@ def _refused(compiled: Compiled) -> tuple[str, ...]:
     return tuple(dict.fromkeys(compiled.refused.values()))
 
 
-def _compiled_of(fn: Any) -> Compiled | None:
+def _compiled_of(fn: Callable[..., Any]) -> Compiled | None:
     if isinstance(fn, Compiled):
         return fn
     for holder in (fn, getattr(fn, "__func__", None), getattr(fn, "__dict__", {}).get("forward")):

@@ -23,7 +23,7 @@ from .trace import Tracer, Untraceable, place_of
 from .watch import Watch
 
 
-def finish(watch: Watch, result: Any, options: Any, make: Any = Entry) -> Entry | None:
+def finish(watch: Watch, result: object, options: Any, make: Any = Entry) -> Entry | None:
     """The compiled version of a program that was traced to its end; None where its gradient was given up."""
     tracer, guards = watch.tracer, watch.guards
     if modes() != guards.modes:

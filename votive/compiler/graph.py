@@ -156,7 +156,7 @@ class Graph:
         return "\n".join(lines)
 
 
-def _shown(v: Any) -> str:
+def _shown(v: object) -> str:
     if isinstance(v, (tuple, list)):
         return "[" + ", ".join(map(_shown, v)) + "]"
     return repr(v)

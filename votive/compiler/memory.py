@@ -47,7 +47,7 @@ def overwritten(nodes: list[Node]) -> set[Value]:
     return {n.into.root for n in nodes if n.form == "over" and n.into is not None}
 
 
-def _replaced(a: Any, instead: dict[Value, Value]) -> Any:
+def _replaced(a: object, instead: dict[Value, Value]) -> Any:
     if a.__class__ is Value:
         return instead.get(a, a)
     return tuple([_replaced(x, instead) for x in a]) if a.__class__ is tuple else a

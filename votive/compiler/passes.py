@@ -206,7 +206,7 @@ def share(graph: Graph, wanted: set[Value]) -> int:
     return merged
 
 
-def _replaced(a: Any, instead: dict[Value, Value]) -> Any:
+def _replaced(a: object, instead: dict[Value, Value]) -> Any:
     if a.__class__ is Value:
         return instead.get(a, a)
     if a.__class__ is tuple:
@@ -214,7 +214,7 @@ def _replaced(a: Any, instead: dict[Value, Value]) -> Any:
     return a
 
 
-def _key(a: Any) -> Any:
+def _key(a: object) -> Any:
     if a.__class__ is tuple:
         return tuple([_key(x) for x in a])
     if a.__class__ is Value:

@@ -24,7 +24,7 @@ class Below(Place):
 
     __slots__ = ()
 
-    def __init__(self, above: Place, by: str, key: Any = None, label: str = "") -> None:
+    def __init__(self, above: Place, by: str, key: object = None, label: str = "") -> None:
         super().__init__("below", above, key, label, by)
 
     @property

@@ -34,7 +34,7 @@ class _Flow:
         self.edges: list[list[Any]] = []  # target, capacity left
         self.out: dict[Any, list[int]] = {}
 
-    def add(self, a: Any, b: Any, capacity: float) -> None:
+    def add(self, a: object, b: object, capacity: float) -> None:
         for u, v, c in ((a, b, capacity), (b, a, 0.0)):
             self.out.setdefault(u, []).append(len(self.edges))
             self.edges.append([v, c])
@@ -192,7 +192,7 @@ def _insert(graph: Graph, joint: Joint | None, made: list[Node], copies: dict[Va
     graph.nodes = nodes
 
 
-def _replaced(a: Any, copies: dict[Value, Value]) -> Any:
+def _replaced(a: object, copies: dict[Value, Value]) -> Any:
     if a.__class__ is Value:
         return copies.get(a, a)
     if a.__class__ is tuple:

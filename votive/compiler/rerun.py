@@ -96,7 +96,7 @@ def _without(cut: tuple[Value, ...], values: dict[Value, Any]) -> dict[Value, An
     return {**values, **{v: values[v].detach() for v in cut}}
 
 
-def _filled(a: Any, values: dict[Value, Any]) -> Any:
+def _filled(a: object, values: dict[Value, Any]) -> Any:
     if a.__class__ is Value:
         return values[a]
     if a.__class__ is tuple:

@@ -62,7 +62,7 @@ def _rename(node: Node, instead: dict[Value, Value]) -> None:
             v.base = instead.get(v.base, v.base)
 
 
-def _replaced(a: Any, instead: dict[Value, Value]) -> Any:
+def _replaced(a: object, instead: dict[Value, Value]) -> Any:
     if a.__class__ is Value:
         return instead.get(a, a)
     return tuple([_replaced(x, instead) for x in a]) if a.__class__ is tuple else a

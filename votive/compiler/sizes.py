@@ -125,7 +125,7 @@ class Sizes:
 
     # --- computing -------------------------------------------------------------------------------
 
-    def function(self, value: Any) -> Callable[..., Any]:
+    def function(self, value: object) -> Callable[..., Any]:
         """A function of the sizes that gives a value with numbers in place of expressions."""
         text = _written(value)
         found = self._made.get(text)
@@ -148,7 +148,7 @@ def _is_symbol(n: Any) -> bool:
     )
 
 
-def _written(value: Any) -> str:
+def _written(value: object) -> str:
     if value.__class__ is tuple or value.__class__ is list:
         return "(" + "".join(f"{_written(v)}, " for v in value) + ")"
     return text_of(value)
@@ -174,7 +174,7 @@ class SizedRegion:
         return found
 
 
-def sized(value: Any) -> bool:
+def sized(value: object) -> bool:
     """Whether an argument of a call depends on sizes."""
     if isinstance(value, (Region, RowRegion)):
         return is_symbolic(value.shape) or any(is_symbolic(s.shape) or is_symbolic(s.strides) for s in value.outs)

@@ -125,7 +125,7 @@ class Tracer(Observer):
         """What to make of a tensor that no call of the trace has given."""
         raise Untraceable("it uses a tensor that was not made by an operator")
 
-    def _arg(self, v: Any) -> Any:
+    def _arg(self, v: object) -> Any:
         if isinstance(v, state.tensor):
             return self.value_of(v)
         if v.__class__ is tuple or v.__class__ is list:
@@ -209,13 +209,13 @@ class Tracer(Observer):
         self.alive.append((t, t._storage))
         return value
 
-    def _draw(self, key: Any, counter: Any) -> Draw:
+    def _draw(self, key: object, counter: Any) -> Draw:
         for d in reversed(self.draws):
             if d.taken == (key, counter):
                 return d
         raise Untraceable("random numbers come from a generator that is not known")
 
-    def refused(self, op: Any, args: Any, error: Exception) -> None:
+    def refused(self, op: Any, args: tuple[Any, ...], error: Exception) -> None:
         self.give_up("an operator refused its arguments")
 
     def failed(self, call: Call, error: Exception) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.layout import Layout, Spec, broadcast_shapes, elementwise_strides
 from ..core.remembered import symbolic
@@ -19,6 +19,9 @@ from ..dispatch.build import _canonical, _flat_specs, _spec_of, prepare
 from ..ops.operator import Op
 from ..surface.wrapped import Wrapped
 from .symbols import Symbols, is_symbolic, key_of, plain
+
+if TYPE_CHECKING:
+    from ..core.device import DeviceLike
 
 
 class Abandoned(BaseException):
@@ -47,7 +50,7 @@ class _Memory(Storage):
     def data_ptr(self) -> int:
         raise Abandoned("it asks for the address of a tensor")
 
-    def is_pinned(self, device: Any = None) -> bool:
+    def is_pinned(self, device: DeviceLike | None = None) -> bool:
         return False
 
 
@@ -62,7 +65,7 @@ class _Backend:
     def view(self, storage: Storage, spec: Spec, offset: int) -> Any:
         return Nothing()
 
-    def copy(self, out: Any, data: Any) -> None:
+    def copy(self, out: Any, data: object) -> None:
         return
 
     def window(self, spec: Spec) -> None:
@@ -88,7 +91,7 @@ def plain_spec(spec: Spec) -> Spec:
     return Spec(Layout(plain(spec.shape), plain(spec.strides)), spec.dtype, spec.device)
 
 
-def plain_specs(a: Any) -> Any:
+def plain_specs(a: object) -> Any:
     """Arguments of a call, specs in place of tensors, with the sizes of this run."""
     if a.__class__ is tuple or a.__class__ is list:
         return a.__class__([plain_specs(x) for x in a])
@@ -156,7 +159,7 @@ class Unsized:
         """The tensor that one stands for."""
         return next((t for t, w in self.twins.values() if w is twin), None)
 
-    def _known(self, a: Any) -> Any:
+    def _known(self, a: object) -> Any:
         if isinstance(a, state.tensor):
             found = self.twins.get(id(a))
             return a if found is None else found[1]
@@ -212,7 +215,7 @@ def _fixed(v: Any, why: str) -> Any:
     return v.fixed(why) if is_symbolic(v) else v
 
 
-def _stand(a: Any) -> Any:
+def _stand(a: object) -> Any:
     if isinstance(a, state.tensor):
         made = object.__new__(state.tensor)
         made._spec, made._rg, made._data = plain_spec(a._spec), False, None

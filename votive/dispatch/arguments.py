@@ -56,7 +56,7 @@ def _as_tensor(op: str, a: Arg, v: object) -> Any:
     raise _wrong(op, a, f"{wanted}, got {received(v)}")
 
 
-def _normal(op: str, a: Arg, v: Any) -> Any:
+def _normal(op: str, a: Arg, v: object) -> Any:
     if v is None:
         if a.optional:
             return None
@@ -97,7 +97,7 @@ def _normal(op: str, a: Arg, v: Any) -> Any:
 _PY_DTYPES: dict[Any, str] = {float: "float64", int: "int64", bool: "bool", complex: "complex128"}
 
 
-def as_dtype(op: str, v: Any) -> dt.dtype:
+def as_dtype(op: str, v: object) -> dt.dtype:
     """The dtype meant by an argument; Python's own types are accepted as in torch."""
     if isinstance(v, dt.dtype):
         return v

@@ -106,7 +106,7 @@ def _is_plain(v: object) -> bool:
     return v.__class__ in (int, float, bool, type)
 
 
-def _spec_of(v: Any) -> Any:
+def _spec_of(v: object) -> Any:
     if isinstance(v, tuple):
         return tuple(_spec_of(x) for x in v)
     return v._spec if isinstance(v, state.tensor) else v

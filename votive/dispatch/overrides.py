@@ -25,7 +25,7 @@ NOTHING: Any = object()  # no object overrides the call
 COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor"))
 
 
-def _run_plainly(func: Callable[..., Any], types: Any, args: Any = (), kwargs: Any = None) -> Any:
+def _run_plainly(func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
     """The `__torch_function__` of a class that wants plain results: the function runs as if nobody overrode it."""
     before, mode.subclass_functions = mode.subclass_functions, False
     try:
@@ -46,7 +46,7 @@ def overrides(cls: type) -> bool:
     return not any(base.__name__ == "Tensor" and base.__module__ == "torch" for base in cls.__mro__)
 
 
-def _add(found: list[Any], v: Any) -> None:
+def _add(found: list[Any], v: object) -> None:
     """Once per class; a subclass goes before the classes that it derives from."""
     cls = type(v)
     if any(type(other) is cls for other in found):
@@ -106,7 +106,7 @@ def handle(func: Callable[..., Any], found: list[Any], args: tuple[Any, ...], kw
     )
 
 
-def _public_name(func: Any) -> str:
+def _public_name(func: Callable[..., Any]) -> str:
     module = getattr(func, "__module__", None) or "votive"
     return f"{module.replace('votive', spelled.package, 1)}.{getattr(func, '__name__', func)}"
 
@@ -174,7 +174,7 @@ def _property(original: property) -> property:
     def get(self: Any) -> Any:
         return getter(self)
 
-    def put(self: Any, value: Any) -> None:
+    def put(self: Any, value: object) -> None:
         if ask(setter, (self, value), {}) is NOTHING:
             setter(self, value)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _new = object.__new__
 
 
-def make(storage: Storage | None, data: Any, spec: Spec, offset: int = 0) -> Tensor:
+def make(storage: Storage | None, data: object, spec: Spec, offset: int = 0) -> Tensor:
     """A tensor over existing memory."""
     t = _new(state.tensor)
     # The data is a NumPy view on the storage's block; it must die first, or the block still looks used when the storage
@@ -36,7 +36,7 @@ def make(storage: Storage | None, data: Any, spec: Spec, offset: int = 0) -> Ten
     return t
 
 
-def data_of(v: Any) -> Any:
+def data_of(v: object) -> Any:
     """What a kernel takes of a runtime argument."""
     if v.__class__ in (tuple, list):
         return [x._data for x in v]

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.layout import Spec
 from ..ops.registry import F
 from .batching import Call, rule
 from .wrapped import expanded, front
 
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
-def _merged(x: Any, at: int) -> Any:
+
+def _merged(x: Tensor, at: int) -> Any:
     """Examples become part of dimension `at` of one example: (B, N, C) with at=1 as (N, B * C)."""
     return F.flatten(F.movedim(x, 0, at), at, at + 1)
 
 
-def _parted(x: Any, at: int, size: int) -> Any:
+def _parted(x: Tensor, at: int, size: int) -> Any:
     """The opposite."""
     return F.movedim(F.unflatten(x, at, (size, x.shape[at] // size)), at, 0)
 
@@ -24,7 +27,7 @@ def _affine(call: Call) -> bool:
     return any(call[n] is not None and call.is_batched(n) for n in ("weight", "bias") if n in call.names)
 
 
-def _flat(v: Any) -> Any:
+def _flat(v: object) -> Any:
     return None if v is None else F.flatten(v, 0, 1)
 
 

@@ -7,7 +7,7 @@ neither describes are registered by `rule`. Whatever has no rule runs example by
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.layout import Spec
 from ..core.mode import mode
@@ -16,6 +16,9 @@ from ..dispatch.build import _spec_of, pointwise_types
 from ..ops.operator import Op
 from ..ops.registry import F
 from .wrapped import Batched, Level, batched, below, expanded, front
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 Rule = Callable[["Call"], Any]
 RULES: dict[str, Rule] = {}
@@ -52,7 +55,7 @@ class Call:
                 self.values.append(value)
                 self.batched.append(is_batched)
 
-    def _taken(self, v: Any) -> tuple[Any, bool]:
+    def _taken(self, v: object) -> tuple[Any, bool]:
         if v.__class__ is Batched and v._level == self.level:
             self.size = v._value.shape[v._bdim]
             return front(v._value, v._bdim), True
@@ -107,14 +110,14 @@ def batch_call(op: Op, args: tuple[Any, ...], level: int) -> Any:
     return wrap(result, level)
 
 
-def wrap(result: Any, level: int) -> Any:
+def wrap(result: object, level: int) -> Any:
     """Results with examples in front as tensors of a level."""
     if result.__class__ in (tuple, list):
         return tuple(wrap(r, level) for r in result)
     return batched(result, 0, level)
 
 
-def aligned(x: Any, ndim: int, to: int) -> Any:
+def aligned(x: Tensor, ndim: int, to: int) -> Any:
     """A batch of examples of `ndim` dimensions as one of `to`, by ones in front."""
     if ndim >= to:
         return x
@@ -283,7 +286,7 @@ def _empty(outs: Any, size: int) -> Any:
     return tuple(_empty(s, size) for s in outs)
 
 
-def _example(v: Any, b: Any, i: int) -> Any:
+def _example(v: object, b: Any, i: int) -> Any:
     if v.__class__ is tuple:
         return tuple(_example(x, is_b, i) for x, is_b in zip(v, b, strict=True)) if any(b) else v
     return F.select(v, 0, i) if b else v

@@ -382,7 +382,7 @@ def jacfwd(
     return run
 
 
-def _at(t: Any, level: int) -> bool:
+def _at(t: object, level: int) -> bool:
     return isinstance(t, Batched) and t._level == level
 
 

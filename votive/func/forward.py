@@ -81,7 +81,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> A
     return dual(value, matching(value, tangent), current.number)
 
 
-def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
     """The value and the tangent of a tensor."""
     current = _current(level)
     if current is None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def functional_call(
     module: Module,
     parameter_and_buffer_dicts: dict[str, Tensor] | Sequence[dict[str, Tensor]],
-    args: Any = None,
+    args: tuple[Any, ...] | None = None,
     kwargs: dict[str, Any] | None = None,
     *,
     tie_weights: bool = True,

@@ -4,7 +4,7 @@ the tangent itself; everything else goes back and forth through its gradient rul
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autograd.recipes import _backward_op
 from ..core.mode import mode
@@ -16,6 +16,9 @@ from ..ops.operator import Op
 from ..ops.registry import F
 from .reverse import fresh, leaves_of, pull, settle
 from .wrapped import Dual, below, dual
+
+if TYPE_CHECKING:
+    pass
 
 
 def dual_call(op: Op, args: tuple[Any, ...], level: int) -> Any:

@@ -45,7 +45,7 @@ def vmap(
     return mapped
 
 
-def _name(func: Any) -> str:
+def _name(func: Callable[..., Any]) -> str:
     return getattr(func, "__name__", repr(func))
 
 

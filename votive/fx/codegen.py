@@ -72,7 +72,7 @@ class Namespace:
         self._used: set[str] = set()
         self._counts: dict[str, int] = {}
 
-    def create_name(self, candidate: str, obj: Any = None) -> str:
+    def create_name(self, candidate: str, obj: object = None) -> str:
         if obj is not None and id(obj) in self._of:
             return self._of[id(obj)]
         name = re.sub(r"\W", "_", candidate) or "_unnamed"
@@ -92,7 +92,7 @@ class Namespace:
             self._of[id(obj)] = found
         return found
 
-    def rename(self, obj: Any, name: str) -> None:
+    def rename(self, obj: object, name: str) -> None:
         self._of[id(obj)] = name
         self._used.add(name)
 
@@ -132,7 +132,7 @@ class CodeGen:
 
     _globals: dict[str, Any]
 
-    def _text(self, v: Any) -> str:
+    def _text(self, v: object) -> str:
         if isinstance(v, Node):
             return repr(v)
         if isinstance(v, tuple):
@@ -159,7 +159,7 @@ class CodeGen:
             return text
         return self._known(type(v).__name__.lower(), v)
 
-    def _known(self, name: str, obj: Any) -> str:
+    def _known(self, name: str, obj: object) -> str:
         """How an object is called in the text: by its path from the package, or by a name of its own."""
         at: Any = self._globals[spelled.package]
         parts = name.split(".")

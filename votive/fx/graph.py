@@ -76,7 +76,7 @@ class Graph:
         """The nodes, in the order in which they run."""
         return _NodeList(self)
 
-    def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
+    def find_nodes(self, *, op: str, target: object = None, sort: bool = True) -> list[Node]:
         """The nodes of one kind, and of one target where that is given, in their order."""
         found = [n for n in self.nodes if n.op == op and (target is None or n.target == target)]
         return found if sort else list(found)
@@ -92,11 +92,11 @@ class Graph:
     def create_node(
         self,
         op: str,
-        target: Any,
+        target: object,
         args: tuple[Any, ...] | None = None,
         kwargs: dict[str, Any] | None = None,
         name: str | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
     ) -> Node:
         """A node at the place where nodes are inserted now."""
         args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
@@ -113,18 +113,26 @@ class Graph:
         args = () if default_value is ... else (default_value,)
         return self.create_node("placeholder", name, args, type_expr=type_expr)
 
-    def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
+    def get_attr(self, qualified_name: str, type_expr: object = None) -> Node:
         """A parameter, buffer or attribute of the module."""
         return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
     def call_module(
-        self, module_name: str, args: Any = None, kwargs: dict[str, Any] | None = None, type_expr: Any = None
+        self,
+        module_name: str,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        type_expr: object = None,
     ) -> Node:
         """A call of a module below the owning one."""
         return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
     def call_method(
-        self, method_name: str, args: Any = None, kwargs: dict[str, Any] | None = None, type_expr: Any = None
+        self,
+        method_name: str,
+        args: tuple[Any, ...] | None = None,
+        kwargs: dict[str, Any] | None = None,
+        type_expr: object = None,
     ) -> Node:
         """A call of a method of the first argument."""
         return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
@@ -132,15 +140,15 @@ class Graph:
     def call_function(
         self,
         the_function: Callable[..., Any],
-        args: Any = None,
+        args: tuple[Any, ...] | None = None,
         kwargs: dict[str, Any] | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
         name: str | None = None,
     ) -> Node:
         """A call of a function."""
         return self.create_node("call_function", the_function, args, kwargs, name=name, type_expr=type_expr)
 
-    def output(self, result: Any, type_expr: Any = None) -> Node:
+    def output(self, result: object, type_expr: object = None) -> Node:
         """What the function gives."""
         return self.create_node("output", "output", (result,), type_expr=type_expr)
 

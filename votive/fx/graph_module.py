@@ -40,7 +40,7 @@ def _copy_attr(source: Any, to: Any, target: str) -> None:
         setattr(to, name, value)
 
 
-def _assign(value: Any, to: Any, target: str) -> None:
+def _assign(value: object, to: Any, target: str) -> None:
     *path, name = target.split(".")
     for part in path:
         if getattr(to, part, None) is None:

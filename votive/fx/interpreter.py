@@ -160,10 +160,10 @@ class Transformer(Interpreter):
     def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Proxy:
         return self.tracer.create_proxy("get_attr", target, args, kwargs)
 
-    def call_module(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call_module(self, target: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.tracer.create_proxy("call_module", target, args, kwargs)
 
-    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call_function(self, target: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return self.tracer.create_proxy("call_function", target, args, kwargs)
 
     def transform(self) -> GraphModule:

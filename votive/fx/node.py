@@ -148,7 +148,7 @@ class Node:
     def stack_trace(self, trace: str | None) -> None:
         self.meta["stack_trace"] = trace
 
-    def _take(self, args: Any, kwargs: Any) -> None:
+    def _take(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         for node in self._inputs:
             node.users.pop(self, None)
         self._inputs = {}
@@ -321,7 +321,7 @@ def _parameters(op: Operator) -> list[str]:
     return [p.name for p in op.parameters()]
 
 
-def _shown(v: Any) -> str:
+def _shown(v: object) -> str:
     if isinstance(v, list):
         return f"[{', '.join(_shown(x) for x in v)}]"
     if isinstance(v, tuple):

@@ -42,11 +42,11 @@ class GraphAppendingTracer:
     def create_node(
         self,
         kind: str,
-        target: Any,
+        target: object,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         name: str | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
     ) -> Node:
         """A node for values that are no proxies any more."""
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
@@ -58,11 +58,11 @@ class GraphAppendingTracer:
     def create_proxy(
         self,
         kind: str,
-        target: Any,
+        target: object,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
         name: str | None = None,
-        type_expr: Any = None,
+        type_expr: object = None,
         proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:
         """A node for these arguments, and the value that stands for its result."""
@@ -71,7 +71,7 @@ class GraphAppendingTracer:
             node.stack_trace = "".join(traceback.format_list(traceback.extract_stack()[:-2]))
         return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
 
-    def create_arg(self, a: Any) -> Any:
+    def create_arg(self, a: object) -> Any:
         """A value as a graph holds it: proxies as their nodes, in any nest of containers."""
         if isinstance(a, Proxy):
             return a.node
@@ -167,11 +167,13 @@ class Proxy:
     def __contains__(self, item: object) -> bool:
         raise TraceError(_CONTROL)
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: object, value: object) -> None:
         self.tracer.create_proxy("call_function", operator.setitem, (self, key, value), {})
 
     @classmethod
-    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(
+        cls, func: Callable[..., Any], types: Any, args: Any = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         tracers: dict[Any, None] = {}
         map_aggregate((args, kwargs), lambda a: tracers.setdefault(a.tracer) if isinstance(a, cls) else None)

@@ -58,7 +58,7 @@ def _recorded(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @has_side_effect
-def _check_concrete(value: Any, traced_with: Any, name: str) -> None:
+def _check_concrete(value: object, traced_with: Any, name: str) -> None:
     """Refuse a value for which the program was not traced."""
     same = value is traced_with if traced_with is None or isinstance(traced_with, Tensor) else value == traced_with
     if not same:
@@ -131,7 +131,7 @@ class Tracer(GraphAppendingTracer):
                 return str(path)
         raise NameError("module is not installed as a submodule")
 
-    def call_module(self, m: Module, forward: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> Any:
+    def call_module(self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What becomes of the call of a module."""
         path = self.path_of_module(m)
         if self.is_leaf_module(m, path):
@@ -150,7 +150,7 @@ class Tracer(GraphAppendingTracer):
             parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {})
         return parameter_proxy_cache[path]
 
-    def create_arg(self, a: Any) -> Any:
+    def create_arg(self, a: object) -> Any:
         """A value as the graph holds it: parameters and tensors become attributes of the module."""
         if isinstance(a, Tensor):
             path = self.tensor_attrs.get(id(a))
@@ -171,7 +171,7 @@ class Tracer(GraphAppendingTracer):
                 raise
             return self.create_node("get_attr", self._constant(a, f"_{type(a).__name__.lower()}_constant"), (), {})
 
-    def _constant(self, a: Any, prefix: str) -> str:
+    def _constant(self, a: object, prefix: str) -> str:
         name = self.get_fresh_qualname(prefix)
         if isinstance(a, Tensor) and not isinstance(a, Parameter):
             self.root.register_buffer(name, a, persistent=True)

@@ -113,7 +113,7 @@ class ScriptModule(Module):
     False
     """
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         super().__setattr__(name, value.value if type(value) is Attribute else value)
 
 
@@ -162,7 +162,9 @@ def _say(what: str) -> None:
         )
 
 
-def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> Any:
+def script(
+    obj: object, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None
+) -> Any:
     """Give back a module, function or class as it is, and say so once.
 
     >>> with __import__("warnings").catch_warnings(action="ignore"):
@@ -176,7 +178,7 @@ def script(obj: Any, optimize: None = None, _frames_up: int = 0, _rcb: Any = Non
 
 
 def trace(
-    func: Any,
+    func: Callable[..., Any],
     example_inputs: Any = None,
     optimize: None = None,
     check_trace: bool = True,
@@ -204,7 +206,7 @@ def trace(
     return func
 
 
-def trace_module(mod: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
     """Run methods of a module once with their examples and give it back as it is, and say so once.
 
     >>> with __import__("warnings").catch_warnings(action="ignore"):
@@ -218,7 +220,7 @@ def trace_module(mod: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) ->
     return mod
 
 
-def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Any:
+def freeze(mod: Module, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Any:
     """Give back a module in eval mode as it is, and say so once.
 
     >>> votive.jit.freeze(votive.nn.ReLU())
@@ -235,7 +237,7 @@ def freeze(mod: Any, preserved_attrs: list[str] | None = None, optimize_numerics
     return mod
 
 
-def optimize_for_inference(mod: Any, other_methods: list[str] | None = None) -> Any:
+def optimize_for_inference(mod: Module, other_methods: list[str] | None = None) -> Any:
     """Give back a module as it is, and say so once.
 
     >>> with __import__("warnings").catch_warnings(action="ignore"):

@@ -5,11 +5,11 @@ Python.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 
-def script_if_tracing(fn: Any) -> Any:
+def script_if_tracing(fn: Callable[..., Any]) -> Any:
     """Give back a function as it is: nothing traces.
 
     >>> votive.jit.script_if_tracing(abs) is abs
@@ -18,7 +18,7 @@ def script_if_tracing(fn: Any) -> Any:
     return fn
 
 
-def script_method(fn: Any) -> Any:
+def script_method(fn: Callable[..., Any]) -> Any:
     """Give back a method as it is.
 
     >>> votive.jit.script_method(abs) is abs
@@ -27,7 +27,7 @@ def script_method(fn: Any) -> Any:
     return fn
 
 
-def export(fn: Any) -> Any:
+def export(fn: Callable[..., Any]) -> Any:
     """Mark a method as part of a script; it runs as Python anyway.
 
     >>> votive.jit.export(abs) is abs
@@ -36,7 +36,7 @@ def export(fn: Any) -> Any:
     return fn
 
 
-def unused(fn: Any) -> Any:
+def unused(fn: Callable[..., Any]) -> Any:
     """Mark a method as no part of a script; it runs as Python anyway.
 
     >>> votive.jit.unused(abs) is abs
@@ -58,7 +58,7 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
     return lambda fn: fn
 
 
-def interface(obj: Any) -> Any:
+def interface(obj: object) -> Any:
     """Give back a class as it is.
 
     >>> votive.jit.interface(int) is int

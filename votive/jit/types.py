@@ -8,7 +8,7 @@ import typing
 from typing import Any
 
 
-def isinstance(obj: Any, target_type: Any) -> bool:
+def isinstance(obj: object, target_type: Any) -> bool:
     """Whether a value, and what it contains, has a type, or one of several: `List[int]`, `Dict[str, Tensor]`, …
 
     >>> votive.jit.isinstance([1, 2], list[int]), votive.jit.isinstance([1, "a"], list[int])

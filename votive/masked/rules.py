@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.layout import wrap_dims
 from ..ops.operator import Op, Operator
@@ -11,6 +11,9 @@ from ..ops.registry import F
 from ..tensor import Tensor
 from . import functions
 from .tensor import MaskedTensor, data_of, with_mask
+
+if TYPE_CHECKING:
+    from ..core.dtype import dtype as Dtype
 
 Rule = Callable[..., Any]
 
@@ -129,7 +132,7 @@ _by_data("full_like")
 
 
 @rule("pow")
-def _pow(input: Any, exponent: Any) -> Any:
+def _pow(input: Tensor, exponent: Any) -> Any:
     return with_mask(F.pow(opened(input), opened(exponent)), common_mask((input, exponent)))
 
 
@@ -200,7 +203,7 @@ def _any(input: MaskedTensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 def _along(name: str, compute: Rule) -> None:
-    def run(input: MaskedTensor, dim: int, dtype: Any = None) -> Any:
+    def run(input: MaskedTensor, dim: int, dtype: Dtype | None = None) -> Any:
         return with_mask(compute(data_of(input), dim, dtype=dtype, mask=input._mask), input._mask)
 
     rule(name)(run)
@@ -213,12 +216,12 @@ _along("softmin", functions.softmin)
 
 
 @rule("cumsum")
-def _cumsum(input: MaskedTensor, dim: int, dtype: Any = None) -> Any:
+def _cumsum(input: MaskedTensor, dim: int, dtype: Dtype | None = None) -> Any:
     return with_mask(functions.cumsum(data_of(input), dim, dtype=dtype, mask=input._mask), input._mask)
 
 
 @rule("cumprod")
-def _cumprod(input: MaskedTensor, dim: int, dtype: Any = None) -> Any:
+def _cumprod(input: MaskedTensor, dim: int, dtype: Dtype | None = None) -> Any:
     return with_mask(functions.cumprod(data_of(input), dim, dtype=dtype, mask=input._mask), input._mask)
 
 

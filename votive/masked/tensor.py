@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..autograd.function import Function
 from ..core import dtype as dt
@@ -13,8 +13,11 @@ from ..ops.registry import F
 from ..surface.wrapped import Rule, Wrapped
 from ..tensor import Tensor
 
+if TYPE_CHECKING:
+    from ..core.dtype import dtype as Dtype
 
-def _check(data: Any, mask: Any) -> None:
+
+def _check(data: Any, mask: Tensor) -> None:
     for name, part in (("data", data), ("mask", mask)):
         if not isinstance(part, Tensor):
             raise TypeError(f"{name} must be a Tensor")
@@ -51,7 +54,7 @@ class MaskedTensor(Wrapped):
     _held: Tensor
     _mask: Tensor
 
-    def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> Any:
+    def __new__(cls, data: Any, mask: Tensor, requires_grad: bool = False) -> Any:
         _check(data, mask)
         out = wrap(data.detach(), mask.detach())
         return out.requires_grad_() if requires_grad else out
@@ -86,7 +89,7 @@ class MaskedTensor(Wrapped):
         """The elements that count, and `value` in place of the others."""
         return F.where(self._mask, data_of(self), value)
 
-    def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
+    def to_dense(self, dtype: Dtype | None = None, *, masked_grad: bool | None = None) -> Any:
         return self if dtype is None else self.to(dtype)
 
     def detach(self) -> Any:
@@ -150,7 +153,7 @@ class _WithMask(Function):
         return wrap(data.detach(), mask)
 
     @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
+    def backward(ctx: Any, g: Tensor) -> Any:
         return (g.to_tensor(0) if isinstance(g, MaskedTensor) else g), None
 
 
@@ -162,7 +165,7 @@ class _AsMasked(Function):
         return wrap(data.detach(), mask)
 
     @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
+    def backward(ctx: Any, g: Tensor) -> Any:
         return g, None
 
 
@@ -181,7 +184,7 @@ def with_mask(data: Tensor, mask: Tensor) -> Any:
     return wrap(data, mask)
 
 
-def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> Any:
+def masked_tensor(data: Any, mask: Tensor, requires_grad: bool = False) -> Any:
     """A masked tensor of a copy of `data`: a leaf of its own.
 
     >>> votive.masked.masked_tensor(votive.tensor([1, 2]), votive.tensor([True, False]))
@@ -194,7 +197,7 @@ def masked_tensor(data: Any, mask: Any, requires_grad: bool = False) -> Any:
     return out.requires_grad_() if requires_grad else out
 
 
-def as_masked_tensor(data: Any, mask: Any) -> Any:
+def as_masked_tensor(data: Any, mask: Tensor) -> Any:
     """A masked tensor over `data`, whose gradient reaches it as a masked tensor.
 
     >>> x = votive.tensor([1.0, 2.0], requires_grad=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.layout import wrap_dim
@@ -12,6 +12,10 @@ from ..core.memory_format import layout as Layout
 from ..ops.registry import F
 from ..tensor import Tensor
 from .tensor import NestedTensor, Rows, make, nested_like, values_of
+
+if TYPE_CHECKING:
+    from ..core.device import DeviceLike
+    from ..core.dtype import dtype as Dtype
 
 
 def _layout(layout: Any) -> Layout:
@@ -55,9 +59,9 @@ def joined(tensors: Sequence[Tensor], layout: Layout) -> Any:
 def nested_tensor(
     tensor_list: Any,
     *,
-    dtype: Any = None,
+    dtype: Dtype | None = None,
     layout: Any = None,
-    device: Any = None,
+    device: DeviceLike | None = None,
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Any:
@@ -79,7 +83,7 @@ def nested_tensor(
     return out.requires_grad_() if requires_grad else out
 
 
-def as_nested_tensor(ts: Any, dtype: Any = None, device: Any = None, layout: Any = None) -> Any:
+def as_nested_tensor(ts: Any, dtype: Dtype | None = None, device: DeviceLike | None = None, layout: Any = None) -> Any:
     """A nested tensor of a list of tensors, or of a batch, with their history.
 
     >>> votive.nested.as_nested_tensor(votive.ones(2, 3), layout=votive.jagged).unbind()
@@ -247,7 +251,9 @@ def padded(x: NestedTensor, padding: float, output_size: Sequence[int] | None = 
     return out
 
 
-def to_padded_tensor(input: Any, padding: float, output_size: Sequence[int] | None = None, out: Any = None) -> Tensor:
+def to_padded_tensor(
+    input: Tensor, padding: float, output_size: Sequence[int] | None = None, out: Tensor | None = None
+) -> Tensor:
     """A dense tensor of a nested one, with `padding` behind the components that are shorter.
 
     >>> x = votive.nested.nested_tensor([[1.0], [2.0, 3.0]], layout=votive.jagged)

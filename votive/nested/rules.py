@@ -5,7 +5,7 @@ by component or by padding.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core.layout import wrap_dim
@@ -14,6 +14,9 @@ from ..ops.registry import F
 from ..tensor import Tensor
 from .convert import components, dim_of, gathered, packed, spread
 from .tensor import NestedTensor, nested_like, values_of
+
+if TYPE_CHECKING:
+    from ..core.dtype import dtype as Dtype
 
 Rule = Callable[..., Any]
 
@@ -127,7 +130,7 @@ def _contiguous(input: NestedTensor, memory_format: Any = None) -> Any:
 
 
 @rule("pow")
-def _pow(input: Any, exponent: Any) -> Any:
+def _pow(input: Tensor, exponent: Any) -> Any:
     x = pattern_of("pow", (input, exponent))
     return nested_like(x, F.pow(aligned("pow", input, x), aligned("pow", exponent, x)))
 
@@ -139,7 +142,7 @@ def _where(condition: Any, input: Any, other: Any) -> Any:
 
 
 @rule("masked_fill")
-def _masked_fill(input: Any, mask: Any, value: Any) -> Any:
+def _masked_fill(input: Tensor, mask: Tensor, value: Any) -> Any:
     x = pattern_of("masked_fill", (input, mask))
     return nested_like(x, F.masked_fill(aligned("masked_fill", input, x), aligned("masked_fill", mask, x), value))
 
@@ -152,7 +155,7 @@ def _unbind(input: NestedTensor, dim: int = 0) -> Any:
 
 
 @rule("equal")
-def _equal(input: Any, other: Any) -> bool:
+def _equal(input: Tensor, other: Any) -> bool:
     if not isinstance(input, NestedTensor) or not isinstance(other, NestedTensor) or len(input) != len(other):
         return False
     pairs = zip(components(input), components(other), strict=True)
@@ -168,7 +171,7 @@ def _inner(name: str, x: NestedTensor, count: int = 1) -> None:
 
 
 @rule("linear")
-def _linear(input: Any, weight: Tensor, bias: Any = None) -> Any:
+def _linear(input: Tensor, weight: Tensor, bias: Any = None) -> Any:
     if not isinstance(input, NestedTensor):
         raise RuntimeError("linear: only the input may be nested.")
     _inner("linear", input)
@@ -176,7 +179,7 @@ def _linear(input: Any, weight: Tensor, bias: Any = None) -> Any:
 
 
 @rule("matmul", "bmm")
-def _matmul(input: Any, other: Any) -> Any:
+def _matmul(input: Tensor, other: Tensor) -> Any:
     if isinstance(input, NestedTensor) and not isinstance(other, NestedTensor) and other.ndim <= 2:
         _inner("matmul", input)
         return nested_like(input, F.matmul(values_of(input), other))
@@ -211,13 +214,13 @@ _norm("nn.functional.rms_norm")
 
 
 @rule("nn.functional.embedding")
-def _embedding(input: Any, weight: Tensor, *args: Any, **kwargs: Any) -> Any:
+def _embedding(input: Tensor, weight: Tensor, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(input, NestedTensor):
         raise RuntimeError("embedding: only the indices may be nested.")
     return nested_like(input, getattr(F, "nn.functional.embedding")(values_of(input), weight, *args, **kwargs))
 
 
-def _softmax(x: NestedTensor, dim: int, dtype: Any, log: bool) -> Any:
+def _softmax(x: NestedTensor, dim: int, dtype: Dtype | None, log: bool) -> Any:
     d = dim_of("softmax", x, dim)
     function = F.log_softmax if log else F.softmax
     if d != x._ragged:

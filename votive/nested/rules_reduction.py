@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..core.layout import wrap_dims
 from ..ops.operator import Op
@@ -12,6 +12,9 @@ from ..tensor import Tensor
 from .convert import packed, spread
 from .rules import rule
 from .tensor import NestedTensor, nested_like, values_of
+
+if TYPE_CHECKING:
+    from ..core.dtype import dtype as Dtype
 
 
 def _filled(name: str, x: NestedTensor, fill: float) -> Tensor:
@@ -55,12 +58,12 @@ def reduced(name: str, x: NestedTensor, dim: Any, keepdim: bool, fill: float, re
 
 
 @rule("sum")
-def _sum(input: NestedTensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def _sum(input: NestedTensor, dim: Any = None, keepdim: bool = False, dtype: Dtype | None = None) -> Any:
     return reduced("sum", input, dim, keepdim, 0, (dtype,))
 
 
 @rule("mean")
-def _mean(input: NestedTensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def _mean(input: NestedTensor, dim: Any = None, keepdim: bool = False, dtype: Dtype | None = None) -> Any:
     x = packed(input)
     if dim is None or wrap_dims("mean", dim, x.ndim) != (x._ragged,):
         return reduced("mean", x, dim, keepdim, 0, (dtype,))
@@ -90,7 +93,7 @@ def _argmin(input: NestedTensor, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @rule("prod")
-def _prod(input: NestedTensor, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def _prod(input: NestedTensor, dim: Any = None, keepdim: bool = False, dtype: Dtype | None = None) -> Any:
     return reduced("prod", input, dim, keepdim, 1, (dtype,))
 
 

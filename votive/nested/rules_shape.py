@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core.layout import Size, wrap_dim
 from ..ops.registry import F
@@ -12,6 +12,9 @@ from .convert import components, dim_of, joined
 from .rules import pattern_of, rule
 from .size import RaggedSize
 from .tensor import NestedTensor, nested_like, values_of
+
+if TYPE_CHECKING:
+    from ..core.dtype import dtype as Dtype
 
 
 @rule("transpose", "swapaxes")
@@ -142,7 +145,7 @@ def _stack(tensors: Sequence[Any], dim: int = 0) -> Any:
 
 
 @rule("view", "reshape")
-def _view(input: NestedTensor, *size: Any, dtype: Any = None) -> Any:
+def _view(input: NestedTensor, *size: Any, dtype: Dtype | None = None) -> Any:
     sizes = list(size[0]) if len(size) == 1 and isinstance(size[0], (tuple, list, Size)) else list(size)
     if dtype is not None:
         raise NotImplementedError("view: nested tensors cannot be seen as another dtype; use values().")

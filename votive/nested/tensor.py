@@ -213,7 +213,7 @@ class _Nested(Function):
         return pattern._like(values.detach(), ragged)
 
     @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
+    def backward(ctx: Any, g: Tensor) -> Any:
         if not isinstance(g, NestedTensor):
             raise RuntimeError("the gradient of a nested tensor must be nested, too; use ones_like() of the output.")
         return values_of(g), None, None

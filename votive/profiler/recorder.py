@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 from ..autograd.graph import BaseNode
@@ -171,10 +172,10 @@ class Recorder(Observer):
 
         opened: list[FunctionEvent] = []
 
-        def begins(optimizer: Any, args: Any, kwargs: Any) -> None:
+        def begins(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             opened.append(self.open(f"Optimizer.step#{type(optimizer).__name__}.step", "user_annotation"))
 
-        def ends(optimizer: Any, args: Any, kwargs: Any) -> None:
+        def ends(optimizer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
             if opened:
                 self.close(opened.pop())
 
@@ -269,7 +270,7 @@ class record_function:
             recorder, event = self._inside.pop()
             recorder.close(event)
 
-    def __call__(self, fn: Any) -> Any:
+    def __call__(self, fn: Callable[..., Any]) -> Any:
         import functools
 
         @functools.wraps(fn)

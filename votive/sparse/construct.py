@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..core import dtype as dt
 from ..core import memory_format as formats
@@ -15,6 +15,10 @@ from ..tensor import Tensor
 from .indices import as_index
 from .invariants import check_compressed, check_coo, wanted
 from .tensor import BLOCKED, BY_ROWS, CompressedTensor, CooTensor, SparseTensor, compressed_tensor, coo
+
+if TYPE_CHECKING:
+    from ..core.device import DeviceLike
+    from ..core.dtype import dtype as Dtype
 
 
 def _as_values(values: Any, dtype: Any, device: Any) -> Tensor:
@@ -210,7 +214,9 @@ def rebuild_compressed(
     return out
 
 
-def empty_like(x: SparseTensor, size: tuple[int, ...] | None = None, dtype: Any = None, device: Any = None) -> Any:
+def empty_like(
+    x: SparseTensor, size: tuple[int, ...] | None = None, dtype: Dtype | None = None, device: DeviceLike | None = None
+) -> Any:
     """A sparse tensor of the same layout without elements."""
     size = tuple(x.shape) if size is None else tuple(size)
     held = x._held.new_zeros((0, *x._held.shape[1:]), dtype=dtype, device=device) if isinstance(x, CooTensor) else None

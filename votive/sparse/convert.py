@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autograd.function import Function
 from ..core import dtype as dt
@@ -26,6 +26,9 @@ from .tensor import (
     rearranged,
     values_of,
 )
+
+if TYPE_CHECKING:
+    from ..core.dtype import dtype as Dtype
 
 
 def coalesce(x: CooTensor) -> CooTensor:
@@ -135,7 +138,7 @@ def first_of_each(pattern: CooTensor, g: Tensor) -> Any:
     return coo(F.index_select(pattern._at, 1, first), F.index_select(g, 0, first), pattern.shape, True)
 
 
-def to_dense(x: SparseTensor, dtype: Any = None, *, masked_grad: bool | None = None) -> Tensor:
+def to_dense(x: SparseTensor, dtype: Dtype | None = None, *, masked_grad: bool | None = None) -> Tensor:
     """`Tensor.to_dense` of a sparse tensor."""
     out = dense(x) if masked_grad in (None, True) or not x._rg else _Whole.apply(x)
     return out if dtype is None else out.to(dtype)

@@ -10,6 +10,9 @@ from ..core import dtype as dt
 from ..ops.registry import F
 
 if TYPE_CHECKING:
+    from ..core.device import DeviceLike
+
+if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
@@ -100,7 +103,7 @@ def repeat_rows(counts: Tensor, total: int) -> tuple[Tensor, Tensor]:
     return rows, places - (ends - counts)[rows]
 
 
-def as_index(data: Any, device: Any) -> Tensor:
+def as_index(data: Any, device: DeviceLike) -> Tensor:
     """Indices as users give them, as a tensor of integers."""
     made: Tensor = data if hasattr(data, "_spec") else F.tensor(data)
     if made.numel() == 0 and made.dtype.is_floating_point:

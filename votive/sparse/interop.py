@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..surface.interchange import from_numpy
 from .construct import sparse_compressed_tensor
 from .tensor import CompressedTensor, CooTensor, SparseTensor
+
+if TYPE_CHECKING:
+    from ..tensor import Tensor
 
 _COMPRESSED = {"csr": "sparse_csr", "csc": "sparse_csc", "bsr": "sparse_bsr"}
 
@@ -44,7 +47,7 @@ def from_scipy(array: Any) -> Any:
     )
 
 
-def to_scipy(x: Any) -> Any:
+def to_scipy(x: Tensor) -> Any:
     """One of SciPy's sparse arrays over the memory of a sparse tensor on the CPU; needs SciPy."""
     if not isinstance(x, SparseTensor):
         raise TypeError("to_scipy: expected a sparse tensor; use .to_sparse() first.")

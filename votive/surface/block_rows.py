@@ -31,7 +31,7 @@ def _cuda(input: BlockTensor, device: DeviceLike = None, non_blocking: bool = Fa
 
 
 @_rule("type_as")
-def _type_as(input: Any, other: Any) -> Any:
+def _type_as(input: Tensor, other: Tensor) -> Any:
     return _to(input, dtype=other.dtype, device=other.device)
 
 
@@ -46,7 +46,7 @@ def _unflatten(input: BlockTensor, dim: int, sizes: Any) -> Any:
 
 
 @_rule("expand_as")
-def _expand_as(input: Any, other: Any) -> Any:
+def _expand_as(input: Tensor, other: Tensor) -> Any:
     return _expand(input, tuple(other.shape)) if isinstance(input, BlockTensor) else F.expand(input, tuple(other.shape))
 
 

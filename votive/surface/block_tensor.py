@@ -169,7 +169,7 @@ def _rebuild(data: Tensor, format: str, flipped: bool, wide: Dtype, marks: dict[
     return out
 
 
-def encoded(x: Any, format: block_dtype) -> BlockTensor:
+def encoded(x: Tensor, format: block_dtype) -> BlockTensor:
     """Any tensor in blocks of a format; its codes are chosen by rounding, without knowledge of what it is for."""
     if isinstance(x, BlockTensor):
         if x._format is format:

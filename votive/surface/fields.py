@@ -10,6 +10,9 @@ from ..core.storage import Storage
 from ..ops.registry import F
 
 if TYPE_CHECKING:
+    from ..tensor import Tensor
+
+if TYPE_CHECKING:
     from .._operators import TensorMethods
 else:
     # The methods of operators are bound when the package is imported; type checkers read their stubs.
@@ -19,7 +22,7 @@ else:
 class _LateStorage:
     """The storage of a small result, made on first use: most such tensors die without one."""
 
-    def __get__(self, tensor: Any, owner: Any = None) -> Any:
+    def __get__(self, tensor: Tensor, owner: Any = None) -> Any:
         if tensor is None:
             return self
         # setdefault is atomic, so two threads get the same storage.
@@ -62,6 +65,6 @@ class Fields(TensorMethods):
         """Zeros of another shape that whatever is computed from this tensor can be written into."""
         return F.zeros(shape, dtype=self._spec.dtype, device=self._spec.device)
 
-    def _take(self, other: Any) -> None:
+    def _take(self, other: Tensor) -> None:
         """Become another tensor of the same kind: only those that stand for others do."""
         raise NotImplementedError

@@ -133,7 +133,7 @@ class Fused:
         ops = [self._op(r, i, names) for i, r in enumerate(result if many else (result,))]
         return ops, many
 
-    def _op(self, result: Any, i: int, names: list[str]) -> Any:
+    def _op(self, result: object, i: int, names: list[str]) -> Any:
         if not isinstance(result, state.tensor) or result.device is not _TRACE:
             raise TypeError(
                 f"fuse: the function must return a Tensor made from its arguments, got {type(result).__name__}."

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .values import Values
 
 if TYPE_CHECKING:
+    from ..core.dtype import dtype as Dtype
+
+if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
@@ -58,7 +61,7 @@ class Layouts(Values):
 
         return self.to_sparse(layout=sparse_bsc, blocksize=blocksize, dense_dim=dense_dim)
 
-    def to_dense(self, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
+    def to_dense(self, dtype: Dtype | None = None, *, masked_grad: bool | None = None) -> Any:
         """All elements, as a strided tensor; the tensor itself where it is one."""
         if self.layout.name == "strided":
             return self if dtype is None else self.to(dtype)

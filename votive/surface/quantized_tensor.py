@@ -194,7 +194,7 @@ def _single(value: float) -> float:
     return float(np.float32(value))
 
 
-def _along(value: Any, axis: int, ndim: int) -> Tensor:
+def _along(value: object, axis: int, ndim: int) -> Tensor:
     """Numbers of channels, so that they meet their dimension."""
     out: Tensor = F.reshape(value, tuple(-1 if d == axis else 1 for d in range(ndim)))
     return out

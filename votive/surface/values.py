@@ -16,6 +16,9 @@ from . import printing
 from .facts import Facts
 
 if TYPE_CHECKING:
+    from ..core.device import DeviceLike
+
+if TYPE_CHECKING:
     from ..tensor import Tensor
 
 
@@ -75,7 +78,7 @@ class Values(Facts):
         import_module("votive.np")
         return import_module("votive.np.array_api").namespace(api_version)
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+    def to_device(self, device: DeviceLike, /, *, stream: Any = None) -> Tensor:
         """The tensor on another device, by the name that the array-API standard gives to `to`."""
         if stream is not None:
             raise ValueError("to_device: streams are chosen by votive.cuda.stream(); leave `stream` out.")
@@ -198,10 +201,10 @@ class Values(Facts):
     # By identity; comparison is elementwise.
     __hash__ = object.__hash__
 
-    def __getitem__(self, index: Any) -> Tensor:
+    def __getitem__(self, index: object) -> Tensor:
         return F._getitem(self, index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         F._setitem(self, index, value)
 
 

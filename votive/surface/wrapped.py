@@ -5,7 +5,7 @@ single block of memory behind them, and that a table of rules says how they comp
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from ..core.device import device as Device
 from ..core.dtype import dtype as Dtype
@@ -15,6 +15,9 @@ from ..dispatch import disabled
 from ..dispatch.wrapped import OwnSpec, install
 from ..ops.operator import Composite, Operator
 from ..tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..core.device import DeviceLike
 
 Rule = Callable[..., Any]
 
@@ -81,7 +84,7 @@ class Wrapped(Tensor):
     def _storage(self) -> Any:
         return self._parts()[-1]._storage
 
-    def _become(self, other: Any) -> Any:
+    def _become(self, other: Tensor) -> Any:
         """Be what another tensor of this kind is: how in-place forms write."""
         if self._rg and self._edge is None and mode.grad:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
@@ -115,7 +118,7 @@ class Wrapped(Tensor):
     def item(self) -> Any:
         self._lacks("item")
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+    def __array__(self, dtype: Dtype | None = None, copy: bool | None = None) -> Any:
         self._lacks("__array__")
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -124,7 +127,7 @@ class Wrapped(Tensor):
     def set_(self, source: Any) -> Any:
         self._lacks("set_")
 
-    def is_pinned(self, device: Any = None) -> bool:
+    def is_pinned(self, device: DeviceLike | None = None) -> bool:
         return all(p.is_pinned(device) for p in self._parts())
 
     @property
@@ -132,7 +135,7 @@ class Wrapped(Tensor):
         return self.detach()
 
     @data.setter
-    def data(self, value: Any) -> None:
+    def data(self, value: object) -> None:
         rg, edge, grad = self._rg, self._edge, self._grad
         if type(value) is not type(self):
             raise RuntimeError(f"data: a {self._kind} tensor takes one of its own kind, got {type(value).__name__}.")

@@ -14,7 +14,7 @@ __all__ = ["FlopCounterMode", "register_flop_formula"]
 SUFFIXES = ("", "K", "M", "B", "T")
 
 
-def _name(target: Any) -> str:
+def _name(target: object) -> str:
     """The name of an operator that is given as an object, or by name."""
     return target if isinstance(target, str) else str(getattr(target, "name", target))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import nn
 from ...core import affine
@@ -24,6 +24,9 @@ from .other_observers import (
     default_fixed_qparams_range_0to1_observer,
     default_fixed_qparams_range_neg1to1_observer,
 )
+
+if TYPE_CHECKING:
+    from ...nn.module import Module
 
 
 class FakeQuantizeBase(Constructible, nn.Module):
@@ -143,7 +146,7 @@ class FakeQuantize(FakeQuantizeBase):
 class FixedQParamsFakeQuantize(FakeQuantize):
     """Rounds with a scale and zero point that are given."""
 
-    def __init__(self, observer: Any) -> None:
+    def __init__(self, observer: Module) -> None:
         super().__init__(observer=observer)
         if type(self.activation_post_process) is not FixedQParamsObserver:
             raise AssertionError(f"{type(self).__name__}'s observer must be a FixedQParamsObserver")

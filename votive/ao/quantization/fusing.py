@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import nn
 from ...nn.utils.fusion import fuse_conv_bn_eval, fuse_linear_bn_eval
 from ..nn import intrinsic as nni
+
+if TYPE_CHECKING:
+    from ...nn.module import Module
 
 Fuser = Callable[..., Any]
 _CONVS = {nn.Conv1d: "1d", nn.Conv2d: "2d", nn.Conv3d: "3d"}
@@ -19,7 +22,7 @@ def _same_mode(*parts: nn.Module) -> None:
         raise AssertionError("modules that are fused must all be in train mode or in eval mode.")
 
 
-def fuse_conv_bn(is_qat: bool, conv: Any, bn: Any) -> Any:
+def fuse_conv_bn(is_qat: bool, conv: Any, bn: Module) -> Any:
     """A convolution and batch norm: folded, or kept as two for training.
 
     >>> conv, bn = votive.nn.Conv2d(1, 2, 3).eval(), votive.nn.BatchNorm2d(2).eval()
@@ -33,14 +36,14 @@ def fuse_conv_bn(is_qat: bool, conv: Any, bn: Any) -> Any:
     return getattr(nni, f"ConvBn{_CONVS[type(conv)]}")(conv, bn)
 
 
-def _trainable(conv: Any, bn: Any) -> None:
+def _trainable(conv: Any, bn: Module) -> None:
     if bn.num_features != conv.out_channels:
         raise AssertionError("Output channel of Conv must match num_features of BatchNorm")
     if not bn.affine or not bn.track_running_stats:
         raise AssertionError("Only support fusing BatchNorm with affine and track_running_stats set to True")
 
 
-def fuse_conv_bn_relu(is_qat: bool, conv: Any, bn: Any, relu: Any) -> Any:
+def fuse_conv_bn_relu(is_qat: bool, conv: Any, bn: Module, relu: Any) -> Any:
     """A convolution, batch norm and ReLU."""
     _same_mode(conv, bn, relu)
     if is_qat:
@@ -49,13 +52,13 @@ def fuse_conv_bn_relu(is_qat: bool, conv: Any, bn: Any, relu: Any) -> Any:
     return getattr(nni, f"ConvReLU{_CONVS[type(conv)]}")(fuse_conv_bn_eval(conv, bn), relu)
 
 
-def fuse_linear_bn(is_qat: bool, linear: Any, bn: Any) -> Any:
+def fuse_linear_bn(is_qat: bool, linear: Any, bn: Module) -> Any:
     """A linear layer and batch norm."""
     _same_mode(linear, bn)
     return nni.LinearBn1d(linear, bn) if is_qat else fuse_linear_bn_eval(linear, bn)
 
 
-def fuse_convtranspose_bn(is_qat: bool, convt: Any, bn: Any) -> Any:
+def fuse_convtranspose_bn(is_qat: bool, convt: Any, bn: Module) -> Any:
     """A transposed convolution and batch norm; only folded, not for training."""
     _same_mode(convt, bn)
     if is_qat:
@@ -116,7 +119,9 @@ def fuse_known_modules(mod_list: list[Any], is_qat: bool, additional_fuser_metho
     return [made, *rest]
 
 
-def _fused(model: Any, names: Any, is_qat: bool, inplace: bool, fuser_func: Fuser, fuse_custom_config_dict: Any) -> Any:
+def _fused(
+    model: Module, names: Any, is_qat: bool, inplace: bool, fuser_func: Fuser, fuse_custom_config_dict: Any
+) -> Any:
     target = model if inplace else copy.deepcopy(model)
     further = (fuse_custom_config_dict or {}).get("additional_fuser_method_mapping", {})
     groups = [names] if all(isinstance(n, str) for n in names) else names
@@ -129,7 +134,7 @@ def _fused(model: Any, names: Any, is_qat: bool, inplace: bool, fuser_func: Fuse
 
 
 def fuse_modules(
-    model: Any,
+    model: Module,
     modules_to_fuse: Any,
     inplace: bool = False,
     fuser_func: Fuser = fuse_known_modules,
@@ -153,7 +158,7 @@ def fuse_modules(
 
 
 def fuse_modules_qat(
-    model: Any,
+    model: Module,
     modules_to_fuse: Any,
     inplace: bool = False,
     fuser_func: Fuser = fuse_known_modules,

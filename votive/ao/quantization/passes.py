@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ... import nn
 from ...core import affine
@@ -18,10 +18,13 @@ from .observer import ObserverBase
 from .qconfig import default_dynamic_qconfig, float_qparams_weight_only_qconfig, is_memoryless, on_device_of
 from .stubs import DeQuantStub, QuantWrapper
 
+if TYPE_CHECKING:
+    from ...nn.module import Module
+
 Mapping = dict[Any, Any]
 
 
-def propagate_qconfig_(module: Any, qconfig_dict: Any = None, prepare_custom_config_dict: Any = None) -> None:
+def propagate_qconfig_(module: Module, qconfig_dict: Any = None, prepare_custom_config_dict: Any = None) -> None:
     """Hand configurations down: a module's own `qconfig` counts, else that of its name or kind in the dictionary, else
     its parent's.
     """
@@ -29,7 +32,7 @@ def propagate_qconfig_(module: Any, qconfig_dict: Any = None, prepare_custom_con
     _propagate(module, dict(qconfig_dict or {}), None, "", skipped)
 
 
-def _propagate(module: Any, given: dict[Any, Any], above: Any, name: str, skipped: Any) -> None:
+def _propagate(module: Module, given: dict[Any, Any], above: Any, name: str, skipped: Any) -> None:
     found = given.get(name, given.get(kind_of(module), above))
     module.qconfig = _valid(on_device_of(getattr(module, "qconfig", found), module), module)
     for part, child in module.named_children():
@@ -39,7 +42,7 @@ def _propagate(module: Any, given: dict[Any, Any], above: Any, name: str, skippe
             _propagate(child, given, module.qconfig, f"{name}.{part}" if name else part, skipped)
 
 
-def _valid(qconfig: Any, module: Any) -> Any:
+def _valid(qconfig: Any, module: Module) -> Any:
     turned = (nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d)
     if qconfig is not None and qconfig.weight is not None and isinstance(module, turned):
         if getattr(qconfig.weight(), "qscheme", None) in (affine.per_channel_affine, affine.per_channel_symmetric):
@@ -47,15 +50,15 @@ def _valid(qconfig: Any, module: Any) -> Any:
     return qconfig
 
 
-def _observe_output(self: Any, input: Any, output: Any) -> Any:
+def _observe_output(self: Any, input: tuple[Any, ...], output: Any) -> Any:
     return self.activation_post_process(output)
 
 
-def _observe_input(self: Any, input: Any) -> Any:
+def _observe_input(self: Any, input: tuple[Any, ...]) -> Any:
     return self.activation_post_process(input[0])
 
 
-def _attach(module: Any, made: Callable[[], Any] | None = None) -> None:
+def _attach(module: Module, made: Callable[[], Any] | None = None) -> None:
     """Put an observer behind a module, or in front of one that is rounded at each call."""
     if getattr(module, "qconfig", None) is None or isinstance(module, DeQuantStub):
         return
@@ -70,7 +73,7 @@ def _attach(module: Any, made: Callable[[], Any] | None = None) -> None:
         module.register_forward_hook(_observe_output, prepend=True)
 
 
-def _observe(module: Any, kinds: set[Any], whole: set[Any], custom: Mapping) -> None:
+def _observe(module: Module, kinds: set[Any], whole: set[Any], custom: Mapping) -> None:
     for name, child in list(module.named_children()):
         kind = kind_of(child)
         if kind is nn.Dropout:
@@ -93,12 +96,12 @@ def _observe(module: Any, kinds: set[Any], whole: set[Any], custom: Mapping) -> 
             _attach(module)
 
 
-def _activation_of(module: Any) -> Any:
+def _activation_of(module: Module) -> Any:
     qconfig = getattr(module, "qconfig", None)
     return None if qconfig is None else qconfig.activation()
 
 
-def add_quant_dequant(module: Any) -> Any:
+def add_quant_dequant(module: Module) -> Any:
     """Put every module without parts that has a configuration between a `QuantStub` and a `DeQuantStub`."""
     if not any(True for _ in module.children()) and getattr(module, "qconfig", None):
         return QuantWrapper(module)
@@ -108,7 +111,7 @@ def add_quant_dequant(module: Any) -> Any:
 
 
 def prepare(
-    model: Any,
+    model: Module,
     inplace: bool = False,
     allow_list: Iterable[Any] | None = None,
     observer_non_leaf_module_list: Iterable[Any] | None = None,
@@ -139,7 +142,7 @@ def prepare(
     return target
 
 
-def _clean(module: Any) -> None:
+def _clean(module: Module) -> None:
     """Take out configurations, observers and their hooks."""
     for child in module.children():
         _clean(child)
@@ -180,12 +183,12 @@ def swap_module(
     return made
 
 
-def _made(kind: Any, mod: Any, precomputed: bool) -> Any:
+def _made(kind: Any, mod: Module, precomputed: bool) -> Any:
     return kind.from_float(mod, use_precomputed_fake_quant=precomputed)
 
 
 def convert(
-    module: Any,
+    module: Module,
     mapping: Mapping | None = None,
     inplace: bool = False,
     remove_qconfig: bool = True,
@@ -205,7 +208,7 @@ def convert(
     return target
 
 
-def _convert(module: Any, mapping: Mapping, custom: Mapping, precomputed: bool) -> None:
+def _convert(module: Module, mapping: Mapping, custom: Mapping, precomputed: bool) -> None:
     for name, child in list(module.named_children()):
         # What is fused, or trained with rounding, becomes one module as a whole.
         whole = isinstance(child, _FusedModule) or hasattr(child, "weight_fake_quant")
@@ -217,7 +220,7 @@ def _convert(module: Any, mapping: Mapping, custom: Mapping, precomputed: bool) 
 
 
 def quantize(
-    model: Any, run_fn: Callable[..., Any], run_args: Any, mapping: Mapping | None = None, inplace: bool = False
+    model: Module, run_fn: Callable[..., Any], run_args: Any, mapping: Mapping | None = None, inplace: bool = False
 ) -> Any:
     """Static quantization in one call: observers, `run_fn(model, *run_args)` for calibration, conversion."""
     target = model if inplace else copy.deepcopy(model)
@@ -228,7 +231,7 @@ def quantize(
 
 
 def quantize_dynamic(
-    model: Any,
+    model: Module,
     qconfig_spec: Any = None,
     dtype: Any = affine.qint8,
     mapping: Mapping | None = None,
@@ -264,7 +267,7 @@ def quantize_dynamic(
     return convert(target, chosen_mapping, inplace=True)
 
 
-def prepare_qat(model: Any, mapping: Mapping | None = None, inplace: bool = False) -> Any:
+def prepare_qat(model: Module, mapping: Mapping | None = None, inplace: bool = False) -> Any:
     """Layers that train with rounding, and fake quantization of results, by each module's `qconfig`."""
     if not model.training:
         raise AssertionError("prepare_qat only works on models in training mode")
@@ -275,7 +278,7 @@ def prepare_qat(model: Any, mapping: Mapping | None = None, inplace: bool = Fals
     return prepare(target, inplace=True, observer_non_leaf_module_list=set(chosen.values()))
 
 
-def quantize_qat(model: Any, run_fn: Callable[..., Any], run_args: Any, inplace: bool = False) -> Any:
+def quantize_qat(model: Module, run_fn: Callable[..., Any], run_args: Any, inplace: bool = False) -> Any:
     """Training with rounding in one call: `run_fn(model, *run_args)` trains, then the model is converted."""
     target = model if inplace else copy.deepcopy(model)
     target.train()
@@ -284,7 +287,7 @@ def quantize_qat(model: Any, run_fn: Callable[..., Any], run_args: Any, inplace:
     return convert(target, inplace=True)
 
 
-def default_eval_fn(model: Any, calib_data: Iterable[tuple[Any, Any]]) -> None:
+def default_eval_fn(model: Module, calib_data: Iterable[tuple[Any, Any]]) -> None:
     """Run a model on pairs of inputs and targets, for calibration."""
     for data, _ in calib_data:
         model(data)

@@ -17,7 +17,7 @@ def _uncast(m: Match, v: Any) -> tuple[Value, Node | None]:
     return cast.args[0], cast
 
 
-def _square(m: Match, v: Any) -> tuple[Value, Node] | None:
+def _square(m: Match, v: object) -> tuple[Value, Node] | None:
     """Whose square a value is."""
     node = m.made_by(v, "_pow_number", "square", "mul")
     if node is None or node.args[0].__class__ is not Value:
@@ -29,7 +29,7 @@ def _square(m: Match, v: Any) -> tuple[Value, Node] | None:
     return node.args[0], node
 
 
-def _scale(m: Match, v: Any) -> tuple[Value, float, list[Node]] | None:
+def _scale(m: Match, v: object) -> tuple[Value, float, list[Node]] | None:
     """`rsqrt(mean(x * x) + eps)` over the last dimension: x, eps, the calls."""
     root = m.made_by(v, "rsqrt")
     if root is None:

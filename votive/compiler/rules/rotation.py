@@ -8,7 +8,7 @@ from ..graph import Node, Value
 from .table import Match, rule
 
 
-def half_of(m: Match, v: Any) -> tuple[Value, int, Node] | None:
+def half_of(m: Match, v: object) -> tuple[Value, int, Node] | None:
     """The value whose first (0) or second (1) half along the last dimension a view shows."""
     view = m.made_by(v, "_slice", "_window")
     if view is None:
@@ -32,7 +32,7 @@ def half_of(m: Match, v: Any) -> tuple[Value, int, Node] | None:
     return None
 
 
-def doubled(m: Match, v: Any) -> bool:
+def doubled(m: Match, v: object) -> bool:
     """Whether the two halves of a value along its last dimension are known to be equal."""
     if v.__class__ is not Value or v.node is None or v.root in m.written or v.node not in m.order:
         return False

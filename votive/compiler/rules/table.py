@@ -35,7 +35,7 @@ class Match:
 
     # --- looking ---------------------------------------------------------------------------------
 
-    def made_by(self, v: Any, *ops: str) -> Node | None:
+    def made_by(self, v: object, *ops: str) -> Node | None:
         """The call that makes a value, if it is one of these operators and nothing is written in place there."""
         if v.__class__ is not Value or v.node is None or v.node.op.name not in ops or v.node not in self.order:
             return None
@@ -114,7 +114,7 @@ class Match:
         self.refresh()
 
 
-def _spec(a: Any) -> Any:
+def _spec(a: object) -> Any:
     if a.__class__ is Value:
         return a.spec
     return tuple([_spec(x) for x in a]) if a.__class__ is tuple else a

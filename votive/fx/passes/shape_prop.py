@@ -48,7 +48,7 @@ class ShapeProp(Interpreter):
         result = super().run_node(n)
         found = False
 
-        def note(v: Any) -> Any:
+        def note(v: object) -> Any:
             nonlocal found
             if isinstance(v, Tensor):
                 found = True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...core import dtype as dt
 from ...core.layout import Size
@@ -14,6 +14,10 @@ from ..convert import convert, to_sparse
 from ..tensor import BLOCKED, CompressedTensor, CooTensor, SparseTensor, compressed_tensor, coo, like, values_of
 from .table import refuse, rule
 
+if TYPE_CHECKING:
+    from ...core.device import DeviceLike
+    from ...core.dtype import dtype as Dtype
+
 
 @rule("clone")
 def _clone(input: SparseTensor, *, memory_format: Any = None) -> Any:
@@ -24,7 +28,7 @@ def _clone(input: SparseTensor, *, memory_format: Any = None) -> Any:
     return compressed_tensor(input._layout, input._starts.clone(), input._plain.clone(), values, input.shape)
 
 
-def moved(x: SparseTensor, device: Any) -> Any:
+def moved(x: SparseTensor, device: DeviceLike) -> Any:
     """On another device."""
     values = values_of(x).to(device)
     if values.device == x.device:
@@ -36,7 +40,7 @@ def moved(x: SparseTensor, device: Any) -> Any:
 
 
 @rule("to")
-def _to(input: Any, *args: Any, **kwargs: Any) -> Any:
+def _to(input: Tensor, *args: Any, **kwargs: Any) -> Any:
     if not isinstance(input, SparseTensor):  # only the other argument is sparse: x.to(other)
         other = args[0]
         return input.to(device=other.device, dtype=other.dtype)
@@ -53,7 +57,7 @@ def _to(input: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 @rule("_to_dtype")
-def _to_dtype(input: SparseTensor, dtype: Any) -> Any:
+def _to_dtype(input: SparseTensor, dtype: Dtype) -> Any:
     return _to(input, dtype)
 
 
@@ -85,17 +89,26 @@ def _cpu(input: SparseTensor, memory_format: Any = None) -> Any:
 
 
 @rule("cuda")
-def _cuda(input: SparseTensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
+def _cuda(
+    input: SparseTensor, device: DeviceLike | None = None, non_blocking: bool = False, memory_format: Any = None
+) -> Any:
     return moved(input, "cuda" if device is None else device)
 
 
 @rule("type_as")
-def _type_as(input: Any, other: Any) -> Any:
+def _type_as(input: Tensor, other: Tensor) -> Any:
     return _to(input, other.dtype) if isinstance(input, SparseTensor) else input.to(other.dtype)
 
 
 def _like() -> Any:
-    def make(input: SparseTensor, *, dtype: Any = None, layout: Any = None, device: Any = None, **options: Any) -> Any:
+    def make(
+        input: SparseTensor,
+        *,
+        dtype: Dtype | None = None,
+        layout: Any = None,
+        device: DeviceLike | None = None,
+        **options: Any,
+    ) -> Any:
         options.pop("memory_format", None)
         requires_grad = options.pop("requires_grad", False)
         if layout is not None and layout is not input._layout:
@@ -171,7 +184,7 @@ _new("new_tensor")
 
 
 @rule("copy_")
-def _copy_(input: Any, src: Any, non_blocking: bool = False) -> Any:
+def _copy_(input: Tensor, src: Any, non_blocking: bool = False) -> Any:
     if not isinstance(input, SparseTensor) or not isinstance(src, SparseTensor) or input._layout is not src._layout:
         raise RuntimeError(
             "copy_() between dense and sparse Tensors, or between sparse layouts, is not implemented; use "
@@ -204,7 +217,7 @@ def _contiguous(input: SparseTensor, memory_format: Any = None) -> Any:
 
 
 @rule("resize_as_")
-def _resize_as_(input: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+def _resize_as_(input: Tensor, the_template: Any, *, memory_format: Any = None) -> Any:
     if isinstance(input, CooTensor) and isinstance(the_template, CooTensor):
         return input.resize_as_sparse_(the_template)
     if tuple(input.shape) != tuple(the_template.shape):

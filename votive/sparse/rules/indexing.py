@@ -98,7 +98,7 @@ def _slice(input: SparseTensor, dim: int = 0, start: Any = None, end: Any = None
 
 
 @rule("index_select")
-def _index_select(input: Any, dim: int, index: Tensor, *, out: Any = None) -> Any:
+def _index_select(input: Tensor, dim: int, index: Tensor, *, out: Tensor | None = None) -> Any:
     if not isinstance(input, SparseTensor):
         refuse("index_select", index, " as index")
     if out is not None:
@@ -136,7 +136,7 @@ def _index_select(input: Any, dim: int, index: Tensor, *, out: Any = None) -> An
 
 
 @rule("_getitem")
-def _getitem(input: Any, index: Any) -> Any:
+def _getitem(input: Tensor, index: Any) -> Any:
     if not isinstance(input, SparseTensor):
         refuse("indexing", index if isinstance(index, SparseTensor) else input, " as index")
     parts = list(index) if isinstance(index, tuple) else [index]
@@ -166,7 +166,7 @@ def _getitem(input: Any, index: Any) -> Any:
 
 
 @rule("_setitem")
-def _setitem(input: Any, index: Any, value: Any) -> Any:
+def _setitem(input: Tensor, index: Any, value: Any) -> Any:
     if isinstance(input, SparseTensor):
         raise TypeError("Cannot assign to a sparse tensor; change its .values(), or use .to_dense().")
     refuse("assignment to parts", value if isinstance(value, SparseTensor) else index)

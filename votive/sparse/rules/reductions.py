@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...autograd.function import Function
 from ...core import dtype as dt
@@ -15,6 +15,9 @@ from ..convert import as_coo, coalesce, convert
 from ..indices import add_at, merge, ravel, unravel
 from ..tensor import BLOCKED, CompressedTensor, CooTensor, SparseTensor, coo, like, values_of
 from .table import refuse, rule
+
+if TYPE_CHECKING:
+    from ...core.dtype import dtype as Dtype
 
 
 class _Total(Function):
@@ -30,14 +33,14 @@ class _Total(Function):
         return g.to(ctx.dtype).expand(ctx.shape), None
 
 
-def total(x: SparseTensor, dtype: Any = None) -> Tensor:
+def total(x: SparseTensor, dtype: Dtype | None = None) -> Tensor:
     """The sum of all elements, a dense tensor of no dimension."""
     if x._rg and mode.grad:
         return _Total.apply(x, dtype)
     return x._held.sum(dtype=dtype)
 
 
-def sum_over(x: CooTensor, dims: tuple[int, ...], keepdim: bool, dtype: Any = None) -> Any:
+def sum_over(x: CooTensor, dims: tuple[int, ...], keepdim: bool, dtype: Dtype | None = None) -> Any:
     """The sum over some dimensions: dense when no sparse one is left, else sparse."""
     sparse = x.sparse_dim()
     gone, inner = [d for d in dims if d < sparse], [d - sparse + 1 for d in dims if d >= sparse]
@@ -67,7 +70,14 @@ def sum_over(x: CooTensor, dims: tuple[int, ...], keepdim: bool, dtype: Any = No
 
 
 @rule("sum")
-def _sum(input: SparseTensor, dim: Any = None, keepdim: bool = False, dtype: Any = None, *, out: Any = None) -> Any:
+def _sum(
+    input: SparseTensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Any:
     if out is not None:
         refuse("sum with out=", input)
     if dim is None or (not isinstance(dim, int) and len(dim) == 0):
@@ -87,13 +97,26 @@ def _sum(input: SparseTensor, dim: Any = None, keepdim: bool = False, dtype: Any
 
 
 @rule("mean")
-def _mean(input: SparseTensor, dim: Any = None, keepdim: bool = False, dtype: Any = None, *, out: Any = None) -> Any:
+def _mean(
+    input: SparseTensor,
+    dim: Any = None,
+    keepdim: bool = False,
+    dtype: Dtype | None = None,
+    *,
+    out: Tensor | None = None,
+) -> Any:
     refuse("mean", input, " (zeros that are not specified would count)")
 
 
 @rule("norm", "linalg.norm", "linalg.vector_norm")
 def _norm(
-    input: SparseTensor, p: Any = 2, dim: Any = None, keepdim: bool = False, *, ord: Any = None, dtype: Any = None
+    input: SparseTensor,
+    p: Any = 2,
+    dim: Any = None,
+    keepdim: bool = False,
+    *,
+    ord: Any = None,
+    dtype: Dtype | None = None,
 ) -> Any:
     p = ord if ord is not None else p
     if dim is not None or keepdim:
@@ -108,7 +131,7 @@ def _norm(
 
 
 @rule("any")
-def _any(input: SparseTensor, dim: Any = None, keepdim: bool = False, *, out: Any = None) -> Any:
+def _any(input: SparseTensor, dim: Any = None, keepdim: bool = False, *, out: Tensor | None = None) -> Any:
     if dim is not None:
         refuse("any over a dimension", input)
     x = coalesce(input) if isinstance(input, CooTensor) else input

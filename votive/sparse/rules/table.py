@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ...core.errors import UnsupportedError
 from ..tensor import NAMES, CooTensor, SparseTensor
+
+if TYPE_CHECKING:
+    from ...tensor import Tensor
 
 RULES = SparseTensor._rules
 Rule = Callable[..., Any]
@@ -23,18 +26,18 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
     return enter
 
 
-def refuse(name: str, x: Any, why: str = "") -> NoReturn:
+def refuse(name: str, x: object, why: str = "") -> NoReturn:
     """Raise for what is not there for a layout."""
     layout = NAMES[x._layout] if isinstance(x, SparseTensor) else "dense"
     raise UnsupportedError(f"{name}: not implemented for {layout} tensors{why}; use .to_dense().")
 
 
-def is_coo(x: Any) -> bool:
+def is_coo(x: object) -> bool:
     """Whether a value is a tensor in coordinate format."""
     return isinstance(x, CooTensor)
 
 
-def into(name: str, x: Any, made: Any) -> Any:
+def into(name: str, x: Tensor, made: Any) -> Any:
     """Write a result over `x`: what in-place forms do."""
     if isinstance(x, SparseTensor):
         if not isinstance(made, SparseTensor) or made._layout is not x._layout:

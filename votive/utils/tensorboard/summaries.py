@@ -150,7 +150,7 @@ def layout(described: dict[str, dict[str, Any]]) -> bytes:
     return pb.data(1, "custom_scalars__config__") + content + _plugin("custom_scalars")
 
 
-def _hparam_value(value: Any) -> tuple[int, bytes]:
+def _hparam_value(value: object) -> tuple[int, bytes]:
     """The type of a setting, and it as google.protobuf.Value."""
     if isinstance(value, bool):
         raw = pb.varint(4 << 3) + pb.varint(int(value))

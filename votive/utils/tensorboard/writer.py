@@ -16,7 +16,7 @@ from . import pictures, summaries
 from .records import EventFile
 
 
-def _array(x: Any) -> Any:
+def _array(x: object) -> Any:
     """A tensor, an array or numbers as an array."""
     if isinstance(x, Tensor):
         kept = x.detach().cpu()
@@ -26,7 +26,7 @@ def _array(x: Any) -> Any:
     return np.asarray(x)
 
 
-def _number(x: Any) -> float:
+def _number(x: object) -> float:
     found = _array(x).squeeze()
     if found.ndim:
         raise AssertionError(f"scalar should be 0D, got shape {found.shape}")

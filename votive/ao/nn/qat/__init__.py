@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .... import nn
 from ....nn import functional as NF
 from ....nn.layers.linear import NonDynamicallyQuantizableLinear
 from ....tensor import Tensor
+
+if TYPE_CHECKING:
+    from ....core.device import DeviceLike
+    from ....core.dtype import dtype as Dtype
+    from ....nn.module import Module
 
 
 class _Fake:
@@ -25,7 +30,7 @@ class _Fake:
         self.weight_fake_quant = qconfig.weight()
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Any:
         """The layer that a float one with a configuration becomes; it shares its parameters."""
         if type(mod) is not cls._FLOAT:
             raise AssertionError(f"qat.{cls.__name__}.from_float only works for {cls._FLOAT.__name__}, got {type(mod)}")
@@ -53,7 +58,7 @@ def copy_values(source: Any, target: Any) -> None:
             target.__dict__[name] = value
 
 
-def taking(cls: Any, mod: Any, qconfig: Any) -> Any:
+def taking(cls: Any, mod: Module, qconfig: Any) -> Any:
     """An object of a class with the values of a module, whose weight is observed."""
     made = cls.__new__(cls)
     copy_values(mod, made)
@@ -72,8 +77,8 @@ class Linear(_Fake, nn.Linear):
         out_features: int,
         bias: bool = True,
         qconfig: Any = None,
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
     ) -> None:
         super().__init__(in_features, out_features, bias, device=device, dtype=dtype)
         self._observe(qconfig)
@@ -83,7 +88,7 @@ class Linear(_Fake, nn.Linear):
         return out
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Any:
         if type(mod) is NonDynamicallyQuantizableLinear:
             return taking(cls, mod, mod.qconfig)
         return super().from_float(mod, use_precomputed_fake_quant)

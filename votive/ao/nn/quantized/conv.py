@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from .... import nn
 from ....core import affine
@@ -15,6 +15,11 @@ from ...nn.intrinsic import fused as nni
 from .linear import QuantizedModule
 from .observed import check_source, result_steps, weight_of
 from .packed import PackedWeight
+
+if TYPE_CHECKING:
+    from ....core.device import DeviceLike
+    from ....core.dtype import dtype as Dtype
+    from ....nn.module import Module
 
 
 def sizes(value: Any, n: int) -> tuple[int, ...]:
@@ -40,8 +45,8 @@ class _Conv(QuantizedModule):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
     ) -> None:
         super().__init__()
         if in_channels % groups or out_channels % groups:
@@ -110,7 +115,7 @@ class _Conv(QuantizedModule):
         super()._load_from_state_dict(taken, prefix, *rest)
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Any:
         """The layer that an observed or trained one becomes."""
         if not hasattr(mod, "weight_fake_quant"):
             check_source(mod, cls, cls._FLOAT_MODULE)
@@ -179,8 +184,8 @@ class _ConvTranspose(_Conv):
         bias: bool = True,
         dilation: Any = 1,
         padding_mode: str = "zeros",
-        device: Any = None,
-        dtype: Any = None,
+        device: DeviceLike | None = None,
+        dtype: Dtype | None = None,
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for ConvTranspose, got {padding_mode!r}.')
@@ -210,7 +215,7 @@ class _ConvTranspose(_Conv):
         return out
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Any:
         check_source(mod, cls, cls._FLOAT_MODULE)
         made = cls(
             mod.in_channels,

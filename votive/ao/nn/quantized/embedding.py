@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .... import nn
 from ....core import affine
@@ -12,6 +12,9 @@ from ....surface.quantized_functions import per_channel_quantized
 from ....surface.quantized_tensor import QuantizedTensor
 from ....tensor import Tensor
 from .observed import quantized_weight
+
+if TYPE_CHECKING:
+    from ....nn.module import Module
 
 
 class EmbeddingPackedParams(nn.Module):
@@ -117,7 +120,7 @@ class Embedding(nn.Module):
         return self._packed_params._weight()
 
     @classmethod
-    def _codes_of(cls, mod: Any) -> QuantizedTensor:
+    def _codes_of(cls, mod: Module) -> QuantizedTensor:
         observer: Any = getattr(mod, "weight_fake_quant", None)
         if observer is None:
             if getattr(mod, "qconfig", None) is None or mod.qconfig.weight is None:
@@ -132,7 +135,7 @@ class Embedding(nn.Module):
         return quantized_weight(mod.weight, observer)
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Any:
         """The table that an embedding becomes."""
         if getattr(mod, "max_norm", None) is not None:
             raise AssertionError("Embedding: max_norm writes into the table, and codes are not written.")
@@ -173,7 +176,7 @@ class EmbeddingBag(Embedding):
         return out
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Any:
         if getattr(mod, "max_norm", None) is not None:
             raise AssertionError("EmbeddingBag: max_norm writes into the table, and codes are not written.")
         last = mod.include_last_offset

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .... import nn
 from ....nn import functional as NF
@@ -10,6 +10,9 @@ from ....ops.registry import F
 from ....surface.quantized_functions import quantize_per_tensor, quantized
 from ....tensor import Tensor
 from .observed import result_steps
+
+if TYPE_CHECKING:
+    from ....nn.module import Module
 
 
 class ReLU6(nn.ReLU):
@@ -23,7 +26,7 @@ class ReLU6(nn.ReLU):
         return "QuantizedReLU6"
 
     @staticmethod
-    def from_float(mod: Any, use_precomputed_fake_quant: bool = False) -> ReLU6:
+    def from_float(mod: Module, use_precomputed_fake_quant: bool = False) -> ReLU6:
         """What `nn.ReLU6` becomes."""
         return ReLU6(mod.inplace)
 
@@ -38,7 +41,7 @@ class Dropout(nn.Dropout):
         return "QuantizedDropout"
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Dropout:
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Dropout:
         """What `nn.Dropout` becomes."""
         return cls(mod.p, mod.inplace)
 
@@ -61,7 +64,7 @@ class _Rounded(nn.Module):
         return f"Quantized{type(self).__name__}"
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Any:
         """What an observed module becomes: its own values, and the scale that was seen."""
         inner = mod
         if isinstance(mod, nn.Sequential):

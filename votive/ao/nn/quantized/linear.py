@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .... import nn
 from ....core import affine
@@ -15,6 +15,9 @@ from ....tensor import Tensor
 from ...nn.intrinsic import fused as nni
 from .observed import check_source, result_steps, weight_of
 from .packed import PackedWeight
+
+if TYPE_CHECKING:
+    from ....nn.module import Module
 
 
 class LinearPackedParams(nn.Module):
@@ -136,7 +139,7 @@ class Linear(QuantizedModule):
         self._packed_params.set_weight_bias(w, b)
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Any:
         """The layer that an observed or trained one becomes."""
         if not hasattr(mod, "weight_fake_quant"):
             check_source(mod, cls, cls._FLOAT_MODULE)

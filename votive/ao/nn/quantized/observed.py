@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .... import nn
 from ....core import affine
@@ -11,8 +11,11 @@ from ....surface.quantized_functions import quantize_per_channel, quantize_per_t
 from ....surface.quantized_tensor import QuantizedTensor
 from ....tensor import Tensor
 
+if TYPE_CHECKING:
+    from ....nn.module import Module
 
-def quantized_weight(weight: Tensor, observer: Any) -> QuantizedTensor:
+
+def quantized_weight(weight: Tensor, observer: Module) -> QuantizedTensor:
     """A weight as codes, by what its observer has seen."""
     scale, zero = observer.calculate_qparams()
     kind = observer.dtype

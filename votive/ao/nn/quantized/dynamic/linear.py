@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..... import nn
 from .....core import affine
@@ -11,6 +11,9 @@ from .....tensor import Tensor
 from ....nn.intrinsic import fused as nni
 from ..linear import Linear as StaticLinear
 from ..observed import check_source, weight_of
+
+if TYPE_CHECKING:
+    from .....nn.module import Module
 
 
 class Linear(StaticLinear):
@@ -40,7 +43,7 @@ class Linear(StaticLinear):
         )
 
     @classmethod
-    def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Any:
+    def from_float(cls, mod: Module, use_precomputed_fake_quant: bool = False) -> Any:
         """The layer that a float one with a configuration becomes."""
         if not hasattr(mod, "weight_fake_quant"):
             check_source(mod, cls, cls._FLOAT_MODULE)
