@@ -96,6 +96,24 @@ _FINDS = {
     "num_queries": 5,
     "backbone_config": {"model_type": "resnet", **_NETWORK, "out_features": ["stage2"]},
 }
+_READS = {**SEEN, "image_size": 16, "patch_size": 4, "output_channels": 16, "num_pos_feats": 8, "window_size": 2}
+_CUTS = {
+    "vision_config": {**_READS, "global_attn_indexes": [1]},
+    "prompt_encoder_config": {"hidden_size": 16, "image_size": 16, "patch_size": 4},
+    "mask_decoder_config": {"hidden_size": 16, "mlp_dim": 24, "num_attention_heads": 2, "iou_head_hidden_dim": 8},
+}
+
+
+def _points() -> dict[str, Any]:
+    boxes = votive.tensor([[[1.0, 2.0, 9.0, 12.0]], [[0.0, 0.0, 5.0, 7.0]]])
+    points = votive.tensor([[[[3.0, 4.0]]], [[[9.0, 2.0]]]])
+    return {**_pixels(16)(), "input_points": points, "input_boxes": boxes, "input_masks": votive.rand(2, 1, 16, 16)}
+
+
+# What stands for a prompt that is given.
+UNASKED = {"sam": {"prompt_encoder.no_mask_embed"}}
+
+
 SEERS: dict[str, tuple[dict[str, Any], Given]] = {
     "convnext": (STAGES, _pixels(32)),
     "convnextv2": (STAGES, _pixels(32)),
@@ -103,6 +121,8 @@ SEERS: dict[str, tuple[dict[str, Any], Given]] = {
     "dinov2_with_registers": (SEEN, _pixels(16)),
     "detr": (_FINDS, _pixels(32)),
     "resnet": (_NETWORK, _pixels(32)),
+    "sam": (_CUTS, _points),
+    "sam_vision_model": (_READS, _pixels(16)),
     "segformer": (PYRAMID, _pixels(32)),
     "siglip": ({"text_config": TEXT, "vision_config": SEEN}, lambda: {**_ids(4, 3), **_pixels(16)()}),
     "siglip_vision_model": (SEEN, _pixels(16)),

@@ -20,7 +20,9 @@ REFUSED = "(refused)"
 STATES = ("absent", "null", "value")
 # Whole models inside; their own families are checked.
 FAMILIES = [name for name in families() if name not in ("vision-encoder-decoder", "mine", "quiet")]
-NESTED = {"text_config", "vision_config", "attn_config", "backbone_config"}
+NESTED = {
+    "text_config", "vision_config", "attn_config", "backbone_config", "prompt_encoder_config", "mask_decoder_config",
+}  # fmt: skip
 # Spelled otherwise since transformers 5; test_decoders compares what they do.
 ROPE = {"rope_theta", "rope_scaling", "rope_local_base_freq", "mrope_section", "llama_4_scaling_beta"}
 

@@ -65,6 +65,9 @@ _LAZY = {
         "PromptEncoderConfig", "PromptTuningConfig",
     ),
     "processing": ("AutoProcessor", "CLIPProcessor", "TrOCRProcessor"),
+    "sam": ("SamImageSegmentationOutput", "SamMaskDecoderConfig"),
+    "sam_processor": ("SamImageProcessor", "SamProcessor"),
+    "sam_prompts": ("SamPromptEncoderConfig",),
     "sentence": ("SentenceEncoder",),
     "swin": ("SwinImageClassifierOutput", "SwinMaskedImageModelingOutput", "SwinModelOutput"),
 }  # fmt: skip

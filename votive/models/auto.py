@@ -194,6 +194,8 @@ roformer roformer RoFormerConfig base=RoFormerModel
     masked=RoFormerForMaskedLM classify=RoFormerForSequenceClassification tokens=RoFormerForTokenClassification
     answer=RoFormerForQuestionAnswering choice=RoFormerForMultipleChoice pretrain=RoFormerForMaskedLM
 rwkv rwkv RwkvConfig base=RwkvModel causal=RwkvForCausalLM
+sam sam SamConfig base=SamModel masks=SamModel
+sam_vision_model sam_vision SamVisionConfig base=SamVisionModel
 seed_oss llama_likes SeedOssConfig base=SeedOssModel causal=SeedOssForCausalLM
 segformer segformer SegformerConfig base=SegformerModel image=SegformerForImageClassification
     segment=SegformerForSemanticSegmentation

@@ -240,6 +240,7 @@ _KINDS = {
     "blip": ("image_processors", "BlipImageProcessor"),
     "clip": ("image_processing", "CLIPImageProcessor"),
     "convnext": ("image_processors", "ConvNextImageProcessor"),
+    "sam": ("sam_processor", "SamImageProcessor"),
     "segformer": ("image_processors", "SegformerImageProcessor"),
     "trocr": ("image_processing", "ViTImageProcessor"),
 }

@@ -112,18 +112,27 @@ class AutoProcessor:
 
     kinds: ClassVar[dict[str, Any]] = {"TrOCRProcessor": TrOCRProcessor, "CLIPProcessor": CLIPProcessor}
     # Where files do not say which, the family of the model does.
-    families: ClassVar[dict[str, str]] = {"vision-encoder-decoder": "TrOCRProcessor", "clip": "CLIPProcessor"}
+    families: ClassVar[dict[str, str]] = {
+        "vision-encoder-decoder": "TrOCRProcessor",
+        "clip": "CLIPProcessor",
+        "sam": "SamProcessor",
+    }
 
     @classmethod
     def from_pretrained(cls, name: StrPath, **changes: Any) -> Any:
         """From a folder or a repository id; `changes` replace fields of the image processor."""
         kind, path = read_processor(name).get("processor_class"), Path(name)
-        if kind not in cls.kinds and path.is_dir():
+        known = {*cls.kinds, "SamProcessor"}
+        if kind not in known and path.is_dir():
             for file in ("processor_config.json", "tokenizer_config.json"):
-                if kind not in cls.kinds and (path / file).is_file():
+                if kind not in known and (path / file).is_file():
                     kind = read_json(path / file).get("processor_class")
-            if kind not in cls.kinds and (path / "config.json").is_file():
+            if kind not in known and (path / "config.json").is_file():
                 kind = cls.families.get(read_json(path / "config.json").get("model_type", ""))
+        if kind == "SamProcessor":
+            from .sam_processor import SamProcessor
+
+            return SamProcessor.from_pretrained(name, **changes)
         if kind in cls.kinds:
             return cls.kinds[kind].from_pretrained(name, **changes)
         return AutoImageProcessor.from_pretrained(name, **changes)
