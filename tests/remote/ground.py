@@ -16,6 +16,8 @@ from votive.remote.server.serving import serve, welcome
 from votive.remote.server.session import Session
 from votive.remote.server.store import Store
 
+VERSION = wire.VERSION
+
 
 class Ground:
     """Accepts lines like the front does, and runs sessions in threads."""
@@ -56,7 +58,7 @@ class Ground:
 
     def _serve(self, line: socket.socket) -> None:
         with line:
-            line.sendall(wire.GREETING.pack(wire.MAGIC, wire.VERSION, bytes(32)))
+            line.sendall(wire.GREETING.pack(wire.MAGIC, VERSION, bytes(32)))
             (size,) = wire.FRAME.unpack(line.recv(4, socket.MSG_WAITALL))
             hello = wire.unpacked(line.recv(size, socket.MSG_WAITALL))
             name = hello["session"]

@@ -30,6 +30,7 @@ COMMANDS = {
     "transcribe": "turn speech into text or subtitles",
     "studio": "watch and change a language model in the browser",
     "serve": "answer requests for language models over HTTP",
+    "device": "let programs elsewhere use this machine as a device",
     "train": "train a language model on a text file",
     "launch": "run a script on several processes",
     "debug": "step through a model, look at values and change them",

@@ -33,6 +33,10 @@ CONNECT = 30.0
 WELCOME = 120.0
 
 
+class _Unwelcome(RemoteConnectionError):
+    """A server that answers, but gives no session."""
+
+
 class Connection:
     """A device elsewhere. `open` begins a session, `resume` goes on with it after the line broke."""
 
@@ -77,7 +81,14 @@ class Connection:
                 raise untold
             if self.closed:
                 raise RemoteError(f"{self.address.url}: the connection was closed by votive.remote.disconnect().")
-            self._join()
+            for left in range(3, -1, -1):
+                try:
+                    return self._join()
+                except _Unwelcome as e:
+                    # The process of the session may be about to end, and the server not know it yet.
+                    if self.session is None or not left:
+                        raise RemoteConnectionError(str(e)) from e
+                    time.sleep(0.2)
 
     def _join(self) -> None:
         line = self._dialled()
@@ -102,7 +113,7 @@ class Connection:
             welcome = _answer(line)
         except (OSError, ProtocolError) as e:
             line.close()
-            raise RemoteConnectionError(f"{self.address.url}: no session came about ({_why(e)}).") from e
+            raise _Unwelcome(f"{self.address.url}: no session came about ({_why(e)}).") from e
         except BaseException:
             line.close()
             raise
@@ -129,21 +140,21 @@ class Connection:
 
     def _begin(self, line: socket.socket, welcome: dict[str, Any]) -> None:
         again = self.session is not None and welcome["session"] == self.session
-        done = welcome["frames"] if again else -1
+        done = welcome["frames"] if again else 0  # frames are counted from 0
         self.welcome, self.session = welcome, welcome["session"]
         self._socket = line
         self._buffer = bytearray()
         # What the server has not run is as if it had not been sent.
         for plan in list(self.plans):
-            if plan.frame > done:
+            if plan.frame >= done:
                 plan.frame = -1
                 self.plans.discard(plan)
-        self.specs = {s: known for s, known in self.specs.items() if known[1] <= done}
-        self.lost = [n for n, frame in self.live.items() if frame > done]
+        self.specs = {s: known for s, known in self.specs.items() if known[1] < done}
+        self.lost = [n for n, frame in self.live.items() if frame >= done]
         for n in self.lost:
             del self.live[n]
         self.uploaded = {bytes.fromhex(d) for d in welcome.get("contents", ())}
-        self.frame = done if again else 0
+        self.frame = done
         if again:
             gone = set(self.gone)
             self.live = {n: frame for n, frame in self.live.items() if n not in gone}
@@ -263,6 +274,7 @@ class Connection:
             return self._ask(kind, body)
 
     def _ask(self, kind: int, body: bytes) -> Any:
+        self._farewells()
         self._buffer += wire.message(kind, body)
         self.messages += 1
         self.flush()

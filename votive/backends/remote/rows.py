@@ -54,6 +54,8 @@ class RemotePlan:
 
     def called(self, kind: int, first: int, values: Any) -> bytes:
         """The message of a call whose results begin with storage `first`."""
+        if not self.connection.is_open:
+            self.connection.open()  # which may find that the server knows no plan any more
         if self.frame < 0:
             self.tell()
         size = self.call.size

@@ -191,20 +191,30 @@ class DeviceServer:
 
     def _hand_over(self, line: socket.socket, wanted: str | None) -> None:
         worker = self._worker(wanted)
+        for _ in range(40):  # one that has said goodbye needs a moment to end
+            if worker is not None or self._closed.wait(0.05):
+                break
+            worker = self._worker(wanted)
         if worker is None:
             _refuse(line, f"{self.settings.clients} clients are connected, which is the limit; try again later")
             return
-        ours: socket.socket | None = None
-        handed = line
-        if isinstance(line, ssl.SSLSocket):
-            ours, handed = socket.socketpair()
         line.settimeout(None)
-        with worker.lock, handed if handed is not line else contextlib.nullcontext():
-            socket.send_fds(worker.control, [HANDED], [handed.fileno()])
-        if ours is not None:
-            assert isinstance(line, ssl.SSLSocket)
-            with ours:
-                relay(line, ours)
+        if not isinstance(line, ssl.SSLSocket):
+            self._give(worker, line)
+            return
+        ours, theirs = socket.socketpair()
+        with ours:
+            with theirs:
+                self._give(worker, theirs)
+            relay(line, ours)
+
+    def _give(self, worker: _Worker, line: socket.socket) -> None:
+        try:
+            with worker.lock:
+                socket.send_fds(worker.control, [HANDED], [line.fileno()])
+        except OSError:  # it has just ended
+            worker.process.wait()
+            raise
 
     def _worker(self, wanted: str | None) -> _Worker | None:
         """The process of a session, a new one unless it is still there; None when there are too many."""
@@ -242,6 +252,7 @@ class DeviceServer:
                 [sys.executable, "-m", "votive.remote.server.worker", str(theirs.fileno()), json.dumps(told)],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
+                start_new_session=True,  # Ctrl-C is for the front, which ends its processes
                 env={k: v for k, v in os.environ.items() if k != "VOTIVE_REMOTE_TOKEN"},
             )
         return _Worker(process, ours)

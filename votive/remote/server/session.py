@@ -77,6 +77,7 @@ class Session:
     def frame(self, data: bytearray, line: Line) -> None:
         """Run the messages of a frame. A ProtocolError ends the session."""
         view, at, end = memoryview(data), 0, len(data)
+        self.frames += 1  # before its answer: who gets that counts the frame as run
         try:
             while at < end:
                 kind, size = wire.HEAD.unpack_from(view, at)
@@ -94,7 +95,6 @@ class Session:
                     raise ProtocolError(f"there is no message {kind}.")
         except (struct.error, IndexError) as e:
             raise ProtocolError(f"a message is shorter than it must be ({e}).") from None
-        self.frames += 1
 
     # --- answers ------------------------------------------------------------------------------
 
