@@ -308,6 +308,8 @@ def tensor_parallel(model: M, mesh: DeviceMesh) -> M:
     >>> first == second
     True
     """
+    if any("mixed" in m.__dict__ for m in model.modules() if isinstance(m, Mixture)):
+        raise RuntimeError("tensor_parallel: cut a model into heads and neurons first, then call expert_parallel.")
     plan = tp_plan(model, mesh)
     tied: dict[int, list[tuple[nn.Module, str]]] = {}
     for part in model.modules():

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...autograd.modes import no_grad
+from ...nn.parallel.agreeing import part_of
 from ...nn.parameter import Parameter
 from ...ops.registry import F
 from ...tensor import Tensor
@@ -116,6 +117,7 @@ class Sharding:
     @no_grad()
     def total_norm(self, local: Tensor, order: float) -> Tensor:
         """The norm of the whole, from those of the ranks' parts; all ranks call it."""
+        local = part_of(local)
         if math.isinf(order):
             total = local.clone()
             for group in self.groups:
