@@ -79,7 +79,8 @@ def agree(
     assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), what
     if strides and ours.numel():
         assert ours.stride() == theirs.stride(), f"{what}: {ours.stride()} {theirs.stride()}"
-    p, q = ours.detach().cpu().numpy(), theirs.detach().numpy()
+    with cpu_fallbacks():  # complex numbers may wait to be conjugated
+        p, q = (t.detach().cpu().resolve_conj().numpy() for t in (ours, theirs))
     tolerance = TOLERANCE.get(ours.dtype)
     if tolerance is None:
         np.testing.assert_array_equal(p, q, err_msg=what)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.device import device
+from ...core.dtype import dtype
 from ...core.layout import Spec
 from ..base import Bound, Fn, Request, Row, add_row
 from ..common.slot import Slot
@@ -14,6 +15,11 @@ from . import cpu_fallback
 from .runtime.views import View, WebGpuStorage
 
 Run = Callable[..., Any] | None
+
+
+def kind_of(x: Slot | None) -> dtype | None:
+    """The dtype of a tensor that may be absent."""
+    return None if x is None else x.dtype
 
 
 class Whole:

@@ -263,6 +263,11 @@ _LONG = {
   if (!(abs(x) < 2147483648.0)) { return i32(-2147483647 - 1); }
   return i32(x);
 }""",
+    "i_place": """fn i_place(v: vec2<u32>) -> i32 {
+  // An index of 64 bits; what does not fit is out of range, whatever it is.
+  let low = bitcast<i32>(v.x);
+  return select(-2147483647 - 1, low, v.y == select(0u, 0xffffffffu, low < 0));
+}""",
     "i_wrap8": "fn i_wrap8(x: i32) -> i32 { return (x << 24u) >> 24u; }",
     "i_wrap16": "fn i_wrap16(x: i32) -> i32 { return (x << 16u) >> 16u; }",
     "u_wrap8": "fn u_wrap8(x: u32) -> u32 { return x & 0xffu; }",
