@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from .from_sizes import FromSizes
 from .symbols import KINDS, Symbols, owner_of, plain, text_of
 
 
@@ -30,10 +31,9 @@ _SIGNS = {  # Python's methods
 }
 
 
-class SizeFloat(float):
+class SizeFloat(FromSizes, float):
     """A float that comes from sizes: its text is all that is known of it."""
 
-    symbols: Symbols
     text: str
 
     @property
@@ -65,25 +65,6 @@ class SizeFloat(float):
         elif not self.symbols.closed and relation == "==":
             return a[1] == b[1]
         return now
-
-    def __eq__(self, other: object) -> Any:
-        return self._asked(other, "==")
-
-    def __ne__(self, other: object) -> Any:
-        found = self._asked(other, "==")
-        return found if found is NotImplemented else not found
-
-    def __lt__(self, other: Any) -> Any:
-        return self._asked(other, "<")
-
-    def __le__(self, other: Any) -> Any:
-        return self._asked(other, "<=")
-
-    def __gt__(self, other: Any) -> Any:
-        return self._asked(other, "<", True)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._asked(other, "<=", True)
 
     def __bool__(self) -> bool:
         return bool(self != 0.0)
@@ -121,25 +102,11 @@ class SizeFloat(float):
     def __float__(self) -> float:
         return self.fixed("it is read")
 
-    def __hash__(self) -> int:
-        return hash(self.fixed("it is a key of a table"))
-
-    def __repr__(self) -> str:
-        return self.text if self.symbols.closed else repr(self.fixed("it becomes text"))
-
-    __str__ = __repr__
-
     def __format__(self, spec: str) -> str:
         return format(self.fixed("it becomes text"), spec)
 
     def __reduce__(self) -> Any:
         return float, (self.fixed("it is pickled"),)
-
-    def __copy__(self) -> Any:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return self
 
 
 def made_float(symbols: Symbols, value: float, text: str) -> Any:

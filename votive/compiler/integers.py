@@ -13,6 +13,7 @@ from typing import Any
 
 from . import polynomials as poly
 from .floats import _fixed, compare, number_with
+from .from_sizes import FromSizes
 from .polynomials import Poly
 from .symbols import KINDS, Symbols, owner_of
 
@@ -35,10 +36,9 @@ def _parts(a: Any) -> tuple[int, Poly] | None:
     return None
 
 
-class Size(int):
+class Size(FromSizes, int):
     """An integer that comes from sizes."""
 
-    symbols: Symbols
     poly: Poly
 
     @property
@@ -170,25 +170,6 @@ class Size(int):
             a, b = b, a
         return self.symbols.holds(relation, poly.add(a[1], b[1], -1), a[0] - b[0])
 
-    def __eq__(self, other: object) -> Any:
-        return self._asked(other, "==")
-
-    def __ne__(self, other: object) -> Any:
-        found = self._asked(other, "==")
-        return found if found is NotImplemented else not found
-
-    def __lt__(self, other: Any) -> Any:
-        return self._asked(other, "<")
-
-    def __le__(self, other: Any) -> Any:
-        return self._asked(other, "<=")
-
-    def __gt__(self, other: Any) -> Any:
-        return self._asked(other, "<", True)
-
-    def __ge__(self, other: Any) -> Any:
-        return self._asked(other, "<=", True)
-
     def __bool__(self) -> bool:
         return not self.symbols.holds("==", self.poly, self.value)
 
@@ -203,14 +184,6 @@ class Size(int):
     def __float__(self) -> float:
         return float(self.fixed("it becomes a float"))
 
-    def __hash__(self) -> int:
-        return hash(self.fixed("it is a key of a table"))
-
-    def __repr__(self) -> str:
-        return self.text if self.symbols.closed else repr(self.fixed("it becomes text"))
-
-    __str__ = __repr__
-
     def __format__(self, spec: str) -> str:
         return format(self.value if self.symbols.closed else self.fixed("it becomes text"), spec)
 
@@ -221,12 +194,6 @@ class Size(int):
 
     def __round__(self, digits: Any = None) -> Any:
         return self if digits is None else round(self.fixed("it is rounded"), digits)
-
-    def __copy__(self) -> Any:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        return self
 
     def __reduce__(self) -> Any:
         return int, (self.fixed("it is pickled"),)

@@ -78,7 +78,23 @@ class LogitRelaxedBernoulli(_Binary):
         return F.log(self.temperature) + gap + 2 * F.logsigmoid(-gap)
 
 
-class RelaxedBernoulli(TransformedDistribution):
+class _Relaxed(TransformedDistribution):
+    """A map of what has a temperature and chances or odds."""
+
+    @property
+    def temperature(self) -> Tensor:
+        return self.base_dist.temperature
+
+    @property
+    def logits(self) -> Tensor:
+        return self.base_dist.logits
+
+    @property
+    def probs(self) -> Tensor:
+        return self.base_dist.probs
+
+
+class RelaxedBernoulli(_Relaxed):
     """Bernoulli smoothed to numbers between 0 and 1, which have gradients (Maddison et al. 2016, Jang et al. 2016).
 
     >>> votive.distributions.RelaxedBernoulli(votive.tensor(2.2), probs=votive.tensor([0.1, 0.8])).sample().shape
@@ -101,18 +117,6 @@ class RelaxedBernoulli(TransformedDistribution):
 
     def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Any:
         return super().expand(batch_shape, _instance=self._get_checked_instance(RelaxedBernoulli, _instance))
-
-    @property
-    def temperature(self) -> Tensor:
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        return self.base_dist.probs
 
 
 class ExpRelaxedCategorical(Distribution):
@@ -173,7 +177,7 @@ class ExpRelaxedCategorical(Distribution):
         return F.sum(score - F.logsumexp(score, -1, True), -1) + scale
 
 
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(_Relaxed):
     """One-hot vectors smoothed to points of the simplex, which have gradients (Maddison et al. 2016, Jang et al. 2016).
 
     >>> d = votive.distributions.RelaxedOneHotCategorical(votive.tensor(2.2), probs=votive.tensor([0.2, 0.8]))
@@ -197,18 +201,6 @@ class RelaxedOneHotCategorical(TransformedDistribution):
 
     def expand(self, batch_shape: Sequence[int], _instance: Distribution | None = None) -> Any:
         return super().expand(batch_shape, _instance=self._get_checked_instance(RelaxedOneHotCategorical, _instance))
-
-    @property
-    def temperature(self) -> Tensor:
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        return self.base_dist.logits
-
-    @property
-    def probs(self) -> Tensor:
-        return self.base_dist.probs
 
 
 class LogisticNormal(TransformedDistribution):

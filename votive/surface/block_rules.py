@@ -17,6 +17,7 @@ from ..core.errors import ShapeError, UnsupportedError
 from ..ops.registry import F
 from ..tensor import Tensor
 from .block_tensor import BlockTensor, encoded, from_blocks, like
+from .destination import destination
 
 _switches: dict[str, str] = quantized._values  # type: ignore[attr-defined]
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -216,15 +217,7 @@ def _to(
     memory_format: Any = None,
 ) -> Any:
     """Moves keep the blocks; another dtype leaves them."""
-    for a in args:
-        if isinstance(a, Dtype):
-            dtype = a
-        elif isinstance(a, Tensor):
-            dtype, device = a.dtype, a.device
-        elif isinstance(a, bool):
-            non_blocking = a
-        elif a is not None:
-            device = a
+    dtype, device, non_blocking = destination(args, dtype, device, non_blocking)
     if not isinstance(input, BlockTensor):  # a tensor beside one in blocks: `x.to(weight)`
         return F.to(input, dtype=dtype, device=device, copy=copy)
     place = input.device if device is None else resolve(device)

@@ -9,12 +9,12 @@ from typing import Any, TypeVar
 
 from ..core import dtype as dt
 from ..core.device import DeviceLike, resolve
-from ..core.dtype import dtype as Dtype
 from ..core.errors import UnsupportedError
 from ..dispatch.wrapped import OwnSpec
 from ..ops.operator import Op
 from ..ops.registry import COMPOSITES, OPS, F
 from ..tensor import Tensor
+from .destination import destination
 from .quantized_tensor import QuantizedTensor, like, made_of
 
 Fn = TypeVar("Fn", bound=Callable[..., Any])
@@ -95,15 +95,7 @@ def _to(
     memory_format: Any = None,
 ) -> Any:
     """Moves keep the codes, floating-point types leave them; no quantized type is reached by a cast."""
-    for a in args:
-        if isinstance(a, Dtype):
-            dtype = a
-        elif isinstance(a, Tensor):
-            dtype, device = a.dtype, a.device
-        elif isinstance(a, bool):
-            non_blocking = a
-        elif a is not None:
-            device = a
+    dtype, device, non_blocking = destination(args, dtype, device, non_blocking)
     if not isinstance(input, QuantizedTensor):
         raise RuntimeError(f"to: numbers become {dtype!r} by quantize_per_tensor(), which takes the scale.")
     if dtype is not None and dtype.is_floating_point:
