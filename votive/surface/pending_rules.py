@@ -1,4 +1,4 @@
-"""What calls make of lazily conjugated and negated views: looks stay views, writes reach the memory, the rest resolves."""
+"""What calls make of lazily conjugated and negated views: looks stay views, writes reach memory, the rest resolves."""
 
 from __future__ import annotations
 

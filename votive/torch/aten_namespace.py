@@ -12,18 +12,21 @@ _RENAMED = {"_to_copy": "clone", "_softmax": "softmax", "_log_softmax": "log_sof
 
 
 class Packet:
-    """One operator of ATen. An overload (`.default`, `.Tensor`, `.dim_IntList`) is the same function here."""
+    """One operator of ATen. Its overloads (`.default`, `.Tensor`, `.dim_IntList`) are the same function here."""
 
     def __init__(self, name: str, fn: Any) -> None:
         self.__name__, self._fn = name, fn
+        self._forms: dict[str, Overload] = {}
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._fn(*args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
+        if name.startswith("_"):
             raise AttributeError(name)
-        return Packet(f"{self.__name__}.{name}", self._fn)
+        if name not in self._forms:
+            self._forms[name] = Overload(self, name)
+        return self._forms[name]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Packet) and other.__name__ == self.__name__
@@ -33,6 +36,36 @@ class Packet:
 
     def __repr__(self) -> str:
         return f"<OpOverloadPacket(op='aten.{self.__name__}')>"
+
+    def __str__(self) -> str:
+        return f"aten.{self.__name__}"
+
+
+class Overload:
+    """One form of an operator of ATen: `torch.ops.aten.add.Tensor`."""
+
+    namespace = "aten"
+
+    def __init__(self, packet: Packet, form: str) -> None:
+        self.overloadpacket, self._overloadname = packet, form
+        self._opname = packet.__name__
+        self.__name__ = f"{packet.__name__}.{form}"
+
+    def name(self) -> str:
+        """The name in a schema: `aten::add.Tensor`."""
+        return f"aten::{self._opname}" + ("" if self._overloadname == "default" else f".{self._overloadname}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.overloadpacket(*args, **kwargs)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Overload) and other.__name__ == self.__name__
+
+    def __hash__(self) -> int:
+        return hash(self.__name__)
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='aten.{self._opname}', overload='{self._overloadname}')>"
 
     def __str__(self) -> str:
         return f"aten.{self.__name__}"
