@@ -83,6 +83,7 @@ def test_every_option_of_every_command_is_found_again_without_its_last_letter(ru
             "diff": "xx",
             "convert": "xx",
             "quantize": ("x", "y", "--type", "x"),
+            "device": ["serve"],
         }
         words = [*placed.get(name, "x"), option[:-1]]
         # What follows a script is its own.

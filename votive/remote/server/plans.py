@@ -25,8 +25,9 @@ class ServedPlan:
     """A kernel bound to specs, and how the numbers of a call are read."""
 
     compute: Callable[..., Any]
-    into: Callable[[Any, Any], None] | None
-    outs: tuple[Spec, ...] | None
+    into: Callable[[Any, Any], None] | None = None
+    outs: tuple[Spec, ...] | None = None
+    results = 1  # how many the client counts on
     failure: Exception | None = None
     writes: tuple[int, ...] = ()  # positions among the run-time values that are written
 
@@ -60,6 +61,11 @@ def build(data: Any, place: device) -> ServedPlan:
     if label.__class__ is not str or len(label) > wire.NAME_LIMIT or not label.isprintable():
         raise ProtocolError("a plan has a name.")
     plan = ServedPlan(label, data.get("values"))
+    if not formula:
+        outs = data.get("outs")
+        if outs is not None and (outs.__class__ is not list or len(outs) > 1 << 16):
+            raise ProtocolError("the results of a plan are a list of specs.")
+        plan.results = len(outs or ())
     try:
         if formula:
             _formula(plan, data, place)

@@ -73,6 +73,10 @@ def serve(session: Session, line: socket.socket, *, told: dict[str, Any], other:
         _last_word(line, e)
     except OSError:
         return
+    except Exception as e:  # of ours; the others go on
+        session.ended = True
+        _last_word(line, e)
+        raise
 
 
 def _first(line: socket.socket, other: Any) -> Any:
@@ -95,7 +99,7 @@ def _fill(line: socket.socket, data: bytearray) -> bool:
     return True
 
 
-def _last_word(line: socket.socket, e: ProtocolError) -> None:
+def _last_word(line: socket.socket, e: Exception) -> None:
     try:
         data = error_data(e)
         tell(line, wire.ERROR, wire.packed({**data, "text": f"remote: the server ended the session: {data['text']}"}))

@@ -200,7 +200,7 @@ class Session:
 
     def _spoil(self, plan: ServedPlan, body: memoryview, first: int, why: str) -> None:
         """The results of a call that failed have no value, nor has what it was to change."""
-        for i in range(len(plan.outs or ())):
+        for i in range(plan.results):
             self.memory.lose(first + i, why)
         if not plan.writes or len(body) != wire.CALLED.size + plan.struct.size:
             return
