@@ -304,6 +304,7 @@ SCENES: dict[str, Callable[[Window], None]] = {
     "attention-links": attention("links"),
     "attention-matrix": attention("matrix"),
     "attention-heads": attention("heads"),
+    "attention-all": attention("all"),
     "attention-large": wide_attention,
     "edits": edits,
     "explain": explain,

@@ -33,6 +33,7 @@ _CHANGING = {
         for n in ("new", "prompt", "step", "auto", "undo", "redo", "choose", "jump", "branch", "settings", "rebuild")
     ),
     *(f"edits.{n}" for n in ("set", "remove", "swap")),
+    "chat.say",
 }
 Answer = Callable[[dict[str, Any], dict[str, Any] | None], None]
 
@@ -53,6 +54,7 @@ class Workspace:
         self.debugger: Debugger | None = None
         self.debugged: int | None = None  # the node that is debugged
         self.breakpoints: list[str] = []
+        self.chats: dict[tuple[int, ...], list[dict[str, str]]] = {}  # messages, by the prompt they became
         self.lines: list[str] = []
         self.cache: OrderedDict[Any, tuple[Any, int]] = OrderedDict()
         self.left_at: float | None = None  # when its tab went away
@@ -80,6 +82,7 @@ class Workspace:
     def session(self, session: Session | None) -> None:
         self.stop_debugging()
         self.cache.clear()
+        self.chats.clear()
         self.autosave(last=True)
         self.autosaver.begin()
         self._session = session

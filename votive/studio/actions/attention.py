@@ -134,3 +134,38 @@ def _scores(maps: replay.Maps, layer: int) -> dict[str, Any]:
             weight[name] = weight[name] + known * m.shape[2]
     with np.errstate(invalid="ignore", divide="ignore"):
         return {n: totals[n] / weight[n] for n in _SCORES}
+
+
+# The side of a small map, and bytes of all of them.
+_SIDE, _SMALL = 48, 4 << 20
+
+
+@action("attention.thumbnails")
+def thumbnails(job: Job, node: Index | None = None) -> Any:
+    """The weights of all heads of all layers in small: bytes (layers, heads, side, side), of neighbours the largest."""
+    workspace = job.workspace
+    at = workspace.session._node(node)
+    maps = maps_of(job, at)
+    layers = len(maps.names)
+    counts = [maps.heads(i) if maps.seen(i) else 0 for i in range(layers)]
+    most = max(counts, default=0)
+    if not most:
+        raise LookupError("No layer ran attention that could be seen.")
+    side = max(4, min(_SIDE, maps.length, int((_SMALL / (layers * most)) ** 0.5)))
+    starts = np.unique(np.linspace(0, maps.length, side, endpoint=False).astype(np.int64))
+
+    def make() -> tuple[Any, int]:
+        out = np.zeros((layers, most, len(starts), len(starts)), np.uint8)
+        for i, count in enumerate(counts):
+            job.progress(i, layers, maps.names[i])
+            for head in range(count):
+                found = maps.weights(i, [head])[0]
+                found = np.maximum.reduceat(np.maximum.reduceat(found, starts, 0), starts, 1)
+                out[i, head] = (found * 255 + 0.5).astype(np.uint8)
+        job.progress(layers, layers)
+        return out, out.nbytes
+
+    found = workspace.cached(("thumbnails", at.id), make)
+    ids = f"votive.tensor([session.tokens_of({at.id})])"
+    workspace.log(job, f"maps = glass.attention_maps(model, {ids}); print(maps)")
+    return {"node": at.id, "layers": layers, "heads": most}, {"maps": found}

@@ -18,6 +18,7 @@ from ..session_json import candidates, node_json, session_state
 from . import action
 
 if TYPE_CHECKING:
+    from ...glass.session_tree import SessionNode
     from ..workspace import Workspace
 
 
@@ -100,6 +101,11 @@ def _ids(workspace: Workspace, text: str) -> list[int]:
         if start is None:
             raise ValueError("The prompt is empty, and this model has no start token; write a prompt.")
         ids = [start]
+    return context_checked(workspace, ids)
+
+
+def context_checked(workspace: Workspace, ids: list[int]) -> list[int]:
+    """The tokens of a prompt, if the model can read them and one more."""
     context = workspace.loaded.info()["context"]
     if context and len(ids) >= context:
         raise ValueError(f"The prompt has {len(ids):,} tokens, but the model's context length is {context:,}.")
@@ -177,6 +183,12 @@ def step(job: Job, n: Annotated[int, Bounds(1, 1000, _STEP)] = 1) -> dict[str, A
         return session_state(workspace)
 
 
+def _said(workspace: Workspace, node: SessionNode) -> list[dict[str, Any]]:
+    """What the model said before a token was drawn, for the bars that follow it."""
+    known = None if node.parent is None else node.parent._outlook
+    return [] if known is None else candidates(workspace, known.ids[:8], known.probabilities[:8])
+
+
 @action("session.auto", changes=True)
 def auto(job: Job, max_new_tokens: Annotated[int, Bounds(1, 10_000, _GENERATE)] = 64) -> dict[str, Any]:
     """Step until the text ends; each token is told by an event, and why it ended at the end."""
@@ -186,7 +198,12 @@ def auto(job: Job, max_new_tokens: Annotated[int, Bounds(1, 10_000, _GENERATE)] 
     try:
         for node in workspace.session.auto(max_new_tokens):
             made += 1
-            event = {"node": node_json(workspace, node), "current": node.id, "job": job.id}
+            event = {
+                "node": node_json(workspace, node),
+                "current": node.id,
+                "job": job.id,
+                "top": _said(workspace, node),
+            }
             job.tell("token", {**event, "done": made, "total": max_new_tokens})
             if context and node.stop >= context:
                 ended = "context"

@@ -12,6 +12,7 @@ import { offers } from "./recover.js";
 import { notice, positionOf, select, take, watch } from "./state.js";
 import { tabs } from "./tabs.js";
 import { firstVisit, tour } from "./tour.js";
+import { splitters } from "./splitters.js";
 import * as attention from "./views/attention.js";
 import * as compiled from "./views/compiled.js";
 import * as consequence from "./views/consequence.js";
@@ -77,6 +78,7 @@ const middling = matchMedia("(max-width: 1119px)");
 const arrange = () => (middling.matches ? $("panel-timeline").after($("panel-topk")) : $("right").prepend($("panel-topk")));
 middling.addEventListener("change", arrange);
 arrange();
+splitters();
 
 // --- head ----------------------------------------------------------------------------------------
 
@@ -199,6 +201,9 @@ let fresh = [];
 /** While it generates, tokens arrive one by one; they are taken over at most once a frame. */
 model.on("event:token", (data) => {
   fresh.push(data.node);
+  const now = performance.now();
+  const began = data.done === 1 ? now : model.get("live")?.began ?? now;
+  model.set("live", { began, done: data.done, total: data.total, rate: data.done > 1 ? (1000 * (data.done - 1)) / (now - began) : null, top: data.top, chosen: data.node });
   if (fresh.length > 1) return;
   requestAnimationFrame(() => {
     const [session, made] = [model.get("session"), fresh];

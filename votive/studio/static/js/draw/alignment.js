@@ -97,7 +97,7 @@ export class AlignmentMap {
     c.restore();
     c.strokeStyle = colours.line;
     c.strokeRect(this.scale.left + 0.5, 0.5, this.width, rows * high);
-    c.font = font(11);
+    c.font = font(12);
     c.fillStyle = colours.dim;
     c.textBaseline = "middle";
     c.textAlign = "right";

@@ -28,8 +28,8 @@ export class Heatmap {
    * column, column after])` is told of a part that was drawn with Shift, or with Shift and arrows; names of rows and
    * columns choose all of one.
    */
-  constructor(el, { name, hover = () => {}, pick = () => {}, chosen = null, zoomed = () => {}, left = 64, top = 18, square = false, most = [46, 26] }) {
-    Object.assign(this, { el, hover, pick, chosen, zoomed, left, top, square, most });
+  constructor(el, { name, hover = () => {}, pick = () => {}, chosen = null, zoomed = () => {}, left = 64, top = 18, square = false, most = [50, 26], rotate = false }) {
+    Object.assign(this, { el, hover, pick, chosen, zoomed, left, top, square, most, rotate });
     this.layers = layersFor(this, el, "heat map", name);
     this.view = { x: 0, y: 0, k: 1 };
     this.cell = null;
@@ -124,8 +124,8 @@ export class Heatmap {
   }
 
   numbers(c, cw, ch, w, h) {
-    if (cw < 42 || ch < 13) return;
-    c.font = font(10);
+    if (cw < 46 || ch < 14) return;
+    c.font = font(12);
     c.textAlign = "center";
     c.textBaseline = "middle";
     for (const row of this.range(this.view.y, h, ch, this.data.rows)) {
@@ -144,7 +144,7 @@ export class Heatmap {
   }
 
   labels(c, colours, cw, ch, w, h) {
-    c.font = font(11);
+    c.font = font(12);
     c.fillStyle = colours.dim;
     c.textBaseline = "middle";
     c.textAlign = "right";
@@ -168,12 +168,64 @@ export class Heatmap {
       if (name === NONE) continue;
       if (numbered && Number(name) % step) continue;
       const x = this.left + (col + 0.5) * cw - this.view.x;
+      if (this.rotate) {
+        if (x < free + 13 || x > this.left + w) continue;
+        free = x;
+        this.slanted(c, visible(name), x);
+        continue;
+      }
       const text = cut(c, visible(name), Math.max(cw, 30) - 2);
       const half = c.measureText(text).width / 2;
       if (x - half < Math.max(free, this.left - 8) || x + half > this.left + w + 2) continue;
       free = x + half + 6;
       c.fillText(text, x, this.top / 2);
     }
+  }
+
+  /** The name of a column, upwards: long ones need no wide columns. */
+  slanted(c, text, x) {
+    c.save();
+    c.translate(x + 3, this.top - 4);
+    c.rotate(-Math.PI / 3);
+    c.textAlign = "left";
+    c.fillText(cut(c, text, (this.top - 10) / Math.sin(Math.PI / 3)), 0, 0);
+    c.restore();
+  }
+
+  /** Where the whole is drawn small, once a part of it is looked at: [x, y, width, height]. */
+  get corner() {
+    const { rows, cols } = this.data;
+    const scale = Math.min(96 / cols, 72 / rows);
+    const [width, height] = [Math.max(12, cols * scale), Math.max(12, rows * scale)];
+    return [this.layers.width - width - 6, this.layers.height - height - 6, width, height];
+  }
+
+  /** The whole with a frame around what is in view. */
+  whereabouts(c, colours, { cw, ch, w, h }) {
+    const [x, y, width, height] = this.corner;
+    c.fillStyle = colours.surface;
+    c.fillRect(x - 3, y - 3, width + 6, height + 6);
+    c.strokeStyle = colours.line;
+    c.lineWidth = 1;
+    c.strokeRect(x - 2.5, y - 2.5, width + 5, height + 5);
+    if (this.image) c.drawImage(this.image, x, y, width, height);
+    const { rows, cols } = this.data;
+    c.strokeStyle = colours.text;
+    c.lineWidth = 1.5;
+    c.strokeRect(x + (this.view.x / (cols * cw)) * width, y + (this.view.y / (rows * ch)) * height, Math.min(1, w / (cols * cw)) * width, Math.min(1, h / (rows * ch)) * height);
+  }
+
+  /** Go to where the small whole was clicked; gives whether it was. */
+  jumped(event) {
+    if (!this.data || this.view.k <= 1) return false;
+    const [px, py] = this.layers.at(event);
+    const [x, y, width, height] = this.corner;
+    if (px < x || py < y || px > x + width || py > y + height) return false;
+    const { cw, ch, w, h } = this.size;
+    this.view.x = ((px - x) / width) * this.data.cols * cw - w / 2;
+    this.view.y = ((py - y) / height) * this.data.rows * ch - h / 2;
+    this.draw();
+    return true;
   }
 
   drawOver() {
@@ -202,6 +254,7 @@ export class Heatmap {
       c.setLineDash([]);
     }
     if (this.cell) box(...this.cell, colours.text, 1.5);
+    if (this.view.k > 1) this.whereabouts(c, colours, { cw, ch, w, h });
   }
 
   find(event) {
@@ -299,6 +352,10 @@ export class Heatmap {
     el.addEventListener("pointerleave", () => this.point(null));
     el.addEventListener("click", (event) => {
       const cell = this.find(event);
+      if (!drag?.moved && this.jumped(event)) {
+        drag = null;
+        return;
+      }
       if (drag?.from && drag.moved) this.chosen(this.region);
       else if (cell && !drag?.moved) this.pick(...cell);
       else if (!cell && !drag?.moved && this.chosen) this.whole(event);

@@ -88,7 +88,7 @@ export class Mel {
     c.restore();
     c.strokeStyle = colours.line;
     c.strokeRect(this.scale.left + 0.5, 0.5, w, h - 1);
-    c.font = font(11);
+    c.font = font(12);
     c.fillStyle = colours.dim;
     c.textBaseline = "middle";
     c.textAlign = "right";

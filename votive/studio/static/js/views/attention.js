@@ -4,6 +4,7 @@ import { ask, loader } from "../ask.js";
 import { h, percent, put, readOut, s, short, throttled, visible } from "../dom.js";
 import { Heatmap } from "../draw/heatmap.js";
 import { legend, tell } from "../draw/legend.js";
+import { thumbnails } from "../draw/thumbnails.js";
 import { hover, locked, positionOf, select, shown, watch } from "../state.js";
 
 const [LINE, LINES] = [20, 64]; // height of a row, and how many links are drawn
@@ -14,23 +15,26 @@ const SCORES = {
   entropy: ["Entropy", "How evenly a head looks at all tokens, in nats; 0 is at one only"],
 };
 
+const MODES = { links: "Where one token looks, as lines", matrix: "Where each token looks, as a map", heads: "All heads as one number each", all: "All heads of all layers as small maps" };
+
 export function render({ model, el }) {
   let [data, scores, mode, key] = [null, null, "links", ""];
   const layerBox = h("select", { id: "attention-layer", "aria-label": "Layer", onchange: () => select(model, { layer: Number(layerBox.value) }) });
   const heads = h("div", { class: "heads", role: "group", "aria-label": "Head" });
-  const modes = ["links", "matrix", "heads"].map((name) => h("button", { type: "button", class: "segment", id: `attention-${name}`, onclick: () => { mode = name; paint(); } },
+  const modes = ["links", "matrix", "heads", "all"].map((name) => h("button", { type: "button", class: "segment", id: `attention-${name}`, title: MODES[name], onclick: () => { mode = name; paint(); } },
     name[0].toUpperCase() + name.slice(1)));
   const links = h("div", { class: "links", role: "group", "aria-label": "Attention as links" });
   const box = h("div", { class: "heat square", id: "attention-map" });
   const overview = h("div", { class: "heat", id: "attention-overview" });
   const kind = h("select", { id: "attention-score", "aria-label": "How heads are compared", onchange: () => paint() },
     Object.entries(SCORES).map(([value, [text, title]]) => h("option", { value, title }, text)));
+  const small_maps = h("div", { id: "attention-thumbs" });
   const colours = legend();
   const note = h("p", { class: "small dim", id: "attention-note" });
   const readout = h("div", { class: "readout mono", id: "attention-readout" }, " ");
 
   const map = new Heatmap(box, {
-    name: "Attention, queries by keys. Arrow keys move, Enter locks the query.", left: 62, square: true,
+    name: "Attention, queries by keys. Arrow keys move, Enter locks the query.", left: 62, top: 52, square: true, rotate: true,
     hover: (row, col) => {
       readout.textContent = row === null ? " " : `${text(row)} → ${text(col)}: ${percent(map.value(row, col))}`;
       hover(model, row === null ? null : { position: row });
@@ -43,6 +47,10 @@ export function render({ model, el }) {
     pick: (row, col) => select(model, { layer: row, head: col }),
   });
 
+  const thumbs = thumbnails(small_maps, {
+    pick: (row, col) => { select(model, { layer: row, head: col }); mode = "matrix"; paint(); },
+    hover: (row, col) => { readout.textContent = row === null ? " " : `layer ${row}, head ${col}; a click opens it`; },
+  });
   const text = (i) => visible(data.tokens[i]?.text ?? data.tokens[i] ?? "");
   const layer = () => Math.max(0, Math.min((model.get("info")?.layers ?? 1) - 1, shown(model).layer ?? 0));
   const head = () => shown(model).head;
@@ -75,13 +83,18 @@ export function render({ model, el }) {
     links.hidden = mode !== "links";
     box.hidden = mode !== "matrix";
     overview.hidden = kind.parentElement.hidden = mode !== "heads";
-    heads.hidden = layerBox.hidden = mode === "heads";
-    note.textContent = mode === "heads" ? `${SCORES[kind.value][1]}. A click chooses a head.`
+    small_maps.hidden = mode !== "all";
+    heads.hidden = layerBox.hidden = mode === "heads" || mode === "all";
+    note.textContent = mode === "all" ? "Each small map is a head: rows look at columns. Layers are numbered at the left; a click opens a head." : mode === "heads" ? `${SCORES[kind.value][1]}. A click chooses a head.`
       : mode === "matrix" ? "Rows look at columns. A click locks a row." : "What the token on the left looks at.";
     if (mode === "links") tell(colours, { name: "attention", ends: ["0", "100%"], title: "Wider and darker is more attention" });
     if (mode === "matrix") tell(colours, { name: "attention", ends: ["0", "31%", "100%"], title: "Small weights are lifted, so that they can be seen" });
     readout.textContent = " ";
     if (mode === "heads") return heatHeads();
+    if (mode === "all") {
+      tell(colours, { name: "attention", ends: ["0", "31%", "100%"], title: "Small weights are lifted, so that they can be seen" });
+      return drawThumbs();
+    }
     if (!data) return null;
     return mode === "links" ? drawLinks() : drawMatrix();
   }
@@ -113,6 +126,23 @@ export function render({ model, el }) {
     small.show({ rows, cols, values, min: 0, max: top, signed: false,
       rowLabels: Array.from({ length: rows }, (_, i) => `layer ${i}`), colLabels: Array.from({ length: cols }, (_, i) => String(i)) });
     small.lock(locked(model).layer, locked(model).head);
+  }
+
+  let made = null; // the node that the small maps are of
+  async function drawThumbs() {
+    const session = model.get("session");
+    if (!session) return;
+    if (made !== session.current) {
+      try {
+        const found = await ask(model, "attention.thumbnails", { node: session.current }, { slot: "thumbnails" });
+        made = session.current;
+        thumbs.show(found.maps);
+      } catch (error) {
+        readout.textContent = error.message;
+        return;
+      }
+    }
+    thumbs.lock(locked(model).layer, locked(model).head);
   }
 
   /** Two columns of tokens, and lines from the query that is shown to what it looks at. */
@@ -201,10 +231,11 @@ export function render({ model, el }) {
   });
   const look = throttled(() => {
     controls();
+    if (mode === "all" && el.offsetParent !== null) drawThumbs();
     if (mode === "heads" && scores) small.lock(locked(model).layer, locked(model).head);
     const now = [model.get("session")?.current, layer(), head()].join("|");
     if (now !== key) load.reload();
-    else if (data && mode !== "heads" && el.offsetParent !== null) {
+    else if (data && mode !== "heads" && mode !== "all" && el.offsetParent !== null) {
       if (mode === "links") drawLinks();
       else map.lock(locked(model).position, null);
     }
@@ -212,7 +243,7 @@ export function render({ model, el }) {
   });
   for (const map of [links, box, overview]) readOut(map, readout);
   el.append(h("div", { class: "row" }, layerBox, h("span", { class: "segments", role: "group", "aria-label": "Show as" }, modes),
-    h("label", {}, kind)), heads, note, links, box, overview, colours, readout);
+    h("label", {}, kind)), heads, note, links, box, overview, small_maps, colours, readout);
   const off = watch(model, ["session", "selection", "hover", "info"], look);
   const sized = new ResizeObserver(() => data && mode === "links" && drawLinks());
   sized.observe(links);
@@ -224,5 +255,6 @@ export function render({ model, el }) {
     load.close();
     map.close();
     small.close();
+    thumbs.close();
   };
 }

@@ -5,6 +5,7 @@ import { h, percent, put, readOut, short, throttled, visible } from "../dom.js";
 import { lines } from "../draw/axes.js";
 import { Grid } from "../draw/grid.js";
 import { legend, tell } from "../draw/legend.js";
+import { minimap } from "../draw/minimap.js";
 import { hover, locked, notice, select, shown, watch } from "../state.js";
 
 const SHADES = [
@@ -38,6 +39,8 @@ export function render({ model, el }) {
     },
   });
 
+  const whole = minimap(grid, "The whole text in the lens");
+
   function draw(data) {
     lens = data;
     const aimed = Boolean(data.target_p);
@@ -64,6 +67,7 @@ export function render({ model, el }) {
     const [, name, title] = SHADES.find(([value]) => value === shade);
     tell(colours, { name, ends, title });
     grid.show({ rows, cols, values, min, max, texts: lens.texts, rowLabels: lens.names.map(shortName), colLabels: lens.tokens.map((t) => t.text ?? t) });
+    whole.draw();
     box.style.setProperty("--rows", rows);
     box.dataset.count = String(cols);
     mark();
@@ -152,12 +156,13 @@ export function render({ model, el }) {
     },
   });
   readOut(box, cell);
-  el.append(h("div", { class: "row" }, h("label", { class: "inline" }, "Shade", pickShade), h("label", { class: "inline" }, "Target", target), said), box, colours, cell, chart);
+  el.append(h("div", { class: "row" }, h("label", { class: "inline" }, "Shade", pickShade), h("label", { class: "inline" }, "Target", target), said), box, whole.el, colours, cell, chart);
   const off = watch(model, ["selection", "hover"], throttled(() => seen() && mark()));
   return () => {
     off();
     clearTimeout(timer);
     load.close();
     grid.close();
+    whole.close();
   };
 }

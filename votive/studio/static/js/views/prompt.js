@@ -20,7 +20,7 @@ export function render({ model, el }) {
   const redo = h("button", { type: "button", id: "redo", title: "Redo (Ctrl-Y)", onclick: () => act(model, "session.redo") }, "Redo");
   const branch = h("button", { type: "button", id: "branch", title: "Start a new branch here (B)", onclick: () => fork() }, "Branch");
   const spoken = h("div", { class: "said", role: "status", "aria-live": "polite" });
-  const state = h("div", { class: "dim small", id: "session-line" });
+  const state = h("div", { class: "dim small rate", id: "session-line" });
   let running = null;
 
   async function begin() {
@@ -48,6 +48,7 @@ export function render({ model, el }) {
       return;
     }
     running = new AbortController();
+    model.set("live", null);
     model.set("generating", true);
     try {
       const reply = await ask(model, "session.auto", { max_new_tokens: Number(count.value) || 24 }, { slot: "auto", signal: running.signal });
@@ -80,7 +81,8 @@ export function render({ model, el }) {
     undo.disabled = lost || busy || !session?.undo;
     redo.disabled = lost || busy || !session?.redo;
     const context = model.get("info")?.context;
-    state.textContent = session ? `${session.tokens.length}${context ? ` of ${context}` : ""} tokens` : "";
+    const live = busy ? model.get("live") : null;
+    state.textContent = !session ? "" : live ? `${live.done} of ${live.total} tokens${live.rate ? `, ${live.rate.toFixed(live.rate < 10 ? 1 : 0)} tokens/s` : ""}` : `${session.tokens.length}${context ? ` of ${context}` : ""} tokens`;
     state.title = context ? `The model reads ${context} tokens in all: its context` : "";
     if (session && document.activeElement !== text) {
       text.value = session.tokens.filter((t) => t.prompt).map((t) => t.text).join("") || text.value;
@@ -93,7 +95,7 @@ export function render({ model, el }) {
       step, auto, count, h("span", { class: "grow" }), branch), spoken,
   );
   model.actions = { ...model.actions, begin, generate, fork, step: () => !step.disabled && step.click(), undo: () => !undo.disabled && undo.click(), redo: () => !redo.disabled && redo.click() };
-  const off = watch(model, ["session", "link", "info", "generating"], update);
+  const off = watch(model, ["session", "link", "info", "generating", "live"], update);
   update();
   return off;
 }

@@ -1,7 +1,7 @@
 /** The most probable next tokens before and after the sampler; a click goes on with that token. */
 
 import { act, ask, loader } from "../ask.js";
-import { h, put, short, visible } from "../dom.js";
+import { h, put, short, throttled, visible } from "../dom.js";
 import { bar } from "../draw/bars.js";
 import { locked, positionOf, watch } from "../state.js";
 
@@ -85,8 +85,19 @@ export function render({ model, el }) {
     }
   });
 
+  /** While it generates: what was said before each token, and which of it was drawn, as it comes. */
+  const alive = throttled(() => {
+    const live = model.get("generating") ? model.get("live") : null;
+    if (!live?.top || el.offsetParent === null) return;
+    rows({ before: live.top }, {
+      old: null, next: { id: live.chosen.token }, pick: () => {},
+      head: [h("span", {}, "drawing ", h("b", {}, visible(live.chosen.text))), h("span", { class: "num" }, live.rate ? `${live.rate.toFixed(live.rate < 10 ? 1 : 0)} tokens/s` : "")],
+    });
+    list.dataset.live = String(live.done);
+  });
+
   const load = loader({
-    model, el, calm: false, keys: ["session", "selection", "preview"], empty: "No text yet: begin with a prompt.",
+    model, el, keys: ["session", "selection", "preview"], empty: "No text yet: begin with a prompt.",
     fetch: () => {
       const at = node();
       if (at === null) return null;
@@ -108,5 +119,6 @@ export function render({ model, el }) {
     if (passing !== seen) load.reload();
     seen = passing;
   });
-  return () => [off, load.close].forEach((f) => f());
+  const living = watch(model, ["live"], alive);
+  return () => [off, living, load.close].forEach((f) => f());
 }
