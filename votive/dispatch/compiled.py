@@ -80,7 +80,6 @@ def _function(op: Op, lines: list[str], body: str, **more: Any) -> Callable[...,
     exec(compile("\n".join(lines) + body, f"{__file__}: {op.name}", "exec"), scope)
     function: Callable[..., Any] = scope["call"]
     function.__name__ = function.__qualname__ = op.name
-    function.__wrapped__ = more.get("form", op)  # type: ignore[attr-defined]
     function.__doc__ = op.doc
     return function
 

@@ -13,10 +13,12 @@ class PlainOperator:
     function: Callable[..., Any] | None = None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        function = self.function
-        if function is None:
-            function = self.function = self.compiled()
-        return function(*args, **kwargs)
+        return (self.function or self._make())(*args, **kwargs)
+
+    def _make(self) -> Callable[..., Any]:
+        self.function = function = self.compiled()
+        function.__wrapped__ = self  # type: ignore[attr-defined]
+        return function
 
     def compiled(self) -> Callable[..., Any]:
         """The function that calls lead to; made when first called."""
@@ -31,11 +33,10 @@ class PlainOperator:
         """
 
         def first(*args: Any, **kwargs: Any) -> Any:
-            if self.function is None:
-                self.function = self.compiled()
+            function = self.function or self._make()
             if getattr(owner, name) is first:
-                setattr(owner, name, self.function)
-            return self.function(*args, **kwargs)
+                setattr(owner, name, function)
+            return function(*args, **kwargs)
 
         first.__wrapped__ = self  # type: ignore[attr-defined]
         return first
