@@ -114,7 +114,12 @@ def _points() -> dict[str, Any]:
 UNASKED = {"sam": {"prompt_encoder.no_mask_embed"}}
 
 
+_TELLS = {"text_config": {**TEXT, "is_decoder": True}, "vision_config": SEEN}
+
+
 SEERS: dict[str, tuple[dict[str, Any], Given]] = {
+    "blip": (_TELLS, lambda: {**_ids(4, 3), **_pixels(16)()}),
+    "blip_vision_model": (SEEN, _pixels(16)),
     "convnext": (STAGES, _pixels(32)),
     "convnextv2": (STAGES, _pixels(32)),
     "dinov2": (SEEN, _pixels(16)),

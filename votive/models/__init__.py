@@ -41,6 +41,8 @@ _LAZY = {
         "AutoModelForVisualQuestionAnswering",
     ),
     "backbone": ("BackboneOutput",),
+    "blip": ("BlipForConditionalGenerationModelOutput", "BlipTextVisionModelOutput"),
+    "blip_text": ("BlipTextConfig",),
     "clip": ("CLIPOutput", "CLIPTextModelWithProjection", "CLIPVisionModelWithProjection"),
     "auto_text": (
         "AutoModelForMultipleChoice", "AutoModelForNextSentencePrediction", "AutoModelForPreTraining",
@@ -64,7 +66,7 @@ _LAZY = {
         "IA3Config", "LoHaConfig", "LoKrConfig", "LoraConfig", "PeftConfig", "PrefixTuningConfig",
         "PromptEncoderConfig", "PromptTuningConfig",
     ),
-    "processing": ("AutoProcessor", "CLIPProcessor", "TrOCRProcessor"),
+    "processing": ("AutoProcessor", "BlipProcessor", "CLIPProcessor", "TrOCRProcessor"),
     "sam": ("SamImageSegmentationOutput", "SamMaskDecoderConfig"),
     "sam_processor": ("SamImageProcessor", "SamProcessor"),
     "sam_prompts": ("SamPromptEncoderConfig",),

@@ -41,6 +41,9 @@ blenderbot blenderbot BlenderbotConfig base=BlenderbotModel
     seq2seq=BlenderbotForConditionalGeneration causal=BlenderbotForCausalLM
 blenderbot-small blenderbot BlenderbotSmallConfig base=BlenderbotSmallModel
     seq2seq=BlenderbotSmallForConditionalGeneration causal=BlenderbotSmallForCausalLM
+blip blip BlipConfig
+    image_text=BlipForConditionalGeneration visual_answer=BlipForQuestionAnswering vision2seq=BlipForConditionalGeneration
+blip_vision_model blip BlipVisionConfig base=BlipVisionModel
 bloom bloom BloomConfig base=BloomModel causal=BloomForCausalLM
 camembert roberta CamembertConfig base=CamembertModel
     masked=CamembertForMaskedLM classify=CamembertForSequenceClassification tokens=CamembertForTokenClassification

@@ -40,6 +40,17 @@ class CrossAttention(nn.Module):
         cache: EncoderDecoderCache | None = None,
         weights: Weights = None,
     ) -> Tensor:
+        return getattr(self, self.products[3])(self.attended(x, mask, other, cache, weights))
+
+    def attended(
+        self,
+        x: Tensor,
+        mask: AttentionMask,
+        other: Tensor | None = None,
+        cache: EncoderDecoderCache | None = None,
+        weights: Weights = None,
+    ) -> Tensor:
+        """What queries see, (batch, positions, features), before the last product."""
         q = split_heads(getattr(self, self.products[0])(x), self.heads)
         if cache is None:
             k, v = self.pair(x if other is None else other)
@@ -47,8 +58,7 @@ class CrossAttention(nn.Module):
             k, v = cache.update(*self.pair(x), self.layer_idx)
         else:
             k, v = cache.cross(self.layer_idx, lambda: self.pair(other))
-        y = self.look(q, k, v, mask, weights)
-        return getattr(self, self.products[3])(y.transpose(1, 2).flatten(2))
+        return self.look(q, k, v, mask, weights).transpose(1, 2).flatten(2)
 
     def look(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, weights: Weights) -> Tensor:
         """What the queries see; how much of each key goes into `weights`, if that is asked for."""

@@ -100,6 +100,23 @@ class CLIPProcessor(Processor):
         return found
 
 
+class BlipProcessor(CLIPProcessor):
+    """Pictures as `pixel_values`; beginnings of captions, or questions, as `input_ids` and `attention_mask`.
+
+    >>> processor = votive.models.BlipProcessor(votive.models.BlipImageProcessor(size=32), None)
+    >>> processor(np.zeros((20, 90, 3), np.uint8), return_tensors="vt").pixel_values.shape
+    votive.Size([1, 3, 32, 32])
+    """
+
+    def __call__(  # type: ignore[override]
+        self, images: object = None, text: Any = None, return_tensors: str | None = None, **options: Any
+    ) -> BatchFeature:
+        """`options` are the tokenizer's, such as padding."""
+        found = super().__call__(text, images, return_tensors, **options)
+        found.pop("token_type_ids", None)
+        return found
+
+
 class AutoProcessor:
     """The processor that fits a folder: that of TrOCR or CLIP, or an image processor alone.
 
@@ -110,10 +127,11 @@ class AutoProcessor:
     'ViTImageProcessor'
     """
 
-    kinds: ClassVar[dict[str, Any]] = {"TrOCRProcessor": TrOCRProcessor, "CLIPProcessor": CLIPProcessor}
+    kinds: ClassVar[dict[str, Any]] = {kind.__name__: kind for kind in (TrOCRProcessor, CLIPProcessor, BlipProcessor)}
     # Where files do not say which, the family of the model does.
     families: ClassVar[dict[str, str]] = {
         "vision-encoder-decoder": "TrOCRProcessor",
+        "blip": "BlipProcessor",
         "clip": "CLIPProcessor",
         "sam": "SamProcessor",
     }
