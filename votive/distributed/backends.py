@@ -5,7 +5,8 @@ from __future__ import annotations
 from ..core.similar import did_you_mean
 
 # The names that programs use, and what moves the bytes here: all CPU names mean MPI.
-BACKENDS = {"mpi": "mpi", "gloo": "mpi", "nccl": "nccl", "threads": "threads"}
+# NCCL moves GPU tensors; ranks find one another, and move all else, by MPI there too.
+BACKENDS = {"mpi": "mpi", "gloo": "mpi", "nccl": "mpi", "threads": "threads"}
 
 
 class Backend(str):
@@ -79,21 +80,25 @@ def is_gloo_available() -> bool:
 
 
 def is_nccl_available() -> bool:
-    """Whether there is a backend on NCCL: not here; MPI takes GPU tensors by way of the host.
+    """Whether NVIDIA's NCCL can be loaded; ranks meet by MPI, and GPU tensors go by NCCL.
 
-    >>> votive.distributed.is_nccl_available()
-    False
+    >>> votive.distributed.is_nccl_available() in (True, False)
+    True
     """
-    return False
+    from .transports.nccl import nccl_available
+
+    return nccl_available()
 
 
 def is_backend_available(backend: str) -> bool:
     """Whether a backend of this name can be used.
 
-    >>> votive.distributed.is_backend_available("threads"), votive.distributed.is_backend_available("nccl")
+    >>> votive.distributed.is_backend_available("threads"), votive.distributed.is_backend_available("smoke")
     (True, False)
     """
     kind = BACKENDS.get(str(backend).lower())
+    if str(backend).lower() == "nccl":
+        return is_nccl_available() and is_mpi_available()
     return kind == "threads" or (kind == "mpi" and is_mpi_available())
 
 
@@ -109,15 +114,15 @@ def is_torchelastic_launched() -> bool:
 
 
 def get_default_backend_for_device(device: object) -> str:
-    """The backend for tensors of a device: MPI for all of them.
+    """The backend for tensors of a device: MPI, or NCCL for those on GPUs where it is there.
 
     >>> votive.distributed.get_default_backend_for_device("cpu")
     'mpi'
     """
     from ..core.device import device as place
 
-    place(device)
-    return "mpi"
+    kind = place(device).type
+    return "nccl" if kind == "cuda" and is_nccl_available() else "mpi"
 
 
 def supports_complex(reduce_op: object) -> bool:

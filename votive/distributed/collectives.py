@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from ..ops.registry import F
 from ..tensor import Tensor
 from .buffers import Written, checked, checked_all, finishing, readable
 from .calls import check_same, described, of_members, root_of
 from .check import Call, line_of_caller
 from .errors import DistBackendError
 from .group import ProcessGroup
+from .nccl import kind_of, on_device
 from .reduce_op import ReduceOp
 from .work import Work
 from .world import group_of
@@ -38,8 +40,11 @@ def broadcast(
     """
     t, g = checked("broadcast", tensor), group_of(group)
     root = root_of(g, src, group_src, "src", None)
-    written = Written(t, reads=True)
     call, nbytes = described("broadcast", [t], f"from {root}")
+    device = on_device(g, [t])
+    if device is not None:
+        return device.broadcast(call, nbytes, t, root, async_op)
+    written = Written(t, reads=True)
 
     def work() -> list[Tensor]:
         g.transport.broadcast(written.array, root)
@@ -64,8 +69,11 @@ def all_gather(tensor_list: Sequence[Tensor], tensor: Tensor, group: Any = None,
     g = group_of(group)
     t, outs = checked("all_gather", tensor), checked_all("all_gather", tensor_list, g.size())
     check_same("all_gather", outs, t)
-    x, written = readable(t), [Written(out) for out in outs]
     call, nbytes = described("all_gather", [t])
+    device = on_device(g, [t, *outs])
+    if device is not None:
+        return device.all_gather(call, nbytes * g.size(), outs, t, async_op, outs)
+    x, written = readable(t), [Written(out) for out in outs]
 
     def work() -> list[Tensor]:
         found = np.empty((g.size(), x.size), x.dtype)
@@ -104,10 +112,13 @@ def all_gather_into_tensor(
             f"all_gather_into_tensor: output tensor size must be equal to world_size times input tensor size, got "
             f"{tuple(out.shape)} for {g.size()} times {tuple(t.shape)}."
         )
+    call, nbytes = described("all_gather_into_tensor", [t])
+    device = on_device(g, [t, out])
+    if device is not None:
+        return device.all_gather(call, nbytes * g.size(), [out], t, async_op, [out])
     x, written = readable(t), Written(out)
     if written.direct and np.shares_memory(x, written.array):
         x = x.copy()
-    call, nbytes = described("all_gather_into_tensor", [t])
 
     def work() -> list[Tensor]:
         g.transport.all_gather(written.array.reshape(g.size(), -1), x)
@@ -183,8 +194,11 @@ def gather(
         raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
     outs = checked_all("gather", gather_list, g.size()) if mine else []
     check_same("gather", outs, t)
-    x, written = readable(t), [Written(out) for out in outs]
     call, nbytes = described("gather", [t], f"to {root}")
+    device = on_device(g, [t, *outs])
+    if device is not None:
+        return device.exchange(call, nbytes, [(root, t)], list(enumerate(outs)), async_op, outs)
+    x, written = readable(t), [Written(out) for out in outs]
 
     def work() -> list[Tensor]:
         found = np.empty((g.size(), x.size), x.dtype) if mine else None
@@ -223,9 +237,12 @@ def scatter(
         raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
     parts = checked_all("scatter", scatter_list, g.size()) if mine else []
     check_same("scatter", parts, t)
+    call, nbytes = described("scatter", [t], f"from {root}")
+    device = on_device(g, [t, *parts])
+    if device is not None:
+        return device.exchange(call, nbytes, list(enumerate(parts)), [(root, t)], async_op, [t])
     x = np.stack([readable(p) for p in parts]) if mine else None
     written = Written(t)
-    call, nbytes = described("scatter", [t], f"from {root}")
 
     def work() -> list[Tensor]:
         g.transport.scatter(written.array, x, root)
@@ -254,6 +271,8 @@ def all_to_all(
     parts = checked_all("all_to_all", input_tensor_list, g.size())
     if len({t.dtype for t in (*outs, *parts)}) > 1:
         raise ValueError("all_to_all: tensors must have one type.")
+    if on_device(g, [*outs, *parts]) is not None:
+        return _all_to_all_on_device("all_to_all", g, outs, parts, outs, async_op)
     written, arrays = [Written(out) for out in outs], [readable(p) for p in parts]
     return _all_to_all("all_to_all", g, [w.array for w in written], written, arrays, parts[0], outs, async_op)
 
@@ -271,24 +290,44 @@ def _all_to_all(
     # Parts may have any sizes; that each is as large as its receiver expects is found out with the data.
     kind = str(like.dtype).rpartition(".")[2]
     call = Call(name, kind, f"{kind} parts of {[p.size for p in parts]}", line_of_caller())
-    sizes, wanted = np.array([p.size for p in parts], np.int64), np.empty(g.size(), np.int64)
 
     def work() -> Any:
-        g.transport.all_to_all(list(wanted.reshape(-1, 1)), list(sizes.reshape(-1, 1)))
-        wrong = [
-            f"rank {r} sends {n} numbers and {place.size} are expected"
-            for r, (n, place) in enumerate(zip(wanted.tolist(), places, strict=True))
-            if n != place.size
-        ]
-        # All must know of it before anybody leaves the data exchange out.
-        bad = np.array([len(wrong)], np.int64)
-        g.transport.all_reduce(bad, ReduceOp.SUM)
-        if bad[0]:
-            raise DistBackendError(f"{call}: {'; '.join(wrong) or 'another rank expects other sizes'}.")
+        _agree_on_sizes(g, call, [p.size for p in parts], [place.size for place in places])
         g.transport.all_to_all(list(places), list(parts))
         return finishing(written, result)()
 
     return g.run(call, sum(p.nbytes for p in parts), work, async_op)
+
+
+def _all_to_all_on_device(
+    name: str, g: ProcessGroup, outs: Sequence[Tensor], parts: Sequence[Tensor], result: Any, async_op: bool
+) -> Work | None:
+    device = on_device(g, [*outs, *parts])
+    assert device is not None, "asked before"
+    kind, sizes = kind_of(parts[0]), [p.numel() for p in parts]
+    call = Call(name, kind, f"{kind} parts of {sizes}", line_of_caller())
+    nbytes = sum(p.nbytes for p in parts)
+
+    def agree() -> None:
+        _agree_on_sizes(g, call, sizes, [out.numel() for out in outs])
+
+    return device.exchange(call, nbytes, list(enumerate(parts)), list(enumerate(outs)), async_op, result, agree)
+
+
+def _agree_on_sizes(g: ProcessGroup, call: Call, sizes: Sequence[int], expected: Sequence[int]) -> None:
+    """Raise on all ranks if one sends another than that one expects."""
+    given, found = np.array(sizes, np.int64), np.empty(g.size(), np.int64)
+    g.transport.all_to_all(list(found.reshape(-1, 1)), list(given.reshape(-1, 1)))
+    wrong = [
+        f"rank {r} sends {n} numbers and {count} are expected"
+        for r, (n, count) in enumerate(zip(found.tolist(), expected, strict=True))
+        if n != count
+    ]
+    # All must know of it before anybody leaves the data exchange out.
+    bad = np.array([len(wrong)], np.int64)
+    g.transport.all_reduce(bad, ReduceOp.SUM)
+    if bad[0]:
+        raise DistBackendError(f"{call}: {'; '.join(wrong) or 'another rank expects other sizes'}.")
 
 
 @of_members
@@ -312,18 +351,30 @@ def all_to_all_single(
     out, t, g = checked("all_to_all_single", output), checked("all_to_all_single", input), group_of(group)
     if out.dtype != t.dtype:
         raise ValueError(f"all_to_all_single: tensors must have one type, got {out.dtype} and {t.dtype}.")
+    if on_device(g, [t, out]) is not None and out.is_contiguous():
+        places = F.split(out, _sizes("all_to_all_single: output", out, output_split_sizes, g.size()))
+        pieces = F.split(t, _sizes("all_to_all_single: input", t, input_split_sizes, g.size()))
+        return _all_to_all_on_device("all_to_all_single", g, places, pieces, [out], async_op)
     written = Written(out)
     x = readable(t)
     if written.direct and np.shares_memory(x, written.array):
         x = x.copy()
-    pieces = _cut("all_to_all_single: input", t, x, input_split_sizes, g.size())
-    places = _cut("all_to_all_single: output", out, written.array, output_split_sizes, g.size())
-    return _all_to_all("all_to_all_single", g, places, [written], pieces, t, [out], async_op)
+    arrays = _cut("all_to_all_single: input", t, x, input_split_sizes, g.size())
+    targets = _cut("all_to_all_single: output", out, written.array, output_split_sizes, g.size())
+    return _all_to_all("all_to_all_single", g, targets, [written], arrays, t, [out], async_op)
 
 
 def _cut(
     what: str, t: Tensor, array: np.ndarray[Any, Any], sizes: Sequence[int] | None, count: int
 ) -> list[np.ndarray[Any, Any]]:
+    found = _sizes(what, t, sizes, count)
+    rows = sum(found)
+    width = array.size // rows if rows else 0
+    return list(np.split(array, np.cumsum(found)[:-1] * width))
+
+
+def _sizes(what: str, t: Tensor, sizes: Sequence[int] | None, count: int) -> list[int]:
+    """How many rows each rank has of a tensor."""
     rows = t.shape[0] if t.dim() else 1
     if not sizes:
         if rows % count:
@@ -333,9 +384,7 @@ def _cut(
         sizes = [rows // count] * count
     if len(sizes) != count or sum(sizes) != rows:
         raise ValueError(f"{what}: split sizes {list(sizes)} must be {count} numbers that add up to {rows}.")
-    width = array.size // rows if rows else 0
-    ends = np.cumsum(sizes)[:-1] * width
-    return list(np.split(array, ends))
+    return list(sizes)
 
 
 @of_members

@@ -45,6 +45,8 @@ class ProcessGroup:
         self.transport, self.ranks = transport, list(ranks)
         self.group_name, self.backend, self.timeout, self.store = name, backend, timeout, store
         self.group_desc = name
+        # Which backends serve GPU tensors: "nccl" alone, or as one of two.
+        self.uses_nccl = "nccl" in backend
         self.checker = Checker(transport, ranks, timeout.total_seconds())
         self._order = threading.Lock()
         self._queue: queue.SimpleQueue[tuple[Call, int, Callable[[], object], Work, float | None] | None] = (
@@ -149,10 +151,13 @@ class ProcessGroup:
         if self._closed:
             return
         self._closed = True
+        on_device = self.__dict__.pop("_on_device", None)
         if self._worker is not None:
             self._queue.put(None)
             self._worker.join(self.patience)
             self._worker = None
+        if on_device is not None:
+            on_device.close()
         self._broken = self._broken or "it was destroyed"
         self.checker.leave()
         self.transport.close()

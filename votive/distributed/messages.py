@@ -11,6 +11,7 @@ from .buffers import Written, checked, readable
 from .calls import of_members, root_of
 from .check import Call, line_of_caller
 from .group import OBSERVERS, ProcessGroup, Ran
+from .nccl import on_device
 from .transports.base import Request
 from .work import Message, Work
 from .world import group_of
@@ -23,9 +24,14 @@ def _peer(g: ProcessGroup, given: int | None, in_group: int | None, name: str) -
     return found
 
 
+def _shown(g: ProcessGroup, call: str, t: Tensor) -> str:
+    kind = str(t.dtype).rpartition(".")[2]
+    return f"{call} of rank {g.ranks[g.rank()]}, {kind} {tuple(t.shape)} at {line_of_caller()}"
+
+
 def _message(g: ProcessGroup, call: str, t: Tensor, request: Request, after: Callable[[Request], object]) -> Message:
     kind, where = str(t.dtype).rpartition(".")[2], line_of_caller()
-    shown = f"{call} of rank {g.ranks[g.rank()]}, {kind} {tuple(t.shape)} at {where}"
+    shown = _shown(g, call, t)
     made = Message(request, g.timeout.total_seconds(), after, g.transport.failure, shown)
     if OBSERVERS:
         start = time.perf_counter()
@@ -57,7 +63,11 @@ def isend(
     [0, 0]
     """
     t, g = checked("isend", tensor), group_of(group)
-    x, to = readable(t), _peer(g, dst, group_dst, "dst")
+    to = _peer(g, dst, group_dst, "dst")
+    device = None if tag else on_device(g, [t])
+    if device is not None:
+        return device.messages([(to, t)], [], _shown(g, f"send to rank {g.ranks[to]}", t))
+    x = readable(t)
     return _message(g, f"send to rank {g.ranks[to]}", t, g.transport.send(x, to, tag), lambda request: [t])
 
 
@@ -72,6 +82,11 @@ def irecv(
     """
     t, g = checked("irecv", tensor), group_of(group)
     source = None if src is None and group_src is None else _peer(g, src, group_src, "src")
+    device = None if tag else on_device(g, [t])
+    if device is not None:
+        if source is None:
+            raise ValueError("irecv: NCCL takes a message from a rank that is named; give src=.")
+        return device.messages([], [(source, t)], _shown(g, f"recv from rank {g.ranks[source]}", t))
     written = Written(t)
 
     def after(request: Request) -> list[Tensor]:
@@ -107,7 +122,8 @@ def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0
     """
     work = irecv(tensor, src, group, tag, group_src)
     work.wait()
-    assert isinstance(work, Message), "made here"
+    if not isinstance(work, Message):  # of a rank that was named
+        return group_of(group).global_rank(_peer(group_of(group), src, group_src, "src"))
     return group_of(group).global_rank(work._source_rank())
 
 
@@ -153,4 +169,14 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to be of type ``votive.distributed.P2POp``.")
     if not p2p_op_list:
         raise ValueError("batch_isend_irecv: there is no message in the list.")
+    g = group_of(p2p_op_list[0].group)
+    device = on_device(g, [p.tensor for p in p2p_op_list])
+    if device is not None and all(group_of(p.group) is g and not p.tag for p in p2p_op_list):
+        # NCCL takes messages one after the other unless it is told of all of them.
+        peers = [
+            (p.op, _peer(g, p.peer, p.group_peer, "dst" if p.op is isend else "src"), p.tensor) for p in p2p_op_list
+        ]
+        sends = [(peer, t) for op, peer, t in peers if op is isend]
+        takes = [(peer, t) for op, peer, t in peers if op is not isend]
+        return [device.messages(sends, takes, f"batch_isend_irecv at {line_of_caller()}")]
     return [p.op(p.tensor, p.peer, p.group, p.tag, p.group_peer) for p in p2p_op_list]

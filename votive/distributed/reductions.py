@@ -15,6 +15,7 @@ from ..tensor import Tensor
 from .buffers import Written, checked, checked_all, readable
 from .calls import check_same, described, of_members, root_of
 from .group import ProcessGroup
+from .nccl import on_device
 from .reduce_op import ReduceOp, check_reducible
 from .work import Work
 from .world import group_of
@@ -32,6 +33,10 @@ def all_reduce(tensor: Tensor, op: ReduceOp = ReduceOp.SUM, group: Any = None, a
     [[3.0, 3.0], [3.0, 3.0]]
     """
     t, g = checked("all_reduce", tensor), group_of(group)
+    device = on_device(g, [t], op) if isinstance(op, ReduceOp) else None
+    if device is not None:
+        call, nbytes = described("all_reduce", [t], op.name)
+        return device.all_reduce(call, nbytes, [t], op, async_op, [t])
     written = Written(t, reads=True)
     check_reducible("all_reduce", written.array.dtype, op)
     call, nbytes = described("all_reduce", [t], op.name)
@@ -60,6 +65,10 @@ def all_reduce_coalesced(
     found, g = checked_all("all_reduce_coalesced", tensors), group_of(group)
     if len({t.dtype for t in found}) > 1:
         raise ValueError("all_reduce_coalesced: tensors must have one type.")
+    device = on_device(g, found, op) if isinstance(op, ReduceOp) else None
+    if device is not None:
+        call, nbytes = described("all_reduce_coalesced", found, op.name)
+        return device.all_reduce(call, nbytes, found, op, async_op, found)
     written = [Written(t, reads=True) for t in found]
     for one in written:
         check_reducible("all_reduce_coalesced", one.array.dtype, op)
@@ -99,6 +108,10 @@ def reduce(
     """
     t, g = checked("reduce", tensor), group_of(group)
     root = root_of(g, dst, group_dst, "dst", None)
+    device = on_device(g, [t], op) if isinstance(op, ReduceOp) else None
+    if device is not None:
+        call, nbytes = described("reduce", [t], op.name, f"to {root}")
+        return device.reduce(call, nbytes, t, root, op, async_op)
     array = readable(t)
     check_reducible("reduce", array.dtype, op)
     call, nbytes = described("reduce", [t], op.name, f"to {root}")
@@ -129,8 +142,7 @@ def reduce_scatter(
     g = group_of(group)
     out, parts = checked("reduce_scatter", output), checked_all("reduce_scatter", input_list, g.size())
     check_same("reduce_scatter", parts, out)
-    joined = np.stack([readable(p) for p in parts])
-    return _reduce_scatter("reduce_scatter", g, out, joined, parts, op, async_op)
+    return _reduce_scatter("reduce_scatter", g, out, parts, op, async_op)
 
 
 @of_members
@@ -156,19 +168,17 @@ def reduce_scatter_tensor(
             "reduce_scatter_tensor: input tensor must be the same size as output size times world size, got "
             f"{tuple(t.shape)} for {g.size()} times {tuple(out.shape)}."
         )
-    x = readable(t).reshape(g.size(), -1)
-    return _reduce_scatter("reduce_scatter_tensor", g, out, x, [t], op, async_op)
+    return _reduce_scatter("reduce_scatter_tensor", g, out, [t], op, async_op)
 
 
 def _reduce_scatter(
-    name: str,
-    g: ProcessGroup,
-    out: Tensor,
-    x: np.ndarray[Any, Any],
-    parts: Sequence[Tensor],
-    op: ReduceOp,
-    async_op: bool,
+    name: str, g: ProcessGroup, out: Tensor, parts: Sequence[Tensor], op: ReduceOp, async_op: bool
 ) -> Work | None:
+    device = on_device(g, [out, *parts], op) if isinstance(op, ReduceOp) else None
+    if device is not None:
+        call, nbytes = described(name, parts, op.name)
+        return device.reduce_scatter(call, nbytes, out, parts, op, async_op)
+    x = readable(parts[0]).reshape(g.size(), -1) if len(parts) == 1 else np.stack([readable(p) for p in parts])
     check_reducible(name, x.dtype, op)
     written = Written(out)
     if written.direct and np.shares_memory(x, written.array):

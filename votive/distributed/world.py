@@ -138,11 +138,14 @@ def init_process_group(
             "init_process_group: ranks that are threads are started by "
             "votive.distributed.simulate(function, world_size)."
         )
-    if kind == "nccl":
-        raise NotImplementedError(
-            'init_process_group: there is no NCCL yet; use backend="mpi", which takes GPU tensors too.'
-        )
-    place = find_place(init_method, rank, world_size, store, timeout, uses_mpi=kind == "mpi")
+    if "nccl" in shown:
+        from .transports.nccl import library
+
+        if not library.load():
+            raise DistBackendError(
+                f'init_process_group: {library.reason}. backend="mpi" takes GPU tensors too, by way of the host.'
+            )
+    place = find_place(init_method, rank, world_size, store, timeout, uses_mpi=True)
     transport, place = _connected(place, kind, timeout)
     if transport.watch is not None and sys.excepthook is not _failed:
         _hooks.append(sys.excepthook)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import ml_dtypes
@@ -82,6 +83,7 @@ def _reduce(self: Any, input: Any) -> Any:
 interpreter.ReduceOps.apply_impl = _reduce
 
 
+_one_at_a_time = threading.Lock()
 _LIMITS = (2**31 - 1, 65535, 65535)  # of a grid, as hardware has them
 
 
@@ -94,5 +96,6 @@ def run(program: Any, grid: tuple[int, ...], args: tuple[Any, ...]) -> None:
         ty = tl.str_to_ty(type_, None)
         array = np.array([v], np.uint64 if type_[0] == "*" else _NUMPY[type_])
         values.append(tl.tensor(TensorHandle(array, ty), ty))
-    with np.errstate(all="ignore"):
+    # The interpreter changes Triton's own functions while it runs.
+    with _one_at_a_time, np.errstate(all="ignore"):
         program.fn[(*grid, 1, 1)[:3]](*values, **program.constants)
