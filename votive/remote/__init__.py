@@ -31,6 +31,7 @@ __all__ = [
     "resume",
     "save",
     "saved",
+    "serve",
     "status",
     "synchronize",
 ]
@@ -53,6 +54,24 @@ def connect(url: str, token: str | None = None, ca: str | None = None, *, new: b
     place = connections.place(Address.parse(url, token, ca), another=new)
     connections.of(place).open()
     return place
+
+
+def serve(host: str = "127.0.0.1", port: int = 7070, *, device: str = "cpu", **options: Any) -> Any:
+    """Serve this machine from Python, as `votive device serve` does: a server with `url`, `wait()` and `close()`.
+
+    `options` are those of `votive.remote.server.front.Settings`: token, certificate, key, memory (bytes of each
+    client), clients, grace (seconds), store, store_limit, threads. Port 0 takes a free one.
+
+    >>> with votive.remote.serve(port=0) as server:
+    ...     place = votive.remote.connect(server.url)
+    ...     total = votive.ones(3, device=place).sum().item()
+    ...     votive.remote.disconnect(place)
+    >>> total
+    3.0
+    """
+    from .server.front import DeviceServer, Settings
+
+    return DeviceServer(Settings(host, port, device, **options))
 
 
 def _connection(where: DeviceLike) -> Connection:

@@ -28,6 +28,8 @@ from .wire import ProtocolError
 # at once, so that the server computes while the rest is made. What then is left is sent by the thread behind.
 GATHERED = 24 << 10
 PAUSE = 0.0003
+# The server is told of tensors that are gone when there are so many, or so many bytes of them.
+FORGOTTEN, FORGOTTEN_BYTES = 64, 4 << 20
 # Seconds to wait for a connection, and for the first answer on it (a server may have to start a process).
 CONNECT = 30.0
 WELCOME = 120.0
@@ -46,6 +48,7 @@ class Connection:
         self.plan_numbers = itertools.count(1)
         self.spec_numbers = itertools.count(1)
         self.gone: deque[int] = deque()  # storages that nobody has any more
+        self.gone_bytes = 0
         self.gone_plans: deque[int] = deque()
         self.live: dict[int, int] = {}  # storages there, and the frame that wrote them last
         self.plans: weakref.WeakSet[Any] = weakref.WeakSet()  # what has been sent, with `.frame`
@@ -57,6 +60,7 @@ class Connection:
         self.waits = self.messages = self.sent = self.received = 0
         self._socket: socket.socket | None = None
         self._flushed = 0.0
+        self._patience = 0
         self._lock = threading.RLock()
         self._buffer = bytearray()
         self._wake = threading.Event()
@@ -142,6 +146,7 @@ class Connection:
         again = self.session is not None and welcome["session"] == self.session
         done = welcome["frames"] if again else 0  # frames are counted from 0
         self.welcome, self.session = welcome, welcome["session"]
+        self._patience = min(FORGOTTEN_BYTES, (welcome["memory"] or 1 << 60) // 64)
         self._socket = line
         self._buffer = bytearray()
         # What the server has not run is as if it had not been sent.
@@ -219,7 +224,7 @@ class Connection:
             if self._socket is None:
                 self.open()
             frame = self.frame
-            if self.gone or self.gone_plans:
+            if self.gone_bytes > self._patience or len(self.gone) > FORGOTTEN:
                 self._farewells()  # before what comes, so that its memory can be used for that
             for n in written:
                 self.live[n] = frame
@@ -253,6 +258,7 @@ class Connection:
             self._flushed = time.perf_counter()
 
     def _farewells(self) -> None:
+        self.gone_bytes = 0
         for waiting, kind, how in ((self.gone, wire.FREE, "Q"), (self.gone_plans, wire.FORGET, "I")):
             if not waiting:
                 continue

@@ -26,6 +26,7 @@ class RemoteStorage(Storage):
         connection = getattr(self, "connection", None)
         if connection is not None:
             connection.gone.append(self.id)
+            connection.gone_bytes += self._nbytes
 
     @property
     def nbytes(self) -> int:
