@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 import warnings
 from collections.abc import Callable, Iterable
 from types import FunctionType, TracebackType
@@ -46,6 +47,15 @@ __all__ = [
     "wrap_torch_function",
 ]
 Fn = Callable[..., Any]
+
+
+class _Skip(threading.local):
+    """Whether the next `has_torch_function` is asked by a function that `redispatch_function` calls."""
+
+    next: bool = False
+
+
+_skip = _Skip()
 
 
 class DisableTorchFunctionSubclass:
@@ -128,6 +138,9 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     >>> votive.overrides.has_torch_function((votive.ones(1), 2))
     False
     """
+    if _skip.next:
+        _skip.next = False
+        return False
     return bool(mode.functions) or (mode.subclass_functions and bool(_protocol.overloaded(relevant_args, False)))
 
 
@@ -239,7 +252,8 @@ def get_ignored_functions() -> set[Fn]:
     """
     import votive
 
-    return {getattr(votive, n) for n in dir(votive) if isinstance(getattr(votive, n, None), FunctionType)}
+    functions = {getattr(votive, n) for n in dir(votive) if isinstance(getattr(votive, n, None), FunctionType)}
+    return functions | {m for n in _protocol._UNTOUCHED if (m := getattr(Tensor, n, None)) is not None}
 
 
 def get_testing_overrides() -> dict[Fn, Fn]:
@@ -288,5 +302,20 @@ class enable_reentrant_dispatch:
 
 
 def redispatch_function(func: Fn, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
-    """Run a function for the arguments' next class, or plainly when there is none."""
-    return _disabled_torch_function_impl(func, types, args, kwargs)
+    """Call a function as if neither its arguments nor modes answered this one call. Calls inside a function written in
+    Python are asked again.
+
+    >>> votive.overrides.redispatch_function(votive.add, (), (votive.ones(1), 1))
+    tensor([2.])
+    """
+    if isinstance(func, FunctionType):
+        _skip.next = True
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            _skip.next = False
+    before, mode.functions = mode.functions, ()
+    try:
+        return _disabled_torch_function_impl(func, types, args, kwargs)
+    finally:
+        mode.functions = before

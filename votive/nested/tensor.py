@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
+from ..autograd.engine import backward
 from ..autograd.function import Function
 from ..core import dtype as dt
 from ..core.layout import Size, wrap_dim
@@ -82,6 +83,18 @@ class NestedTensor(Wrapped):
         if name not in cls._rules and isinstance(op, Op) and op.kind == "pointwise":
             return rules.pointwise(name, op, args)
         return super()._call(name, op, args, kwargs)
+
+    def backward(
+        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+    ) -> None:
+        """Accumulate the gradients of the components; `gradient` is a nested tensor of the same sizes."""
+        if self._layout is not strided or not isinstance(gradient, NestedTensor):
+            super().backward(gradient, retain_graph, create_graph, inputs)
+            return
+        mine, given = self.unbind(), gradient.unbind()
+        if [tuple(x.shape) for x in mine] != [tuple(g.shape) for g in given]:
+            raise RuntimeError("backward: the gradient of a nested tensor must have components of the same sizes.")
+        backward(mine, given, retain_graph, create_graph, inputs=inputs)
 
     @property
     def layout(self) -> Layout:

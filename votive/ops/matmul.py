@@ -307,4 +307,4 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     if dtype in dt.HALF:  # two products and a sum are rounded once
         return F._to_dtype(bilinear(*(F._to_dtype(t, dt.float32) for t in given)), dtype)
     y = F.einsum("...i,oij,...j->...o", input1, weight, input2)
-    return y if bias is None else y + bias
+    return F.contiguous(y if bias is None else y + bias)

@@ -283,9 +283,10 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
 
 @composite(method=False)
 def asarray(
-    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: bool | None = None
 ) -> Any:
-    """A tensor that shares memory with `obj` if it can; `copy` demands or forbids a copy.
+    """A tensor that shares memory with `obj` if it can; `copy` demands or forbids a copy. A tensor stays a part of its
+    graph unless `requires_grad=False`.
 
     >>> votive.asarray([1, 2])
     tensor([1, 2])
@@ -295,14 +296,14 @@ def asarray(
     if source is None:
         if copy is False:
             raise ValueError(f"asarray: cannot share the memory of {type(obj).__name__}; copy it.")
-        return finish(F.tensor(obj, dtype=wanted, device=device), {"requires_grad": requires_grad})
+        return finish(F.tensor(obj, dtype=wanted, device=device), {"requires_grad": bool(requires_grad)})
     changes = wanted not in (None, source.dtype)
     if copy is False and changes:
         raise ValueError(f"asarray: {source.dtype} cannot be shared as {wanted}; allow a copy.")
     t = source.to(dtype=wanted, device=device, copy=bool(copy))
-    if t._rg and not requires_grad:
+    if t._rg and requires_grad is False:
         t = t.detach()
-    return finish(t, {"requires_grad": requires_grad})
+    return t if t._rg else finish(t, {"requires_grad": bool(requires_grad)})
 
 
 def _shared_view(obj: Any, dtype: dt.dtype | None) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from ..core.layout import Size
+from ..core.memory_format import channels_last, channels_last_3d, contiguous_format
 from ..surface import quantized_functions
 from ..tensor import Tensor
 from . import aten
@@ -49,12 +50,26 @@ def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any]
     return _each(self, callable, x, y)
 
 
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+_ORDERS: dict[Any, Callable[[int], tuple[int, ...]]] = {
+    contiguous_format: lambda n: tuple(range(n)),
+    channels_last: lambda n: (0, 2, 3, 1),
+    channels_last_3d: lambda n: (0, 2, 3, 4, 1),
+}
+
+
 def dim_order(self: Tensor, ambiguity_check: Any = False) -> tuple[int, ...]:
     """The dimensions from the outermost in memory to the innermost."""
     order = sorted(range(self.ndim), key=lambda d: (-self.stride(d), -self.shape[d] if self.stride(d) else 0))
     strides, sizes = self.stride(), self.shape
     # Dimensions of size 1 lie anywhere: they stay where the shape has them.
     if any(size == 1 for size in sizes) or len(set(strides)) < len(strides):
+        fits = [f for f in ambiguity_check if self.is_contiguous(memory_format=f)] if _is_list(ambiguity_check) else []
+        if len(fits) == 1:
+            return _ORDERS[fits[0]](self.ndim)
         if ambiguity_check is not False:
             raise RuntimeError(
                 "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
