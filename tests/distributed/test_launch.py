@@ -173,3 +173,42 @@ def test_lines_are_shown_whole_however_they_come(capfd: pytest.CaptureFixture[st
     assert capfd.readouterr().out == "[ 7] first\n[ 7] done\n[ 7] \n"
     stream.end()
     assert capfd.readouterr().out == "[ 7] last\n"
+
+
+ELASTIC = """
+import os, signal, sys
+import votive, votive.distributed as dist
+dist.init_process_group()
+restart = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+if restart == 0 and dist.get_rank() == 1:
+    os.kill(os.getpid(), signal.SIGKILL)
+if restart == 1 and dist.get_rank() == 0:
+    raise KeyError("once more")
+dist.barrier()
+sys.stdout.write(f"{restart} {dist.get_world_size()}\\n")
+"""
+
+
+@needs_mpi
+def test_ranks_are_started_again_with_as_many_as_there_may_be(tmp_path: Path) -> None:
+    (tmp_path / "s.py").write_text(ELASTIC)
+    done = started("-n", "1:2", "--max-restarts", "2", "--threads", "1", str(tmp_path / "s.py"))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[0] 2 1\n"
+    assert "starting again with 1 ranks (restart 1 of 2)" in done.stderr
+    assert "starting again with 1 ranks (restart 2 of 2)" in done.stderr
+    assert "KeyError: 'once more'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["-n", "0", "s.py"], "at least 1"), (["-n", "3:2", "s.py"], "at least 1"), (["-n", "two", "s.py"], "2:8"),
+        (["-n", "2", "--max-restarts", "-1", "s.py"], "at least 0"),
+    ],
+)  # fmt: skip
+def test_counts_that_make_no_sense(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from votive.cli import main
+
+    assert main(["launch", *words]) == 2
+    assert message in capsys.readouterr().err

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import re
 import shutil
@@ -30,9 +31,16 @@ def add(commands: Commands) -> None:
         description="Run a script on several processes, which votive.distributed connects by MPI. What they write "
         "comes with the rank before each line; if one of them fails, all end, and it is said which and why.",
         examples="  votive launch -n 4 train.py --lr 0.1\n  votive launch --hostfile hosts -n 16 train.py\n"
-        "  votive launch -n 2 -m package.train",
+        "  votive launch -n 2 -m package.train\n  votive launch -n 2:8 --max-restarts 3 train.py",
     )
-    p.add_argument("-n", "--nproc", type=int, metavar="COUNT", help="how many processes; all slots of the hostfile")
+    p.add_argument(
+        "-n", "--nproc", metavar="COUNT", help="how many processes, or MIN:MAX of them; all slots of the hostfile"
+    )
+    p.add_argument(
+        "--max-restarts", type=int, default=0, metavar="COUNT",
+        help="how often all ranks are started again when one has failed; with MIN:MAX, with fewer where a rank was "
+        "killed or a machine does not answer",
+    )  # fmt: skip
     p.add_argument("--hostfile", metavar="FILE", help="machines, one per line: `name`, `name:4` or `name slots=4`")
     p.add_argument("-m", "--module", action="store_true", help="what follows is a module instead of a file")
     p.add_argument("--no-prefix", action="store_true", help="print what ranks write unchanged")
@@ -47,15 +55,61 @@ def add(commands: Commands) -> None:
 def run(args: argparse.Namespace) -> int:
     """Start it, show what it prints, and say which rank has failed."""
     hosts = _hosts(args.hostfile) if args.hostfile else []
-    for name, value in (("-n", args.nproc), ("--threads", args.threads)):
-        if value is not None and value < 1:
-            raise UsageError(f"launch: {name} takes a number of at least 1; you gave {value}.")
-    count = args.nproc or sum(slots for _, slots in hosts)
-    if not count:
-        raise UsageError("launch needs -n COUNT, how many processes to start.")
+    if args.threads is not None and args.threads < 1:
+        raise UsageError(f"launch: --threads takes a number of at least 1; you gave {args.threads}.")
+    if args.max_restarts < 0:
+        raise UsageError(f"launch: --max-restarts takes a number of at least 0; you gave {args.max_restarts}.")
+    fewest, count = _counts(args.nproc, hosts)
     if not args.module and not Path(args.script).is_file():
         raise UsageError(f"launch: there is no file {args.script!r}.")
     program = launcher(args.mpiexec)
+    for restart in range(args.max_restarts + 1):
+        code, killed, interrupted = _once(args, program, hosts, count, restart)
+        if code == 0 or interrupted or restart == args.max_restarts:
+            return code
+        hosts = [host for host in hosts if _answers(host[0])] if fewest < count else hosts
+        room = sum(slots for _, slots in hosts) if hosts else count
+        if fewest < count:
+            count = max(fewest, min(room, count - killed))
+        if args.hostfile and room < count:
+            print(f"votive launch: {room} slots are left, and {count} are needed.", file=sys.stderr)
+            return code
+        again = f"restart {restart + 1} of {args.max_restarts}"
+        print(f"votive launch: starting again with {count} ranks ({again}).", file=sys.stderr)
+    raise AssertionError("the last start has returned")
+
+
+def _counts(given: str | None, hosts: list[tuple[str, int]]) -> tuple[int, int]:
+    """The fewest processes to go on with, and how many to start."""
+    if given is None:
+        count = sum(slots for _, slots in hosts)
+        if not count:
+            raise UsageError("launch needs -n COUNT, how many processes to start.")
+        return count, count
+    found = re.fullmatch(r"(?:(\d+):)?(\d+)", given)
+    if found is None:
+        raise UsageError(f"launch: -n takes a number, or two of them as 2:8; you gave {given!r}.")
+    count = int(found[2])
+    fewest = count if found[1] is None else int(found[1])
+    if not 1 <= fewest <= count:
+        raise UsageError(f"launch: -n takes a number of at least 1, or MIN:MAX; you gave {given!r}.")
+    return fewest, count
+
+
+def _answers(host: str) -> bool:
+    """Whether a machine can be reached; this one can."""
+    if host in ("localhost", "127.0.0.1", socket.gethostname()):
+        return True
+    words = ["ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=5", host, "true"]
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+        return subprocess.run(words, capture_output=True, check=False, timeout=30).returncode == 0
+    return False
+
+
+def _once(
+    args: argparse.Namespace, program: str, hosts: list[tuple[str, int]], count: int, restart: int
+) -> tuple[int, bool, bool]:
+    """Start all ranks: the exit code, whether one was killed, and whether this command was told to end."""
     is_open_mpi = _is_open_mpi(program)
     # What ranks of other machines write comes by way of MPI's launcher.
     elsewhere = bool(hosts) or any(name in os.environ for name in _SCHEDULERS)
@@ -64,6 +118,8 @@ def run(args: argparse.Namespace) -> int:
 
     with tempfile.TemporaryDirectory(prefix="votive-launch-") as folder:
         variables = _variables(count, hosts, args.threads, folder)
+        variables["TORCHELASTIC_RESTART_COUNT"] = str(restart)
+        variables["TORCHELASTIC_MAX_RESTARTS"] = str(args.max_restarts)
         options = [*_placed(is_open_mpi, hosts, count, Path(folder))]
         if is_open_mpi and hosts:
             options += [word for name in sorted(_passed(variables)) for word in ("-x", name)]
@@ -72,7 +128,9 @@ def run(args: argparse.Namespace) -> int:
         target = [*(["-m"] if args.module else []), args.script, *args.arguments]
         words = [program, "-n", str(count), *options, sys.executable, launched.__file__, *target]
         width = 0 if args.no_prefix else len(str(count - 1))
-        return Launch(words, variables, Path(folder), width, quiet=not elsewhere).run()
+        one = Launch(words, variables, Path(folder), width, quiet=not elsewhere)
+        code = one.run()
+        return code, one.killed, bool(one.told)
 
 
 def launcher(given: str | None) -> str:
@@ -144,4 +202,8 @@ def _variables(count: int, hosts: list[tuple[str, int]], threads: int | None, fo
 
 def _passed(variables: dict[str, str]) -> list[str]:
     """Which variables other machines need; MPICH passes all of them on."""
-    return [n for n in variables if n.startswith(("MASTER_", "VOTIVE_", "OMP_", "PYTHON")) or n == "LD_LIBRARY_PATH"]
+    return [
+        n
+        for n in variables
+        if n.startswith(("MASTER_", "VOTIVE_", "OMP_", "PYTHON", "TORCHELASTIC_")) or n == "LD_LIBRARY_PATH"
+    ]

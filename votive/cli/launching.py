@@ -75,6 +75,7 @@ class Launch:
         self.own = bytearray()
         self.told: list[int] = []  # the signals that this process has got
         self.deadline: float | None = None  # when its processes are ended, once something has gone wrong
+        self.killed = False  # whether the first rank that failed was ended from outside, as where memory runs out
         self.asked = 0  # how often they were asked to end
 
     def run(self) -> int:
@@ -183,6 +184,7 @@ class Launch:
         notes = [json.loads(path.read_text()) for path in self.folder.glob("failed.*")]
         if notes:
             first = min(notes, key=lambda note: (note["heard"], note["when"]))
+            self.killed = "SIGKILL" in first["said"]
             print(f"votive launch: rank {first['rank']} {first['said']}; all ranks were ended.", file=sys.stderr)
             return int(first["code"])
         _write(2, bytes(self.own))
