@@ -240,3 +240,27 @@ def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     (tmp_path / "step-00000001.safetensors").write_bytes(b"")
     with pytest.raises(FileExistsError, match="of one process"):
         dist.simulate(lambda: trainer(tmp_path, "data"), 2)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_language_model_is_trained_and_written_once(tmp_path: Path, way: str) -> None:
+    (tmp_path / "text.txt").write_text("the cat sat on the mat\n" * 200)
+    recipe = {"vocab_size": 270, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "context": 8,
+              "max_steps": 4, "batch_size": 4, "held_out": 0.1}  # fmt: skip
+
+    def run(resume: bool = False) -> Any:
+        made = votive.train.train_language_model(
+            tmp_path / "text.txt", recipe, tmp_path / "model", distributed=way, progress=False, resume=resume,
+            prompts=["the"],
+        )  # fmt: skip
+        return list(made.history["loss"]), made.held_out_loss, len(made.samples)
+
+    first, second = dist.simulate(run, 2)
+    assert first[0] == second[0]
+    assert first[1] is not None
+    assert second[1:] == (None, 0)
+    assert first[2] == 1
+    assert votive.models.AutoModelForCausalLM.from_pretrained(tmp_path / "model").num_parameters() > 1000
+    with pytest.raises(FileExistsError, match="another run"):
+        dist.simulate(run, 2)
+    assert dist.simulate(run, 2, True)[0][0] == first[0]

@@ -108,6 +108,10 @@ def add(commands: Commands) -> None:
     p.add_argument("--device", help="the device to train on (cpu)")
     p.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads for operators")
     p.add_argument(
+        "--distributed", choices=("data", "sharded"),
+        help="under `votive launch`, share each step among the ranks: copies of the model, or shards of it",
+    )  # fmt: skip
+    p.add_argument(
         "--prompt",
         metavar="TEXT",
         action="append",
@@ -132,6 +136,8 @@ def run(args: argparse.Namespace) -> int:
     text = Path(args.text)
     out = Path(args.out or text.stem)
     method = train_methods.method_of(args, out)
+    if method is not None and args.distributed:
+        raise UsageError("--distributed is for training on a text; fine-tuning by --method runs in one process")
     if method is not None:
         return train_methods.run(args, method, out, _options(args), settings_of(args, out), _display(args))
     for option in train_methods.given(args).values():
@@ -141,16 +147,25 @@ def run(args: argparse.Namespace) -> int:
     began = time.perf_counter()
     try:
         made = train_language_model(
-            text, recipe, out, resume=args.resume, device=args.device, progress=_display(args), prompts=prompts
-        )
+            text, recipe, out, resume=args.resume, device=args.device, progress=_display(args), prompts=prompts,
+            distributed=args.distributed,
+        )  # fmt: skip
     except KeyboardInterrupt:
         if any((out / "training").glob("step-*.safetensors")):
             note(args, f"Stopped; continue with: votive train {text} --out {out} --resume")
         raise
+    if args.distributed and not _is_first():
+        return 0
     if args.curve:
         made.history.plot(args.curve, title=text.name)
     report(args, made, recipe, time.perf_counter() - began)
     return 0
+
+
+def _is_first() -> bool:
+    from ..distributed import get_rank
+
+    return get_rank() == 0
 
 
 def _options(args: argparse.Namespace) -> dict[str, str]:

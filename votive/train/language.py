@@ -59,6 +59,7 @@ def train_language_model(
     progress: Display | bool | None = None,
     callbacks: Sequence[Any] = (),
     prompts: Sequence[str] = (),
+    distributed: str | None = None,
 ) -> Trained:
     """Train a language model on a text file and write a folder that `from_pretrained` reads.
 
@@ -66,6 +67,9 @@ def train_language_model(
     run that was stopped goes on from its last checkpoint, and its losses are those of a run that
     was not. At the end the model continues each of `prompts`. A recipe with `base` and `lora` trains adapters for a
     model that exists; then the folder holds those, as PEFT has them, and its checkpoints hold nothing of the base.
+
+    `distributed` is the trainer's: "data" or "sharded", under `votive launch`; `batch_size` is that of each rank. The
+    first rank prepares the text and writes the folder, and it alone gives the held-out loss and samples.
 
     >>> import tempfile, pathlib
     >>> folder = pathlib.Path(tempfile.mkdtemp())
@@ -88,20 +92,42 @@ def train_language_model(
         if tokenizer is not None:
             raise ValueError("train_language_model: a base has its own tokenizer; leave out tokenizer=.")
         tokenizer = base_tokenizer(recipe)
-    claim(folder, recipe, resume)
-    corpus = prepare(
-        text,
-        folder,
-        vocab_size=recipe.vocab_size,
-        held_out=recipe.held_out,
-        separator=recipe.separator,
-        tokenizer=tokenizer,
-        unchanged=resume,
-    )
+
+    def prepared(unchanged: bool) -> Corpus:
+        return prepare(
+            text,
+            folder,
+            vocab_size=recipe.vocab_size,
+            held_out=recipe.held_out,
+            separator=recipe.separator,
+            tokenizer=tokenizer,
+            unchanged=unchanged,
+        )
+
+    if distributed is not None:
+        from .ranks import first_then_others
+
+        def begin() -> Corpus:
+            claim(folder, recipe, resume)
+            return prepared(resume)
+
+        corpus = first_then_others(begin, lambda: prepared(True))
+    else:
+        claim(folder, recipe, resume)
+        corpus = prepared(resume)
     seed_everything(recipe.seed)
     model = make_model(recipe, corpus.tokenizer, device)
-    trainer = make_trainer(model, recipe, corpus, folder, progress=progress, callbacks=callbacks)
+    trainer = make_trainer(
+        model, recipe, corpus, folder, progress=progress, callbacks=callbacks, distributed=distributed
+    )
     history = trainer.fit(resume=True)
+    if distributed is not None:
+        from .ranks import gathered
+
+        whole = gathered(model, lambda: make_model(recipe, corpus.tokenizer, device))
+        if whole is None:  # the first rank has it
+            return Trained(model, corpus.tokenizer, history, None, out)
+        model = whole
     model.eval()
     loss = held_out_loss(model, recipe, corpus)
     if recipe.base is None:
@@ -135,6 +161,7 @@ def make_trainer(
     *,
     progress: Display | bool | None = None,
     callbacks: Sequence[Any] = (),
+    distributed: str | None = None,
 ) -> Trainer:
     """The trainer of a recipe: random windows of the text, AdamW, a cosine."""
     windows = TokenWindows(corpus.train, recipe.context, recipe.stride)
@@ -167,6 +194,8 @@ def make_trainer(
         unit="tokens",
         callbacks=callbacks,
         checkpoint_frozen=recipe.base is None,
+        distributed=distributed,
+        seed=None if distributed is None else recipe.seed,
     )
 
 

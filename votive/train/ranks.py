@@ -254,6 +254,38 @@ def ranks_for(distributed: str | bool | None, mesh: Any, model: nn.Module) -> Ra
     return Ranks(given, mesh)
 
 
+def first_then_others(first: Callable[[], Any], others: Callable[[], Any]) -> Any:
+    """What `first` gives on rank 0, and `others` on the others, which begin when that is done."""
+    if not dist.is_initialized():
+        _join()
+    found, wrong = None, None
+    if dist.get_rank() == 0:
+        try:
+            found = first()
+        except Exception as e:
+            wrong = e
+    said = [None if wrong is None else f"{type(wrong).__name__}: {wrong}"]
+    dist.broadcast_object_list(said, 0)
+    if wrong is not None:
+        raise wrong
+    if said[0] is not None:
+        raise dist.DistError(f"rank 0 has failed with {said[0]}")
+    return found if dist.get_rank() == 0 else others()
+
+
+def gathered(model: nn.Module, make: Callable[[], nn.Module]) -> nn.Module | None:
+    """The whole model on rank 0, None on the others; all ranks call it."""
+    if not any(isinstance(m, FSDPModule) for m in model.modules()):
+        return model if dist.get_rank() == 0 else None
+    options = checkpoint.StateDictOptions(full_state_dict=True, cpu_offload=True)
+    state = checkpoint.get_model_state_dict(model, options=options)
+    if dist.get_rank():
+        return None
+    whole = make()
+    whole.load_state_dict(state)
+    return whole
+
+
 def is_spread(model: nn.Module) -> bool:
     """Whether a model is on several ranks already."""
     return isinstance(model, DistributedDataParallel) or any(isinstance(m, FSDPModule) for m in model.modules())

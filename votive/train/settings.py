@@ -195,7 +195,7 @@ def claim(folder: Path, recipe: Settings, resume: bool, facts: Mapping[str, Any]
     True
     """
     note = folder / _NOTE
-    started = any(folder.glob("step-*.safetensors"))
+    started = any(folder.glob("step-*.safetensors")) or any(folder.glob("step-*/index.json"))
     if started and not resume:
         raise FileExistsError(f"{folder} holds checkpoints of another run; resume it, or use another folder.")
     if resume and not started:
