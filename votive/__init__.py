@@ -92,6 +92,7 @@ from .surface.printing import get_printoptions, printoptions, set_printoptions
 from .surface import namespaces as _namespaces, operators as _operators
 from .surface.custom import custom_op, register_kernel
 from .surface.explain import explain, explanation
+from .surface.disposal import DisposedError, tidy
 from .surface.fuse import fuse
 from ._version import __version__
 

@@ -93,6 +93,8 @@ from .surface.custom import custom_op as custom_op
 from .surface.custom import register_kernel as register_kernel
 from .surface.explain import explain as explain
 from .surface.explain import explanation as explanation
+from .surface.disposal import DisposedError as DisposedError
+from .surface.disposal import tidy as tidy
 from .surface.fuse import fuse as fuse
 from ._version import __version__ as __version__
 float = float32

@@ -22,6 +22,7 @@ __all__ = [
     "current_device",
     "device_count",
     "dispatch_count",
+    "get_shaders",
     "empty_cache",
     "get_adapters",
     "get_device_properties",
@@ -182,6 +183,20 @@ def cpu_fallbacks() -> dict[str, int]:
     True
     """
     return dict(counts)
+
+
+def get_shaders(name: str = "") -> dict[str, list[str]]:
+    """The WGSL texts of the kernels that were compiled so far, by the operator they serve; of one, by its name.
+
+    >>> if votive.webgpu.is_available():
+    ...     _ = votive.ones(3, device="webgpu").tanh()
+    ...     assert "fn f_tanh" in votive.webgpu.get_shaders("tanh")["tanh"][0]
+    """
+    if not _runtime.started:
+        return {}
+    from .backends.webgpu.shaders.program import compiled
+
+    return {k: list(v) for k, v in compiled.items() if name in ("", k)}
 
 
 def dispatch_count() -> int:

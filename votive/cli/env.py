@@ -34,6 +34,12 @@ def run(args: argparse.Namespace) -> int:
         print(f"{name:<16} {version or 'not installed'}")
     print()
     print(f"devices          {', '.join(found['devices'])}")
+    webgpu = found["webgpu"]
+    for k, adapter in enumerate(webgpu["adapters"]):
+        shown = f"{adapter.get('device')} ({adapter.get('adapter_type')}, {adapter.get('backend_type')})"
+        print(f"{'webgpu' if not k else '':<16} {shown}{', used' if not k else ''}")
+    if not webgpu["adapters"]:
+        print(f"webgpu           {webgpu['reason']}")
     print(f"operators        {found['operators']} public")
     print(f"model families   {', '.join(found['models']['families'])}")
     print(f"bundled models   {', '.join(found['models']['bundled']) or 'none'}")
@@ -64,10 +70,23 @@ def gathered() -> dict[str, Any]:
             "reason": loader.reason,
         },
         "packages": {n: _version(n) for n in _PACKAGES},
+        "webgpu": _webgpu(),
         "devices": sorted({device for _, device in TABLE}),
         "operators": len(operators()),
         "models": {"families": families(), "bundled": bundled()},
     }
+
+
+def _webgpu() -> dict[str, Any]:
+    """The adapters of WebGPU, or why there are none."""
+    from ..core.errors import WebGpuError
+    from ..webgpu import get_adapters
+
+    try:
+        found = get_adapters()
+    except WebGpuError as e:
+        return {"adapters": [], "reason": str(e).removeprefix("webgpu: ").rstrip(".")}
+    return {"adapters": found, "reason": "" if found else "no adapter was found"}
 
 
 # What some commands use and may be absent.

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class Settings(threading.local):
     """What the running thread has set, beside `mode.autocast`: the devices that are on."""
 
-    dtypes: dict[str, dt.dtype] = {"cpu": dt.bfloat16, "cuda": dt.float16, "remote": dt.bfloat16}
+    dtypes: dict[str, dt.dtype] = {"cpu": dt.bfloat16, "cuda": dt.float16, "remote": dt.bfloat16, "webgpu": dt.float16}
     caching: bool = True
     nesting: int = 0
     # (id of a leaf, recording or not) -> (the leaf, its version, target dtype, the cast)

@@ -20,16 +20,16 @@ from typing import Literal
 Policy = Literal["lower", "float32", "widest", "off", "refused"]
 Policies = Mapping[str, Policy]
 
-DEVICES = ("cpu", "cuda", "remote")
+DEVICES = ("cpu", "cuda", "remote", "webgpu")
 LOWER: Policies = {"cpu": "lower", "cuda": "lower"}
 FLOAT32: Policies = {"cpu": "float32", "cuda": "float32"}
 
 
 def policed(device: str) -> str:
-    """The device whose policies hold on a device: those of the GPU for one that is elsewhere.
+    """The device whose policies hold on a device: those of the GPU for one that is elsewhere, or of another maker.
 
     >>> from votive.ops.autocast_policy import policed
     >>> policed("remote"), policed("cpu")
     ('cuda', 'cpu')
     """
-    return "cuda" if device == "remote" else device
+    return "cuda" if device in ("remote", "webgpu") else device

@@ -14,6 +14,8 @@ from ..core.blocks import FORMATS, block_dtype
 from ..core.dtype import float32
 from ..core.similar import did_you_mean
 from ..formula import Formula, NotDifferentiable, to_cpp, to_numpy, to_text, to_triton
+from ..formula.expr import walk
+from ..formula.wgsl import to_wgsl
 from ..ops.registry import COMPOSITES, OPS, Composite, Op
 from ..ops.schema import REQUIRED
 from .block_tensor import BlockTensor
@@ -79,6 +81,8 @@ def _formula_part(op: Op) -> list[str]:
     lines += ["Kernel on cpu (NumPy, generated)", _indent(to_numpy(formula.body, op.name, names)), ""]
     lines += ["The same as C++ (generated)", _indent(to_cpp(formula.body, op.name, names)), ""]
     lines += ["The same as Triton (generated)", _indent(to_triton(formula.body, op.name, names)), ""]
+    if not any(isinstance(e.value, complex) for e in walk(formula.body)):
+        lines += ["The same as WGSL (generated)", _indent(to_wgsl(formula.body, op.name, names)), ""]
     return lines
 
 

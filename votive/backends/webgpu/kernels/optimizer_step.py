@@ -61,7 +61,7 @@ def _decays(lr: float, decay: float, decoupled: bool) -> Values:
 def _sgd(
     fresh: float, lr: float, momentum: float, dampening: float, decay: float, nesterov: bool, maximize: bool
 ) -> Values:
-    return {"rate": -lr, "momentum": momentum, "new": 1 - dampening, "decay": decay, "sign": _sign(maximize),
+    return {"rate": -lr, "momentum": momentum, "part": 1 - dampening, "decay": decay, "sign": _sign(maximize),
             "fresh": fresh}  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def _sgd_text(present: Sequence[bool], flags: Sequence[bool]) -> str:
         return _DESCENT + "w = w + g * P.rate;"
     toward = "g + moved * P.momentum" if flags[0] else "moved"
     return _DESCENT + (
-        "let moved = select(s0 * P.momentum + g * P.new, g, P.fresh != 0.0);\n"
+        "let moved = select(s0 * P.momentum + g * P.part, g, P.fresh != 0.0);\n"
         "if (P.momentum != 0.0) { s0 = moved; "
         f"g = {toward}; }}\nw = w + g * P.rate;"
     )

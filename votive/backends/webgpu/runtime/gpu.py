@@ -54,10 +54,10 @@ class Gpu:
     """A device of WebGPU with its queue. Handles of buffers, pipelines and groups are opaque to the caller."""
 
     def __init__(self) -> None:
+        found = _sorted()
         import wgpu
 
         self._wgpu = wgpu
-        found = _sorted()
         if not found:
             wanted = os.environ.get("VOTIVE_WEBGPU_ADAPTER")
             if wanted:

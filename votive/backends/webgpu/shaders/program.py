@@ -137,6 +137,7 @@ class Program:
         pipeline = _pipelines.get(key)
         if pipeline is None:
             pipeline = _pipelines[key] = rt.gpu.pipeline(text, signature, self.name)
+            compiled.setdefault(self.name, []).append(text)
         found = self.variants[shared] = (pipeline, signature, first)
         return found
 
@@ -169,6 +170,8 @@ class Program:
 
 # Compiled kernels, by how their buffers are bound and their text.
 _pipelines: dict[tuple[str, str], Any] = {}
+# Their texts by name, for whoever wants to read them.
+compiled: dict[str, list[str]] = {}
 
 
 def groups_for(n: int, group: int = GROUP) -> int:
