@@ -16,7 +16,7 @@ import socket
 import statistics
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -60,7 +60,7 @@ class Delayed:
                 ready.notify()
 
 
-def in_turns(runs: list[Callable[[], Any]], rounds: int) -> list[float]:
+def in_turns(runs: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
     """The median seconds of each, run after one another so that a busy machine is busy for all."""
     taken: list[list[float]] = [[] for _ in runs]
     for k in range(rounds + 3):

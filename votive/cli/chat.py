@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import os
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -45,7 +46,8 @@ def add(commands: Commands) -> None:
         examples="  votive chat\n"
         "  votive chat model.gguf --system 'Answer in one sentence.'\n"
         "  echo 'What is the capital of France?' | votive chat --model model.gguf --greedy\n"
-        "  votive chat --model folder --json < questions.txt",
+        "  votive chat --model folder --json < questions.txt\n"
+        "  votive chat --url http://127.0.0.1:8000                 with a model that `votive serve` serves",
     )
     p.add_argument("place", metavar="MODEL", nargs="?", help="the same as --model MODEL")
     p.add_argument("--system", metavar="TEXT", help="the system message")
@@ -57,6 +59,8 @@ def add(commands: Commands) -> None:
         default=[],
         help="a variable of the chat template, such as enable_thinking=false",
     )
+    p.add_argument("--url", metavar="URL", help="talk with a model of a server; MODEL then is its name there")
+    p.add_argument("--api-key", metavar="KEY", help="a key of that server (VOTIVE_API_KEY)")
     add_model_options(p)
     add_sampling_options(p, max_new_tokens=512)
     p.add_argument("--stats", action="store_true", help="show tokens per second after each answer")
@@ -67,18 +71,36 @@ def run(args: argparse.Namespace) -> int:
     """Read, answer, until there is nothing more to read."""
     variables = dict(_assigned(text, "--template-var") for text in args.template_var)
     options = settings(args)
-    loaded = load_model(args, one_model(args.place, args.model), auto=None)
-    talk = Conversation(loaded, options, args.system, variables)
+    name = one_model(args.place, args.model)
+    talk = _begun(args, name, options, variables)
+    loaded = talk.loaded
     if args.load is not None:
         _load(talk, args.load)
     if not talk.templated:
         note(args, f"{loaded.name} has no chat template: it continues what you write.")
     interactive = is_terminal(sys.stdin)
     if interactive:
-        note(args, f"{loaded.name}, {loaded.model.num_parameters():,} parameters. /help for help.")
+        size = f"at {args.url}" if args.url else f"{loaded.model.num_parameters():,} parameters"
+        note(args, f"{loaded.name}, {size}. /help for help.")
         with contextlib.suppress(ImportError):  # not on every system
             import readline  # noqa: F401  # gives input() arrows and a history
     return Session(args, talk, interactive).run()
+
+
+def _begun(args: argparse.Namespace, name: str | None, options: dict[str, Any], variables: Any) -> Conversation:
+    """A conversation with a model here, or with one of a server."""
+    if args.url is None:
+        if args.api_key is not None:
+            raise UsageError("--api-key goes with --url")
+        return Conversation(load_model(args, name, auto=None), options, args.system, variables)
+    for option in ("tokenizer", "dtype", "device", "threads"):
+        if getattr(args, option) is not None:
+            raise UsageError(f"--{option} is the server's business; leave it out with --url")
+    from ..serve.client import Client
+    from .served_conversation import ServedConversation, served_model
+
+    client = Client(args.url, api_key=args.api_key or os.environ.get("VOTIVE_API_KEY"))
+    return ServedConversation.begin(client, served_model(client, name), options, args.system, variables)
 
 
 class Session:

@@ -106,6 +106,14 @@ class Client:
 
     def stream(self, prompt: str | Sequence[int] | Sequence[Message], **settings: Any) -> Iterator[str]:
         """Parts of a text as they are written: of a prompt, or with messages of an answer to them."""
+        for part in self.parts(prompt, **settings):
+            for choice in part["choices"]:
+                text = choice["delta"].get("content") if "delta" in choice else choice["text"]
+                if text:
+                    yield text
+
+    def parts(self, prompt: str | Sequence[int] | Sequence[Message], **settings: Any) -> Iterator[dict[str, Any]]:
+        """The same as the server writes them: with reasons to end and, where they are asked for, counts of tokens."""
         talk = not isinstance(prompt, str) and len(prompt) > 0 and isinstance(prompt[0], Mapping)
         first: dict[str, Any] = {"messages": list(prompt)} if talk else {"prompt": _prompt(prompt)}
         body = self._body(first, settings) | {"stream": True}
@@ -119,10 +127,7 @@ class Client:
                 part = json.loads(data)
                 if "error" in part:
                     raise Refused(reply.status, part["error"])
-                for choice in part["choices"]:
-                    text = choice["delta"].get("content") if talk else choice["text"]
-                    if text:
-                        yield text
+                yield part
         raise ConnectionError(f"the answer of {self.url} broke off.")
 
     def _body(self, first: dict[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
