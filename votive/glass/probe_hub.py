@@ -21,6 +21,7 @@ from ..nn.points import POINTS, Point
 from ..ops.registry import Op
 from ..tensor import Tensor
 from . import values
+from .sharded import apart, joined, lies
 
 if TYPE_CHECKING:
     from .probe import Frame, Probe
@@ -250,19 +251,33 @@ def _around(module: Module, state: CallState, proceed: Callable[..., Any], frame
     if not frames:
         return proceed(args, kwargs)
     entered: Frames = []
+    # Of a model that is cut over ranks, probes see whole values, and the call has this rank's parts.
+    edited = any(p.order != LOOKS for p, _ in frames)
+    given = args[0] if args else None
+    how = lies(module, "into", given)
+    whole = joined(given, how, edited)
+    if how is not None:
+        state.args = (whole, *args[1:])
     try:
         before_call(frames, state, entered)
         if state.skipped is not UNSET:
-            state.output = state.skipped
+            state.output, given, whole = state.skipped, None, None
+            how = how if module.__class__ is Point else lies(module, "out", state.output)
         else:
             start = time.perf_counter()
+            if how is not None and module.__class__ is not Point:
+                state.args = (apart(state.args[0], whole, given, how), *state.args[1:])
             if state.replacement is None:
                 state.output = proceed(state.args, state.kwargs)
             else:
                 state.output = _replacement(frames, state)
             state.seconds = time.perf_counter() - start
+            if module.__class__ is not Point:
+                given = state.output
+                how = lies(module, "out", given)
+                whole = state.output = joined(given, how, edited)
         after_call(frames, state)
-        return state.output
+        return apart(state.output, whole, given, how)
     except Exception as e:
         state.error = e
         for probe, frame in entered:

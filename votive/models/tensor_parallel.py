@@ -15,7 +15,7 @@ import votive
 from votive import nn
 from votive.distributed.collectives import broadcast
 from votive.distributed.device_mesh import DeviceMesh
-from votive.distributed.tensor import DTensor, Partial, Placement, Replicate, Shard, distribute_tensor
+from votive.distributed.tensor import DTensor, Partial, Replicate, Shard, distribute_tensor
 from votive.distributed.tensor.parallel import ParallelStyle
 from votive.distributed.tensor.parallel.style import parameter
 
@@ -28,6 +28,7 @@ from .decoder.mixture import Mixture
 from .decoder.model import Decoder
 from .decoder.nets import FusedMLP, GatedMLP, PlainMLP
 from .decoder.products import Conv1D
+from .shown_whole import show_whole
 
 Net = GatedMLP | FusedMLP | PlainMLP
 Select = Callable[[Tensor], Tensor]
@@ -148,10 +149,10 @@ def _product(module: nn.Module) -> None:
 
 
 class _Local:
-    """What a rank computes of one attention."""
+    """What a rank of a mesh, this one unless said otherwise, computes of one attention."""
 
-    def __init__(self, attention: DecoderAttention, mesh: DeviceMesh) -> None:
-        n, r = mesh.size(), mesh.get_local_rank()
+    def __init__(self, attention: DecoderAttention, mesh: DeviceMesh, rank: int | None = None) -> None:
+        n, r = mesh.size(), mesh.get_local_rank() if rank is None else rank
         heads, shared, _ = attention.counts
         if heads % n:
             raise ValueError(
@@ -318,6 +319,8 @@ def tensor_parallel(model: M, mesh: DeviceMesh) -> M:
                 tied.setdefault(id(p), []).append((part, name))
     shares = [places for places in tied.values() if len(places) > 1]
     attentions = [m for m in model.modules() if type(m) in (DecoderAttention, LatentAttention)]
+    for layer in [m for m in model.modules() if isinstance(m, DecoderLayer)]:
+        show_whole(layer, plan, {id(m): name for name, m in model.named_modules()}, mesh)
     for attention in attentions:
         assert isinstance(attention, DecoderAttention)
         _make_local(attention, mesh)
@@ -387,17 +390,3 @@ def _make_local(attention: DecoderAttention, mesh: DeviceMesh) -> None:
             attention._parameters["sinks"] = sinks
 
     attention.__dict__["look"] = of_heads
-
-
-def gathered_heads(x: Tensor, mesh: DeviceMesh, dim: int) -> Tensor:
-    """What ranks have of their heads, along a dimension, as a whole; all ranks of the mesh call it.
-
-    >>> from votive.models.tensor_parallel import gathered_heads
-    >>> def whole():
-    ...     mesh = votive.distributed.init_device_mesh("cpu", (2,))
-    ...     return tuple(gathered_heads(votive.ones(1, 3, 2, 4), mesh, 2).shape)
-    >>> votive.distributed.simulate(whole, 2)[0]
-    (1, 3, 4, 4)
-    """
-    lies: list[Placement] = [Shard(dim % x.ndim)]
-    return DTensor.from_local(x, mesh, lies).full_tensor()
