@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 GROUPS = (
     "rebuild",
     "attention",
+    "chat",
+    "compare",
     "compiled",
     "consequence",
     "console",
@@ -31,6 +33,7 @@ GROUPS = (
     "profile",
     "quantization",
     "session",
+    "share",
     "vision",
     "value",
 )
@@ -39,6 +42,8 @@ GROUPS = (
 # What a page is told while these are done.
 _DOING = {
     "attention": "reading attention weights",
+    "chat": "reading the message",
+    "compare": "comparing",
     "compiled": "compiling the model",
     "consequence": "comparing with and without the edits",
     "debug": "running the model in the debugger",
@@ -63,6 +68,7 @@ _DOING = {
     "session.save": "saving the session",
     "session.step": "writing a token",
     "session.top": "ranking the next tokens",
+    "share": "writing the page",
     "vision": "looking at the picture",
     "value": "running the model for a value",
 }

@@ -23,6 +23,25 @@ export function sessions(model) {
     h("p", { class: "dim small" }, "A session is the whole tree with its settings and edits. It is kept in the studio’s folder."),
     h("h3", {}, "Save as"), h("div", { class: "row" }, name, save), h("h3", {}, "Open"), list, ...autosaved.parts);
 
+  const share = h("button", { type: "button", id: "share-session", title: "One file with the text, its branches, lens and attention, that opens in any browser without a server", onclick: () => give() }, "Save as a page");
+  const fault = h("p", { class: "state error", role: "alert", hidden: true });
+  box.append(h("h3", {}, "Share"), h("div", { class: "row" }, share, h("span", { class: "dim small" }, "A single file to send to others; it needs no server and no network.")), fault);
+
+  async function give() {
+    fault.hidden = true;
+    share.disabled = true;
+    try {
+      const found = await ask(model, "share.page", {}, { slot: "share" });
+      const link = h("a", { href: URL.createObjectURL(new Blob([found.page], { type: "text/html" })), download: found.name });
+      link.click();
+      URL.revokeObjectURL(link.href);
+      notice(model, "done", `Saved as ${found.name}, ${bytes(found.bytes)}.`);
+    } catch (error) {
+      if (!idle(error)) [fault.hidden, fault.textContent] = [false, error.message];
+    }
+    share.disabled = !model.get("session");
+  }
+
   async function keep() {
     try {
       const reply = await ask(model, "session.save", { name: name.value });
@@ -48,5 +67,5 @@ export function sessions(model) {
       h("span", { class: "grow left" }, f.name ?? f), h("span", { class: "dim num small" }, [f.modified ? ago(f.modified) : null, f.bytes === undefined ? null : bytes(f.bytes)].filter(Boolean).join(", "))))) : h("li", { class: "dim" }, "No session was saved yet."));
   }
 
-  return { box, show: () => { save.disabled = !model.get("session"); box.showModal(); fill().catch((e) => notice(model, "error", e.message)); } };
+  return { box, show: () => { save.disabled = share.disabled = !model.get("session"); box.showModal(); fill().catch((e) => notice(model, "error", e.message)); } };
 }

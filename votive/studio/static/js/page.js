@@ -14,6 +14,8 @@ import { tabs } from "./tabs.js";
 import { firstVisit, tour } from "./tour.js";
 import { splitters } from "./splitters.js";
 import * as attention from "./views/attention.js";
+import * as chat from "./views/chat.js";
+import * as compare from "./views/compare.js";
 import * as compiled from "./views/compiled.js";
 import * as consequence from "./views/consequence.js";
 import * as consoleView from "./views/console.js";
@@ -51,7 +53,7 @@ model.actions = {};
 // --- views ---------------------------------------------------------------------------------------
 
 for (const [id, view] of Object.entries({
-  prompt, timeline, sampler, topk, tree, picture, stack, value, consequence, lens, layers, profile, compiled, quantization, attention, edits, explain, console: consoleView, vision, speech,
+  prompt, chat, compare, timeline, sampler, topk, tree, picture, stack, value, consequence, lens, layers, profile, compiled, quantization, attention, edits, explain, console: consoleView, vision, speech,
 })) mount(view, model, $(`view-${id}`));
 
 const centre = tabs($("centre-tabs"));
@@ -79,6 +81,15 @@ const arrange = () => (middling.matches ? $("panel-timeline").after($("panel-top
 middling.addEventListener("change", arrange);
 arrange();
 splitters();
+
+/** The text as a prompt, or as a conversation. */
+function write(as) {
+  for (const name of ["text", "chat"]) $(`as-${name}`).setAttribute("aria-pressed", String(name === as));
+  $("view-chat").hidden = as !== "chat";
+  $("view-prompt").classList.toggle("chatting", as === "chat");
+}
+$("as-text").addEventListener("click", () => write("text"));
+$("as-chat").addEventListener("click", () => write("chat"));
 
 // --- head ----------------------------------------------------------------------------------------
 
