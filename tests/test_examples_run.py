@@ -32,6 +32,11 @@ RUNS = {
         lambda whole, without: whole < 0.5 and without > 3,
     ),
     "data_parallel": (["--ranks", "2", "--steps", "120"], r"held-out accuracy ([\d.]+)", lambda v: v > 0.3),
+    "distributed_tensor_parallel": (
+        ["--ranks", "2", "--steps", "40"],
+        r"wrote the same: True\nloss ([\d.]+)",
+        lambda v: v < 2.8,
+    ),
     "mnist": (["--steps", "40", "--drawn", "2000"], r"held-out accuracy ([\d.]+)", lambda v: v > 0.8),
     "cartpole": (["--steps", "10", "--episodes", "16"], r"after (\d+) of", lambda v: v > 40),
 }
