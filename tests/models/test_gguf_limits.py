@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("kind", "change", "match"),
     [
-        ("llama", {"model_type": "rwkv"}, "'rwkv' cannot become GGUF; arcee, bamba, bert, bloom, cohere"),
+        ("llama", {"model_type": "rwkv"}, "'rwkv' cannot become GGUF; arcee, bamba, bert, bloom, camembert"),
         ("llama", {"hidden_act": "relu"}, "hidden_act is 'relu'; .* always mean 'silu'"),
         ("qwen3_moe", {"norm_topk_prob": False}, "norm_topk_prob is False"),
         ("gemma3_text", {"query_pre_attn_scalar": 100}, "query_pre_attn_scalar is 100"),

@@ -10,7 +10,8 @@ import pytest
 import votive
 from votive.models.gguf_config import llama3_factors, llama3_scaling
 from votive.models.gguf_families import LLAMA, MIXTRAL
-from votive.models.gguf_names import from_gguf, hf_name, to_gguf
+from votive.models.gguf_names import from_gguf, to_gguf
+from votive.models.gguf_tensors import hf_name
 
 from .gguf_checkpoints import CONFIGS, checkpoint, written
 

@@ -6,6 +6,7 @@ Each function gives bonds: how the tensors of one side are made of those of the 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -107,6 +108,24 @@ def one_product(config: Mapping[str, Any]) -> list[Bond]:
         )
         for end in _ENDS
     ]
+
+
+def joined_product(config: Mapping[str, Any]) -> list[Bond]:
+    """Files that have one product where checkpoints have three, or one of another name.
+
+    >>> from votive.models.gguf_bonds import joined_product
+    >>> [list(bond.named) for bond in joined_product({"hidden_size": 4, "num_attention_heads": 2})][1]
+    ['attn.Wqkv.weight']
+    """
+    size = config["hidden_size"] // config["num_attention_heads"]
+    even = {"num_key_value_heads": config["num_attention_heads"], "head_dim": size}
+    three = one_product({**config, **even})[0]
+    whole = Bond(stored={"attn_qkv.weight": _only}, named={"attn.Wqkv.weight": _only}, rows=True, optional=True)
+    return [replace(three, written=True, optional=True), whole]
+
+
+def _only(t: Tensor) -> Tensor:
+    return t
 
 
 def _row(t: Tensor, index: int) -> Tensor:

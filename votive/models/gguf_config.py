@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from .config import rope_of
-from .gguf_families import BERT, GEMMA2, GEMMA3, GPT2, LLAMA, MISTRAL, MIXTRAL, PHI3
+from .gguf_encoders import BERT
+from .gguf_families import GEMMA2, GEMMA3, GPT2, LLAMA, MISTRAL, MIXTRAL, PHI3
 from .gguf_family import Family, Shapes, fractional, number
 
 _TOKENS = {"bos_token_id": "bos_token_id", "eos_token_id": "eos_token_id", "pad_token_id": "padding_token_id"}
@@ -51,7 +52,7 @@ def config_of(family: Family, metadata: Mapping[str, Any], shapes: Shapes) -> di
     missing = [name for name in _needed(family) if name not in config]
     if missing:
         raise ValueError(f"the GGUF file lacks {', '.join(missing)} (keys {arch}.*); it holds no whole model.")
-    if family is not BERT:
+    if "output" in family.whole:
         config["tie_word_embeddings"] = shapes("output.weight") is None
     _add_tokens(config, metadata)
     config = _rotating(family, config, metadata, shapes) if family.rotates else _small(family, config, shapes)
@@ -111,6 +112,8 @@ def _needed(family: Family) -> list[str]:
         "embedding_scale",
         "residual_scale",
         "logit_scale",
+        "decoder_block_count",
+        "decoder_start_token_id",
     )
     return [name for key, name in family.keys.items() if key not in optional]
 
@@ -228,8 +231,6 @@ def metadata_of(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
     ]
     if missing:
         raise ValueError(f"the configuration lacks {', '.join(missing)}, which GGUF needs.")
-    if family is BERT:
-        out[f"{arch}.attention.causal"] = False
     if family.rotates:
         heads = values["num_attention_heads"]
         out.setdefault(f"{arch}.attention.head_count_kv", heads)
@@ -240,6 +241,8 @@ def metadata_of(family: Family, config: Mapping[str, Any]) -> dict[str, Any]:
             original = values.get("original_max_position_embeddings") or values["max_position_embeddings"]
             out[f"{arch}.rope.scaling.original_context_length"] = int(original)
         out |= _written_scaling(arch, values["rope_scaling"])
+    if "token_types" in family.whole:
+        out["tokenizer.ggml.token_type_count"] = int(values.get("type_vocab_size") or 1)
     return out | told | _written_tokens(values)
 
 

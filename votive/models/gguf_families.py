@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from .gguf_dense import DENSE
+from .gguf_encoders import ENCODERS
 from .gguf_experts import MIXTURES
 from .gguf_family import ONE, ROW, TRANSPOSED, Family
 from .gguf_hybrids import HYBRIDS
@@ -298,47 +299,11 @@ GPT2 = Family(
     rotates=False,
     dropped=(r"\.attn\.(masked_)?bias$",),
 )
-BERT = Family(
-    "bert",
-    "bert",
-    "BertModel",
-    {
-        "context_length": "max_position_embeddings",
-        "embedding_length": "hidden_size",
-        "block_count": "num_hidden_layers",
-        "feed_forward_length": "intermediate_size",
-        "attention.head_count": "num_attention_heads",
-        "vocab_size": "vocab_size",
-        "attention.layer_norm_epsilon": "layer_norm_eps",
-    },
-    {
-        "token_embd": "embeddings.word_embeddings",
-        "position_embd": "embeddings.position_embeddings",
-        "token_types": "embeddings.token_type_embeddings",
-        "token_embd_norm": "embeddings.LayerNorm",
-    },
-    {
-        "attn_q": "attention.self.query",
-        "attn_k": "attention.self.key",
-        "attn_v": "attention.self.value",
-        "attn_output": "attention.output.dense",
-        "attn_output_norm": "attention.output.LayerNorm",
-        "ffn_up": "intermediate.dense",
-        "ffn_down": "output.dense",
-        "layer_output_norm": "output.LayerNorm",
-    },
-    layers="encoder.layer",
-    prefix="",
-    fixed={"hidden_act": "gelu"},
-    rotates=False,
-    dropped=(r"^pooler\.", r"^cls\.", r"position_ids$"),
-)
-
 FAMILIES = [
-    *(LLAMA, MIXTRAL, MISTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA, GEMMA2, GEMMA3, PHI3, GPT2, BERT),
+    *(LLAMA, MIXTRAL, MISTRAL, QWEN2, QWEN3, QWEN2_MOE, QWEN3_MOE, GEMMA, GEMMA2, GEMMA3, PHI3, GPT2),
     *(COHERE, COHERE2, STARCODER2, OLMO2, SEED_OSS, GRANITE, SMOLLM3),
     *(MAMBA, FALCON_MAMBA, MAMBA2, JAMBA, LFM2),
-    *(*OLDER, *DENSE, *MIXTURES, *STACKS, *LATENT, *HYBRIDS, *NEMOTRONS),
+    *(*OLDER, *DENSE, *MIXTURES, *STACKS, *LATENT, *HYBRIDS, *NEMOTRONS, *ENCODERS),
 ]
 
 

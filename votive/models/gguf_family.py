@@ -28,7 +28,13 @@ Change = Callable[..., Tensor]
 # Keys with one of these words hold fractions, the others integers.
 _FRACTIONS = ("epsilon", "freq_base", "softcapping", "factor", "beta", "scale", "clamp", "alibi", "multiplier")
 # Of what there may be none.
-_FROM_ZERO = ("leading_dense_block_count", "expert_shared_count", "expert_count", "expert_used_count")
+_FROM_ZERO = (
+    "leading_dense_block_count",
+    "expert_shared_count",
+    "expert_count",
+    "expert_used_count",
+    "decoder_start_token_id",
+)
 _LARGEST = 1 << 40
 
 
@@ -121,6 +127,8 @@ class Family:
     # What follows from a configuration: tensors that correspond only together, and names that differ from `block`.
     bonds: Callable[[Mapping[str, Any]], list[Bond]] | None = None
     variant: Callable[[Mapping[str, Any]], dict[str, str]] | None = None
+    # All names of a model whose tensors are the same on both sides, of files and of checkpoints.
+    table: Callable[[Mapping[str, Any]], dict[str, str]] | None = None
     # Of several kinds with one name in files: whether metadata are those of this one.
     when: Callable[[Mapping[str, Any]], bool] | None = None
     # Of several kinds of files for one type of model: whether this one is for a configuration.
