@@ -29,9 +29,9 @@ def _cases(shape: tuple[int, ...], kind: str) -> dict[str, np.ndarray[Any, Any]]
     return {k: np.array(v, kind) for k, v in found.items()}
 
 
-def _close(x: Any, y: np.ndarray[Any, Any], scale: float, kind: str, about: str) -> None:
+def _close(x: Any, y: np.ndarray[Any, Any], scale: float, kind: str, about: str, units: int = 60) -> None:
     off = np.abs(x.cpu().numpy().astype(np.float64) - y).max(initial=0)
-    assert off <= 60 * np.finfo(kind).eps * scale, (about, off)
+    assert off <= units * np.finfo(kind).eps * scale, (about, off)
 
 
 def _orthonormal(q: Any, kind: str, about: str) -> None:
@@ -71,10 +71,21 @@ def test_eigenvalues_and_vectors(kind: str, shape: tuple[int, ...]) -> None:
             values, v = L.eigh(placed(half, ("", "permuted", "sliced")[n % 3], "cuda"), uplo)
             alone = L.eigvalsh(placed(half, "", "cuda"), uplo)
         assert not left
-        _close(values, theirs, scale, kind, about)
-        _close(alone, theirs, scale, kind, about)
-        _close((v * values.unsqueeze(-2)) @ v.mT, a, scale, kind, about)
+        # The library, which takes the larger ones, stops its own rotations sooner.
+        units = 60 if EMULATED or shape[-1] <= 12 else 200
+        _close(values, theirs, scale, kind, about, units)
+        _close(alone, theirs, scale, kind, about, units)
+        _close((v * values.unsqueeze(-2)) @ v.mT, a, scale, kind, about, units)
         _orthonormal(v, kind, about)
+
+
+def test_columns_whose_squares_leave_the_range_end() -> None:
+    """Lengths down to 1e-31 of the longest one: there is nothing left to make orthogonal."""
+    a = (normal(RNG, (12, 12), "float64") * 10.0 ** (-3.0 * np.arange(12))).astype("float32")
+    u, s, vh = L.svd(placed(a, "", "cuda"))
+    _close((u * s) @ vh, a, float(s.max()), "float32", "short columns")
+    _orthonormal(u, "float32", "short columns")
+    _orthonormal(vh.mT, "float32", "short columns")
 
 
 def test_what_is_not_finite_is_told() -> None:

@@ -27,7 +27,7 @@ def _partners(round, players, N: tl.constexpr):
 
 
 @triton.jit
-def _turned(a, partner):
+def _of_partners(a, partner):
     """Columns in their partners' places."""
     return tl.gather(a, tl.broadcast_to(partner[None, :], a.shape), 1)
 
@@ -124,17 +124,18 @@ def singular(
         going = tl.full((), 0, tl.int32)
         for round in range(players - 1):
             partner = _partners(round, players, N)
-            b = _turned(a, partner)
+            b = _of_partners(a, partner)
             own, both = tl.sum(a * a, 0), tl.sum(a * b, 0)
             other = tl.gather(own, partner, 0)
             size = tl.abs(both)
-            turn = (
-                (size > tolerance * (m.f_sqrt(own) * m.f_sqrt(other))) & (size > least) & (partner != tl.arange(0, N))
-            )
+            # Columns as short as this are none in the end, and squares of shorter ones would leave the range.
+            short = tolerance * tolerance
+            small = tolerance * (tl.maximum(m.f_sqrt(own), short) * tl.maximum(m.f_sqrt(other), short))
+            turn = (size > small) & (size > least) & (partner != tl.arange(0, N))
             tau, s = _angle(own, other, both, turn, partner, N)
             a = _rotated(a, b, tau, s)
             if VECTORS:
-                v = _rotated(v, _turned(v, partner), tau, s)
+                v = _rotated(v, _of_partners(v, partner), tau, s)
             going = tl.maximum(going, tl.max(turn.to(tl.int32), 0))
         sweep += 1
     size = m.f_sqrt(tl.sum(a * a, 0))
@@ -187,11 +188,11 @@ def symmetric(
             turn = (size > small) & (size > tolerance * 0.0625) & (partner != place)
             tau, s = _angle(own, other, both, turn, partner, N)
             # Rows are rotated as columns of the transpose, whose own transpose is equal again.
-            a = tl.trans(_rotated(a, _turned(a, partner), tau, s))
+            a = tl.trans(_rotated(a, _of_partners(a, partner), tau, s))
             cleared = turn[None, :] & (i == partner[None, :])
-            a = tl.where(cleared, 0.0, _rotated(a, _turned(a, partner), tau, s))
+            a = tl.where(cleared, 0.0, _rotated(a, _of_partners(a, partner), tau, s))
             if VECTORS:
-                v = _rotated(v, _turned(v, partner), tau, s)
+                v = _rotated(v, _of_partners(v, partner), tau, s)
             going = tl.maximum(going, tl.max(turn.to(tl.int32), 0))
         sweep += 1
     found = tl.sum(tl.where(i == j, a, 0.0), 0)
