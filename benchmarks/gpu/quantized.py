@@ -1,5 +1,5 @@
 """Linear layers of an 8B model with weights in blocks, against bfloat16 weights of the same shape:
-`python -m benchmarks.gpu.quantized [--formats q4_k q6_k q8_0] [--rows 1 4 16 64 512] [--only REGEX]`.
+`python -m benchmarks.gpu.quantized [--formats q4_k q6_k q8_0] [--rows 1 4 16 64 512] [--exact] [--only REGEX]`.
 """
 
 from __future__ import annotations
@@ -36,11 +36,15 @@ def codes(name: str, rows: int, columns: int) -> Any:
     for field in ("d", "dmin", "m"):
         if field in (kind.np.names or ()):
             records[field] = 1e-3
+    if "z" in (kind.np.names or ()):
+        records["z"] = 8
     return votive.from_numpy(raw).to("cuda"), kind
 
 
-def blocks(formats: Sequence[str] = FORMATS, counts: Sequence[int] = ROWS) -> Iterator[Case]:
-    """Each shape in bfloat16, then in each format; a rate is the bytes of the weight over the time."""
+def blocks(formats: Sequence[str] = FORMATS, counts: Sequence[int] = ROWS, exact: bool = False) -> Iterator[Case]:
+    """Each shape in bfloat16, then in each format; a rate is the bytes of the weight over the time. Unless `exact`, few
+    rows are rounded to eight bits, as they are by default.
+    """
     import votive
     import votive.nn.functional as F
     from votive.ops.registry import F as ops
@@ -56,7 +60,7 @@ def blocks(formats: Sequence[str] = FORMATS, counts: Sequence[int] = ROWS) -> It
             data, kind = codes(name, n, k)
             weight = ops._block_decode(data, kind, votive.bfloat16)
             for rows, x in inputs.items():
-                mine = lambda x=x, d=data, f=kind: ops._block_linear(x, d, None, f, True)
+                mine = lambda x=x, d=data, f=kind: ops._block_linear(x, d, None, f, exact)
                 check = lambda x=x, w=weight, m=mine: _error(m(), F.linear(x, w))
                 yield Case(f"{name} {k} to {n}, {rows} rows", mine, None, bytes=float(data.nbytes), check=check)
 
@@ -65,9 +69,10 @@ def main(argv: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--formats", nargs="+", default=FORMATS, help="block formats by name")
     parser.add_argument("--rows", nargs="+", type=int, default=ROWS, help="rows of the input")
+    parser.add_argument("--exact", action="store_true", help="round no input")
     parser.add_argument("--only", default="", help="cases whose name matches")
     args = parser.parse_args(argv)
-    for case in blocks(args.formats, args.rows):
+    for case in blocks(args.formats, args.rows, args.exact):
         if re.search(args.only, case.name):
             print(show(measure(case)), flush=True)
 

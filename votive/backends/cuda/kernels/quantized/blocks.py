@@ -14,7 +14,8 @@ import triton.language as tl
 
 from .....core import blocks
 from .....core.blocks import block_dtype
-from .....core.group_formats import SIZES, group_format
+from .....core.group_formats import KINDS, SIZES, group_format
+from ....common.blocks.groups import FP4_VALUES, NF4_VALUES
 
 # The values of four bits, as bytes of two words: ggml's non-linear table (kvalues_iq4nl). Those of FP4 are digits of
 # one word, doubled to be integers; the fourth bit is their sign.
@@ -23,6 +24,8 @@ _IQ4_HIGH = tl.constexpr(0x7159453526190D01)
 _FP4 = tl.constexpr(0xC8643210)
 # One 127th, as groups of eight bits have it.
 _STEP = tl.constexpr(7.874015718698502e-3)
+_NF4 = tl.constexpr(tuple(float(v) for v in NF4_VALUES))
+_FP4_LEVELS = tl.constexpr(tuple(float(v) for v in FP4_VALUES))
 
 
 @triton.jit
@@ -73,6 +76,32 @@ def _fp4(q):
 
 
 @triton.jit
+def _looked_up(q, TABLE: tl.constexpr):
+    """The number of four bits, by the choices that the bits are."""
+    first, second, third, fourth = (q & 1) != 0, (q & 2) != 0, (q & 4) != 0, (q & 8) != 0
+    a = tl.where(first, TABLE[1], TABLE[0])
+    b = tl.where(first, TABLE[3], TABLE[2])
+    c = tl.where(first, TABLE[5], TABLE[4])
+    d = tl.where(first, TABLE[7], TABLE[6])
+    low = tl.where(third, tl.where(second, d, c), tl.where(second, b, a))
+    a = tl.where(first, TABLE[9], TABLE[8])
+    b = tl.where(first, TABLE[11], TABLE[10])
+    c = tl.where(first, TABLE[13], TABLE[12])
+    d = tl.where(first, TABLE[15], TABLE[14])
+    high = tl.where(third, tl.where(second, d, c), tl.where(second, b, a))
+    return tl.where(fourth, high, low)
+
+
+@triton.jit
+def _single(at, known):
+    """A float32 at an even address."""
+    halves = at.to(tl.pointer_type(tl.uint16))
+    low = tl.load(halves, mask=known, other=0).to(tl.int32)
+    high = tl.load(halves + 1, mask=known, other=0).to(tl.int32)
+    return (low | (high << 16)).to(tl.float32, bitcast=True)
+
+
+@triton.jit
 def _fp8(byte):
     """FP8 E4M3. The smallest numbers have no implicit one."""
     rest = byte & 127
@@ -104,7 +133,7 @@ def _ternary(at, i, known):
 
 
 @triton.jit
-def numbers(w, at, g, e, known, FORMAT: tl.constexpr):
+def numbers(w, at, g, e, known, FORMAT: tl.constexpr, GROUPS: tl.constexpr):
     """The float32 numbers of elements `e` of groups `g` in the blocks that begin `at` bytes behind `w`."""
     at = w + at
     if FORMAT == "q4_0":
@@ -165,6 +194,18 @@ def numbers(w, at, g, e, known, FORMAT: tl.constexpr):
         scale = tl.load(at.to(tl.pointer_type(tl.float32)), mask=known, other=0.0)
         byte = _byte(at + 4 + g * 32 + e, known)
         code = _signed(byte) if FORMAT == "absmax8" else _fp8(byte)
+    elif FORMAT == "nf4" or FORMAT == "fp4":
+        scale = tl.load(at.to(tl.pointer_type(tl.float32)), mask=known, other=0.0)
+        i = g * 32 + e
+        code = (_byte(at + 4 + i % (16 * GROUPS), known) >> (i // (16 * GROUPS) * 4)) & 15
+        code = _looked_up(code, _NF4 if FORMAT == "nf4" else _FP4_LEVELS)
+    elif FORMAT == "int2" or FORMAT == "int4" or FORMAT == "int8":
+        scale = _single(at, known)
+        width: tl.constexpr = 2 if FORMAT == "int2" else 4 if FORMAT == "int4" else 8
+        run: tl.constexpr = 4 * width * GROUPS
+        i = g * 32 + e
+        code = (_byte(at + 6 + i % run, known) >> (i // run * width)) & ((1 << width) - 1)
+        code = code.to(tl.float32) - _half(at + 4, known)
     elif FORMAT == "tq1_0":
         scale = _half(at + 52, known)
         code = _ternary(at, g * 16 + e, known) - 1
@@ -183,16 +224,13 @@ def numbers(w, at, g, e, known, FORMAT: tl.constexpr):
 
 
 @triton.jit
-def tile(
-    w, row, group, known,
-    FORMAT: tl.constexpr, SIZE: tl.constexpr, GROUPS: tl.constexpr, BYTES: tl.constexpr,
-):  # fmt: skip
+def tile(w, row, group, known, FORMAT: tl.constexpr, SIZE: tl.constexpr, GROUPS: tl.constexpr, BYTES: tl.constexpr):
     """The numbers of groups that are counted along a row, (rows, groups, SIZE): `row` has the rows' places in bytes,
     (rows, 1, 1), `group` the groups, (1, groups, 1), and `known` what there is of both.
     """
     at = row + (group // GROUPS * BYTES).to(tl.int64)
     e = tl.arange(0, SIZE)[None, None, :]
-    return numbers(w, at, group % GROUPS, e, known, FORMAT)
+    return numbers(w, at, group % GROUPS, e, known, FORMAT, GROUPS)
 
 
 @dataclass(frozen=True)
@@ -214,9 +252,22 @@ _SIXTEENS = frozenset(["q2_k", "q3_k", "q6_k", "tq1_0"])
 # Blocks that are whole words, and are read so. The others begin at even addresses, without half numbers anywhere.
 WHOLE = frozenset(["q4_k", "q5_k"])
 _KNOWN = (
-    "q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "iq4_nl", "iq4_xs", "mxfp4",
-    "tq1_0", "tq2_0",
-)  # fmt: skip
+    "q4_0",
+    "q4_1",
+    "q5_0",
+    "q5_1",
+    "q8_0",
+    "q2_k",
+    "q3_k",
+    "q4_k",
+    "q5_k",
+    "q6_k",
+    "iq4_nl",
+    "iq4_xs",
+    "mxfp4",
+    "tq1_0",
+    "tq2_0",
+)
 
 
 def _read(name: str) -> Format:
@@ -227,8 +278,8 @@ def _read(name: str) -> Format:
 
 
 def _grouped(kind: str, size: int) -> Format:
-    return Format(kind, 32, size // 32, group_format(kind, size).block_bytes, 4)
+    return Format(kind, 32, size // 32, group_format(kind, size).block_bytes, 2 if KINDS[kind][1] else 4)
 
 
 FORMATS: dict[str, Format] = {name: _read(name) for name in _KNOWN}
-FORMATS.update({f"{kind}_g{size}": _grouped(kind, size) for kind in ("absmax8", "fp8") for size in SIZES})
+FORMATS.update({f"{kind}_g{size}": _grouped(kind, size) for kind in KINDS for size in SIZES})

@@ -17,11 +17,14 @@ from ...runtime.views import View, zero
 from ..matmul.plan import stretched
 from .blocks import FORMATS, Format
 from .kernels import Few, Tiles
+from .plane_products import BY_PLANES, Decoded, Planes, by_planes
+from .rounded import BY_ROUNDED, Rounded, rounds
 from .tables import aligned, layout, readable
 from .words import BY_PIECES, Words, fits, serves
 
 FEW = 4  # rows whose sums take no longer than reading the weight
 SOME = 8  # rows up to which that may be so by words
+MANY = 64  # rows from which decoding the weight first is likely to pay
 # Features and elements of a tile, and warps; the first call takes the fastest.
 BY_ROWS = ((4, 512, 4), (2, 1024, 4), (1, 2048, 8))
 # Features, inner size, warps, and rows at most. Few rows want wide tiles of the weight, many share what was decoded.
@@ -32,17 +35,27 @@ Launch = Callable[[View, int, int, int], None]
 
 
 def _ways(
-    x: Spec, sx: int, rows: int, format: Format, n: int, k: int, stride: int, along: bool, bias: bool
+    x: Spec, sx: int, rows: int, format: Format, n: int, k: int, stride: int, along: bool, bias: bool, exact: bool
 ) -> list[Launch]:
     found: list[Launch] = []
+    if along and not exact and rounds(x.dtype, format, rows):
+        found += [Rounded(x, sx, rows, format, n, k, stride, bias, _in_fours(x, sx), way) for way in BY_ROUNDED]
     if along and rows <= SOME and serves(x, format):
         ways = [way for way in BY_PIECES if fits(x, format, rows, way)]
         found += [Words(x, sx, rows, format, n, k, stride, bias, _in_fours(x, sx), way) for way in ways]
     elif along and rows <= FEW:
         found += [Few(x, sx, rows, format, n, k, stride, bias, way) for way in BY_ROWS]
+    if rows <= (FEW if along and x.dtype not in dt.HALF else 1) and found:
+        return found
+    decoded = lambda: Decoded(x, sx, rows, format, n, k, stride, along, bias)
+    if along and by_planes(x.dtype, format):
+        found += [decoded()] if rows > MANY else []
+        found += [Planes(x, sx, rows, format, n, k, stride, bias, way) for way in BY_PLANES]
+        return [*found, decoded()] if SOME < rows <= MANY else found
     if rows <= FEW and found:
         return found
-    return found + [Tiles(x, sx, rows, format, n, k, stride, along, bias, way) for way in BY_TILES]
+    found += [Tiles(x, sx, rows, format, n, k, stride, along, bias, way) for way in BY_TILES]
+    return [*found, decoded()]
 
 
 def _in_fours(x: Spec, sx: int) -> bool:
@@ -53,14 +66,15 @@ def _in_fours(x: Spec, sx: int) -> bool:
 class _Product:
     """x of any leading dimensions times the weight: planned once for its specs."""
 
-    def __init__(self, x: Spec, data: Spec, format: Format, n: int, along: bool, bias: bool) -> None:
+    def __init__(self, x: Spec, data: Spec, format: Format, n: int, along: bool, bias: bool, exact: bool) -> None:
         rows, k = sizes(x)
         sx = row_stride(x)
         self.packed, self.format = sx is None, format
         self.copy, stride = layout(data, format)
         across = k if sx is None else sx
-        self.in_fours = along and rows <= SOME and serves(x, format) and _in_fours(x, across)
-        ways = _ways(x, across, rows, format, n, k, stride, along, bias)
+        read = serves(x, format) or rounds(x.dtype, format, rows)
+        self.in_fours = along and rows <= SOME and read and _in_fours(x, across)
+        ways = _ways(x, across, rows, format, n, k, stride, along, bias, exact)
         self.launch = Autotuned(list(ways), rows * n * k, WORTH_TIMING)
 
     def __call__(self, out: View, x: View, data: View, bias: View | None) -> None:
@@ -75,13 +89,12 @@ class _Product:
 
 @cuda("_block_linear")
 def block_linear(x: Slot, data: Slot, bias: Slot | None, format: block_dtype, exact: bool) -> Run:
-    # `exact` allows what these kernels never do: inputs are not rounded.
     known = FORMATS.get(format.name)
     if known is None or x.dtype not in FLOATS:
         return None
     if not x.numel or not data.numel:
         return _sums_of_nothing
-    product = _Product(x.spec, data.spec, known, data.shape[0], True, bias is not None)
+    product = _Product(x.spec, data.spec, known, data.shape[0], True, bias is not None, exact)
     return lambda outs, x, data, bias: product(outs[0], x, data, bias)
 
 
@@ -99,5 +112,5 @@ def block_matmul(x: Slot, data: Slot, format: block_dtype) -> Run:
         return None
     if not x.numel or not data.numel:
         return lambda outs, x, data: zero(outs[0])
-    product = _Product(x.spec, data.spec, known, format.row_elements(data.shape[1]), False, False)
+    product = _Product(x.spec, data.spec, known, format.row_elements(data.shape[1]), False, False, True)
     return lambda outs, x, data: product(outs[0], x, data, None)
