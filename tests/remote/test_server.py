@@ -178,7 +178,7 @@ def test_what_had_not_arrived_is_lost_and_said_to_be(ground: Ground) -> None:
     x, changed = votive.ones(2, device=place), votive.ones(2, device=place)
     votive.remote.synchronize(place)
     connection = connections.of(place)
-    with connection._lock:  # nothing goes until the line is gone
+    with connection.lock:  # nothing goes until the line is gone
         connection._flushed = 1e18
         y = x + 1
         changed.add_(1)
@@ -341,4 +341,80 @@ def test_large_arrays_go_in_pieces(ground: Ground) -> None:
     kept: Any = x.to(place)  # known by its content now
     assert votive.remote.status(place)["bytes_sent"] - before < 1000
     assert votive.equal(kept.cpu(), x)
+    votive.remote.disconnect(place)
+
+
+def test_many_plans_and_specs_are_forgotten_and_told_again(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    from votive.backends.remote import connection as module
+
+    monkeypatch.setattr(module, "PLANS", 5)
+    monkeypatch.setattr(module, "SPECS", 3)
+    place = ground.connect()
+    name = connections.of(place).session
+    assert name is not None
+    session = ground.sessions[name]
+    for _ in range(2):
+        for n in range(1, 12):
+            x = votive.ones(n, device=place)
+            x.mul_(n)
+            assert (x.cumsum(0) - 1).tolist() == [n * k - 1.0 for k in range(1, n + 1)]
+    votive.remote.synchronize(place)
+    assert len(session.specs) <= 3
+    assert len(session.plans) <= 12
+    votive.remote.disconnect(place)
+
+
+def test_a_program_that_ends_leaves_nothing_behind() -> None:
+    program = (
+        "import sys, votive\nplace = votive.device(sys.argv[1])\nprint(votive.ones(3, device=place).sum().item())\n"
+    )
+    with DeviceServer(Settings(port=0, threads=1)) as one:
+        found = subprocess.run([sys.executable, "-c", program, one.url], capture_output=True, text=True, timeout=120)
+        assert (found.returncode, found.stdout, found.stderr) == (0, "3.0\n", "")
+        (worker,) = one._workers.values()
+        assert worker.process.wait(60) == 0
+
+
+def test_a_session_that_nobody_is_connected_to_gives_way() -> None:
+    with DeviceServer(Settings(port=0, threads=1, clients=1)) as one:
+        first = votive.remote.connect(one.url, new=True)
+        x = votive.ones(2, device=first)
+        votive.remote.synchronize(first)
+        line = connections.of(first)._socket
+        assert line is not None
+        line.shutdown(socket.SHUT_RDWR)
+        second = None
+        while second is None:  # until the server has noticed
+            with contextlib.suppress(votive.remote.RemoteError):
+                second = votive.remote.connect(one.url, new=True)
+        assert votive.ones(2, device=second).sum().item() == 2
+        votive.remote.disconnect(second)
+        with pytest.raises(votive.remote.RemoteConnectionError):
+            x.tolist()
+        connections.of(first).close()
+
+
+def test_a_number_too_large_to_be_sent_is_refused_as_here(ground: Ground) -> None:
+    place = ground.connect()
+    with pytest.raises(OverflowError, match="^add: a number among its arguments does not fit into 64 bits"):
+        votive.ones(2, device=place) + 10**50
+    votive.remote.disconnect(place)
+
+
+def test_ctrl_c_while_waiting_costs_only_the_line(ground: Ground, monkeypatch: pytest.MonkeyPatch) -> None:
+    from votive.backends.remote import connection as module
+
+    place = ground.connect()
+    x = votive.ones(2, device=place)
+    votive.remote.synchronize(place)
+    answered = module._answer
+
+    def interrupted(*args: Any) -> Any:
+        monkeypatch.setattr(module, "_answer", answered)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_answer", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        x.tolist()
+    assert x.tolist() == [1, 1]
     votive.remote.disconnect(place)

@@ -151,8 +151,10 @@ def save(name: str, tensors: Tensor | Mapping[str, Tensor]) -> None:
             raise DeviceError(f"remote.save: takes tensors of a remote device, got {what}.")
         data: RemoteView = t.detach()._data
         connection = data.connection
-        part = wire.PART.pack(data.id, data.offset, connection.spec_number(data.spec))
-        connection.ask(wire.SAVE, part + _name(f"{name}/{key}" if many else name))
+        whole = _name(f"{name}/{key}" if many else name)
+        with connection.lock:
+            part = wire.PART.pack(data.id, data.offset, connection.spec_number(data.spec))
+            connection.ask(wire.SAVE, part + whole)
 
 
 def load(name: str, device: DeviceLike = None) -> Any:

@@ -75,8 +75,9 @@ class RemoteBackend:
             spec = Spec(data.spec.dense_like().layout, data.spec.dtype, out.spec.device)
             data = self.receive(array, spec)[1]
         connection = out.connection
-        body = _part(connection, out) + _part(connection, data)
-        connection.send(wire.message(wire.COPY, body), out.id)
+        with connection.lock:
+            body = _part(connection, out) + _part(connection, data)
+            connection.send(wire.message(wire.COPY, body), out.id)
 
     def to_numpy(self, data: Any) -> Any:
         return fetch(data)
@@ -108,5 +109,6 @@ def _in_order(array: Any, spec: Spec) -> np.ndarray[Any, Any]:
 def fetch(data: RemoteView) -> np.ndarray[Any, Any]:
     """The values of a view as an array; waits for them."""
     connection, spec = data.connection, data.spec
-    raw = connection.ask(wire.READ, _part(connection, data))
+    with connection.lock:
+        raw = connection.ask(wire.READ, _part(connection, data))
     return np.frombuffer(raw, spec.dtype.np, spec.numel).reshape(spec.shape)

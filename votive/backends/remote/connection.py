@@ -30,6 +30,8 @@ GATHERED = 24 << 10
 PAUSE = 0.0003
 # The server is told of tensors that are gone when there are so many, or so many bytes of them.
 FORGOTTEN, FORGOTTEN_BYTES = 64, 4 << 20
+# What is told of plans and specs at once; servers allow twice as much.
+PLANS, SPECS = 1 << 15, 1 << 15
 # Seconds to wait for a connection, and for the first answer on it (a server may have to start a process).
 CONNECT = 30.0
 WELCOME = 120.0
@@ -51,8 +53,8 @@ class Connection:
         self.gone_bytes = 0
         self.gone_plans: deque[int] = deque()
         self.live: dict[int, int] = {}  # storages there, and the frame that wrote them last
-        self.plans: weakref.WeakSet[Any] = weakref.WeakSet()  # what has been sent, with `.frame`
-        self.specs: dict[Any, list[int]] = {}  # spec -> number, the frame that told it
+        self.plans: deque[weakref.ref[Any]] = deque()  # what has been told, oldest first, with `.frame`
+        self.specs: dict[Any, tuple[int, int]] = {}  # spec -> number, the frame that told it
         self.uploaded: set[bytes] = set()  # digests of contents that the server has
         self.welcome: dict[str, Any] = {}
         self.session: str | None = None
@@ -61,7 +63,7 @@ class Connection:
         self._socket: socket.socket | None = None
         self._flushed = 0.0
         self._patience = 0
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._buffer = bytearray()
         self._wake = threading.Event()
         self._process = os.getpid()
@@ -77,7 +79,7 @@ class Connection:
 
     def open(self, again: bool = False) -> None:
         """Begin a session, or go on with the one that broke; that it broke is raised first unless asked to go on."""
-        with self._lock:
+        with self.lock:
             if self._socket is not None:
                 return
             untold, self._untold = self._untold, None
@@ -150,10 +152,10 @@ class Connection:
         self._socket = line
         self._buffer = bytearray()
         # What the server has not run is as if it had not been sent.
-        for plan in list(self.plans):
-            if plan.frame >= done:
+        for told in self.plans:
+            plan = told()
+            if plan is not None and plan.frame >= done:
                 plan.frame = -1
-                self.plans.discard(plan)
         self.specs = {s: known for s, known in self.specs.items() if known[1] < done}
         self.lost = [n for n, frame in self.live.items() if frame >= done]
         for n in self.lost:
@@ -176,12 +178,15 @@ class Connection:
             self._sender = threading.Thread(target=_send_later, args=(weakref.ref(self), self._wake), daemon=True)
             self._sender.start()
 
-    def _broke(self, cause: BaseException) -> NoReturn:
-        """Close the line, and say once what that means."""
+    def _drop(self) -> None:
+        """Close the line and forget what was gathered; the next use connects again."""
         if self._socket is not None:
             self._socket.close()
-        self._socket = None
-        self._buffer = bytearray()
+        self._socket, self._buffer = None, bytearray()
+
+    def _broke(self, cause: BaseException) -> NoReturn:
+        """Close the line, and say once what that means."""
+        self._drop()
         count = len(set(self.live) - set(self.gone))
         error = RemoteConnectionError(
             f"{self.address.url}: the connection broke ({_why(cause)}). {count} tensors are there; the server keeps "
@@ -197,19 +202,23 @@ class Connection:
         return f"remote:{self.index}"
 
     @property
+    def is_own(self) -> bool:
+        """Whether this process made it, not one that it was forked from."""
+        return self._process == os.getpid()
+
+    @property
     def is_open(self) -> bool:
         return self._socket is not None
 
-    def close(self) -> None:
-        """End the session: the server frees what it holds."""
-        with self._lock:
+    def close(self, within: float | None = None) -> None:
+        """End the session: the server frees what it holds. `within` so many seconds, or it finds out itself."""
+        with self.lock:
             if self._socket is not None:
+                self._socket.settimeout(within)
                 with contextlib.suppress(RemoteError, OSError):
                     self._ask(wire.BYE, b"")
-                if self._socket is not None:
-                    self._socket.close()
-            self._socket, self.closed = None, True
-            self._buffer = bytearray()
+            self._drop()
+            self.closed = True
             self._wake.set()
 
     def number(self) -> int:
@@ -220,7 +229,7 @@ class Connection:
 
     def send(self, data: bytes, *written: int) -> None:
         """Gather a message that writes these storages; sends when enough is gathered."""
-        with self._lock:
+        with self.lock:
             if self._socket is None:
                 self.open()
             frame = self.frame
@@ -237,7 +246,7 @@ class Connection:
 
     def flush(self) -> None:
         """Send what was gathered."""
-        with self._lock:
+        with self.lock:
             if self._socket is None:
                 return
             if os.getpid() != self._process:
@@ -254,6 +263,9 @@ class Connection:
                 line.sendall(wire.FRAME.pack(len(self._buffer)) + self._buffer)
             except OSError as e:
                 self._broke(e)
+            except BaseException:  # such as Ctrl-C: part of the frame may have gone
+                self._drop()
+                raise
             self._buffer = bytearray()
             self._flushed = time.perf_counter()
 
@@ -272,7 +284,7 @@ class Connection:
 
     def ask(self, kind: int, body: bytes, *written: int) -> Any:
         """Send a message and wait for its answer: JSON, or an array of bytes."""
-        with self._lock:
+        with self.lock:
             if self._socket is None:
                 self.open()
             for n in written:
@@ -292,14 +304,12 @@ class Connection:
         except (OSError, ProtocolError) as e:
             self._broke(e)
         except KeyboardInterrupt:
-            # The answer would come later and be taken for that of another question; the next use connects again.
-            line.close()
-            self._socket, self._buffer = None, bytearray()
+            self._drop()  # the answer would come later, and be taken for that of another question
             raise
 
     def holds(self, numbers: range) -> None:
         """Remember storages that an answer told of."""
-        with self._lock:
+        with self.lock:
             for n in numbers:
                 self.live[n] = self.frame - 1
 
@@ -309,15 +319,28 @@ class Connection:
 
     def spec_number(self, spec: Any) -> int:
         """The number of a spec, told to the server at its first use."""
-        with self._lock:
+        with self.lock:
             if self._socket is None:
                 self.open()
             known = self.specs.get(spec)
             if known is None:
+                if len(self.specs) >= SPECS:
+                    self.specs.clear()
+                    self.spec_numbers = itertools.count(1)  # the same numbers mean others from here on
                 number = next(self.spec_numbers)
                 self.send(wire.message(wire.SPEC, wire.COUNT.pack(number) + wire.packed(wire.spec_data(spec))))
-                known = self.specs[spec] = [number, self.frame]
+                known = self.specs[spec] = number, self.frame
             return known[0]
+
+    def told(self, plan: Any) -> None:
+        """Remember that a plan was told; of too many the oldest are forgotten on both sides, and told again when they
+        are met again.
+        """
+        self.plans.append(weakref.ref(plan))
+        while len(self.plans) > PLANS:
+            old = self.plans.popleft()()
+            if old is not None and old is not plan:
+                old.forget()
 
     def status(self) -> dict[str, Any]:
         """What `votive.remote.status` shows."""

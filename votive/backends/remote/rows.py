@@ -10,7 +10,7 @@ import struct
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -35,9 +35,9 @@ class RemotePlan:
 
     def __init__(self, connection: Connection, description: dict[str, Any], values: tuple[Any, ...]) -> None:
         self.connection = connection
-        self.number = next(connection.plan_numbers)
+        self.number = -1
         self.kinds = wire.kinds_of(values)
-        self.body = wire.COUNT.pack(self.number) + wire.packed({**description, "values": self.kinds})
+        self.body = wire.packed({**description, "values": self.kinds})
         if len(self.body) > wire.FRAME_LIMIT // 2:
             fail(UnsupportedError, str(description.get("op", "formula")), "its arguments are too many to be sent.")
         self.frame = -1  # not sent
@@ -48,31 +48,66 @@ class RemotePlan:
 
     def tell(self) -> None:
         """Send the description."""
-        self.connection.send(wire.message(wire.PLAN, self.body))
-        self.frame = self.connection.frame
-        self.connection.plans.add(self)
+        connection = self.connection
+        self.number = next(connection.plan_numbers)  # a new one, since the old may still be about to be forgotten
+        connection.send(wire.message(wire.PLAN, wire.COUNT.pack(self.number) + self.body))
+        self.frame = connection.frame
+        connection.told(self)
 
-    def called(self, kind: int, first: int, values: Any) -> bytes:
-        """The message of a call whose results begin with storage `first`."""
+    def forget(self) -> None:
+        """Let the server forget it."""
+        if self.frame >= 0:
+            self.connection.gone_plans.append(self.number)
+            self.frame = -1
+
+    def _told(self) -> None:
         if not self.connection.is_open:
             self.connection.open()  # which may find that the server knows no plan any more
         if self.frame < 0:
             self.tell()
-        size = self.call.size
-        return self.call.pack(kind, size - 5, self.number, first, *self.flat(*values))
+
+    def run(self, first: int, values: Any, *written: int) -> None:
+        """Send a call whose results begin with storage `first`; it writes these storages."""
+        connection = self.connection
+        with connection.lock:
+            self._told()
+            try:
+                message = self.call.pack(wire.CALL, self.call.size - 5, self.number, first, *self.flat(*values))
+            except struct.error:
+                _too_large()
+            connection.send(message, *written)
+
+    def find(self, first: int, values: Any) -> Any:
+        """Send a call whose results are not known before, and wait for their specs."""
+        connection = self.connection
+        with connection.lock:
+            self._told()
+            try:
+                message = self.call.pack(wire.FIND, self.call.size - 5, self.number, first, *self.flat(*values))
+            except struct.error:
+                _too_large()
+            return connection.ask(wire.FIND, message[wire.HEAD.size :])
 
     def into(self, values: Any, out: RemoteView) -> None:
         """Run it and write the result over existing memory."""
         connection = self.connection
-        number = connection.spec_number(out.spec)
-        if self.frame < 0:
-            self.tell()
-        head = (wire.INTO, self.write.size - 5, self.number, out.id, out.offset, number)
-        connection.send(self.write.pack(*head, *self.flat(*values)), out.id)
+        with connection.lock:
+            self._told()
+            spec = connection.spec_number(out.spec)
+            head = (wire.INTO, self.write.size - 5, self.number, out.id, out.offset, spec)
+            try:
+                message = self.write.pack(*head, *self.flat(*values))
+            except struct.error:
+                _too_large()
+            connection.send(message, out.id)
 
     def __del__(self) -> None:
         if getattr(self, "frame", -1) >= 0:
-            self.connection.gone_plans.append(self.number)
+            self.forget()
+
+
+def _too_large() -> NoReturn:
+    raise OverflowError("a number among its arguments does not fit into 128 bits.") from None
 
 
 def _flattening(kinds: list[str]) -> Callable[..., tuple[Any, ...]]:
@@ -158,12 +193,12 @@ class _Formula:
 
     def pair(self) -> tuple[Callable[..., Any], Callable[..., None]]:
         connection, out, nbytes, plan_for = self.connection, self.out, self.out.nbytes, self.plan
-        only, number, send = self.only, self.connection.number, self.connection.send
+        only, number = self.only, self.connection.number
 
         def compute(*values: Any) -> tuple[Storage, Any]:
             plan = only or plan_for(values)
             first = number()
-            send(plan.called(wire.CALL, first, values), first)
+            plan.run(first, values, first)
             storage = RemoteStorage(connection, first, nbytes)
             return storage, RemoteView(storage, out)
 
@@ -237,7 +272,6 @@ def _bound(request: Request, connection: Connection) -> Bound:
     if get_default_dtype() is not float32:
         data["default"] = get_default_dtype().name
     plan = RemotePlan(connection, data, request.values)
-    send = connection.send
     if outs is None:
         return Bound(_finding(plan))
     planned = [(s, s.nbytes) for s in outs]
@@ -245,14 +279,14 @@ def _bound(request: Request, connection: Connection) -> Bound:
 
     def compute_one(*values: Any) -> tuple[Any, ...]:
         first = number()
-        send(plan.called(wire.CALL, first, values), first)
+        plan.run(first, values, first)
         storage = RemoteStorage(connection, first, nbytes)
         return ((storage, RemoteView(storage, spec), spec),)
 
     def compute(*values: Any) -> tuple[Any, ...]:
         first = number()
         changed = [x.id for k in written for x in _tensors(values[k])]
-        send(plan.called(wire.CALL, first, values), *range(first, first + len(planned)), *changed)
+        plan.run(first, values, *range(first, first + len(planned)), *changed)
         made = [(RemoteStorage(connection, first + i, n), s) for i, (s, n) in enumerate(planned)]
         return tuple([(storage, RemoteView(storage, s), s) for storage, s in made])
 
@@ -327,7 +361,7 @@ def _finding(plan: RemotePlan) -> Callable[..., tuple[Any, ...]]:
 
     def compute(*values: Any) -> tuple[Any, ...]:
         first = connection.number()
-        answer = connection.ask(wire.FIND, plan.called(wire.FIND, first, values)[wire.HEAD.size :])
+        answer = plan.find(first, values)
         specs = [wire.spec_of(s, place) for s in answer]
         connection.holds(range(first, first + len(specs)))
         made = [(RemoteStorage(connection, first + i, s.nbytes), s) for i, s in enumerate(specs)]

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -54,6 +55,8 @@ class Settings:
 class _Worker:
     process: subprocess.Popen[bytes]
     control: socket.socket
+    given: int = 0  # lines that were handed over
+    ended: int = 0  # of them
     lock: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -211,6 +214,7 @@ class DeviceServer:
     def _give(self, worker: _Worker, line: socket.socket) -> None:
         try:
             with worker.lock:
+                worker.given += 1
                 socket.send_fds(worker.control, [HANDED], [line.fileno()])
         except OSError:  # it has just ended
             worker.process.wait()
@@ -229,11 +233,24 @@ class DeviceServer:
                 return self._workers[wanted]
             if not self._workers:
                 self.store.forget_contents()
-            if len(self._workers) >= self.settings.clients:
+            if len(self._workers) >= self.settings.clients and not self._make_room():
                 return None
             name = secrets.token_hex(16)
             made = self._workers[name] = self._start(name)
             return made
+
+    def _make_room(self) -> bool:
+        """End the oldest session that nobody is connected to; whether there was one."""
+        for name, w in self._workers.items():
+            with contextlib.suppress(OSError), w.lock:
+                w.ended += len(w.control.recv(1 << 12, socket.MSG_DONTWAIT))
+            if w.given and w.ended == w.given:
+                w.process.kill()
+                w.process.wait()
+                w.control.close()
+                del self._workers[name]
+                return True
+        return False
 
     def _start(self, name: str) -> _Worker:
         s = self.settings
@@ -271,18 +288,20 @@ def _context(settings: Settings) -> ssl.SSLContext | None:
 
 def _hello(line: socket.socket) -> dict[str, Any]:
     """The first frame of a client, which must be short."""
-    (length,) = wire.FRAME.unpack(_read(line, wire.FRAME.size))
+    until = time.monotonic() + HELLO_TIME
+    (length,) = wire.FRAME.unpack(_read(line, wire.FRAME.size, until))
     if not 0 < length <= wire.HELLO_LIMIT:
         raise ProtocolError("a first frame of that size")
-    hello = wire.unpacked(_read(line, length))
+    hello = wire.unpacked(_read(line, length, until))
     if not isinstance(hello, dict):
         raise ProtocolError("a first frame that is no object")
     return hello
 
 
-def _read(line: socket.socket, count: int) -> bytes:
+def _read(line: socket.socket, count: int, until: float) -> bytes:
     data = b""
     while len(data) < count:
+        line.settimeout(max(until - time.monotonic(), 0.001))
         part = line.recv(count - len(data))
         if not part:
             raise ConnectionResetError("the client left")

@@ -131,13 +131,13 @@ class Session:
 
     def _spec(self, body: memoryview) -> None:
         (number,) = wire.COUNT.unpack_from(body)
-        if len(self.specs) >= SPECS:
+        if len(self.specs) >= SPECS and number not in self.specs:
             raise ProtocolError(f"a session has at most {SPECS} specs.")
         self.specs[number] = wire.spec_of(wire.unpacked(body[4:]), self.place)
 
     def _plan(self, body: memoryview) -> None:
         (number,) = wire.COUNT.unpack_from(body)
-        if len(self.plans) >= PLANS:
+        if len(self.plans) >= PLANS and number not in self.plans:
             raise ProtocolError(f"a session has at most {PLANS} plans.")
         self.plans[number] = build(wire.unpacked(body[4:]), self.place)
 

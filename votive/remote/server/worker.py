@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-HANDED = b"line"
+# What the front says with a line, and what it is told when one has ended.
+HANDED, ENDED = b"line", b"e"
 
 
 def taken(control: socket.socket) -> socket.socket | None:
@@ -46,6 +47,7 @@ def run(control: socket.socket, settings: dict[str, Any]) -> None:
         came = True
         with line:
             serve(session, line, told=welcome(session, settings["name"], settings["grace"]), other=control)
+        control.send(ENDED)
 
 
 def main() -> None:
