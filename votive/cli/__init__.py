@@ -33,6 +33,7 @@ COMMANDS = {
     "device": "let programs elsewhere use this machine as a device",
     "train": "train a language model on a text file",
     "launch": "run a script on several processes",
+    "plan": "forecast memory, messages and time of a training on many GPUs",
     "debug": "step through a model, look at values and change them",
     "inspect": "list tensors, shapes, statistics and metadata of a file or folder",
     "diff": "compare the weights of two files or folders",

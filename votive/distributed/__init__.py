@@ -87,8 +87,10 @@ def __getattr__(name: str) -> _Any:
     # What few programs use is found when first asked for.
     from importlib import import_module
 
-    if name in ("algorithms", "checkpoint", "fsdp", "optim", "pipelining", "tensor"):
+    if name in ("algorithms", "checkpoint", "fsdp", "optim", "pipelining", "planning", "tensor"):
         return import_module(f"{__name__}.{name}")
+    if name in ("Plan", "dry_run"):
+        return getattr(import_module(f"{__name__}.planning"), name)
     if name == "GradBucket":
         return import_module("..nn.parallel.buckets", __name__).GradBucket
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

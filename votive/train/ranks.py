@@ -23,6 +23,7 @@ from ..distributed import checkpoint
 from ..distributed.buffers import from_array
 from ..distributed.checkpoint.files import read_whole
 from ..distributed.fsdp import FSDPModule, fully_shard
+from ..distributed.planning.pieces import layers_of
 from ..nn.parallel import DistributedDataParallel
 from ..serialization import load, save
 from .checkpoints import CheckpointError
@@ -67,7 +68,7 @@ class Ranks:
         if optimizer.state:
             raise ValueError("Trainer: an optimizer that has made steps cannot follow a model into shards.")
         names = {id(p): n for n, p in model.named_parameters()}
-        for child in _layers(model):
+        for child in layers_of(model):
             fully_shard(child, mesh=self.mesh)
         fully_shard(model, mesh=self.mesh)
         spread = dict(model.named_parameters())
@@ -298,16 +299,6 @@ def _join() -> None:
         dist.init_process_group()
     else:
         dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)
-
-
-def _layers(model: nn.Module) -> list[nn.Module]:
-    """The modules that are gathered one after the other: those of lists and chains."""
-    found: list[nn.Module] = []
-    for m in model.modules():
-        if isinstance(m, (nn.ModuleList, nn.Sequential)):
-            inside = {id(inner) for one in found for inner in one.modules()}
-            found += [c for c in m.children() if id(c) not in inside and any(True for _ in c.parameters())]
-    return found if len(found) > 1 else []
 
 
 def _packed(value: Any) -> Any:
