@@ -123,7 +123,7 @@ def _names(holder: Any) -> bool:
     """Whether an object only holds variables: a running function, or a module's names."""
     if isinstance(holder, types.FrameType):
         return True
-    return isinstance(holder, dict) and "__name__" in holder and "__builtins__" in holder
+    return isinstance(holder, dict) and "__builtins__" in holder
 
 
 def _tensors(value: Any) -> Iterable[Any]:

@@ -56,8 +56,10 @@ class Product:
         head: str = "",
         numbers: Sequence[tuple[str, str]] = (),
         beside: Ints | None = None,
+        read: str = "w_at(zw + {k} * P.wk + {n} * P.wn)",
     ) -> None:
         m, n, k = sizes
+        self.read = read
         walk = Walk("z", shape, [a.batch, w.batch, out.batch, *([] if beside is None else [beside])])
         self.count = 1
         for size in shape:
@@ -92,7 +94,7 @@ class Product:
   let zw = z_w(z);
   {" ".join(f"var s{i} = 0.0;" for i in range(m))}
   if (n < P.N) {{
-    for (var k = q; k < P.K; k += {kl}u) {{ let v = w_at(zw + k * P.wk + n * P.wn); {loads} }}
+    for (var k = q; k < P.K; k += {kl}u) {{ let v = {self.read.format(k="k", n="n")}; {loads} }}
   }}
   {puts}
   workgroupBarrier();
@@ -143,7 +145,7 @@ class Product:
       let i = select(e / {depth}u, e % {columns}u, P.wn == 1u);
       let t = select(e % {depth}u, e / {columns}u, P.wn == 1u);
       var v = 0.0;
-      if (first + i < P.N && k0 + t < P.K) {{ v = w_at(zw + (k0 + t) * P.wk + (first + i) * P.wn); }}
+      if (first + i < P.N && k0 + t < P.K) {{ v = {self.read.format(k="(k0 + t)", n="(first + i)")}; }}
       right[i * {depth + 1}u + t] = v;
     }}
     workgroupBarrier();
