@@ -307,7 +307,7 @@ def test_the_engine_says_to_how_many_bits_inputs_are_rounded() -> None:
     small = Q.quantize_dynamic(nn.Sequential(nn.Linear(64, 16)))
     x = votive.randn(3, 64)
     seven = small(x)
-    with votive.backends.switches.turned("votive.backends.quantized", {"engine": "qnnpack"}):
+    with votive.backends.switches.switched("votive.backends.quantized", {"engine": "qnnpack"}):
         eight = small(x)
     exact = x @ small[0].weight().dequantize().T + small[0].bias()
     assert float((eight - exact).abs().mean()) < float((seven - exact).abs().mean())

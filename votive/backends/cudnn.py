@@ -109,7 +109,7 @@ def flags(
     ...     votive.backends.cudnn.deterministic
     True
     """
-    return switches.turned(
+    return switches.switched(
         __name__,
         {
             "enabled": enabled,

@@ -25,7 +25,7 @@ def flags(immediate: bool = False) -> contextlib.AbstractContextManager[None]:
     ...     votive.backends.miopen.immediate
     True
     """
-    return switches.turned(__name__, {"immediate": immediate})
+    return switches.switched(__name__, {"immediate": immediate})
 
 
 switches.install(__name__, {"immediate": Switch(False, (bool,))})

@@ -74,7 +74,7 @@ def flags(
     False
     """
     given = {"enabled": enabled, "deterministic": deterministic, "allow_tf32": allow_tf32}
-    return switches.turned(__name__, {**given, "fp32_precision": fp32_precision})
+    return switches.switched(__name__, {**given, "fp32_precision": fp32_precision})
 
 
 switches.install(

@@ -34,7 +34,7 @@ def flags(enabled: bool = False) -> contextlib.AbstractContextManager[None]:
     ...     votive.backends.nnpack.enabled
     False
     """
-    return switches.turned(__name__, {"enabled": enabled})
+    return switches.switched(__name__, {"enabled": enabled})
 
 
 switches.install(__name__, {"enabled": Switch(True, (bool,))})

@@ -10,7 +10,10 @@ from typing import Any
 from . import switches
 from .switches import Switch
 
-STRATEGIES = ("auto", "greedy", "optimal")
+STRATEGIES = (
+    *("auto", "auto-hq", "greedy", "optimal", "dp"),
+    *("branch-1", "branch-2", "branch-all", "random-greedy", "random-greedy-128"),
+)
 
 
 def is_available() -> bool:
@@ -46,7 +49,7 @@ def flags(enabled: bool | None = None, strategy: str | None = None) -> contextli
     ...     votive.backends.opt_einsum.strategy
     'greedy'
     """
-    return switches.turned(__name__, {"enabled": enabled, "strategy": strategy})
+    return switches.switched(__name__, {"enabled": enabled, "strategy": strategy})
 
 
 switches.install(__name__, {"enabled": Switch(False, (bool,)), "strategy": Switch(None, (*STRATEGIES, type(None)))})

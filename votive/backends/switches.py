@@ -64,7 +64,7 @@ def install(name: str, switches: dict[str, Switch]) -> None:
 
 
 @contextlib.contextmanager
-def turned(name: str, values: dict[str, Any]) -> Iterator[None]:
+def switched(name: str, values: dict[str, Any]) -> Iterator[None]:
     """Set switches of a module for a block; those given as None stay as they are."""
     module = sys.modules[name]
     before = {key: getattr(module, key) for key in values}

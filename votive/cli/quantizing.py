@@ -161,13 +161,13 @@ def _importance(job: Job, bars: Bars) -> Mapping[str, Any] | None:
 
     data = pieces(job, read_text(job.calibrate), job.tokens or CALIBRATE)
     with bars("calibrating", len(data)) as bar:
-        found = importance(load(job.source), _told(data, bar))
+        found = importance(load(job.source), _with_progress(data, bar))
     if job.save_imatrix is not None:
         save_importance(job.save_imatrix, found)
     return found
 
 
-def _told(items: list[Any], bar: Any) -> Iterator[Any]:
+def _with_progress(items: list[Any], bar: Any) -> Iterator[Any]:
     for item in items:
         yield item
         bar.advance(1)

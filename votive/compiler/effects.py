@@ -123,7 +123,7 @@ class Effects:
         """The tensors whose gradients nobody reads before they are set: these need not live as long as a run does."""
         return [s.tensor for s in self.slots.values() if not s.read]
 
-    def told(self) -> list[str]:
+    def described(self) -> list[str]:
         """What it does, in words."""
         known = [s for s in self.slots.values() if not (s.read and s.tensor._grad is s.before)]
         places = [self.watch.tensors[id(s.tensor)][1] for s in known]

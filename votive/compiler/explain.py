@@ -239,11 +239,11 @@ def _version(entry: Entry, names: dict[int, str]) -> Version:
         cuda_graph=_replayed(entry.replay, entry.sizes),
         notes=tuple(entry.report),
         effects=tuple(entry.effects),
-        **_told(entry.sizes),
+        **_described(entry.sizes),
     )
 
 
-def _told(sizes: Any) -> dict[str, Any]:
+def _described(sizes: Any) -> dict[str, Any]:
     """What is said of sizes that may change."""
     if sizes is None:
         return {}

@@ -97,7 +97,7 @@ def finish(watch: Watch, result: object, options: Any, make: Any = Entry) -> Ent
     entry: Entry = make(
         graph, guards, joint, recipes, build, options, report, looked if joint is not None else (), spent
     )
-    entry.effects = watch.effects.told()
+    entry.effects = watch.effects.described()
     entry.cleared = cleared
     entry.captures = [a for e in watch.events for a in e.addresses()]
     return entry

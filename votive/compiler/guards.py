@@ -243,7 +243,7 @@ class Guards:
                 return f"{text} was {before}, is {after}"
         for what, place, value in self.checks.values():
             if not _holds(what, place, value, flat):
-                return _told(what, place, value, flat)
+                return _difference(what, place, value, flat)
         for v, (place, kind, rg) in self.wanted.items():
             try:
                 now = place.get(flat)
@@ -333,7 +333,7 @@ def _holds(what: str, place: Place, value: Any, flat: tuple[Any, ...]) -> bool:
         return False
 
 
-def _told(what: str, place: Place, value: Any, flat: tuple[Any, ...]) -> str:
+def _difference(what: str, place: Place, value: Any, flat: tuple[Any, ...]) -> str:
     if what == "absent":
         return f"{place} is new"
     if what == "empty":

@@ -16,7 +16,7 @@ from .multivariate_normal import _factor_of_inverse, half_log_det
 from .parameters import ParameterLike, broadcast_all, lazy_property, standard_normal
 
 
-def _turned(x: Tensor) -> Tensor:
+def _transposed(x: Tensor) -> Tensor:
     return F.transpose(x, -2, -1)
 
 
@@ -163,7 +163,7 @@ class Wishart(ExponentialFamily):
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        return F.matmul(self._factor, _turned(self._factor))
+        return F.matmul(self._factor, _transposed(self._factor))
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
@@ -190,7 +190,7 @@ class Wishart(ExponentialFamily):
         diagonal = F.sqrt(self._chi2.rsample(sample_shape).reshape(shape[:-1]))
         lower = standard_normal(shape, self.df).tril(-1) + F.diag_embed(diagonal)
         product = F.matmul(self._factor, lower)
-        return F.matmul(product, _turned(product))
+        return F.matmul(product, _transposed(product))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -256,7 +256,7 @@ class LowRankMultivariateNormal(Distribution):
         self.cov_factor = cov_factor.expand(*batch, -1, -1)
         super().__init__(batch, event, validate_args=validate_args)
         # W^T D^-1 W + I, of the size of W's columns (Woodbury).
-        scaled = _turned(self.cov_factor) / self.cov_diag.unsqueeze(-2)
+        scaled = _transposed(self.cov_factor) / self.cov_diag.unsqueeze(-2)
         inner = F.matmul(scaled, self.cov_factor)
         one = F.eye(inner.shape[-1], dtype=inner.dtype, device=inner.device)
         self._capacitance_tril = linalg.cholesky(inner + one)
@@ -275,7 +275,7 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        return F.matmul(self.cov_factor, _turned(self.cov_factor)) + F.diag_embed(self.cov_diag)
+        return F.matmul(self.cov_factor, _transposed(self.cov_factor)) + F.diag_embed(self.cov_diag)
 
     @lazy_property
     def scale_tril(self) -> Tensor:
@@ -283,9 +283,9 @@ class LowRankMultivariateNormal(Distribution):
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        scaled = _turned(self.cov_factor) / self.cov_diag.unsqueeze(-2)
+        scaled = _transposed(self.cov_factor) / self.cov_diag.unsqueeze(-2)
         a = linalg.solve_triangular(self._capacitance_tril, scaled, upper=False)
-        return F.diag_embed(1 / self.cov_diag) - F.matmul(_turned(a), a)
+        return F.diag_embed(1 / self.cov_diag) - F.matmul(_transposed(a), a)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -297,7 +297,7 @@ class LowRankMultivariateNormal(Distribution):
         return 2 * half_log_det(self._capacitance_tril) + F.sum(F.log(self.cov_diag), -1)
 
     def _squared_length(self, x: Tensor) -> Tensor:
-        scaled = F.matmul(_turned(self.cov_factor) / self.cov_diag.unsqueeze(-2), x.unsqueeze(-1))
+        scaled = F.matmul(_transposed(self.cov_factor) / self.cov_diag.unsqueeze(-2), x.unsqueeze(-1))
         factor = self._capacitance_tril.expand(*scaled.shape[:-2], *self._capacitance_tril.shape[-2:])
         inner = linalg.solve_triangular(factor, scaled, upper=False).squeeze(-1)
         return F.sum(x**2 / self.cov_diag, -1) - F.sum(inner**2, -1)

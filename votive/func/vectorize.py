@@ -40,7 +40,7 @@ def vmap(
             n = min(chunk_size, size - start)
             part = [x if d is None else F.narrow(x, d, start, n) for x, d in zip(leaves, dims, strict=True)]
             parts.append(_run(func, part, dims, structure, kwargs, n, out_dims, randomness))
-        return _joined(parts, out_dims)
+        return _concatenated(parts, out_dims)
 
     return mapped
 
@@ -167,7 +167,7 @@ def _unwrapped(name: str, y: Any, dim: int | None, level: Level) -> Any:
     return value if at == dim % value.ndim else F.movedim(value, at, dim)
 
 
-def _joined(parts: list[Any], out_dims: Any) -> Any:
+def _concatenated(parts: list[Any], out_dims: Any) -> Any:
     flat = [flatten(p) for p in parts]
     structure = flat[0][1]
     dims = broadcast(out_dims, structure) or [0] * structure.leaves

@@ -120,14 +120,14 @@ class _Ahead:
 def _side_by_side(parts: list[StepOutput]) -> StepOutput:
     """Candidates that ran in turn, as if they were rows: those of a text are neighbours."""
 
-    def joined(values: list[Tensor]) -> Tensor:
+    def stacked(values: list[Tensor]) -> Tensor:
         return votive.stack(values, 1).flatten(0, 1)
 
     def layers(values: list[Any]) -> Any:
-        return None if values[0] is None else tuple(joined(list(layer)) for layer in zip(*values, strict=True))
+        return None if values[0] is None else tuple(stacked(list(layer)) for layer in zip(*values, strict=True))
 
     return StepOutput(
-        joined([p.logits for p in parts]),
+        stacked([p.logits for p in parts]),
         layers([p.attentions for p in parts]),
         layers([p.hidden_states for p in parts]),
     )

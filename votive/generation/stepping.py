@@ -131,7 +131,7 @@ class DecoderStepper:
         # What is asked for lies in the last chunk, whatever its length.
         last = max(start, length - max((length - start - 1) % self.chunk + 1, keep))
         parts = [self._run(ids[:, at : min(at + self.chunk, last)], at, 1) for at in range(start, last, self.chunk)]
-        return _joined([*parts, self._run(ids[:, last:], last, keep)])
+        return _concatenated([*parts, self._run(ids[:, last:], last, keep)])
 
     def _embedded(self, ids: Tensor, start: int) -> Tensor:
         """What stands for the model's positions: embeddings, or ids where those in front are not run any more."""
@@ -234,7 +234,7 @@ class Seq2SeqStepper(DecoderStepper):
         )
 
 
-def _joined(parts: list[StepOutput]) -> StepOutput:
+def _concatenated(parts: list[StepOutput]) -> StepOutput:
     """What several runs over neighbouring positions gave, as if it had been one."""
     last = parts[-1]
     if last.attentions is None and last.hidden_states is None:

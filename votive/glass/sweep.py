@@ -191,7 +191,7 @@ def sweep(
     for i, (a, b, m) in enumerate(zip(clean, corrupt, each, strict=True)):
         count = _counted(progress, i, len(clean))
         found.append(one.pair(a, b, m, count))
-    return _joined(found)
+    return _merged(found)
 
 
 def _counted(progress: Callable[[int, int], object] | None, i: int, pairs: int) -> Callable[[int, int], object] | None:
@@ -199,7 +199,7 @@ def _counted(progress: Callable[[int, int], object] | None, i: int, pairs: int) 
     return None if progress is None else lambda done, total: progress(i * total + done, pairs * total)
 
 
-def _joined(found: list[Sweep]) -> Sweep:
+def _merged(found: list[Sweep]) -> Sweep:
     """Sweeps of several pairs as one of all samples."""
     first = found[0]
     for other in found[1:]:

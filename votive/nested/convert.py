@@ -26,7 +26,7 @@ def _layout(layout: Any) -> Layout:
     return layout
 
 
-def joined(tensors: Sequence[Tensor], layout: Layout) -> Any:
+def concatenated(tensors: Sequence[Tensor], layout: Layout) -> Any:
     """Components laid end to end along the dimension in which they differ."""
     if not tensors:
         empty = F.zeros((0,))
@@ -77,7 +77,7 @@ def nested_tensor(
     parts = [t.detach() if isinstance(t, Tensor) else F.tensor(t) for t in tensor_list]
     if layout is strided and parts:  # as in torch the first decides
         parts = [t.to(parts[0].dtype) for t in parts]
-    out = joined([t.to(device=device or t.device, dtype=dtype or t.dtype) for t in parts], layout)
+    out = concatenated([t.to(device=device or t.device, dtype=dtype or t.dtype) for t in parts], layout)
     if len(parts) == 1:
         out = F.clone(out)
     return out.requires_grad_() if requires_grad else out
@@ -98,7 +98,7 @@ def as_nested_tensor(ts: Any, dtype: Dtype | None = None, device: DeviceLike | N
         parts = list(F.unbind(ts))
     else:
         parts = [t if isinstance(t, Tensor) else F.tensor(t) for t in ts]
-    return joined([t.to(device=device or t.device, dtype=dtype or t.dtype) for t in parts], layout)
+    return concatenated([t.to(device=device or t.device, dtype=dtype or t.dtype) for t in parts], layout)
 
 
 def nested_tensor_from_jagged(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.layout import Size, wrap_dim
 from ..ops.registry import F
 from ..tensor import Tensor
-from .convert import components, dim_of, joined
+from .convert import components, concatenated, dim_of
 from .rules import pattern_of, rule
 from .size import RaggedSize
 from .tensor import NestedTensor, nested_like, values_of
@@ -112,7 +112,7 @@ def _chunk(input: NestedTensor, chunks: int, dim: int = 0) -> Any:
     if wrap_dim("chunk", dim, input.ndim) == 0:
         each = -(-len(input) // chunks)
         groups = [components(input)[i : i + each] for i in range(0, len(input), each)]
-        return tuple(joined(list(g), input._layout) for g in groups)
+        return tuple(concatenated(list(g), input._layout) for g in groups)
     d = _off_ragged("chunk", input, dim)
     return tuple(nested_like(input, v) for v in F.chunk(values_of(input), chunks, d - 1))
 
@@ -129,7 +129,7 @@ def _cat(tensors: Sequence[Any], dim: int = 0) -> Any:
         raise RuntimeError("cat: all tensors must be nested, or none.")
     first = tensors[0]
     if wrap_dim("cat", dim, first.ndim) == 0:
-        return joined([c for t in tensors for c in components(t)], first._layout)
+        return concatenated([c for t in tensors for c in components(t)], first._layout)
     pattern_of("cat", tensors)
     d = _off_ragged("cat", first, dim)
     return nested_like(first, F.cat([values_of(t) for t in tensors], d - 1))

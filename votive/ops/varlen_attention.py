@@ -138,7 +138,7 @@ def _flat(x: Tensor) -> Tensor:
     return x.squeeze(0).transpose(0, 1)
 
 
-def _joined(parts: list[Any], like: Tensor) -> Tensor:
+def _packed(parts: list[Any], like: Tensor) -> Tensor:
     """Sequences one after another, and zeros for positions that belong to none."""
     made = sum(x.shape[0] for x in parts)
     left = like.shape[0] - made
@@ -170,7 +170,7 @@ def varlen_attention_composite(
         ends.append(lse.squeeze(0).transpose(0, 1))
     wide = F.zeros(query.shape[:2], dtype=dt.compute_type(query.dtype), device=query.device)
     like = F.zeros((*query.shape[:2], value.shape[2]), dtype=query.dtype, device=query.device)
-    return _joined(outs, like), _joined(ends, wide).transpose(0, 1)
+    return _packed(outs, like), _packed(ends, wide).transpose(0, 1)
 
 
 @composite(name="_varlen_attention_backward_composite")
@@ -197,6 +197,6 @@ def varlen_attention_backward_composite(
         for parts, x in zip(made, found, strict=False):
             parts.append(_flat(x))
     return tuple(
-        _joined([F._to_dtype(x, like.dtype) for x in parts], like)
+        _packed([F._to_dtype(x, like.dtype) for x in parts], like)
         for parts, like in zip(made, (query, key, value), strict=True)
     )

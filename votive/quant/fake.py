@@ -67,11 +67,11 @@ class _Learned(Function):
         by_scale, by_zero = g * slope * factor, F.where(outside, -g * s, F.zeros_like(g)) * factor
         dims = tuple(d for d in range(g.ndim) if d != axis)
 
-        def joined(t: Tensor) -> Tensor:
+        def summed(t: Tensor) -> Tensor:
             total: Tensor = t.sum(dims) if dims else t
             return total.reshape(shape)
 
-        return g * ~outside, joined(by_scale), joined(by_zero), None, None, None, None
+        return g * ~outside, summed(by_scale), summed(by_zero), None, None, None, None
 
 
 def _bounds(op: str, low: int, high: int) -> None:

@@ -67,9 +67,9 @@ def _type(hint: object) -> dict[str, Any]:
         return {}
     origin, args = typing.get_origin(hint), typing.get_args(hint)
     if origin is Literal:
-        return {**_joined([_type(type(a)) for a in args]), "enum": list(args)}
+        return {**_one_of([_type(type(a)) for a in args]), "enum": list(args)}
     if origin in (Union, types.UnionType):
-        made = _joined([_type(a) for a in args if a is not type(None)])
+        made = _one_of([_type(a) for a in args if a is not type(None)])
         return made | ({"nullable": True} if type(None) in args else {})
     if origin is list:
         return {"type": "array", "items": _type(args[0])}
@@ -80,7 +80,7 @@ def _type(hint: object) -> dict[str, Any]:
     raise TypeError(f"a tool's argument of type {hint!r} has no JSON schema.")
 
 
-def _joined(schemas: list[dict[str, Any]]) -> dict[str, Any]:
+def _one_of(schemas: list[dict[str, Any]]) -> dict[str, Any]:
     unique = [s for i, s in enumerate(schemas) if s not in schemas[:i]]
     if len(unique) == 1:
         return unique[0]

@@ -62,7 +62,7 @@ def rope(m: Match, total: Node) -> bool:
         return False
     for first, second in ((plain, turned), (turned, plain)):
         for pair in (second.args[:2], second.args[1::-1]):
-            found = _turned(m, pair[0])
+            found = _rotated_half(m, pair[0])
             if found is None:
                 continue
             x, nodes = found
@@ -73,7 +73,7 @@ def rope(m: Match, total: Node) -> bool:
     return False
 
 
-def _turned(m: Match, v: Any) -> tuple[Value, list[Node]] | None:
+def _rotated_half(m: Match, v: Any) -> tuple[Value, list[Node]] | None:
     """`cat(-second half, first half)`: of what, and the calls."""
     joined = m.made_by(v, "cat")
     if joined is None or len(joined.args[0]) != 2 or joined.args[1] % v.spec.ndim != v.spec.ndim - 1:

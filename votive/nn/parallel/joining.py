@@ -38,9 +38,9 @@ class Joining:
         """Tell all ranks what this one's forward pass will send; called at its beginning."""
         model = self.model
         sends = mode.grad and model.require_backward_grad_sync
-        self._told(True, sends, model.will_sync_module_buffers())
+        self._agreed(True, sends, model.will_sync_module_buffers())
 
-    def _told(self, active: bool, sends: bool, follows: bool) -> tuple[int, bool]:
+    def _agreed(self, active: bool, sends: bool, follows: bool) -> tuple[int, bool]:
         """How many ranks go on, and whether they send gradients; if they want it, buffers are given to all."""
         told = F.tensor([int(active), int(sends), int(follows)])
         all_reduce(told, group=self.group)
@@ -73,7 +73,7 @@ class Joining:
             return
         alone = True  # until somebody goes on
         while True:
-            count, sends = self._told(False, False, False)
+            count, sends = self._agreed(False, False, False)
             if not count:
                 break
             alone = False

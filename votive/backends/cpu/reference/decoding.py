@@ -50,15 +50,15 @@ def rotate_and_attend(
     at = int(np.asarray(position).reshape(-1)[0])
     c, s = (t[at if len(t) > 1 else 0].astype(wide) for t in (cos, sin))
 
-    def turned(x: Array, weight: Array | None) -> Any:
+    def rotated(x: Array, weight: Array | None) -> Any:
         if weight is not None:
             x = _normed(x, weight.astype(wide), eps)
         a, b = x[..., : len(c)], x[..., len(c) : 2 * len(c)]
         return np.concatenate([a * c - b * s, b * c + a * s, x[..., 2 * len(c) :]], -1)
 
-    keys[:, :, at] = turned(parts[:, heads : heads + shared], k_norm).astype(keys.dtype)
+    keys[:, :, at] = rotated(parts[:, heads : heads + shared], k_norm).astype(keys.dtype)
     values[:, :, at] = parts[:, heads + shared :].astype(values.dtype)
-    q = turned(parts[:, :heads], q_norm).astype(qkv.dtype)[:, :, None]
+    q = rotated(parts[:, :heads], q_norm).astype(qkv.dtype)[:, :, None]
     q, k, v = (x.astype(wide) for x in (q, keys[:, :, : at + 1], values[:, :, : at + 1]))
     out, _ = attention(q, k, v, None, 0, 0, 0, 0.0, False, scale)
     return np.swapaxes(out, 1, 2).reshape(batch, 1, -1).astype(qkv.dtype)

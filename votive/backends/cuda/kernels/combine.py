@@ -31,7 +31,7 @@ MOST_ALIKE, SMALL = 16, 1 << 18  # tensors of one launch, and elements below whi
 
 
 @triton.jit
-def _joined(o, table, count, chunks, row, ROWS: tl.constexpr, WORD: tl.constexpr, BLOCK: tl.constexpr):
+def _concatenate(o, table, count, chunks, row, ROWS: tl.constexpr, WORD: tl.constexpr, BLOCK: tl.constexpr):
     """A chunk of one tensor: its rows lie side by side with those of the others. Columns of the
     table: addresses, lengths of rows, where they begin in a row of the result.
     """
@@ -96,7 +96,7 @@ def _at_once(tensors: Any, dims: int, outer: int, lengths: list[int]) -> Any:
         widths = [n * size // word for n in lengths]
         begins = [0, *accumulate(widths[:-1])]
         sizes = [outer * w for w in widths]
-        return Table(), Program(_joined, types, fixed), widths, begins, sizes, row * size // word
+        return Table(), Program(_concatenate, types, fixed), widths, begins, sizes, row * size // word
 
     def run(out: View, views: list[View]) -> None:
         where = addresses(views)

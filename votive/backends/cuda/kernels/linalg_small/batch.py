@@ -37,7 +37,7 @@ def warps(nbytes: int, alone: int = 2048) -> int:
     return 1 if nbytes <= alone else 4 if nbytes <= 16384 else 8 if nbytes <= 65536 else 16
 
 
-def _joined(batch: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> list[tuple[int, tuple[int, ...]]]:
+def _coalesced(batch: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> list[tuple[int, tuple[int, ...]]]:
     """(size, strides) of the dimensions left when neighbours that lie evenly are one."""
     found: list[tuple[int, tuple[int, ...]]] = []
     for size, *steps in zip(batch, *strides, strict=True):
@@ -59,7 +59,7 @@ class Places:
     def __init__(self, batch: tuple[int, ...], *specs: tuple[Spec, int]) -> None:
         self.batch, self.count, self.copied = batch, math.prod(batch), False
         steps = [broadcast_strides(s.shape[: s.ndim - own], s.strides[: s.ndim - own], batch) for s, own in specs]
-        dims = _joined(batch, steps)
+        dims = _coalesced(batch, steps)
         if len(dims) > 2:  # nothing to walk by two counts: operands become dense
             self.copied = True
             dims = [(self.count, tuple(math.prod(s.shape[s.ndim - own :]) for s, own in specs))]
