@@ -323,7 +323,7 @@ class Graphed:
 def make_graphed(fn: Callable[..., Any], args: tuple[Any, ...] = (), *, warmup: int = 3) -> Graphed:
     """`fn(*args)` as a graph that is replayed by each call.
 
-    The tensors of later calls are copied over those given here, what is no tensor must stay the
+    The tensors of later calls are copied over those given here, other arguments must stay the
     same; the outputs are the same tensors each time. `fn` must not read values on the host. It runs
     `warmup` times before it is recorded. A whole training step can be graphed, from the forward
     pass to `optimizer.zero_grad()`; gradients from before must not be left for it to add to.

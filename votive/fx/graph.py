@@ -185,7 +185,7 @@ class Graph:
     # --- changing -----------------------------------------------------------------------------
 
     def inserting_before(self, n: Node | None = None) -> _InsertPoint:
-        """A block in which new nodes stand before one; without one, at the beginning."""
+        """A block in which new nodes are inserted before the given one, or at the beginning without one."""
         if n is None:
             return self.inserting_after(self._root)
         assert n.graph is self, "Node to insert before is not in graph."

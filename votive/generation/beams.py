@@ -37,7 +37,7 @@ class Candidate(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """A text that has ended: where its last token stands, and how good it is."""
+    """A finished text: the position of its last token, and its score."""
 
     score: np.float32
     step: int

@@ -333,7 +333,7 @@ class ForcedEOSTokenLogitsProcessor(ForcedBOSTokenLogitsProcessor):
 
 
 class InfNanRemoveLogitsProcessor(LogitsProcessor):
-    """Zero for what is no number, the largest and least finite numbers for infinities.
+    """Zero for NaN, the largest and smallest finite numbers for infinities.
 
     >>> removed = votive.generation.InfNanRemoveLogitsProcessor()
     >>> removed(None, votive.tensor([[votive.nan, 1.0]]))

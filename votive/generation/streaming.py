@@ -138,7 +138,7 @@ def _events(task: Task, steps: Iterator[Step]) -> Iterator[Event]:
 
 
 class BaseStreamer:
-    """What `generate` tells the prompt and each token to; subclasses say what they do with them.
+    """Receives the prompt and each token from `generate`; subclasses define what happens with them.
 
     >>> class Count(votive.generation.BaseStreamer):
     ...     seen = 0

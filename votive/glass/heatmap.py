@@ -37,9 +37,9 @@ def colour_of(share: float, scale: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Heatmap(Figure):
-    """Numbers in rows and columns. `signed` centres the colours at 0; `cells` are texts inside.
+    """Numbers in rows and columns. `signed` centres the colours at 0; `cells` are texts in the cells.
 
-    `tips` are said when one points at a cell, `note` stands below. Where names are too many to be
+    `tips` are shown when you point at a cell, `note` below. Where names are too many to be
     read, `row_marks` and `column_marks` are written in their places: a text, or "" for none. A
     picture has at most 10,000 cells; of larger ones each cell shows the number of the largest size
     in it, and that is said.

@@ -126,7 +126,7 @@ class Labelled(Plottable):
 
 
 def labels_of(names: Sequence[Any], count: int) -> list[Any]:
-    """Names that stand for themselves if there are enough, else numbers.
+    """The names if there are enough, else numbers.
 
     >>> from votive.glass.labelled import labels_of
     >>> labels_of(["a"], 1), labels_of(["a"], 2)

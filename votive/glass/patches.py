@@ -23,7 +23,7 @@ OWN = 16
 
 @dataclass(frozen=True)
 class PatchGrid:
-    """How many patches stand above and beside each other, and how many tokens before them.
+    """How many rows and columns of patches there are, and how many tokens come before them.
 
     >>> from votive.glass.patches import PatchGrid
     >>> PatchGrid(2, 3, 1).maps(votive.arange(7.0)).tolist()

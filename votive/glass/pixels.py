@@ -80,7 +80,7 @@ def scale_of(signed: bool = False) -> np.ndarray:
 
 
 def coloured(values: np.ndarray, low: float = 0.0, high: float = 1.0, signed: bool = False) -> np.ndarray:
-    """Numbers (height, width) as colours (height, width, 3); what is no number is grey.
+    """Numbers (height, width) as colours (height, width, 3); NaN is grey.
 
     >>> from votive.glass.pixels import coloured
     >>> coloured(np.array([[0.0, 1.0]])).tolist()

@@ -39,7 +39,7 @@ class Cursor:
 
 
 class Session(SessionBase, Displayable):
-    """A tree of texts that a model writes, in which one can go to and fro.
+    """A tree of texts that a model writes, in which you can go back and forth.
 
     `settings` are those of `generate`; `edits` are made from the beginning on. `seed` decides all
     draws: a draw depends on it, on the position in the text and on the branch, so going back and

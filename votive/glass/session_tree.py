@@ -114,7 +114,7 @@ class SessionNode(Displayable):
 
     @property
     def logits(self) -> Tensor:
-        """The model's logits (vocabulary,) for the next token; computed if they are not at hand."""
+        """The model's logits (vocabulary,) for the next token; computed if they were not kept."""
         return self.session.logits(self)
 
     @property

@@ -17,7 +17,7 @@ _ROW = 18
 
 @dataclass(frozen=True)
 class Table(Figure):
-    """Rows of texts and numbers; columns that begin with `>` are aligned to the right.
+    """Rows of texts and numbers; columns whose name begins with `>` are aligned to the right.
 
     `depths` says how far each row lies inside of others, `shares` how long the bar behind its first
     cell is, from 0 to 1.

@@ -53,7 +53,7 @@ class Header:
         return math.prod(self.shape) * self.dtype.itemsize
 
     def array(self, raw: np.ndarray) -> np.ndarray:
-        """A view of the data as they lie there, or a copy where their byte order is not ours."""
+        """A view of the data in the file, or a copy where its byte order differs from ours."""
         shape = self.shape[::-1] if self.fortran else self.shape
         out = np.ndarray(shape, self.dtype.np, raw, 0) if raw.size else np.empty(shape, self.dtype.np)
         if self.big != (sys.byteorder == "big") and self.dtype.itemsize > 1:

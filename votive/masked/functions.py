@@ -127,7 +127,7 @@ def amin(input: Any, dim: Dims = None, *, keepdim: bool | None = False, dtype: A
 def argmax(
     input: Any, dim: int | None = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None
 ) -> Tensor:
-    """Where the largest element stands that is not masked out, in the type of the input unless `dtype` is given.
+    """The position of the largest element that is not masked out, in the type of the input unless `dtype` is given.
 
     >>> votive.masked.argmax(votive.tensor([1, 9, 4]), mask=votive.tensor([True, False, True]))
     tensor(2)
@@ -140,7 +140,7 @@ def argmax(
 def argmin(
     input: Any, dim: int | None = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None
 ) -> Tensor:
-    """Where the smallest element stands that is not masked out, in the type of the input unless `dtype` is given.
+    """The position of the smallest element that is not masked out, in the type of the input unless `dtype` is given.
 
     >>> votive.masked.argmin(votive.tensor([5, 0, 4]), mask=votive.tensor([True, False, True]))
     tensor(2)

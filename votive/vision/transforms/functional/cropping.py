@@ -217,7 +217,7 @@ def _pad_pil(image: PILImage, padding: Size, fill: Fill = None, padding_mode: Pa
 
 @functional
 def crop(inpt: Tensor, top: int, left: int, height: int, width: int) -> Tensor:
-    """The part of `height` x `width` from (top, left) on; 0 where it lies outside.
+    """The part of `height` x `width` from (top, left) on; 0 outside the picture.
 
     >>> image = votive.arange(9).reshape(1, 3, 3)
     >>> votive.vision.transforms.functional.crop(image, 1, 1, 3, 2)
