@@ -167,8 +167,9 @@ def configure(op: Op) -> None:
     plain, test, full = key_expressions(args, [f"a[{i}]" for i in range(len(args))])
     values = "".join(f"a[{i}], " for i, a in enumerate(args) if a.is_runtime)
     scope = defaults_by_name(op)
-    op.key = eval(f"lambda a: {plain} if {test} else {full}" if test else f"lambda a: {plain}", scope)
+    # Another thread takes an operator that has a key for one that has all.
     op.values = eval(f"lambda a: ({values})", scope)
+    op.key = eval(f"lambda a: {plain} if {test} else {full}" if test else f"lambda a: {plain}", scope)
     if not op.mutates:  # kernels that write into arguments are always watched
         _tell_native(op, op, writes=False, reflected=False)
 
