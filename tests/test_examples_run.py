@@ -32,6 +32,12 @@ RUNS = {
         lambda whole, without: whole < 0.5 and without > 3,
     ),
     "data_parallel": (["--ranks", "2", "--steps", "120"], r"held-out accuracy ([\d.]+)", lambda v: v > 0.3),
+    "distributed_gpt": (["--ranks", "2", "--steps", "40"], r"held-out loss ([\d.]+)", lambda v: v < 3.0),
+    "distributed_pipeline": (
+        ["--ranks", "2", "--steps", "60", "--schedule", "ZBVZeroBubble"],
+        r"a rank waits (\d+)%\nloss ([\d.]+)",
+        lambda waits, loss: waits < 10 and loss < 3.3,
+    ),
     "distributed_tensor_parallel": (
         ["--ranks", "2", "--steps", "40"],
         r"wrote the same: True\nloss ([\d.]+)",
