@@ -13,6 +13,7 @@ from votive.models import AutoModelForSequenceClassification
 from votive.train import ClassifyRecipe, classify
 from votive.train.classification import Method, labels_of, step
 from votive.train.examples import Example, read_examples
+from votive.train.labels import Labels
 
 KINDS = {"animal": ["cat", "dog"], "number": ["one", "two", "three"], "answer": ["yes", "no"]}
 TEXTS = [{"text": f"the {word} ran", "label": kind} for kind, words in KINDS.items() for word in words]
@@ -89,9 +90,9 @@ def test_a_run_that_was_stopped_ends_the_same(base: Path, tmp_path: Path, lora: 
 def test_the_loss_and_gradients_are_those_of_torch() -> None:
     torch = pytest.importorskip("torch")
     votive.manual_seed(0)
-    names = labels_of(read_examples(TEXTS))
+    labels = Labels.of(read_examples(TEXTS))
     model = votive.models.BertForSequenceClassification(config(num_labels=3, initializer_range=0.2)).eval()
-    method = Method(ClassifyRecipe(model="x"), tuned.tokenizer(), names)
+    method = Method(ClassifyRecipe(model="x"), tuned.tokenizer(), labels)
     batch = method.collate(method.rows(read_examples(TEXTS)))
     logits = model(**{n: v for n, v in batch.items() if n != "labels"}).logits
     there = torch.from_numpy(logits.detach().numpy()).requires_grad_()
@@ -111,7 +112,7 @@ def test_the_loss_and_gradients_are_those_of_torch() -> None:
 def test_pairs_of_texts_are_told_apart(tmp_path: Path) -> None:
     votive.manual_seed(0)
     tok = tuned.tokenizer()
-    method = Method(ClassifyRecipe(model="x"), tok, ["no", "yes"])
+    method = Method(ClassifyRecipe(model="x"), tok, Labels("single_label_classification", ("no", "yes")))
     rows = [{"text": "the cat", "text_pair": "the dog", "label": 1}, {"text": "one", "text_pair": "two", "label": "no"}]
     batch = method.collate(method.rows([Example("", row) for row in rows]))
     assert batch["labels"].tolist() == [1, 0]
@@ -138,7 +139,7 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, line: str, says: st
     path.write_text('{"text": "fine", "label": "cat"}\n' + line + "\n")
     examples = read_examples(path)
     with pytest.raises(ValueError, match=r"data\.jsonl:2: .*" + says):
-        Method(ClassifyRecipe(model="x"), tuned.tokenizer(), labels_of(examples, ("cat", "dog"))).rows(examples)
+        Method(ClassifyRecipe(model="x"), tuned.tokenizer(), Labels.of(examples, ("cat", "dog"))).rows(examples)
 
 
 def test_labels_that_do_not_go_are_told(tmp_path: Path) -> None:
@@ -156,3 +157,107 @@ def test_labels_that_do_not_go_are_told(tmp_path: Path) -> None:
     model = votive.models.BertForSequenceClassification(config(num_labels=2))
     with pytest.raises(ValueError, match="has a head for 2 classes, and there are 3"):
         classify(TEXTS, model, tmp_path / "out", tokenizer=tuned.tokenizer(), **PLAN)
+
+
+def _encoder(folder: Path) -> Path:
+    votive.manual_seed(0)
+    return tuned.folder(folder, votive.models.BertModel(config(initializer_range=0.2)), tuned.tokenizer())
+
+
+def test_texts_get_several_classes(tmp_path: Path) -> None:
+    # Of each text whether an animal runs, and whether it is a short word.
+    told = {"cat": ["animal", "short"], "dog": ["animal", "short"], "three": [], "one": ["short"], "two": ["short"]}
+    data = [{"text": f"the {word} ran", "label": label} for word, label in told.items()]
+    made = classify(
+        data, _encoder(tmp_path / "base"), tmp_path / "out", eval_data=data, max_steps=80, **{**PLAN, "lr": 1e-2}
+    )
+    assert made.metrics["accuracy"] == 1.0
+    again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out")
+    assert again.config.problem_type == "multi_label_classification"
+    assert again.config.id2label == {0: "animal", 1: "short"}
+    for row in data:
+        scores = again(**made.tokenizer(row["text"], return_tensors="vt")).logits[0]
+        assert [again.config.id2label[i] for i in range(2) if scores[i] > 0] == row["label"]
+    # A pipeline knows from the configuration that several may be true.
+    pipe = votive.pipeline("text-classification", model=again, tokenizer=made.tokenizer)
+    found = {one["label"]: one["score"] for one in pipe("the three ran", top_k=None)}
+    assert max(found.values()) < 0.5
+
+
+def test_texts_get_numbers(tmp_path: Path) -> None:
+    data = [
+        {"text": f"the {word} ran", "label": value} for word, value in {"cat": -1.5, "dog": 2.0, "one": 0.25}.items()
+    ]
+    made = classify(
+        data,
+        _encoder(tmp_path / "base"),
+        tmp_path / "out",
+        eval_data=data,
+        max_steps=120,
+        best="error",
+        eval_every=20,
+        **{**PLAN, "lr": 1e-2},
+    )
+    assert made.metrics["error"] < 0.2
+    again = AutoModelForSequenceClassification.from_pretrained(tmp_path / "out")
+    assert (again.config.problem_type, again.config.num_labels) == ("regression", 1)
+    for row in data:
+        found = float(again(**made.tokenizer(row["text"], return_tensors="vt")).logits.detach())
+        assert abs(found - row["label"]) < 0.5
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("problem", ["regression", "multi_label_classification"])
+def test_losses_of_other_problems_are_those_of_torch(problem: str) -> None:
+    torch = pytest.importorskip("torch")
+    several = problem != "regression"
+    data = [
+        {"text": "the cat", "label": ["b"] if several else 1},
+        {"text": "one", "label": ["a", "b"] if several else 0.5},
+    ]
+    examples = read_examples(data)
+    labels = Labels.of(examples, problem=problem)
+    model = votive.models.BertForSequenceClassification(
+        config(num_labels=len(labels.names), problem_type=problem)
+    ).eval()
+    method = Method(ClassifyRecipe(model="x"), tuned.tokenizer(), labels)
+    batch = method.collate(method.rows(examples))
+    found = method.measure(model, batch)
+    logits = torch.from_numpy(model(**batch).logits.detach().numpy())
+    targets = torch.tensor([[0.0, 1.0], [1.0, 1.0]]) if several else torch.tensor([[1.0], [0.5]])
+    loss = torch.nn.BCEWithLogitsLoss() if several else torch.nn.MSELoss()
+    assert float(found["loss"].detach()) == pytest.approx(float(loss(logits, targets)), rel=1e-5)
+    if several:
+        assert float(found["accuracy"]) == pytest.approx(float(((logits > 0) == (targets > 0.5)).float().mean()))
+    else:
+        assert float(found["error"].detach()) == pytest.approx(float((logits - targets).abs().mean()), rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("labels", "more", "says"),
+    [
+        ([1.5, "a"], {}, '"label" must be a name or a number from 0, got 1.5'),
+        ([1.5, True], {"problem": "regression"}, "must be a number, as others are, got True"),
+        ([1.5, float("nan")], {}, "must be a number, as others are, got nan"),
+        ([1.0, 2.0], {"problem": "regression", "given": ("a", "b")}, "these examples have numbers to predict"),
+        ([["a"], ["a"]], {}, "there is nothing to tell apart"),
+        ([[], []], {}, "no example has a class"),
+        ([["a", 1], ["b"]], {}, "some labels are names and some numbers"),
+        ([["a"], ["c"]], {"given": ("a", "b")}, "'c', which is none of a, b"),
+        ([["a"], "b"], {}, r"must be a name or a number from 0, got \['a'\]"),
+    ],
+)
+def test_labels_of_several_kinds_are_told(labels: list[Any], more: dict[str, Any], says: str) -> None:
+    examples = [Example(f"data:{i}", {"text": "x", "label": label}) for i, label in enumerate(labels)]
+    with pytest.raises(ValueError, match=says):
+        Labels.of(examples, **more)
+    with pytest.raises(ValueError, match="problem must be one of"):
+        ClassifyRecipe(model="x", problem="several")
+
+
+def test_numbers_of_tables_are_numbers(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("text,label\none,0.5\ntwo,-3\nthree,1.5e2\n")
+    examples = read_examples(tmp_path / "data.csv")
+    labels = Labels.of(examples)
+    assert labels.problem == "regression"
+    assert [labels.target(example) for example in examples] == [0.5, -3.0, 150.0]

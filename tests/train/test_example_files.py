@@ -81,10 +81,50 @@ def test_cells_of_tables_hold_texts_numbers_of_labels_and_json_of_messages(tmp_p
         ("f.json", b"[]", r"f\.json holds no example"),
         ("g.json", b'{\n "data": []\n}', r"g\.json:1: not valid JSON .*one whole object"),
         ("a.jsonl", b'{"text": "one"}\n{"text": "\xff"}', r"a\.jsonl:2: is not UTF-8 text"),
-        ("a.parquet", b"PAR1", r"a\.parquet is not read as it is; write it as JSON lines"),
+        ("a.jsonl.gz", b"PAR1", r"a\.jsonl\.gz is not read as it is; write it as JSON lines"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, name: str, content: bytes, says: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=says):
         read_examples(tmp_path / name)
+
+
+COLUMNS = [{"text": "one", "label": ["a", "b"]}, {"text": "two", "label": []}, {"text": "three", "label": None}]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather", "arrow"])
+def test_files_of_columns_are_read_row_by_row(tmp_path: Path, kind: str) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import feather, ipc, parquet
+
+    table, path = pyarrow.Table.from_pylist(COLUMNS), tmp_path / f"data.{kind}"
+    if kind == "parquet":
+        parquet.write_table(table, path, row_group_size=2)
+    elif kind == "feather":
+        feather.write_feather(table, path)
+    else:
+        with ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
+    found = read_examples(path)
+    # What is null is not there, as in a table's empty cell.
+    assert [example.values for example in found] == [*COLUMNS[:2], {"text": "three"}]
+    assert [example.where for example in found] == [f"{path}:{i}" for i in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "feather", "arrow"])
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"ARROW1\0\0" + b"x" * 40])
+def test_damaged_files_of_columns_are_told(tmp_path: Path, kind: str, content: bytes) -> None:
+    pytest.importorskip("pyarrow")
+    (tmp_path / f"a.{kind}").write_bytes(content)
+    with pytest.raises(ValueError, match=rf"a\.{kind} is no \.{kind} file that pyarrow reads"):
+        read_examples(tmp_path / f"a.{kind}")
+
+
+def test_without_pyarrow_it_is_said_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+    with pytest.raises(ImportError, match="pip install pyarrow, or write the file as JSON lines"):
+        read_examples(tmp_path / "a.parquet")

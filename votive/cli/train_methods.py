@@ -31,6 +31,13 @@ _OPTIONS: list[tuple[str, str, str, Any, str]] = [
     ("--num-iterations", "num_iterations", "N", whole(1), "grpo: steps on the same answers (1)"),
     ("--temperature", "temperature", "X", number(above=0), "grpo: of sampling (1); embed: of the loss (0.05)"),
     ("--pooling", "pooling", "NAME", str, "embed: mean_tokens, cls_token or lasttoken (the folder's, or the mean)"),
+    (
+        "--problem",
+        "problem",
+        "KIND",
+        str,
+        "classify: single_label_classification, multi_label_classification, regression",
+    ),
     ("--labels", "labels", "NAMES", str, "classify: classes in their order, with commas (those of the data, sorted)"),
 ]
 _FLAGS: list[tuple[str, str, str]] = [

@@ -14,6 +14,7 @@ from ..data import DataLoader
 from ..tensor import Tensor
 from .examples import Example
 from .finetuning import Job, Start
+from .labels import Labels
 from .packing import Shares
 from .tuning import ClassifyRecipe
 
@@ -23,13 +24,13 @@ def job(start: Start) -> Job:
     from ..models import AutoModelForSequenceClassification
 
     recipe: ClassifyRecipe = start.recipe
-    names = labels_of([*start.train, *start.held_out], recipe.labels)
+    labels = Labels.of([*start.train, *start.held_out], recipe.labels, recipe.problem)
     tokenizer = start.tokenizer()
-    model, fresh = model_of(start, AutoModelForSequenceClassification, names)
+    model, fresh = model_of(start, AutoModelForSequenceClassification, labels)
     if getattr(model.config, "pad_token_id", None) is None:
         model.config.pad_token_id = getattr(tokenizer, "pad_token_id", None)  # before it decoders find a text's end
     start.prepared(model, "SEQ_CLS", fresh)
-    method = Method(recipe, tokenizer, names, model.config.pad_token_id)
+    method = Method(recipe, tokenizer, labels, model.config.pad_token_id)
     train, held_out = method.rows(start.train), method.rows(start.held_out) if start.held_out else []
     return Job(
         model,
@@ -37,7 +38,7 @@ def job(start: Start) -> Job:
         Shares(method.loader(train, shuffle=True), recipe.accumulate, lambda batch: len(batch["labels"])),
         method.loader(held_out) if held_out else None,
         step,
-        measure,
+        method.measure,
         unit="items",
     )
 
@@ -52,47 +53,16 @@ def labels_of(examples: Sequence[Example], given: Sequence[str] | None = None) -
     >>> votive.train.classification.labels_of(read_examples([{"text": "a", "label": 1}]))
     ['LABEL_0', 'LABEL_1']
     """
-    numbers, names = [], set()
-    for example in examples:
-        if "text" not in example or "label" not in example:
-            given = ", ".join(map(repr, example.values)) or "nothing"
-            example.wrong(f'needs "text" and "label"; it has {given}.')
-        label = example.values["label"]
-        if isinstance(label, str):
-            names.add(label)
-        elif type(label) is int and label >= 0:
-            numbers.append(label)
-        else:
-            example.wrong(f'"label" must be a name or a number from 0, got {label!r:.60}.')
-    if given is not None:
-        for example in examples:
-            _index(example, list(given))
-        return list(given)
-    if names and numbers:
-        raise ValueError('some labels are names and some numbers; give names for all, or labels=("…", "…").')
-    found = sorted(names) if names else [f"LABEL_{i}" for i in range(max(numbers) + 1)]
-    if len(found) < 2:
-        raise ValueError(f"all examples are of one class, {found[0]!r}; there is nothing to tell apart.")
-    return found
+    return list(Labels.of(examples, given).names)
 
 
-def _index(example: Example, names: list[str]) -> int:
-    label = example.values["label"]
-    if isinstance(label, int):
-        if label >= len(names):
-            example.wrong(f'"label" is {label}, and there are {len(names)} classes, from 0: {", ".join(names)}.')
-        return label
-    if label not in names:
-        example.wrong(f'"label" is {label!r:.60}, which is none of {", ".join(names)}.')
-    return names.index(label)
-
-
-def model_of(start: Start, auto: Any, names: list[str]) -> tuple[Any, list[str]]:
+def model_of(start: Start, auto: Any, labels: Labels) -> tuple[Any, list[str]]:
     """The model with a head for so many classes, each with its name, and which parts begin with random numbers.
 
     A head that fits goes on learning.
     """
     fresh: list[str] = []
+    names = labels.names
     if isinstance(start.source, votive.nn.Module):
         model = start.source
         if model.config.num_labels != len(names):
@@ -113,7 +83,7 @@ def model_of(start: Start, auto: Any, names: list[str]) -> tuple[Any, list[str]]
             # A new head begins with random numbers, which is what training is for; anything else is worth telling.
             for warning in told:
                 warnings.warn(warning.message, stacklevel=2)
-    model.config.problem_type = "single_label_classification"
+    model.config.problem_type = labels.problem
     return model, fresh
 
 
@@ -139,10 +109,10 @@ def _module(model: Any, key: str) -> str:
 
 @dataclass(frozen=True)
 class Row:
-    """The tokens of a text, or of a pair, and its class."""
+    """The tokens of a text, or of a pair, and its class, its classes or its number."""
 
     inputs: dict[str, list[int]]
-    label: int
+    label: int | float | list[float]
 
 
 @dataclass
@@ -151,7 +121,7 @@ class Method:
 
     recipe: ClassifyRecipe
     tokenizer: Any
-    names: list[str]
+    labels: Labels
     pad: int | None = None
 
     def rows(self, examples: Sequence[Example]) -> list[Row]:
@@ -182,7 +152,7 @@ class Method:
             if rule == "drop":
                 return None
             whole = self.tokenizer(text, pair, truncation=True, max_length=limit)
-        return Row({name: list(whole[name]) for name in whole}, _index(example, self.names))
+        return Row({name: list(whole[name]) for name in whole}, self.labels.target(example))
 
     def loader(self, rows: list[Row], *, shuffle: bool = False) -> DataLoader:
         """Batches of rows."""
@@ -203,17 +173,16 @@ class Method:
             for name in names
         }
         batch = {name: votive.tensor(column) for name, column in columns.items()}
-        return {**batch, "labels": votive.tensor([row.label for row in rows])}
+        return {**batch, "labels": self.labels.tensor([row.label for row in rows])}
+
+    def measure(self, model: Any, batch: Mapping[str, Any]) -> dict[str, Any]:
+        """The mean loss of texts, and how many of them get their own class, or how far off numbers are."""
+        found = model(**batch)
+        told = self.labels.measured(found.logits, batch["labels"])
+        return {"loss": found.loss, **told, "weight": len(batch["labels"])}
 
 
 def step(model: Any, batch: Mapping[str, Any]) -> Tensor:
     """The mean loss of a batch's texts, times the batch's share."""
     loss: Tensor = model(**{name: value for name, value in batch.items() if name != "share"}).loss
     return loss * batch["share"]
-
-
-def measure(model: Any, batch: Mapping[str, Any]) -> dict[str, Any]:
-    """The mean loss of texts, and how many of them get their own class."""
-    found = model(**batch)
-    right = found.logits.argmax(-1) == batch["labels"]
-    return {"loss": found.loss, "accuracy": right.float().mean(), "weight": len(batch["labels"])}

@@ -1,21 +1,29 @@
-"""Objects of files, each with the line where it begins: JSON lines, JSON, tables. Knows no method of training."""
+"""Objects of files, each with the line where it begins: JSON lines, JSON, tables, Parquet and Arrow.
+
+Knows no method of training. Files of columns are read by pyarrow, if it is installed.
+"""
 
 from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 Placed = tuple[str, dict[str, Any]]  # "file:line", and what stands there
-_BINARY = (".parquet", ".arrow", ".feather", ".gz", ".zst", ".zip", ".xlsx")
+_BINARY = (".gz", ".zst", ".zip", ".xlsx")
+_COLUMNS = (".parquet", ".feather", ".arrow")
+_FRACTION = re.compile(r"[+-]?\d*\.\d+(e[+-]?\d+)?", re.IGNORECASE)
 # Columns of a table whose cells hold JSON, since they are no texts.
 _JSON_COLUMNS = ("messages", "tools")
 
 
 def objects_of(path: Path) -> Iterator[Placed]:
-    """The objects of a file, by its name a table (`.csv`, `.tsv`), a list (`.json`) or JSON lines.
+    """The objects of a file, by its name a table (`.csv`, `.tsv`), a list (`.json`), columns (`.parquet`, `.feather`,
+    `.arrow`) or JSON lines.
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "data.csv"
@@ -24,18 +32,46 @@ def objects_of(path: Path) -> Iterator[Placed]:
     [{'text': 'one', 'label': 2}]
     """
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is no file; give JSON lines (.jsonl), a list (.json) or a table (.csv, .tsv).")
+        raise FileNotFoundError(
+            f"{path} is no file; give JSON lines (.jsonl), a list (.json), a table (.csv, .tsv) or .parquet."
+        )
     kind = path.suffix.lower()
     if kind in _BINARY:
         raise ValueError(
             f"{path} is not read as it is; write it as JSON lines, one object a line, such as with pandas' "
             'to_json("data.jsonl", orient="records", lines=True).'
         )
+    if kind in _COLUMNS:
+        return _columns(path, kind)
     if kind in (".csv", ".tsv"):
         return _table(path, "," if kind == ".csv" else "\t")
     if kind == ".json" and _is_list(path):
         return _list(path)
     return _json_lines(path)
+
+
+def _columns(path: Path, kind: str) -> Iterator[Placed]:
+    """The rows of a file of columns, in pieces; what is null in a row is not there."""
+    try:
+        pyarrow, ipc, parquet = (import_module(name) for name in ("pyarrow", "pyarrow.ipc", "pyarrow.parquet"))
+    except ImportError:
+        raise ImportError(
+            f"{path} is read with pyarrow, which is not installed: pip install pyarrow, or write the file as JSON "
+            'lines, such as with pandas\' to_json("data.jsonl", orient="records", lines=True).'
+        ) from None
+    number = 0
+    try:
+        if kind == ".parquet":
+            batches = parquet.ParquetFile(path).iter_batches(1024)
+        else:
+            file = ipc.open_file(pyarrow.memory_map(str(path)))
+            batches = (file.get_batch(i) for i in range(file.num_record_batches))
+        for batch in batches:
+            for values in batch.to_pylist():
+                number += 1
+                yield f"{path}:{number}", {name: value for name, value in values.items() if value is not None}
+    except pyarrow.ArrowException as e:
+        raise ValueError(f"{path} is no {kind} file that pyarrow reads: {e}") from None
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -138,4 +174,6 @@ def _cell(where: str, name: str, text: str) -> Any:
             return json.loads(text)
         except (ValueError, RecursionError) as e:
             raise ValueError(f'{where}: "{name}" is not valid JSON ({e}).') from None
-    return int(text) if name == "label" and text.isascii() and text.isdigit() else text
+    if name != "label" or not text.isascii():
+        return text
+    return int(text) if text.isdigit() else float(text) if _FRACTION.fullmatch(text) else text

@@ -11,6 +11,9 @@ from votive import nn
 from .conversations import TRUNCATIONS
 from .settings import Settings
 
+# What labels of texts are: a class each, several classes, a number.
+PROBLEMS = ("single_label_classification", "multi_label_classification", "regression")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Tuning(Settings):
@@ -244,7 +247,10 @@ class EmbedRecipe(Tuning):
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifyRecipe(Tuning):
-    """Classes of texts. `labels` names them in their order; None takes those of the data, sorted.
+    """Classes of texts, or numbers. `labels` names classes in their order; None takes those of the data, sorted.
+
+    `problem` says what labels are: "single_label_classification" (a class each), "multi_label_classification" (lists of
+    classes) or "regression" (numbers); None sees it at the labels.
 
     >>> votive.train.ClassifyRecipe(model="encoder", labels=("bad", "good")).rate
     5e-05
@@ -255,10 +261,15 @@ class ClassifyRecipe(Tuning):
 
     batch_size: int = 32
     labels: tuple[str, ...] | None = None
+    problem: str | None = None
+    metrics: ClassVar[Mapping[str, str]] = {"loss": "min", "accuracy": "max", "error": "min"}
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._of_texts()
+        if self.problem not in (None, *PROBLEMS):
+            known = ", ".join(map(repr, PROBLEMS))
+            raise ValueError(f"ClassifyRecipe: problem must be one of {known} or None, got {self.problem!r}.")
         if self.labels is not None:
             object.__setattr__(self, "labels", tuple(self.labels))
             if len(set(self.labels)) < max(2, len(self.labels)):
