@@ -42,7 +42,7 @@ def _tell(words, at, v, step, inside):
 
 
 @triton.jit
-def _told(words, at, step, inside):
+def _received(words, at, step, inside):
     """The numbers of a step, as soon as all of them are there. No number may be read by two threads: only one of them
     is asked whether it is the one that was waited for.
     """
@@ -211,7 +211,7 @@ def held_forward(
             if MODE == 2:
                 x3 = tl.load(a + at + 3 * H, mask=active, other=0.0)
             if SLICED:
-                hk = _told(slot, whole, step, every)
+                hk = _received(slot, whole, step, every)
             else:
                 hk = _handed_over(h, BM, BK)
 
@@ -340,7 +340,7 @@ def held_backward(
 
         if WANTS or step + 1 < T:
             if SLICED:
-                whole = _told(slot, r[:, None] * (W * H) + k[None, :], step, every)
+                whole = _received(slot, r[:, None] * (W * H) + k[None, :], step, every)
             else:
                 whole = _handed_over(told, BM, BK * W)
 

@@ -110,7 +110,7 @@ class _Walk:
         """The program for distances that a call found: multiples of 16, as memory mostly lies, or any."""
         return self.programs[not any(v % 16 for v in numbers)]
 
-    def told(self, per_unit: int) -> View:
+    def exchange(self, per_unit: int) -> View:
         """Where programs wait for each other: numbers with their steps, or counters."""
         g = self.s.g
         if not self.tile.held:
@@ -170,8 +170,8 @@ class Forward(_Walk):
         far = [_distance(v, item) for v in (w, b_ih, b_hh)]
         bi, bh = (b_ih[0].ptr, b_hh[0].ptr) if b_ih else (out, out)
         needed = self.waits
-        told = self.told(1) if needed else None
-        meet = told.ptr if told else out
+        exchange = self.exchange(1) if needed else None
+        meet = exchange.ptr if exchange else out
         where = self.where or out
         numbers = (*self.sizes, *self.strides, *far, self.out_row, self.cells_dir)
         start = (a, w[0].ptr, bi, bh, h0 or out, c0 or out, out, hn, cn, cells or a)
@@ -226,8 +226,8 @@ class Backward(_Walk):
     ) -> None:  # fmt: skip
         s = self.s
         far = _distance(w, s.dtype.itemsize)
-        told = self.told(4 if s.g.kept else 1) if self.waits else None
-        meet = told.ptr if told else out
+        exchange = self.exchange(4 if s.g.kept else 1) if self.waits else None
+        meet = exchange.ptr if exchange else out
         where = self.where or out
         start = (
             *[p or out for p in by], a or sums, cells or sums, out, w[0].ptr, h0 or out, c0 or out, dx, dh_gates or dx,
