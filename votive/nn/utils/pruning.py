@@ -242,48 +242,45 @@ class Identity(BasePruningMethod):
         return default_mask
 
 
-class RandomUnstructured(BasePruningMethod):
+class _Unstructured(BasePruningMethod):
+    """Prunes single numbers: `amount` of them, or that share."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def __init__(self, amount: Any) -> None:
+        _check_amount(amount)
+        self.amount = amount
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        count = _count(self.amount, t.numel())
+        mask = default_mask.clone()
+        return mask.flatten().index_fill(0, self._chosen(t, count), 0).reshape(mask.shape) if count else mask
+
+    def _chosen(self, t: Tensor, count: int) -> Tensor:
+        """Which elements are pruned, as flat positions."""
+        raise NotImplementedError
+
+
+class RandomUnstructured(_Unstructured):
     """Prunes some numbers, chosen at random: `amount` of them, or that share.
 
     >>> votive.nn.utils.prune.RandomUnstructured(3).prune(votive.ones(8)).sum()
     tensor(5.)
     """
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount: Any) -> None:
-        _check_amount(amount)
-        self.amount = amount
-
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        count = _count(self.amount, t.numel())
-        mask = default_mask.clone()
-        if count:
-            chosen = F.rand(t.numel(), device=t.device).topk(count).indices
-            mask = mask.flatten().index_fill(0, chosen, 0).reshape(mask.shape)
-        return mask
+    def _chosen(self, t: Tensor, count: int) -> Tensor:
+        return F.rand(t.numel(), device=t.device).topk(count).indices
 
 
-class L1Unstructured(BasePruningMethod):
+class L1Unstructured(_Unstructured):
     """Prunes the numbers nearest to zero: `amount` of them, or that share.
 
     >>> votive.nn.utils.prune.L1Unstructured(0.5).prune(votive.tensor([1.0, -3.0, 2.0, -0.5]))
     tensor([ 0., -3.,  2., -0.])
     """
 
-    PRUNING_TYPE = "unstructured"
-
-    def __init__(self, amount: Any) -> None:
-        _check_amount(amount)
-        self.amount = amount
-
-    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        count = _count(self.amount, t.numel())
-        mask = default_mask.clone()
-        if count:
-            smallest = t.detach().abs().flatten().topk(count, largest=False).indices
-            mask = mask.flatten().index_fill(0, smallest, 0).reshape(mask.shape)
-        return mask
+    def _chosen(self, t: Tensor, count: int) -> Tensor:
+        return t.detach().abs().flatten().topk(count, largest=False).indices
 
 
 class RandomStructured(BasePruningMethod):
