@@ -23,6 +23,7 @@ def add(commands: Commands) -> None:
         "  votive studio ./my-model                a folder with config.json\n"
         "  votive studio model.gguf --port 8000 --no-browser\n"
         "  votive studio --models ~/models         any of the models there, chosen on the page\n"
+        "  votive studio --device webgpu           on any GPU\n"
         "  votive studio ./my-vit                  a model that sees shows pictures\n"
         "  votive studio ./whisper-base            a Whisper shows what it hears",
     )
@@ -43,6 +44,7 @@ def add(commands: Commands) -> None:
         action="append",
         help="a folder whose models can be chosen on the page; may be given again (Hugging Face's cache)",
     )
+    p.add_argument("--device", help="the device to compute on, such as cuda or webgpu (cpu)")
     p.add_argument(
         "--no-autosave", action="store_true", help="do not keep unsaved sessions (otherwise in PATH/autosave)"
     )
@@ -67,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
         folder=args.folder,
         autosave=not args.no_autosave,
         models=args.models,
+        device=args.device,
     )
     return 0
 

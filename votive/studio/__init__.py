@@ -70,6 +70,7 @@ def serve(
     token: str | None = None,
     autosave: bool = True,
     models: Iterable[str | os.PathLike[str]] | None = None,
+    device: str | None = None,
 ) -> None:
     """Serve the studio's page until Ctrl-C; prints its address, which holds a secret token.
 
@@ -77,7 +78,7 @@ def serve(
     sessions are kept; with `autosave` those that were not saved, too, so that they can be
     recovered after a crash. Models in the folders `models` (by default those that Hugging Face has
     downloaded) can be chosen on the page; no other files can. Other machines can connect only if
-    `host` is said, and need the address.
+    `host` is said, and need the address. Models that are loaded by name or path compute on `device`.
 
     >>> from votive import studio
     >>> studio.serve(3)
@@ -93,10 +94,13 @@ def serve(
         model = _held(name, model, tokenizer)
     elif model is not None and not hasattr(model, "__fspath__") and not isinstance(model, str):
         raise TypeError(f"studio.serve: model must be a name, a path or a model, got {type(model).__name__}.")
+    if device is not None:
+        _reached(device)
     where = None if folder is None else Path(folder)
     if where is not None:
         where.mkdir(parents=True, exist_ok=True)  # an error now, not at the first save
     studio = Studio(model, host=host, port=port, folder=where, token=token, autosave=autosave, models=models)
+    studio.library.device = device
     try:
         studio.library.check()
     except BaseException:
@@ -110,6 +114,13 @@ def serve(
 
         threading.Timer(0.2, webbrowser.open, (studio.url,)).start()
     studio.run()
+
+
+def _reached(device: str) -> None:
+    """Raise, before the page opens, where a device is not there."""
+    from ..ops.registry import F
+
+    F.zeros((1,), device=device)
 
 
 def _held(name: str, model: Module, tokenizer: Any) -> Any:

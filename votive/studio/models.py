@@ -168,6 +168,8 @@ class Loading:
 class ModelLibrary:
     """All models that have a name here."""
 
+    device: str | None = None  # where models compute; None: where they were loaded
+
     def __init__(self, folder: Path, given: Any = None, shelf: Shelf | None = None) -> None:
         self.folder = folder
         self.shelf = Shelf([]) if shelf is None else shelf
@@ -265,7 +267,11 @@ class ModelLibrary:
             from . import demo
 
             return Loaded(DEMO, demo.model(), demo.tokenizer())
-        return _load(loading, self._place(loading.name))
+        loaded = _load(loading, self._place(loading.name))
+        if self.device is not None:
+            loading.text = f"moving to {self.device}"
+            loaded.model.to(self.device)
+        return loaded
 
     def _place(self, name: str) -> str:
         from ..models.checkpoint import bundled
