@@ -17,7 +17,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from .body import read_json
+from .._version import __version__
+from . import ollama
+from .body import Fields, read_json
 from .embeddings import asked_embeddings
 from .errors import ApiError, as_api_error, of_request
 from .events import Closing, Done, Event, Failed
@@ -190,6 +192,64 @@ class Application:
                 return
             event = await following.next()
 
+    # --- Ollama's interface --------------------------------------------------------------------------
+
+    async def ollama_chat(self, request: Request, allowed: Permissions) -> Any:
+        """/api/chat."""
+        return await self._ollama(request, allowed, chat=True)
+
+    async def ollama_generate(self, request: Request, allowed: Permissions) -> Any:
+        """/api/generate."""
+        return await self._ollama(request, allowed, chat=False)
+
+    async def _ollama(self, request: Request, allowed: Permissions, chat: bool) -> Any:
+        body = await read_json(request)
+        asked = await _understood(ollama.asked_ollama, body, self.registry, allowed, chat)
+        told = ollama.Told(asked, chat)
+        if not asked.stream:
+            await self.complete(request, asked)
+            return JSONResponse(told.whole(), headers=HEADERS)
+
+        async def parts(asked: Asked, following: Following, event: Event) -> AsyncIterator[str]:
+            while True:
+                if isinstance(event, Failed):
+                    yield ollama.line({"error": as_api_error(self.logged(failure(event))).message})
+                    return
+                for part in told.parts(event):
+                    yield part
+                if isinstance(event, Done):
+                    yield ollama.line(told.end())
+                    return
+                event = await following.next()
+
+        return await self.streamed(request, asked, allowed, parts, "application/x-ndjson")
+
+    async def ollama_embed(self, request: Request, allowed: Permissions) -> Any:
+        """/api/embed."""
+        body = await read_json(request)
+        fields = Fields(body)
+        made = {"input": fields.any("input"), "model": ollama.model_named(fields.any("model"), self.registry)}
+        fields.ignored("keep_alive", "options", "truncate")
+        fields.end()
+        asked = await _understood(asked_embeddings, made, self.registry, allowed)
+        for part in asked.parts():
+            await unless_gone(request, asyncio.wrap_future(self.scheduler.call(part)))
+        found = {"model": asked.embedder.name, "embeddings": asked.rows, "prompt_eval_count": asked.tokens}
+        return JSONResponse(found, headers=HEADERS)
+
+    async def ollama_tags(self, _: Request, allowed: Permissions) -> Any:
+        """/api/tags."""
+        return JSONResponse(ollama.listed(self.registry, allowed), headers=HEADERS)
+
+    async def ollama_show(self, request: Request, allowed: Permissions) -> Any:
+        """/api/show."""
+        body = await read_json(request)
+        return JSONResponse(await _understood(ollama.shown, body, self.registry, allowed), headers=HEADERS)
+
+    async def ollama_version(self, _: Request, __: Permissions) -> Any:
+        """/api/version."""
+        return JSONResponse({"version": __version__}, headers=HEADERS)
+
     # --- about the server -----------------------------------------------------------------------------
 
     async def models(self, request: Request, allowed: Permissions) -> Any:
@@ -234,7 +294,7 @@ class Application:
             except Gone:
                 response = Response(status_code=499)
             except Exception as error:
-                response = _refused(as_api_error(self.logged(error)))
+                response = _refused(as_api_error(self.logged(error)), plain=path.startswith("/api/"))
             finally:
                 if entered is not None and not getattr(request.state, "left", False):
                     entered.leave()
@@ -259,13 +319,14 @@ async def _understood(reading: Callable[..., Understood], *given: Any) -> Unders
         raise of_request(error) from error
 
 
-def _refused(error: ApiError) -> Response:
+def _refused(error: ApiError, plain: bool = False) -> Response:
     headers = dict(HEADERS)
     if error.retry_after is not None:
         headers["retry-after"] = str(error.retry_after)
     if error.status == 401:
         headers["www-authenticate"] = "Bearer"
-    return JSONResponse(error.body(), error.status, headers=headers)
+    # Clients of Ollama read a text where OpenAI's read an object.
+    return JSONResponse({"error": error.message} if plain else error.body(), error.status, headers=headers)
 
 
 async def _missing(request: Request, error: Exception) -> Response:
@@ -285,6 +346,12 @@ def build(app: Application) -> Starlette:
             app.route("/v1/audio/translations", app.translation, "POST"),
             app.route("/v1/models", app.models, "GET", measured=False),
             app.route("/v1/models/{name:path}", app.models, "GET", measured=False),
+            app.route("/api/chat", app.ollama_chat, "POST"),
+            app.route("/api/generate", app.ollama_generate, "POST"),
+            app.route("/api/embed", app.ollama_embed, "POST"),
+            app.route("/api/tags", app.ollama_tags, "GET", measured=False),
+            app.route("/api/show", app.ollama_show, "POST", measured=False),
+            app.route("/api/version", app.ollama_version, "GET", measured=False),
             app.route("/metrics", app.metrics, "GET", measured=False),
             Route("/health", app.health, methods=["GET"]),
         ],
