@@ -117,6 +117,7 @@ KNOWN = {
     "ops.normalization.torch_layer_norm: cudnn_enable": "one way of computing",
     "distributed.collectives.barrier: device_ids": "there are no streams to wait for: tensors are there before they go",
     "distributed.collectives.monitored_barrier: wait_all_ranks": "all that are missing are named in either case",
+    "distributed.tensor.dtensor.DTensor.redistribute: async_op": "messages have come when it returns, as wait() would",
     "distributed.groups.new_group: device_id": "what NCCL alone asks for",
     "distributed.objects.": "objects travel as bytes of main memory, in one way",
     "distributed.world.init_process_group: device_id": "what NCCL alone asks for",

@@ -84,6 +84,7 @@ def _infer_unfold(x: Spec, kernel: Shape, stride: Shape, padding: Shape, dilatio
 
 structured(
     "_unfold(Tensor input, int[] kernel, int[] stride, int[] padding, int[] dilation)",
+    placement="samples",
     batch="fold",
     infer=_infer_unfold,
     grad={"input": lambda c, g: F._fold(g, c.shape("input")[2:], c.kernel, c.stride, c.padding, c.dilation)},

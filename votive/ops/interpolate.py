@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 structured(
     "_resample(Tensor input, int[] size, str mode, bool align, bool smooth, float[] scales)",
+    placement="samples and channels",
     batch="fold",
     infer=lambda x, size, *rest: like_input(x, (*x.shape[:2], *size)),
     grad={"input": lambda c, g: F._resample_transpose(g, c.shape("input")[2:], c.mode, c.align, c.smooth, c.scales)},

@@ -62,6 +62,7 @@ def _read_back(g: Tensor, dim: int, index: Tensor, shape: Shape) -> Tensor:
 
 structured(
     "_scatter(Tensor input, int dim, Tensor index, Operand src)",
+    placement="along dim",
     batch="dims",
     skips_elements=True,
     canon=_canon("scatter"),
@@ -75,6 +76,7 @@ structured(
 
 structured(
     "scatter_add(Tensor input, int dim, Tensor index, Tensor src)",
+    placement="along dim",
     batch="dims",
     canon=_canon("scatter_add"),
     infer=lambda x, dim, index, src: _check("scatter_add", x, dim, index, src),

@@ -179,6 +179,7 @@ def _canon_pick(x: Spec, op: str, dim: int, keepdim: bool) -> tuple[Any, ...]:
 
 structured(
     "_sample(Tensor input, str kind, int dim, bool keepdim)",
+    placement="reduces",
     batch="dims",
     canon=_canon_pick,
     infer=lambda x, kind, dim, keepdim: infer_pick(x, dim, keepdim),

@@ -273,3 +273,25 @@ def modules() -> None:
 
 def test_modules_whose_parameters_are_spread() -> None:
     dist.simulate(modules, 2)
+
+
+def apart_seeds() -> list[Any]:
+    mesh = dist.init_device_mesh("cpu", (2,))
+    votive.manual_seed(dist.get_rank())
+    chances = distribute_tensor(votive.tensor([[0.2, 0.3, 0.5]] * 4), mesh)
+    x = ones(4, 3, device_mesh=mesh)
+    found = [
+        chances.multinomial(20, replacement=True),
+        votive.bernoulli(chances),
+        votive.nn.functional.dropout(x, 0.5),
+        votive.nn.functional.gumbel_softmax(chances),
+        x.clone().normal_(),
+    ]
+    with pytest.raises(NotImplementedError, match="parameters that are tensors"):
+        votive.bernoulli(chances.redistribute(placements=[Shard(0)]))
+    return [t.to_local().tolist() for t in found]
+
+
+def test_ranks_with_other_seeds_draw_the_same() -> None:
+    first, second = dist.simulate(apart_seeds, 2)
+    assert first == second

@@ -122,11 +122,23 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
     """Run an operator on arguments in schema order."""
     leaves = [v for v in _flat(args) if isinstance(v, Tensor)]
     mesh = mesh_of(op.name, leaves)
+    args = _with_agreed_draw(op, args, mesh)
     wide = [spread(t, mesh) for t in leaves]
     tracked = mode.grad and op.differentiable and any(t._rg for t in wide)
     c = Call(op, args, wide, tracked)
     ways = choose(c, [t._placements for t in wide], mesh.shape)
     return run_ways(c, ways, mesh)
+
+
+def _with_agreed_draw(op: Op, args: tuple[Any, ...], mesh: DeviceMesh) -> tuple[Any, ...]:
+    """The arguments of an operator that draws random numbers with the first rank's key and counter."""
+    names = op.schema.names
+    if "counter" not in names or ("dropout_p" in names and not args[names.index("dropout_p")]):
+        return args
+    key, counter = names.index("key" if "key" in names else "seed"), names.index("counter")
+    found = list(args)
+    found[key], found[counter] = rules_random.agreed(mesh, int(args[key]), int(args[counter]))
+    return tuple(found)
 
 
 def _flat(values: Sequence[Any]) -> Iterator[Any]:
@@ -167,7 +179,7 @@ def run_ways(c: Call, ways: Sequence[Way], mesh: DeviceMesh) -> Any:
     given = iter(parts)
     local = tuple(_replaced(v, given) for v in c.given)
     word = c.op.placement
-    special = None if all(_same(w) for w in ways) and word not in ALWAYS else RULES.get(word, (None, None))[1]
+    special = None if all(_same(w) for w in ways) else RULES.get(word, (None, None))[1]
     out = c.op.apply(local) if special is None else special(c, local, ways, mesh)
     outs = list(out) if isinstance(out, (tuple, list)) else [out]
     made = []
@@ -190,10 +202,6 @@ def run_ways(c: Call, ways: Sequence[Way], mesh: DeviceMesh) -> Any:
     if isinstance(out, (tuple, list)):
         return type(out)(*made) if hasattr(out, "_fields") else type(out)(made)
     return made[0]
-
-
-# Words whose own run is needed even where all is whole: ranks must agree on random numbers.
-ALWAYS = ("random", "dropout", "attention")
 
 
 def write(name: str, x: Any, args: Sequence[Any], compute: Any) -> Any:

@@ -145,7 +145,6 @@ class DTensor(Wrapped):
         target = checked(placements, self._mesh.ndim, self.ndim, "redistribute")
         if any(isinstance(t, Partial) and t != p for t, p in zip(target, self._placements, strict=True)):
             raise RuntimeError("Can not redistribute to Partial, redistributing to Partial is for internal use only!")
-        del async_op  # nothing is left to wait for
         x: Any = self if forward_dtype is None else self.to(forward_dtype)
         if not (x._rg and mode.grad):
             return wrap(moved(x._held, x._spec.shape, x._mesh, x._placements, target), x._mesh, target, x._spec.shape)

@@ -103,12 +103,9 @@ def added_linear(c: Call) -> list[Way]:
 
 def _attend(c: Call, local: Sequence[Any], ways: Sequence[Way], mesh: DeviceMesh) -> Any:
     if c.dropout_p:
-        from .rules_random import agreed, shifted
+        from .rules_random import shifted
 
-        q = local[0]
-        seed, counter = agreed(mesh, int(local[4]), int(local[5]))
-        if all(w.outs[0].is_replicate() for w in ways):
-            return F._attention(*local[:4], seed, counter, *local[6:])
+        q, counter = local[0], local[5]
         # Weights are drawn by their place among those of all heads.
         begin = shifted(c, ways, mesh)
         heads = c.shapes()[0][1]
@@ -119,7 +116,7 @@ def _attend(c: Call, local: Sequence[Any], ways: Sequence[Way], mesh: DeviceMesh
                 "scaled_dot_product_attention: dropout of DTensors that are cut along heads with more than one sample "
                 "is not supported; use dropout_p=0, or cut along the batch."
             )
-        return F._attention(*local[:4], seed, counter + first // 4, *local[6:])
+        return F._attention(*local[:5], counter + first // 4, *local[6:])
     return c.op.apply(tuple(local))
 
 

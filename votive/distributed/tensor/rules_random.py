@@ -97,10 +97,6 @@ def drawn(
 def _random(c: Call, local: Sequence[Any], ways: Sequence[Way], mesh: DeviceMesh) -> Tensor:
     name = c.op.name.lstrip("_")
     x, key, counter, *rest = local
-    key, counter = agreed(mesh, int(key), int(counter))
-    if all(w.outs[0].is_replicate() for w in ways):
-        made: Tensor = c.op.apply((x, key, counter, *rest))
-        return made
     if name not in _BY_PLACE or any(isinstance(v, Tensor) and v._spec.numel != 1 for v in rest):
         raise UnsupportedError(
             f"{name}: drawing into a DTensor in shards with parameters that are tensors is not supported; "
@@ -121,10 +117,6 @@ def random(c: Call) -> list[Way]:
 
 def _dropout(c: Call, local: Sequence[Any], ways: Sequence[Way], mesh: DeviceMesh) -> Tensor:
     x, key, counter, p = local
-    key, counter = agreed(mesh, int(key), int(counter))
-    if all(w.outs[0].is_replicate() for w in ways):
-        made: Tensor = F._dropout(x, key, counter, p)
-        return made
     before, mode.grad = mode.grad, False
     try:
         kept = box_of_draw(

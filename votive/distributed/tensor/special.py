@@ -69,6 +69,38 @@ for _name in ("rand_like", "randn_like", "randint_like"):
     SPECIAL[_name] = _random_like(_name)
 
 
+def _new(name: str) -> Callable[..., Any]:
+    def make(input: DTensor, *args: Any, **options: Any) -> Any:
+        wants = bool(options.pop("requires_grad", False))
+        made = getattr(F, name)(input._held.detach(), *args, **options)
+        mesh = input._mesh
+        out = wrap(made, mesh, (Replicate(),) * mesh.ndim, made._spec.shape)
+        return out.requires_grad_() if wants else out
+
+    return make
+
+
+for _name in ("new_zeros", "new_ones", "new_full"):
+    SPECIAL[_name] = _new(_name)
+
+
+@special("one_hot")
+def _one_hot(input: DTensor, num_classes: int = -1) -> Any:
+    n = int(input.max().item()) + 1 if num_classes == -1 else num_classes
+    if input._spec.numel and not bool(((input >= 0) & (input < n)).all()):
+        raise RuntimeError(f"one_hot: classes must lie in 0 .. {n - 1}.")
+    mesh = input._mesh
+    classes = wrap(F.arange(n, device=input.device), mesh, (Replicate(),) * mesh.ndim, (n,))
+    return (input.unsqueeze(-1) == classes).long()
+
+
+@special("bernoulli")
+def _bernoulli(input: DTensor, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
+    if out is not None:
+        raise UnsupportedError("bernoulli: out= is not supported for DTensors; assign the result.")
+    return SPECIAL["empty_like"](input).bernoulli_(input.detach() if p is None else p, generator=generator)
+
+
 @special("equal")
 def _equal(input: Any, other: Any) -> bool:
     if tuple(input.shape) != tuple(other.shape):
