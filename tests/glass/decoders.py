@@ -7,14 +7,14 @@ from typing import Any
 
 import votive
 from votive import nn
-from votive.models import auto
+from votive.models import auto, auto_table
 
 from .test_models import made
 
 # Those that run through named places: decoders made for encoders norm after they add, and have names of their own.
 EVERY = [
     f
-    for f in sorted(auto._FAMILIES)
+    for f in sorted(auto_table.FAMILIES)
     if "causal" in auto._family(f)[1] and getattr(auto._family(f)[1]["causal"][0], "runs_through_points", False)
 ]
 # Those that differ in what lenses and circuits look at, whose parts have the names of a Llama or a GPT-2.

@@ -13,7 +13,7 @@ import votive
 from tests import tiny_sizes
 from votive import glass
 from votive.glass import values
-from votive.models import auto
+from votive.models import auto, auto_table
 
 from .seers import SEERS, UNASKED
 
@@ -147,7 +147,7 @@ BY_FAMILY["recurrent_gemma"] = {**SMALL, "block_types": ["recurrent", "attention
 # What is added to the stream, and the logits, are scaled.
 BY_FAMILY["granite"] = {**SMALL, "residual_multiplier": 0.5, "logits_scaling": 3.0, "embedding_multiplier": 2.0}
 BY_FAMILY["falcon_h1"] = {**SMALL, **SPACE, "mamba_d_ssm": 32}
-FAMILIES = sorted(auto._FAMILIES)
+FAMILIES = sorted(auto_table.FAMILIES)
 # Where what is asked of a model takes long: families whose layers differ by more than sizes and names.
 _DISTINCT = """
     albert bart beit bert bloom clip clip_vision_model convnext deberta deepseek_v3 deit detr dinov2 distilbert

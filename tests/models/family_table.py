@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import defaultdict
 from pathlib import Path
 
-from votive.models.auto import _FAMILIES, _SAME, USES
+from votive.models.auto_table import FAMILIES, SAME, USES
 from votive.models.gguf_families import FAMILIES as GGUF
 
 FILE = Path(__file__).parents[2] / "docs" / "models.md"
@@ -18,7 +18,7 @@ BEGIN, END = "<!-- families: python -m tests.models.family_table -->", "<!-- end
 def table() -> str:
     """A row for the families of each file that have the same heads."""
     rows: dict[tuple[str, tuple[str, ...]], list[str]] = defaultdict(list)
-    for name, (file, _, *uses) in _FAMILIES.items():
+    for name, (file, _, *uses) in FAMILIES.items():
         heads = sorted(
             {USES[use.partition("=")[0]].removeprefix("AutoModel").removeprefix("For") for use in uses} - {""}
         )
@@ -27,8 +27,8 @@ def table() -> str:
     for (file, heads), names in sorted(rows.items(), key=lambda row: row[1]):
         cells = (", ".join(f"`{name}`" for name in names), f"`{file}.py`", ", ".join(heads) or "none")
         lines.append(f"| {' | '.join(cells)} |")
-    same = ", ".join(f"`{name}` is read as `{other}`" for name, other in sorted(_SAME.items()))
-    count = f"{len(_FAMILIES)} families in {len({file for file, *_ in _FAMILIES.values()})} files; {same}."
+    same = ", ".join(f"`{name}` is read as `{other}`" for name, other in sorted(SAME.items()))
+    count = f"{len(FAMILIES)} families in {len({file for file, *_ in FAMILIES.values()})} files; {same}."
     stored = sorted({family.model_type for family in GGUF})
     gguf = f"GGUF files hold {len(stored)} of them: {', '.join(f'`{name}`' for name in stored)}."
     return "\n".join([count, "", *lines, "", gguf])

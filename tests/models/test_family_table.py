@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import votive.models as models
-from votive.models.auto import USES, _family, families
+from votive.models.auto import _family, families
+from votive.models.auto_table import USES
 
 from .family_table import BEGIN, END, FILE, table, written
 

@@ -13,10 +13,10 @@ from .auto import (
     AutoModelForTextEncoding,
     AutoModelForVision2Seq,
     AutoModelForZeroShotImageClassification,
-    class_files,
     families,
     register,
 )
+from .auto_table import class_files
 from .checkpoint import Checkpoint, bundled
 from .config import Config
 from .llama import LlamaConfig, LlamaForCausalLM, LlamaModel, MistralConfig, MistralForCausalLM, MistralModel

@@ -1,4 +1,4 @@
-"""SigLIP and SigLIP 2, which put texts and pictures into one space. Zhai et al. 2023, arXiv:2303.15343; 2502.14786.
+"""SigLIP, which puts texts and pictures into one space. Zhai et al. 2023, arXiv:2303.15343.
 
 Their layers are CLIP's; each text and picture is a vector by itself, and pairs are told by a sigmoid. Parameter names
 are those of Hugging Face checkpoints; the numbers are in `siglip_config.py`.
@@ -20,24 +20,10 @@ from .clip_sides import CLIPMLP, CLIPEncoder
 from .config import Config
 from .output import EncoderOutput, PredictionOutput
 from .pretrained import PreTrainedModel
-from .siglip_config import (
-    Siglip2Config,
-    Siglip2TextConfig,
-    Siglip2VisionConfig,
-    SiglipConfig,
-    SiglipTextConfig,
-    SiglipVisionConfig,
-)
+from .siglip_config import Siglip2VisionConfig, SiglipConfig, SiglipTextConfig, SiglipVisionConfig
 from .vit import check_pictures, stretched
 
 __all__ = [
-    "Siglip2Config",
-    "Siglip2ForImageClassification",
-    "Siglip2Model",
-    "Siglip2TextConfig",
-    "Siglip2TextModel",
-    "Siglip2VisionConfig",
-    "Siglip2VisionModel",
     "SiglipConfig",
     "SiglipForImageClassification",
     "SiglipModel",
@@ -190,7 +176,7 @@ class SiglipHead(nn.Module):
         return (y + self.mlp(self.layernorm(y)))[:, 0]
 
 
-class _Vision(_Siglip):
+class SiglipVision(_Siglip):
     """What both readers of pictures share."""
 
     base_model_prefix = "vision_model"
@@ -214,7 +200,7 @@ class _Vision(_Siglip):
         return found
 
 
-class SiglipVisionModel(_Vision):
+class SiglipVisionModel(SiglipVision):
     """The reader of pictures; `pooler_output` is what a learned query finds in the patches.
 
     >>> config = votive.models.SiglipVisionConfig(image_size=16, patch_size=8, hidden_size=8,
@@ -249,7 +235,7 @@ class SiglipModel(_Siglip):
     """
 
     text_class: ClassVar[type[SiglipTextModel]] = SiglipTextModel
-    vision_class: ClassVar[type[_Vision]] = SiglipVisionModel
+    vision_class: ClassVar[type[SiglipVision]] = SiglipVisionModel
 
     def __init__(self, config: SiglipConfig) -> None:
         super().__init__(config)
@@ -323,7 +309,7 @@ class SiglipForImageClassification(_Siglip):
     """
 
     ignored = (*_Siglip.ignored, r"^(text_model\.|logit_)")
-    vision_class: ClassVar[type[_Vision]] = SiglipVisionModel
+    vision_class: ClassVar[type[SiglipVision]] = SiglipVisionModel
 
     def __init__(self, config: SiglipConfig) -> None:
         super().__init__(config)
@@ -337,125 +323,3 @@ class SiglipForImageClassification(_Siglip):
         """As the reader of pictures, and `labels`: classes (batch,), or values per class."""
         found = self.vision_model(pixel_values, **kwargs)
         return class_output(self.classifier(found.last_hidden_state.mean(1)), labels, self.config, found)
-
-
-class Siglip2VisionEmbeddings(nn.Module):
-    """Patches, and places that were learned on a square and are resized to the shape of each picture."""
-
-    def __init__(self, config: Siglip2VisionConfig) -> None:
-        super().__init__()
-        self.grid = int(config.num_patches**0.5)
-        self.patch_embedding = nn.Linear(config.num_channels * config.patch_size**2, config.hidden_size)
-        self.position_embedding = nn.Embedding(config.num_patches, config.hidden_size)
-
-    @property
-    def table(self) -> nn.Module:
-        """What makes vectors of patches."""
-        return self.patch_embedding
-
-    def forward(self, pixel_values: Tensor, spatial_shapes: Tensor) -> Tensor:
-        learned = self.position_embedding(votive.arange(self.grid**2, device=pixel_values.device))
-        most = pixel_values.shape[1]
-        grid = learned.view(1, self.grid, self.grid, -1).permute(0, 3, 1, 2).float()
-        places = []
-        for height, width in spatial_shapes.tolist():
-            if not 0 < height * width <= most:
-                raise ValueError(f"{type(self).__name__}: a picture of {height} x {width} patches in {most} places.")
-            own = F.interpolate(grid, size=(height, width), mode="bilinear", align_corners=False, antialias=True)
-            own = own[0].flatten(1).t().to(learned.dtype)  # (patches, C)
-            places.append(votive.cat([own, own[:1].expand(most - height * width, -1)]))
-        return self.patch_embedding(pixel_values) + votive.stack(places)
-
-
-class Siglip2VisionModel(_Vision):
-    """The reader of pictures of any shape, which come as patches (batch, patches, features of a patch).
-
-    >>> config = votive.models.Siglip2VisionConfig(patch_size=2, num_patches=4, hidden_size=8,
-    ...     intermediate_size=16, num_hidden_layers=1, num_attention_heads=2)
-    >>> model = votive.models.Siglip2VisionModel(config)
-    >>> model(votive.ones(1, 6, 12), votive.ones(1, 6), votive.tensor([[2, 3]])).last_hidden_state.shape
-    votive.Size([1, 6, 8])
-    """
-
-    config_class: ClassVar[type[Config]] = Siglip2VisionConfig
-    embeddings_class = Siglip2VisionEmbeddings
-
-    def forward(
-        self,
-        pixel_values: Tensor,
-        pixel_attention_mask: Tensor | None,
-        spatial_shapes: Tensor,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
-    ) -> EncoderOutput:
-        """`spatial_shapes` (batch, 2) are heights and widths in patches; the mask is 0 at padding."""
-        x = self.embeddings(pixel_values.to(self.dtype), spatial_shapes)
-        return self.read(x, padding_mask(pixel_attention_mask), output_attentions, output_hidden_states)
-
-
-class Siglip2TextModel(SiglipTextModel):
-    """SigLIP 2's reader of texts.
-
-    >>> votive.models.Siglip2TextModel.config_class.model_type
-    'siglip2_text_model'
-    """
-
-    config_class: ClassVar[type[Config]] = Siglip2TextConfig
-
-
-class Siglip2Model(SiglipModel):
-    """Both readers of SigLIP 2.
-
-    >>> votive.models.Siglip2Model.config_class.model_type
-    'siglip2'
-    """
-
-    config_class: ClassVar[type[Config]] = Siglip2Config
-    text_class = Siglip2TextModel
-    vision_class = Siglip2VisionModel
-
-    def forward(  # type: ignore[override]
-        self,
-        input_ids: Tensor | None = None,
-        pixel_values: Tensor | None = None,
-        pixel_attention_mask: Tensor | None = None,
-        spatial_shapes: Tensor | None = None,
-        attention_mask: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        return_loss: bool = False,
-        output_attentions: bool = False,
-        output_hidden_states: bool = False,
-    ) -> CLIPOutput:
-        """As SiglipModel, of pictures as Siglip2VisionModel takes them."""
-        wanted = {"output_attentions": output_attentions, "output_hidden_states": output_hidden_states}
-        seen = self.vision_model(pixel_values, pixel_attention_mask, spatial_shapes, **wanted)
-        return self.compared(seen, self.text_model(input_ids, attention_mask, position_ids, **wanted), return_loss)
-
-
-class Siglip2ForImageClassification(SiglipForImageClassification):
-    """SigLIP 2's reader of pictures with a head of classes on the mean of its patches.
-
-    >>> votive.models.Siglip2ForImageClassification.config_class.model_type
-    'siglip2'
-    """
-
-    config_class: ClassVar[type[Config]] = Siglip2Config
-    vision_class = Siglip2VisionModel
-
-    def forward(  # type: ignore[override]
-        self,
-        pixel_values: Tensor | None = None,
-        pixel_attention_mask: Tensor | None = None,
-        spatial_shapes: Tensor | None = None,
-        labels: Tensor | None = None,
-        **kwargs: Any,
-    ) -> PredictionOutput:
-        """As the reader of pictures, and `labels`; padding does not count for the mean."""
-        found = self.vision_model(pixel_values, pixel_attention_mask, spatial_shapes, **kwargs)
-        x = found.last_hidden_state
-        if pixel_attention_mask is None:
-            mean = x.mean(1)
-        else:
-            real = pixel_attention_mask.unsqueeze(-1).to(x.dtype)
-            mean = (x * real).sum(1) / real.sum(1)
-        return class_output(self.classifier(mean), labels, self.config, found)

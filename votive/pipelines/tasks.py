@@ -10,7 +10,7 @@ from typing import Any
 import votive
 
 from ..core.similar import similar
-from ..models import auto
+from ..models import auto, auto_table
 from ..models.checkpoint import Checkpoint
 from ..models.config import StrPath
 from .base import Pipeline
@@ -169,7 +169,7 @@ def _loader(kind: type[Pipeline], model: StrPath, places: dict[str, Any]) -> Any
     """The class that chooses the model for a task."""
     there = _uses(Checkpoint.find(model, **places).config.get("model_type"))
     uses = [use for use in kind.uses if use in there] or list(kind.uses)
-    return getattr(votive.models, auto.USES[uses[0]])
+    return getattr(votive.models, auto_table.USES[uses[0]])
 
 
 def _uses(family: str | None) -> list[str]:
