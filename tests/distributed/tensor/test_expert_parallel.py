@@ -97,6 +97,22 @@ def parts(folder: str) -> None:
             p.zero_()
     checkpoint.load({"model": again.state_dict()}, checkpoint_id=folder)
     assert all(votive.equal(a, b) for a, b in zip(again.parameters(), whole.parameters(), strict=True))
+    net = expert_parallel(model("Mixtral"), mesh)
+    optimizer = votive.optim.AdamW(net.parameters(), lr=0.1)
+    many = votive.arange(13).repeat(4, 1)
+    net(many, labels=many).loss.backward()
+    optimizer.step()
+    weights, states = checkpoint.get_state_dict(net, optimizer)
+    checkpoint.save({"model": weights, "optim": states}, checkpoint_id=f"{folder}-2")
+    kept = [optimizer.state[p]["exp_avg"].clone() for p in expert_parameters(net)]
+    for p in expert_parameters(net):
+        optimizer.state[p]["exp_avg"].zero_()
+    checkpoint.load({"model": weights, "optim": states}, checkpoint_id=f"{folder}-2")
+    checkpoint.set_state_dict(net, optimizer, model_state_dict=weights, optim_state_dict=states)
+    found = [optimizer.state[p]["exp_avg"] for p in expert_parameters(net)]
+    assert all(votive.equal(a, b) for a, b in zip(kept, found, strict=True))
+    with pytest.raises(NotImplementedError, match="no rank has all experts"):
+        checkpoint.get_model_state_dict(net, options=checkpoint.StateDictOptions(full_state_dict=True))
     elsewhere = next(m for m in net.modules() if isinstance(m, Elsewhere))
     with pytest.raises(RuntimeError, match="on rank"):
         elsewhere(votive.ones(1, 16))

@@ -160,6 +160,30 @@ def test_a_checkpoint_of_a_cut_model_goes_on_however_the_next_one_is_cut(how: st
             assert found == pytest.approx(wanted, rel=1e-4), other
 
 
+def whole_states(how: str) -> None:
+    model, _ = parallel("gpt", how)
+    optimizer = votive.optim.AdamW(model.parameters(), lr=0.02)
+    loss_of("gpt", model, votive.Generator().manual_seed(3), slice(None)).backward()
+    optimizer.step()
+    options = checkpoint.StateDictOptions(full_state_dict=True)
+    weights, states = checkpoint.get_state_dict(model, optimizer, options=options)
+    plain = gpt()
+    assert {n: tuple(v.shape) for n, v in weights.items()} == {n: tuple(v.shape) for n, v in plain.state_dict().items()}
+    assert not any(isinstance(v, DTensor) for v in weights.values())
+    other, _ = parallel("gpt", "shards" if how == "ddp" else "ddp")
+    again = votive.optim.AdamW(other.parameters(), lr=0.02)
+    checkpoint.set_state_dict(other, again, model_state_dict=weights, optim_state_dict=states, options=options)
+    back, moments = checkpoint.get_state_dict(other, again, options=options)
+    assert all(votive.equal(back[n], weights[n]) for n in weights)
+    for n, one in states["state"].items():
+        assert votive.equal(moments["state"][n]["exp_avg"], one["exp_avg"]), n
+
+
+def test_whole_states_fit_however_a_model_is_cut() -> None:
+    for how in ("ddp", "shards"):
+        dist.simulate(whole_states, 4, how)
+
+
 def stored(folder: str) -> None:
     mesh = dist.init_device_mesh("cpu", (2, 2))
     whole = votive.arange(35.0).view(5, 7)

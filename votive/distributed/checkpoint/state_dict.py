@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,11 @@ from ...ops.registry import F
 from ...optim import Optimizer
 from ...tensor import Tensor
 from ..collectives import broadcast
-from ..fsdp.sharding import Sharding, marked, sharding_of
+from ..fsdp.sharding import marked, sharding_of
 from ..groups import get_rank
-from ..objects import broadcast_object_list
+from ..objects import all_gather_object, broadcast_object_list
 from ..optim import ZeroRedundancyOptimizer
+from ..tensor import DTensor, distribute_tensor
 from ..world import is_initialized
 from .leaves import leaves, replace
 
@@ -62,6 +63,8 @@ def _given(value: Any, options: StateDictOptions) -> Any:
     spread = sharding_of(value)
     if options.full_state_dict and spread is not None:
         value, spread = spread.gather(value), None
+    if options.full_state_dict and isinstance(value, DTensor):
+        value = value.detach().full_tensor()
     if options.cpu_offload:
         value = marked(value.cpu(), spread)
     return value
@@ -84,6 +87,11 @@ def get_model_state_dict(model: Module, *, options: StateDictOptions | None = No
     """
     options = options or StateDictOptions()
     plain = _plain(model)
+    if options.full_state_dict and any("_of_expert_on" in p.__dict__ for p in plain.parameters()):
+        raise NotImplementedError(
+            "checkpoint: no rank has all experts of this model, so there is no full state; use checkpoint.save, which "
+            "stores those of all ranks."
+        )
     frozen = {n for n, p in plain.named_parameters() if not p.requires_grad} if options.ignore_frozen_params else set()
     state = {n: _given(v, options) for n, v in plain.state_dict().items() if n not in frozen}
     return {} if _leaves_out(options) else state
@@ -110,15 +118,21 @@ def set_model_state_dict(
     if options.broadcast_from_rank0:
         model_state_dict = _of_rank_0(model_state_dict, options)
     if options.full_state_dict:
-        spread = {n: sharding_of(v) for n, v in here.items() if isinstance(v, Tensor)}
-        model_state_dict = {n: _part(n, v, spread.get(n)) for n, v in model_state_dict.items()}
+        model_state_dict = {n: _part(n, v, here.get(n)) for n, v in model_state_dict.items()}
     return plain.load_state_dict(model_state_dict, strict=options.strict)
 
 
 @no_grad()
-def _part(name: str, value: Any, spread: Sharding | None) -> Any:
-    """This rank's rows of a whole."""
-    if spread is None or not isinstance(value, Tensor):
+def _part(name: str, value: Any, like: Any) -> Any:
+    """What this rank holds of a whole, as another tensor lies."""
+    if not isinstance(value, Tensor) or not isinstance(like, Tensor):
+        return value
+    if isinstance(like, DTensor) and not isinstance(value, DTensor):
+        if tuple(value.shape) != tuple(like.shape):
+            raise ValueError(f"{name} has the shape {tuple(value.shape)}, and the whole parameter {tuple(like.shape)}.")
+        return distribute_tensor(value.detach(), like.device_mesh, like.placements, src_data_rank=None)
+    spread = sharding_of(like)
+    if spread is None:
         return value
     if tuple(value.shape) != spread.whole_shape:
         raise ValueError(f"{name} has the shape {tuple(value.shape)}, and the whole parameter {spread.whole_shape}.")
@@ -206,11 +220,22 @@ def get_optimizer_state_dict(
         _started(optimizer)
         for group in optimizer.param_groups:
             fqns = [_known(names, p) for p in group["params"]]
-            groups.append({k: v for k, v in group.items() if k not in ("params", "param_names")} | {"params": fqns})
+            every = _of_all_ranks(fqns, group["params"])
+            groups.append({k: v for k, v in group.items() if k not in ("params", "param_names")} | {"params": every})
             for name, p in zip(fqns, group["params"], strict=True):
                 if p in optimizer.state:
                     state[name] = {k: _given(_spread_as(name, k, v, p), options) for k, v in optimizer.state[p].items()}
     return {} if _leaves_out(options) else {"state": state, "param_groups": groups}
+
+
+def _of_all_ranks(fqns: list[str], params: Sequence[Tensor]) -> list[str]:
+    """Names of parameters, those among them that only other ranks have, such as experts."""
+    spread: Any = next((p.__dict__["_of_expert_on"] for p in params if "_of_expert_on" in p.__dict__), None)
+    if spread is None:
+        return fqns
+    found: list[Any] = [None] * spread.size()
+    all_gather_object(found, fqns, spread)
+    return list(dict.fromkeys(name for one in found for name in one))
 
 
 def _known(names: dict[int, str], p: Tensor) -> str:
@@ -265,9 +290,9 @@ def set_optimizer_state_dict(
             for i, (name, p) in enumerate(zip(fqns, group["params"], strict=True), count):
                 if name in optim_state_dict["state"]:
                     found = optim_state_dict["state"][name]
-                    spread = sharding_of(p) if options.full_state_dict else None
+                    like = p if options.full_state_dict else None
                     states[i] = {
-                        k: _part(f"{k} of {name}", v, spread if isinstance(v, Tensor) and v.dim() else None)
+                        k: _part(f"{k} of {name}", v, like if isinstance(v, Tensor) and v.dim() else None)
                         for k, v in found.items()
                     }
             count += len(fqns)
