@@ -16,6 +16,7 @@ from tests.distributed.processes import mpiexec, needs_mpi
 from tests.distributed.trainer_programs import die_at, net, samples, trainer
 from votive import nn
 from votive.distributed.checkpoint import files
+from votive.distributed.group import OBSERVERS, Ran
 from votive.nn.parallel import DistributedDataParallel
 from votive.train import CheckpointError, Trainer, ranks, shares
 
@@ -264,3 +265,22 @@ def test_a_language_model_is_trained_and_written_once(tmp_path: Path, way: str) 
     with pytest.raises(FileExistsError, match="another run"):
         dist.simulate(run, 2)
     assert dist.simulate(run, 2, True)[0][0] == first[0]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_batches_that_add_up_are_sent_once(way: str) -> None:
+    calls: list[str] = []
+
+    def observe(ran: Ran) -> None:
+        if ran.group.rank() == 0 and ran.nbytes > 100:
+            calls.append(ran.call.op)
+
+    whole = losses_of(2, None, way, batch=6, dropout=0.0, max_steps=4)
+    OBSERVERS.append(observe)
+    try:
+        parts = losses_of(2, None, way, batch=3, dropout=0.0, max_steps=4, accumulate=2, eval_data=None)
+    finally:
+        OBSERVERS.remove(observe)
+    np.testing.assert_allclose(parts, whole, rtol=1e-5)
+    sent = {"data": "all_reduce", "sharded": "reduce_scatter_tensor"}[way]
+    assert calls.count(sent) == 4 * {"data": 1, "sharded": 3}[way]  # one message for each layer

@@ -91,6 +91,14 @@ class Ranks:
                 sampler.start = 0
             sampler.set_epoch(epoch)
 
+    def sends(self, model: nn.Module, last: bool) -> None:
+        """Let gradients of several batches add up on each rank, and be sent with the last."""
+        if isinstance(model, DistributedDataParallel):
+            model.require_backward_grad_sync = last
+        for m in model.modules():
+            if isinstance(m, FSDPModule):
+                m.set_requires_gradient_sync(last, recurse=False)
+
     # --- numbers ------------------------------------------------------------------------------
 
     def agree(self, stopped: bool, signal: int | None) -> tuple[bool, int | None]:

@@ -24,7 +24,9 @@ class PlainStep:
         optimizer.zero_grad()
         total: Any = None
         means: dict[str, Any] = {}
-        for batch in batches:
+        for i, batch in enumerate(batches):
+            if trainer._ranks is not None:
+                trainer._ranks.sends(trainer.model, i == len(batches) - 1)
             loss, values = self._gradients(moved(batch, trainer.device), len(batches))
             total = loss if total is None else total + loss
             for name, value in values.items():

@@ -186,7 +186,7 @@ class _Counting:
         self.length = None if sequence is None else sequence // plan.context
         self.batch, self.sequence = batch, sequence
         self.model = copy.deepcopy(model).to("meta") if any(not p.is_meta for p in model.parameters()) else model
-        self.args = batch_for(model, self.micro, self.length, sample)
+        self.args = batch_for(self.micro, self.length, sample)
         self.width = None if self.design is None else self.design.width
         self.count = plan.pipeline * plan.stages_per_rank
 

@@ -135,7 +135,7 @@ def _routed(mixture: Any, kept: list[int]) -> Callable[..., Any]:
     return forward
 
 
-def batch_for(model: Any, batch: int, sequence: int | None, sample: Any) -> tuple[Any, ...]:
+def batch_for(batch: int, sequence: int | None, sample: Any) -> tuple[Any, ...]:
     """A batch without values: like a sample with other rows, or of tokens."""
     if sample is not None:
         rows = sample if isinstance(sample, tuple) else (sample,)
