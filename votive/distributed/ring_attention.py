@@ -57,6 +57,38 @@ def _merged(out: Tensor, lse: Tensor, rows: slice, more: Tensor, more_lse: Tenso
     lse[:, :, rows] = total
 
 
+SCORES = 1 << 22  # that are held at once in backward
+
+
+def _gradients(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, out: Tensor, lse: Tensor, causal: bool, scale: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """What some keys have to do with the gradients of attention to all (Dao et al. 2022, "FlashAttention", B.2).
+
+    Written with single operators, some rows at a time: kernels need not compute with the log-sum-exp of all keys.
+    """
+    shared, (rows, length), wide = k.shape[1], (q.shape[2], k.shape[2]), lse.dtype
+    # Query heads that share a key head stand together: (batch, key heads, group, positions, features).
+    q, g, out = (t.to(wide).unflatten(1, (shared, -1)) for t in (q, g, out))
+    k, v = (t.to(wide).unsqueeze(2) for t in (k, v))
+    lse = lse.unflatten(1, (shared, -1)).unsqueeze(-1)
+    mean = (g * out).sum(-1, keepdim=True)
+    by_q, by_k, by_v = F.zeros_like(q), F.zeros_like(k), F.zeros_like(v)
+    each = max(1, SCORES // max(1, q.shape[0] * q.shape[1] * q.shape[2] * length))
+    columns = F.arange(length, device=q.device)
+    for first in range(0, rows, each):
+        at = slice(first, min(first + each, rows))
+        scores = F.matmul(q[..., at, :], k.transpose(-2, -1)) * scale - lse[..., at, :]
+        if causal:
+            scores = F.where(columns <= F.arange(at.start, at.stop, device=q.device).unsqueeze(-1), scores, -math.inf)
+        weights = F.exp(scores)
+        by_scores = weights * (F.matmul(g[..., at, :], v.transpose(-2, -1)) - mean[..., at, :])
+        by_q[..., at, :] = F.matmul(by_scores, k) * scale
+        by_k += F.matmul(by_scores.transpose(-2, -1), q[..., at, :]).sum(2, keepdim=True) * scale
+        by_v += F.matmul(weights.transpose(-2, -1), g[..., at, :]).sum(2, keepdim=True)
+    return by_q.flatten(1, 2), by_k.squeeze(2), by_v.squeeze(2)
+
+
 class _Ring(Function):
     @staticmethod
     def forward(
@@ -96,15 +128,13 @@ class _Ring(Function):
             part = _seen(me, (me - step) % n, length, causal, balanced)
             if part is not None:
                 rows, columns, plain = part
-                given = (q[:, :, rows], keys[:, :, columns], values[:, :, columns])
-                some = lse[:, :, rows].contiguous()
-                found = F._attention_backward(
-                    g[:, :, rows].contiguous(), F.zeros_like(some), *(t.contiguous() for t in given), None,
-                    out[:, :, rows].contiguous(), some, 0, 0, 0, 0.0, plain, scale, False,
+                found = _gradients(
+                    q[:, :, rows], keys[:, :, columns], values[:, :, columns], g[:, :, rows], out[:, :, rows],
+                    lse[:, :, rows], plain, scale,
                 )  # fmt: skip
-                by_q[:, :, rows] += found[0].to(wide)
-                by_k[:, :, columns] += found[1].to(wide)
-                by_v[:, :, columns] += found[2].to(wide)
+                by_q[:, :, rows] += found[0]
+                by_k[:, :, columns] += found[1]
+                by_v[:, :, columns] += found[2]
             # Gradients travel with their keys, and once more to come home.
             if step < n - 1:
                 keys, values, by_k, by_v = _passed([keys, values, by_k, by_v], group)

@@ -10,6 +10,7 @@ import votive
 import votive.distributed as dist
 import votive.models as models
 from votive import nn
+from votive.distributed import ring_attention as ring_attention_file
 from votive.distributed.ring_attention import ring_attention
 from votive.distributed.tensor.experimental import context_parallel, context_parallel_unshard
 from votive.distributed.tensor.experimental.context_parallel import order
@@ -41,6 +42,11 @@ def test_attention_in_a_ring_is_attention(ranks: int, causal: bool) -> None:
     for balanced in (True, False):
         dist.simulate(ring, ranks, causal, balanced, 4, votive.float64)
     dist.simulate(ring, ranks, causal, True, 2, votive.float32)
+
+
+def test_gradients_are_made_some_rows_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ring_attention_file, "SCORES", 50)
+    dist.simulate(ring, 2, True, True, 2, votive.float64)
 
 
 def model() -> Any:
