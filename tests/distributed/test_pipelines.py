@@ -11,10 +11,11 @@ import pytest
 import votive
 import votive.distributed as dist
 from tests import docstrings
-from tests.distributed.pipeline_programs import MESHES, PROGRAMS
+from tests.distributed.pipeline_programs import MESHES, PROGRAMS, decoder, of_logits
 from tests.distributed.processes import mpiexec, needs_mpi
+from tests.distributed.training import data
 from votive import nn
-from votive.distributed import pipelining
+from votive.distributed import checkpoint, pipelining
 from votive.distributed.pipelining import (
     PipelineStage,
     Replicate,
@@ -324,3 +325,99 @@ def test_models_are_cut_where_they_are_told() -> None:
         pipeline(nn.Linear(1, 1), (x,), split_spec=1)
     with pytest.raises(ValueError, match="Unknown schedule"):
         get_schedule_class("fast")
+
+
+# --- norms and checkpoints --------------------------------------------------------------------
+
+
+def _decoder_stages(schedule: Any, mine: Any, group: Any = None) -> tuple[Any, list[Any]]:
+    ranks = dist.get_world_size(group)
+    homes = mine(dist.get_rank(group), ranks)
+    count = ranks * len(homes)
+    pipe = pipeline(decoder(), (data("gpt", 1, 2)[0][0],), split_spec=count)
+    stages = [pipe.build_stage(s, "cpu", group) for s in homes]
+    return schedule(stages[0] if len(homes) == 1 else stages, 4, of_logits), stages
+
+
+def _step(schedule: Any, stages: list[Any]) -> None:
+    x, y = data("gpt", 1, 8)[0]
+    first, last = any(s.is_first for s in stages), any(s.is_last for s in stages)
+    schedule.step(*((x,) if first else ()), target=y if last else None)
+
+
+SINGLE = (Schedule1F1B, lambda rank, ranks: [rank])
+VEE = (ScheduleZBVZeroBubble, lambda rank, ranks: [rank, 2 * ranks - 1 - rank])
+
+
+@pytest.mark.parametrize("kind", [SINGLE, VEE])
+@pytest.mark.parametrize("order", [2.0, 1.0, float("inf")])
+def test_the_norm_is_that_of_the_whole_model(kind: Any, order: float) -> None:
+    x, y = data("gpt", 1, 8)[0]
+    whole = decoder()
+    of_logits(whole(x).logits, y).backward()
+    wanted = nn.utils.clip_grad_norm_(whole.parameters(), 0.1, order).item()
+    grads = {n: p.grad for n, p in whole.named_parameters()}
+
+    def run() -> float:
+        schedule, stages = _decoder_stages(*kind)
+        _step(schedule, stages)
+        found = pipelining.clip_grad_norm_(stages, 0.1, order).item()
+        for s in stages:
+            for name, p in s.plain.named_parameters():
+                if name in grads:
+                    np.testing.assert_allclose(p.grad, grads[name], rtol=1e-4, atol=1e-7, err_msg=name)
+        return found
+
+    np.testing.assert_allclose(dist.simulate(run, 2), [wanted] * 2, rtol=1e-5)
+
+
+def test_states_of_stages_are_loaded_by_any_number_of_ranks(tmp_path: Any) -> None:
+    options = checkpoint.StateDictOptions(flatten_optimizer_state_dict=True)
+
+    def states(stages: list[Any], optimizer: Any) -> Any:
+        """Of the stages together: their names are those of the whole model."""
+        weights = {n: v for s in stages for n, v in s.plain.state_dict().items()}
+        steps = [checkpoint.get_optimizer_state_dict(s.submod, one, options=options)
+                 for s, one in zip(stages, optimizer, strict=True)]  # fmt: skip
+        return {"model": weights, "optim": {k: v for row in steps for k, v in row.items()}}
+
+    def made(kind: Any, lr: float) -> Any:
+        schedule, stages = _decoder_stages(*kind)
+        return schedule, stages, [votive.optim.SGD(s.submod.parameters(), lr=lr, momentum=0.9) for s in stages]
+
+    def save() -> None:
+        schedule, stages, optimizers = made(SINGLE, 0.05)
+        _step(schedule, stages)
+        for one in optimizers:
+            one.step()
+        checkpoint.save(states(stages, optimizers), checkpoint_id=tmp_path / "a")
+
+    def load() -> Any:
+        schedule, stages, optimizers = made(SINGLE, 0.5)
+        state = states(stages, optimizers)
+        checkpoint.load(state, checkpoint_id=tmp_path / "a")
+        for s, one in zip(stages, optimizers, strict=True):
+            s.plain.load_state_dict(state["model"])
+            mine = {k: v for k, v in state["optim"].items() if k in states([s], [one])["optim"]}
+            checkpoint.set_optimizer_state_dict(s.submod, one, mine, options=options)
+        _step(schedule, stages)
+        for one in optimizers:
+            one.step()
+        return {n: v.clone() for s in stages for n, v in s.plain.state_dict().items()}
+
+    dist.simulate(save, 2)
+    whole = decoder()
+    optimizer = votive.optim.SGD(whole.parameters(), lr=0.5, momentum=0.9)
+    steps = checkpoint.get_optimizer_state_dict(whole, optimizer, options=options)
+    state = {"model": whole.state_dict(), "optim": steps}
+    checkpoint.load(state, checkpoint_id=tmp_path / "a", no_dist=True)
+    whole.load_state_dict(state["model"])
+    checkpoint.set_optimizer_state_dict(whole, optimizer, state["optim"], options=options)
+    assert optimizer.param_groups[0]["lr"] == 0.05
+    x, y = data("gpt", 1, 8)[0]
+    of_logits(whole(x).logits, y).backward()
+    optimizer.step()
+    wanted = whole.state_dict()
+    for found in dist.simulate(load, 4):  # twice as many stages
+        for name, value in found.items():
+            np.testing.assert_allclose(value, wanted[name], rtol=1e-5, atol=1e-6, err_msg=name)

@@ -209,7 +209,9 @@ def _index(plans: Sequence[Any], writers: dict[tuple[str, str], int], names: Seq
     for plan, _ in plans:
         for name, (shape, kind, *_) in plan.items():
             tensors.setdefault(name, {"shape": list(shape), "dtype": kind, "parts": []})
-    return {"format": FORMAT, "ranks": len(plans), "tensors": tensors, "values": plans[0][1]}
+    # Of what several ranks have, the first one's counts.
+    values = {name: value for _, own in reversed(plans) for name, value in own.items()}
+    return {"format": FORMAT, "ranks": len(plans), "tensors": tensors, "values": values}
 
 
 def _swap(begun: Path, target: Path) -> None:

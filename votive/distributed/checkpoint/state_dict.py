@@ -26,7 +26,8 @@ from .leaves import leaves, replace
 @dataclass
 class StateDictOptions:
     """`full_state_dict`: whole tensors instead of each rank's rows, on all ranks; with `cpu_offload` in main memory and
-    on rank 0 alone. `broadcast_from_rank0`: when a whole state is set, rank 0's counts.
+    on rank 0 alone. `broadcast_from_rank0`: when a whole state is set, rank 0's counts. `flatten_optimizer_state_dict`:
+    settings of groups by each parameter's name, for ranks that have other parameters, as stages of a pipeline.
 
     >>> votive.distributed.checkpoint.StateDictOptions(full_state_dict=True).strict
     True
@@ -37,6 +38,7 @@ class StateDictOptions:
     ignore_frozen_params: bool = False
     strict: bool = True
     broadcast_from_rank0: bool = False
+    flatten_optimizer_state_dict: bool = False
 
 
 Optimizers = Optimizer | Iterable[Optimizer]
@@ -225,7 +227,29 @@ def get_optimizer_state_dict(
             for name, p in zip(fqns, group["params"], strict=True):
                 if p in optimizer.state:
                     state[name] = {k: _given(_spread_as(name, k, v, p), options) for k, v in optimizer.state[p].items()}
-    return {} if _leaves_out(options) else {"state": state, "param_groups": groups}
+    if _leaves_out(options):
+        return {}
+    return _flat(state, groups) if options.flatten_optimizer_state_dict else {"state": state, "param_groups": groups}
+
+
+def _flat(state: dict[str, Any], groups: list[dict[str, Any]]) -> dict[str, Any]:
+    found = {f"state.{name}.{k}": v for name, row in state.items() for k, v in row.items()}
+    for group in groups:
+        for name in group["params"]:
+            found.update({f"param_groups.{name}.{k}": v for k, v in group.items() if k != "params"})
+    return found
+
+
+def _nested(flat: dict[str, Any]) -> dict[str, Any]:
+    """What `_flat` was given, with a group for each parameter."""
+    rows: dict[str, dict[str, dict[str, Any]]] = {"state": {}, "param_groups": {}}
+    for key, value in flat.items():
+        kind, _, rest = key.partition(".")
+        name, _, k = rest.rpartition(".")
+        if kind not in rows or not name:
+            raise ValueError(f"checkpoint: {key!r} is no part of a flat state of an optimizer.")
+        rows[kind].setdefault(name, {})[k] = value
+    return {"state": rows["state"], "param_groups": [{**g, "params": [n]} for n, g in rows["param_groups"].items()]}
 
 
 def _of_all_ranks(fqns: list[str], params: Sequence[Tensor]) -> list[str]:
@@ -271,6 +295,8 @@ def set_optimizer_state_dict(
     options = options or StateDictOptions()
     if options.broadcast_from_rank0:
         optim_state_dict = _of_rank_0(optim_state_dict, options)
+    if options.flatten_optimizer_state_dict:
+        optim_state_dict = _nested(optim_state_dict)
     names = _names(model)
     of_name = {n: g for g in optim_state_dict["param_groups"] for n in g["params"]}
     for optimizer in _listed(optimizers):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .clipping import clip_grad_norm_
 from .microbatch import Replicate, TensorChunkSpec, merge_chunks, split_args_kwargs_into_chunks
 from .schedules import (
     Schedule1F1B,
@@ -20,6 +21,6 @@ from .stage import PipelineStage, build_stage
 __all__ = [
     "Pipe", "PipelineStage", "Replicate", "Schedule1F1B", "ScheduleGPipe", "ScheduleInterleaved1F1B",
     "ScheduleInterleavedZeroBubble", "ScheduleLoopedBFS", "ScheduleZBVZeroBubble", "SplitPoint", "TensorChunkSpec",
-    "build_stage", "get_schedule_class", "merge_chunks", "order_of", "pipeline", "split_args_kwargs_into_chunks",
-    "table_of",
+    "build_stage", "clip_grad_norm_", "get_schedule_class", "merge_chunks", "order_of", "pipeline",
+    "split_args_kwargs_into_chunks", "table_of",
 ]  # fmt: skip

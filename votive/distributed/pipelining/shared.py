@@ -83,6 +83,18 @@ class Shared:
             p.copy_(found)
 
 
+def shared_elsewhere(stages: Sequence[PipelineStage]) -> set[int]:
+    """The weights of these stages, by `id`, that an earlier stage has, too: there they count."""
+    of_stage = {s.stage_index: s for s in stages}
+    found: dict[int, bool] = {}
+    for holders in _told(stages).values():
+        for s, path in holders.items():
+            if s in of_stage:
+                key = id(_parameter(of_stage[s], path))
+                found[key] = found.get(key, True) and s != min(holders)
+    return {key for key, is_later in found.items() if is_later}
+
+
 def _told(stages: Sequence[PipelineStage]) -> dict[str, dict[int, str]]:
     """What parts say of weights that they share: by name, the stages that have it and how it is called there."""
     found: dict[str, dict[int, str]] = {}
