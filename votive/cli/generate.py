@@ -23,7 +23,7 @@ def add(commands: Commands) -> None:
     p = command(
         commands,
         "generate",
-        description="Continue a text with a language model; without --model with the bundled\n"
+        description="Continue a text with a language model: without --model, with the bundled\n"
         "story-teller. The prompt is an argument, a file or what is piped in.",
         examples='  votive generate "Once upon a time"\n'
         '  votive generate "The king said" --temperature 0.7 --top-p 0.9 --seed 1\n'
@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
     p.add_argument("--no-echo", action="store_true", help="print only the new text")
     add_model_options(p)
     add_sampling_options(p, max_new_tokens=200)
-    p.add_argument("--num-beams", metavar="N", type=whole(1, 1000), help="search with N beams")
+    p.add_argument("--num-beams", metavar="N", type=whole(1, 1000), help="beam search with N beams")
     p.add_argument("--length-penalty", metavar="X", type=number(), help="with beams: above 0 favours longer texts")
     p.add_argument("-n", "--num-return-sequences", metavar="N", type=whole(1, 1000), help="number of texts to write")
     p.add_argument("--draft-model", metavar="MODEL", help="a small model that drafts tokens ahead")
@@ -52,7 +52,10 @@ def add(commands: Commands) -> None:
     )
     form.add_argument("--choice", metavar="TEXT", action="append", help="write one of these texts; may be repeated")
     p.add_argument("--prompt-lookup", metavar="N", type=whole(1), help="draft N tokens from the text so far")
-    for flag, text in (("--stream", "show tokens as they come"), ("--no-stream", "all at once")):
+    for flag, text in (
+        ("--stream", "print tokens as they are generated"),
+        ("--no-stream", "print the text when it is complete"),
+    ):
         p.add_argument(flag, dest="stream", action="store_const", const=flag == "--stream", help=text)
     p.add_argument("--stats", action="store_true", help="show tokens per second on stderr")
     p.add_argument("--json", action="store_true", help="write JSON with tokens, log probabilities and times")

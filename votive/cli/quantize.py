@@ -22,7 +22,7 @@ def add(commands: Commands) -> None:
     p = command(
         commands,
         "quantize",
-        description="Put the weights of a model in blocks of few bits, by llama.cpp's types and\n"
+        description="Quantize the weights of a model to blocks of a few bits, by llama.cpp's types and\n"
         "mixtures. OUT is a .gguf file, or a folder as Hugging Face has it with blocks in\n"
         "safetensors files. rtn and hqq read and write one tensor after the other; gptq and\n"
         "awq hold the model in memory, as they run it on the text of --calibrate.",
@@ -50,7 +50,9 @@ def add(commands: Commands) -> None:
         help="compare with the original; full: also each layer quantized alone",
     )
     p.add_argument("--text", metavar="FILE", help="the text that --report compares on (a bundled one)")
-    p.add_argument("--tokens", metavar="N", type=whole(2), help="tokens of a text at most (4096; to calibrate 16384)")
+    p.add_argument(
+        "--tokens", metavar="N", type=whole(2), help="use at most N tokens of a text (4096; 16384 to calibrate)"
+    )
     p.add_argument("--tokenizer", metavar="PATH", help="take the tokenizer from here")
     p.add_argument("--threads", metavar="N", type=whole(1, 4096), help="threads for operators")
     p.add_argument("-f", "--force", action="store_true", help="overwrite existing files")

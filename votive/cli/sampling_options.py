@@ -13,19 +13,19 @@ from .numbers import number, whole
 
 # Option, metavar, type, help. The setting bears the option's name; the bounds are generation's.
 _NUMBERS: list[tuple[str, str, Any, str]] = [
-    ("--max-new-tokens", "N", whole(1, 1_000_000), "tokens to write at most ({})"),
-    ("--min-new-tokens", "N", whole(0), "tokens to write at least"),
-    ("--max-time", "X", number(above=0), "seconds to write at most"),
-    ("--temperature", "X", number(0), "above 1 more varied, below 1 more certain; 0 is greedy"),
-    ("--top-k", "N", whole(0), "draw among the K likeliest tokens; 0 for all"),
-    ("--top-p", "X", number(above=0, high=1), "draw among the likeliest tokens that sum to P"),
-    ("--min-p", "X", number(0, 1), "draw among tokens at least P times as likely as the likeliest"),
-    ("--typical-p", "X", number(above=0, high=1), "draw among the most typical that sum to P"),
-    ("--repetition-penalty", "X", number(above=0), "above 1: what was there becomes less likely"),
-    ("--presence-penalty", "X", number(), "taken from the score of tokens that were written"),
-    ("--frequency-penalty", "X", number(), "taken from it for each time they were written"),
+    ("--max-new-tokens", "N", whole(1, 1_000_000), "maximum number of new tokens ({})"),
+    ("--min-new-tokens", "N", whole(0), "minimum number of new tokens"),
+    ("--max-time", "X", number(above=0), "stop after so many seconds"),
+    ("--temperature", "X", number(0), "above 1 for more variety, below 1 for less; 0 is greedy"),
+    ("--top-k", "N", whole(0), "sample among the N most likely tokens; 0 for all"),
+    ("--top-p", "X", number(above=0, high=1), "sample among the most likely tokens with a total probability of X"),
+    ("--min-p", "X", number(0, 1), "sample among tokens at least X times as likely as the most likely"),
+    ("--typical-p", "X", number(above=0, high=1), "sample among the most typical tokens with a total probability of X"),
+    ("--repetition-penalty", "X", number(above=0), "above 1 makes tokens that are in the text less likely"),
+    ("--presence-penalty", "X", number(), "subtracted from the score of tokens already written"),
+    ("--frequency-penalty", "X", number(), "subtracted once for each time a token was written"),
     ("--no-repeat-ngram-size", "N", whole(0), "never write the same N tokens twice"),
-    ("--seed", "N", whole(), "the same seed writes the same text (random)"),
+    ("--seed", "N", whole(), "random seed; the same seed gives the same text"),
 ]
 # llama.cpp's, and two with a scale in single precision.
 CACHE_TYPES = ("f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0", "iq4_nl", "int8", "fp8")
@@ -34,13 +34,13 @@ _DRAWS = ("temperature", "top_k", "top_p", "min_p", "typical_p")
 
 def add_sampling_options(p: argparse.ArgumentParser, *, max_new_tokens: int) -> None:
     """Declare how tokens are chosen and when to stop."""
-    group = p.add_argument_group("how to write (what is not given is the model's own)")
+    group = p.add_argument_group("generation (defaults are the model's own)")
     for option, meta, kind, text in _NUMBERS:
         group.add_argument(option, metavar=meta, type=kind, help=text.format(max_new_tokens))
     group.add_argument("--sample", action=argparse.BooleanOptionalAction, help="sample tokens, or take the most likely")
     group.add_argument("--greedy", action="store_true", help="the same as --no-sample")
     for part, what in (("k", "keys"), ("v", "values")):
-        help = f"keep {what} of the text so far as {', '.join(CACHE_TYPES)} (the model's own numbers)"
+        help = f"store {what} in the cache as {', '.join(CACHE_TYPES)} (the model's own numbers)"
         group.add_argument(f"--cache-type-{part}", choices=CACHE_TYPES, metavar="TYPE", help=help)
     group.add_argument("--stop", metavar="TEXT", action="append", help="stop before TEXT; may be repeated")
     p.set_defaults(_max_new_tokens=max_new_tokens)

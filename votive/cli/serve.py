@@ -25,10 +25,10 @@ def add(commands: Commands) -> None:
     p = command(
         commands,
         "serve",
-        description="Serve language models, sentence encoders and Whisper over HTTP, as OpenAI's interface has it:\n"
+        description="Serve language models, sentence encoders and Whisper over HTTP, with OpenAI's interface:\n"
         "/v1/chat/completions, /v1/completions, /v1/embeddings, /v1/audio/transcriptions, /v1/models,\n"
         "/health, /metrics.\n"
-        "Requests are written side by side, and each may look inside and change what it finds.",
+        "Requests run side by side; each may look inside the model and edit what it finds.",
         examples="  votive serve                                  the bundled story-teller on port 8000\n"
         "  votive serve ./my-model --port 9000           a folder with config.json\n"
         "  votive serve chat=./qwen small=model.gguf     several, by names of your own\n"
@@ -46,9 +46,9 @@ def add(commands: Commands) -> None:
         metavar="NAME=FOLDER",
         action="append",
         default=[],
-        help="serve the text generator with a LoRA adapter of PEFT too, as NAME",
+        help="also serve the text generator with a PEFT LoRA adapter, as NAME",
     )
-    p.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="(127.0.0.1)")
+    p.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="the address to listen on (127.0.0.1)")
     p.add_argument(
         "--port", metavar="N", type=whole(0, 65535), default=PORT, help=f"the port; 0 picks a free one ({PORT})"
     )

@@ -35,7 +35,7 @@ def add(commands: Commands) -> None:
     )
     p.add_argument("--model", metavar="MODEL", help="the same as MODEL")
     p.add_argument("--port", metavar="N", type=whole(0, 65535), default=0, help="the port (default: a free one)")
-    p.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="(127.0.0.1)")
+    p.add_argument("--host", metavar="ADDRESS", default="127.0.0.1", help="the address to listen on (127.0.0.1)")
     p.add_argument("--no-browser", action="store_true", help="print the address instead of opening a browser")
     p.add_argument("--folder", metavar="PATH", help="where sessions are kept (votive-sessions)")
     p.add_argument(
