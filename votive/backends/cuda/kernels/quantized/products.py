@@ -18,7 +18,7 @@ from ..matmul.plan import stretched
 from .blocks import FORMATS, Format
 from .kernels import Few, Tiles
 from .plane_products import BY_PLANES, Decoded, Planes, by_planes
-from .rounded import BY_ROUNDED, Rounded, rounds
+from .rounded import Rounded, rounds, ways
 from .tables import aligned, layout, readable
 from .words import BY_PIECES, Words, fits, serves
 
@@ -39,10 +39,10 @@ def _ways(
 ) -> list[Launch]:
     found: list[Launch] = []
     if along and not exact and rounds(x.dtype, format, rows):
-        found += [Rounded(x, sx, rows, format, n, k, stride, bias, _in_fours(x, sx), way) for way in BY_ROUNDED]
+        found += [Rounded(x, sx, rows, format, n, k, stride, bias, _in_fours(x, sx), way) for way in ways(format)]
     if along and rows <= SOME and serves(x, format):
-        ways = [way for way in BY_PIECES if fits(x, format, rows, way)]
-        found += [Words(x, sx, rows, format, n, k, stride, bias, _in_fours(x, sx), way) for way in ways]
+        fitting = [way for way in BY_PIECES if fits(x, format, rows, way)]
+        found += [Words(x, sx, rows, format, n, k, stride, bias, _in_fours(x, sx), way) for way in fitting]
     elif along and rows <= FEW:
         found += [Few(x, sx, rows, format, n, k, stride, bias, way) for way in BY_ROWS]
     if rows <= (FEW if along and x.dtype not in dt.HALF else 1) and found:
@@ -74,8 +74,8 @@ class _Product:
         across = k if sx is None else sx
         read = serves(x, format) or rounds(x.dtype, format, rows)
         self.in_fours = along and rows <= SOME and read and _in_fours(x, across)
-        ways = _ways(x, across, rows, format, n, k, stride, along, bias, exact)
-        self.launch = Autotuned(list(ways), rows * n * k, WORTH_TIMING)
+        found = _ways(x, across, rows, format, n, k, stride, along, bias, exact)
+        self.launch = Autotuned(list(found), rows * n * k, WORTH_TIMING)
 
     def __call__(self, out: View, x: View, data: View, bias: View | None) -> None:
         if self.packed:

@@ -23,8 +23,10 @@ from .words import _even, _four, _scales, _spread, _whole
 
 # Formats whose codes are read so.
 KINDS = frozenset(["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k", "int4", "int8"])
-# Features and pieces of a program, and warps; the first call takes the fastest.
-BY_ROUNDED = ((8, 64, 2), (8, 128, 4), (4, 128, 4), (8, 64, 1), (16, 32, 1), (16, 128, 4), (4, 64, 1))
+# Features and pieces of a program, warps, and pairs of runs of a piece; the first call takes the fastest.
+BY_ROUNDED = ((8, 64, 2, 1), (8, 128, 4, 1), (16, 32, 1, 1), (8, 32, 1, 1), (4, 128, 4, 1), (16, 128, 4, 1))
+# Chunks of Q4_K and Q5_K share their scales among two pairs.
+BY_CHUNKS = (*BY_ROUNDED, (8, 64, 2, 2), (4, 32, 1, 2), (16, 64, 4, 2))
 ROWS = 2  # that such a kernel takes at most
 _ROUND = tl.constexpr(12582912.0)  # added to a small number, it leaves the nearest whole one in the lowest bits
 _PACK = tl.constexpr(
@@ -116,10 +118,10 @@ def _topped(word, top, u: tl.constexpr, FORMAT: tl.constexpr):
 
 
 @triton.jit
-def _scaled(at, part, known, FORMAT: tl.constexpr, PERMUTE: tl.constexpr):
+def _scaled(at, part, known, FORMAT: tl.constexpr, PERMUTE: tl.constexpr, TIMES: tl.constexpr):
     """Scales and minima of both runs of a piece: numbers are `scale * code - minimum`."""
     if FORMAT == "q4_k" or FORMAT == "q5_k":
-        s0, s1, m0, m1 = _scales(at, part, known, PERMUTE)
+        s0, s1, m0, m1 = _scales(at, part if TIMES == 2 else part // 2, known, PERMUTE)
     elif FORMAT == "q6_k":
         scale = _at_half(at + 208, known)
         groups = (at + 192 + part // 4 * 8 + part % 4).to(tl.pointer_type(tl.int8))
@@ -151,8 +153,8 @@ def _in_place(name: str) -> bool:
 
 
 @triton.jit
-def _codes(at, part, i: tl.constexpr, known, FORMAT: tl.constexpr):
-    """Four words of codes of each of two runs: those of piece `part`, of which long ones have several (`i`)."""
+def _codes(at, part, chunk, pair, known, FORMAT: tl.constexpr):
+    """Four words of codes of each of the two runs of a piece."""
     if FORMAT == "q8_0" or FORMAT == "int8":
         codes = at + 2 if FORMAT == "q8_0" else at + 6 + part * 32
         a0, a1, a2, a3 = _four_words(codes, known, False)
@@ -161,11 +163,11 @@ def _codes(at, part, i: tl.constexpr, known, FORMAT: tl.constexpr):
         none = tl.zeros_like(part)
         t0, t1, t2, t3 = none, none, none, none
         if FORMAT == "q4_k" or FORMAT == "q5_k":
-            codes = at + (48 if FORMAT == "q5_k" else 16) + part * 32 + i * 16
+            codes = at + (48 if FORMAT == "q5_k" else 16) + chunk * 32 + pair * 16
             w0, w1, w2, w3 = _four_words(codes, known, True)
             if FORMAT == "q5_k":
-                t0, t1, t2, t3 = _four_words(at + 16 + i * 16, known, True)
-                shift = 2 * part
+                t0, t1, t2, t3 = _four_words(at + 16 + pair * 16, known, True)
+                shift = 2 * chunk
                 t0, t1, t2, t3 = t0 >> shift, t1 >> shift, t2 >> shift, t3 >> shift
         elif FORMAT == "q6_k":
             half, run = part // 4, part % 4
@@ -195,10 +197,10 @@ def _codes(at, part, i: tl.constexpr, known, FORMAT: tl.constexpr):
 
 
 @triton.jit
-def _places(part, i: tl.constexpr, FORMAT: tl.constexpr, SIZE: tl.constexpr):
+def _places(part, chunk, pair, FORMAT: tl.constexpr, SIZE: tl.constexpr):
     """Where two runs of a piece begin among the elements of their block."""
     if FORMAT == "q4_k" or FORMAT == "q5_k":
-        first = part * 64 + i * 16
+        first = chunk * 64 + pair * 16
         return first, first + 32
     elif FORMAT == "q6_k":
         first = part // 4 * 128 + part % 4 * 16
@@ -237,12 +239,14 @@ def _rounded(
         block, part = p // PIECES, p % PIECES
         to = left + block * SIZE
         at = rows + (block * BYTES).to(tl.int64)
-        s0, s1, m0, m1 = _scaled(at, part, known, FORMAT, PERMUTE)
+        s0, s1, m0, m1 = _scaled(at, part, known, FORMAT, PERMUTE, TIMES)
         for u in tl.static_range(TIMES):
-            first, second = _places(part, u, FORMAT, SIZE)
+            # Chunks of 64 codes have two pairs of runs: taken one after the other, or as pieces of their own.
+            chunk, pair = (part, u) if TIMES == 2 else (part // 2, part % 2)
+            first, second = _places(part, chunk, pair, FORMAT, SIZE)
             a0, a1, a2, a3, xs0, xn0 = _run(x, to + first, here, PACKED, PERMUTE)
             b0, b1, b2, b3, xs1, xn1 = _run(x, to + second, here, PACKED, PERMUTE)
-            p0, p1, p2, p3, q0, q1, q2, q3 = _codes(at, part, u, known, FORMAT)
+            p0, p1, p2, p3, q0, q1, q2, q3 = _codes(at, part, chunk, pair, known, FORMAT)
             total += (s0 * xs0) * _dots(p0, p1, p2, p3, a0, a1, a2, a3, SIGNED, PERMUTE) - m0 * xn0
             total += (s1 * xs1) * _dots(q0, q1, q2, q3, b0, b1, b2, b3, SIGNED, PERMUTE) - m1 * xn1
 
@@ -258,16 +262,20 @@ def rounds(x: dt.dtype, format: Format, rows: int) -> bool:
     return rows <= ROWS and x in dt.HALF and format.name in KINDS
 
 
+def ways(format: Format) -> tuple[tuple[int, int, int, int], ...]:
+    """What such a kernel may be made with."""
+    return BY_CHUNKS if format.name in ("q4_k", "q5_k") else BY_ROUNDED
+
+
 class Rounded(Shared):
     """x (few rows, rounded to eight bits) @ w.T: every weight is read once."""
 
     def __init__(
         self, x: Spec, sx: int, rows: int, format: Format, n: int, k: int, stride: int, bias: bool, packed: bool,
-        way: tuple[int, int, int],
+        way: tuple[int, int, int, int],
     ) -> None:  # fmt: skip
-        bn, block, warps = way
-        times = 2 if format.name in ("q4_k", "q5_k") else 1
-        pieces, block = k // (32 * times), block // times
+        bn, block, warps, times = way
+        pieces = k // (32 * times)
         self.split = shares(-(-n // bn), -(-pieces // block))
         each = -(-pieces // (self.split * block)) * block
         self.split = -(-pieces // each)

@@ -139,7 +139,9 @@ def _rows(x: Slot, dim: int, launch: Any, otherwise: Any, *extra: Any) -> Any:
 
         return run
     lines, n = sizes(permuted[0])
-    if n > LONG and lines < here_count() // 2:
+    # Side by side a program takes as many lines as a sector of memory holds.
+    together = max(1, strided.SECTOR // spec.dtype.itemsize)
+    if n > LONG and lines < together * here_count():
         return _packed(permuted, target, launch)
     along = otherwise(views, out, dim)
     return lambda outs, *values: along(outs[0], *values[: len(views)])
