@@ -282,22 +282,10 @@ def test_letters_of_recordings(norm: str) -> None:
         ours(sounds[0], chunk_length_s=0.02, stride_length_s=0.02)
 
 
-def test_letters_are_read_and_written(tmp_path: pathlib.Path) -> None:
-    from votive.pipelines.letters import Letters
-
-    (tmp_path / "vocab.json").write_text(json.dumps({"eng": LETTERS, "deu": {"<pad>": 0, "|": 1, "Ä": 2}}))
-    with pytest.raises(ValueError, match="one of the languages deu, eng"):
-        Letters.from_pretrained(tmp_path)
-    letters = Letters.from_pretrained(tmp_path, "deu")
-    assert letters.decode([2, 1, 2, 0, 2]) == "Ä ÄÄ"
-    letters.save_pretrained(tmp_path / "saved")
-    theirs_ = transformers.Wav2Vec2CTCTokenizer.from_pretrained(tmp_path / "saved")
-    assert theirs_.decode([2, 1, 2, 0, 2]) == "Ä ÄÄ"
-    assert Letters.from_pretrained(tmp_path / "saved").vocabulary["Ä"] == 2
-    with pytest.raises(FileNotFoundError, match="has no vocab"):
-        Letters.from_pretrained(tmp_path / "nothing")
-    with pytest.raises(ValueError, match="none of the 1 letters"):
-        Letters({"A": 0})
+def test_a_tokenizer_of_words_is_no_tokenizer_of_letters() -> None:
+    path = listener("ForCTC", 1, feat_extract_norm="group")
+    with pytest.raises(ValueError, match=r"must be a votive\.speech\.Wav2Vec2CTCTokenizer"):
+        votive.pipeline(model=path, tokenizer=object())
 
 
 def test_classes_of_recordings() -> None:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 from ..tensor import Tensor
 from .base import Pipeline, Row
-from .letters import Letters
 from .scores import applied, array, best, function_of, named
 
 
@@ -150,13 +149,19 @@ class CtcSpeechRecognitionPipeline(Pipeline):
     @classmethod
     def read_part(cls, part: str, folder: Path, model: Any) -> Any:
         """Letters stand for a tokenizer."""
-        return Letters.from_pretrained(folder) if part == "tokenizer" else super().read_part(part, folder, model)
+        from ..speech import Wav2Vec2CTCTokenizer
+
+        if part == "tokenizer":
+            return Wav2Vec2CTCTokenizer.from_pretrained(folder)
+        return super().read_part(part, folder, model)
 
     def ready(self) -> None:
         """The tokenizer knows letters."""
-        if not isinstance(self.tokenizer, Letters):
+        from ..speech import Wav2Vec2CTCTokenizer
+
+        if not isinstance(self.tokenizer, Wav2Vec2CTCTokenizer):
             raise ValueError(
-                f"{type(self).__name__}: tokenizer must be a votive.pipelines.letters.Letters, got "
+                f"{type(self).__name__}: tokenizer must be a votive.speech.Wav2Vec2CTCTokenizer, got "
                 f"{type(self.tokenizer).__name__}."
             )
 
@@ -211,11 +216,10 @@ class CtcSpeechRecognitionPipeline(Pipeline):
             ids += own
         found: dict[str, Any] = {"text": self.tokenizer.decode(ids)}
         if return_timestamps:
-            parts = self.tokenizer.words(ids) if return_timestamps == "word" else self.tokenizer.letters(ids)
+            parts = self.tokenizer.words(ids) if return_timestamps == "word" else self.tokenizer.spans(ids)
             second = self.model.config.inputs_to_logits_ratio / self.feature_extractor.sampling_rate
             found["chunks"] = [
-                {"text": p[return_timestamps], "timestamp": (p["start_offset"] * second, p["end_offset"] * second)}
-                for p in parts
+                {"text": part.text, "timestamp": (part.start * second, part.end * second)} for part in parts
             ]
         return found
 

@@ -13,6 +13,7 @@ from .timing import dynamic_time_warping, median_filter
 from .token_stream import Token
 from .transcribing import Transcriber, transcribe
 from .transcript import Segment, Transcript, Word
+from .wave_processor import Wav2Vec2Processor
 from .waves import Wav2Vec2FeatureExtractor
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Vocabulary",
     "Wav2Vec2CTCTokenizer",
     "Wav2Vec2FeatureExtractor",
+    "Wav2Vec2Processor",
     "WhisperFeatureExtractor",
     "WhisperTimeStampLogitsProcessor",
     "Word",

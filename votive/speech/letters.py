@@ -19,6 +19,7 @@ from ..text.ends import token_text
 from ..text.inputs import Ids, plain_ids
 
 VOCABULARY, SETTINGS = "vocab.json", "tokenizer_config.json"
+_ADDED = "added_tokens.json"
 _NAMES = ("bos_token", "eos_token", "unk_token", "pad_token", "word_delimiter_token")
 
 
@@ -91,13 +92,23 @@ class Wav2Vec2CTCTokenizer:
         from ..models.config import read_json
 
         path = Path(folder)
+        if not (path / VOCABULARY).is_file():
+            raise FileNotFoundError(f"{path} has no {VOCABULARY}, the letters of a model for speech.")
         told = read_json(path / SETTINGS) if (path / SETTINGS).is_file() else {}
         named: dict[str, Any] = {name: token_text(told[name]) for name in _NAMES if told.get(name) is not None}
         rest: dict[str, Any] = {
             k: told[k] for k in ("replace_word_delimiter_char", "do_lower_case") if told.get(k) is not None
         }
         lang = told.get("target_lang") if target_lang is None else target_lang
-        return cls(read_json(path / VOCABULARY), **named, **rest, target_lang=lang)
+        made = cls(read_json(path / VOCABULARY), **named, **rest, target_lang=lang)
+        # Letters that were added later stand in files of their own.
+        added = read_json(path / _ADDED) if (path / _ADDED).is_file() else {}
+        for number, token in (told.get("added_tokens_decoder") or {}).items():
+            added.setdefault(str(token_text(token)), int(number))
+        for letter, i in added.items():
+            if letter not in made.ids:
+                made.ids[letter], made.letters[int(i)] = int(i), letter
+        return made
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> None:
         """Write vocab.json and tokenizer_config.json into a folder."""
