@@ -10,8 +10,10 @@ milliseconds one way and back together, shows how often a forward waits.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import json
+import queue
 import socket
 import statistics
 import threading
@@ -31,33 +33,45 @@ class Delayed:
         self.port, self.seconds = port, seconds / 2
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.url = f"remote://127.0.0.1:{self.listener.getsockname()[1]}"
+        self.lines: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
+    def close(self) -> None:
+        """Cut it."""
+        for line in (self.listener, *self.lines):
+            with contextlib.suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+            line.close()
+
     def _accept(self) -> None:
-        line, _ = self.listener.accept()
-        server = socket.create_connection(("127.0.0.1", self.port))
-        for a, b in ((line, server), (server, line)):
-            a.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            threading.Thread(target=self._carry, args=(a, b), daemon=True).start()
+        with contextlib.suppress(OSError):
+            line, _ = self.listener.accept()
+            server = socket.create_connection(("127.0.0.1", self.port))
+            self.lines += [line, server]
+            for a, b in ((line, server), (server, line)):
+                a.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                threading.Thread(target=self._carry, args=(a, b), daemon=True).start()
 
     def _carry(self, source: socket.socket, target: socket.socket) -> None:
         """Each piece leaves so long after it came; pieces do not wait for each other."""
-        pieces: list[tuple[float, bytes]] = []
-        ready = threading.Condition()
+        pieces: queue.SimpleQueue[tuple[float, bytes]] = queue.SimpleQueue()
 
         def deliver() -> None:
-            while True:
-                with ready:
-                    ready.wait_for(lambda: bool(pieces))
-                    due, data = pieces.pop(0)
-                time.sleep(max(0.0, due - time.perf_counter()))
-                target.sendall(data)
+            with contextlib.suppress(OSError):
+                while True:
+                    due, data = pieces.get()
+                    if not data:
+                        return
+                    time.sleep(max(0.0, due - time.perf_counter()))
+                    target.sendall(data)
 
         threading.Thread(target=deliver, daemon=True).start()
-        while data := source.recv(1 << 18):
-            with ready:
-                pieces.append((time.perf_counter() + self.seconds, data))
-                ready.notify()
+        data = b"?"
+        with contextlib.suppress(OSError):
+            while data:
+                data = source.recv(1 << 18)
+                pieces.put((time.perf_counter() + self.seconds, data))
+        pieces.put((0.0, b""))
 
 
 def in_turns(runs: Sequence[Callable[[], Any]], rounds: int) -> list[float]:
@@ -130,6 +144,7 @@ def main() -> None:
             print(f"{name:40}", *shown)
         for device in (place, slow):
             votive.remote.disconnect(device)
+        line.close()
     if options.json is not None:
         options.json.write_text(json.dumps(found, indent=1))
 

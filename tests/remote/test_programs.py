@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import votive
+from benchmarks.remote import Delayed
 from votive import nn
 from votive.formula import apply
 
@@ -119,6 +120,31 @@ def test_a_forward_waits_once(tales: Any, tales_there: Any, place: votive.device
         assert after["round_trips"] - before["round_trips"] == 1
         assert after["messages"] - before["messages"] > 100
         assert votive.equal(logits, tales(IDS).logits)
+
+
+def test_a_line_of_20_ms_is_waited_for_once_in_a_forward_and_once_in_a_training_step(ground: Ground) -> None:
+    line = Delayed(ground.listener.getsockname()[1], 0.02)
+    place = votive.remote.connect(line.url)
+    model = network(place)
+    updates = votive.optim.Adam(model.parameters())
+    x = votive.randn(4, 6).to(place)
+
+    def step() -> float:
+        updates.zero_grad()
+        loss = model(x).square().mean()
+        loss.backward()
+        updates.step()
+        return float(loss.item())
+
+    step()
+    for work in (lambda: model(x).tolist(), step):
+        before = votive.remote.status(place)
+        work()
+        after = votive.remote.status(place)
+        assert after["round_trips"] - before["round_trips"] == 1
+        assert after["messages"] - before["messages"] > 5
+    votive.remote.disconnect(place)
+    line.close()
 
 
 @pytest.mark.parametrize("options", [{"do_sample": False}, {"do_sample": True, "seed": 4}, {"num_beams": 2}])

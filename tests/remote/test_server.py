@@ -396,7 +396,7 @@ def test_a_session_that_nobody_is_connected_to_gives_way() -> None:
 
 def test_a_number_too_large_to_be_sent_is_refused_as_here(ground: Ground) -> None:
     place = ground.connect()
-    with pytest.raises(OverflowError, match="^add: a number among its arguments does not fit into 64 bits"):
+    with pytest.raises(OverflowError, match=r"^add: a number among its arguments does not fit into 64 bits"):
         votive.ones(2, device=place) + 10**50
     votive.remote.disconnect(place)
 
