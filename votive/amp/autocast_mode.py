@@ -17,6 +17,8 @@ from ..dispatch.autocast import enter, leave, settings, switch
 from ..ops.autocast_policy import DEVICES
 from ..tensor import Tensor
 
+_ELSEWHERE = frozenset({"mps", "xpu", "hpu", "ipu", "mtia", "maia", "xla", "privateuseone"})
+
 
 def _check_device(device_type: object) -> str:
     if not isinstance(device_type, str):
@@ -42,7 +44,8 @@ def is_autocast_enabled(device_type: str = "cuda") -> bool:
     ...     votive.is_autocast_enabled("cpu")
     True
     """
-    return _check_device(device_type) in mode.autocast
+    # Types of devices that torch knows and nothing runs on here: autocast is never on there.
+    return device_type not in _ELSEWHERE and _check_device(device_type) in mode.autocast
 
 
 def set_autocast_enabled(device_type: str, enabled: bool) -> None:

@@ -29,13 +29,13 @@ _FOUND: dict[tuple[type, type], Formula | None] = {}
 def register_kl(type_p: type, type_q: type) -> Callable[[Formula], Formula]:
     """Declare the decorated function as the divergence of `type_p` from `type_q`.
 
-    >>> votive.distributions.register_kl(votive.distributions.Normal, int)
+    >>> votive.distributions.register_kl(votive.distributions.Normal, 3)
     Traceback (most recent call last):
-    TypeError: register_kl: expected subclasses of Distribution, got Normal and int.
+    TypeError: register_kl: expected classes of distributions, got Normal and 3.
     """
-    if not all(isinstance(t, type) and issubclass(t, Distribution) for t in (type_p, type_q)):
+    if not all(isinstance(t, type) for t in (type_p, type_q)):
         names = " and ".join(getattr(t, "__name__", repr(t)) for t in (type_p, type_q))
-        raise TypeError(f"register_kl: expected subclasses of Distribution, got {names}.")
+        raise TypeError(f"register_kl: expected classes of distributions, got {names}.")
 
     def register(fn: Formula) -> Formula:
         _TABLE[type_p, type_q] = fn
@@ -217,7 +217,7 @@ def _poisson(p: Poisson, q: Poisson) -> Tensor:
 def _multivariate_normal(p: MultivariateNormal, q: MultivariateNormal) -> Tensor:
     p._like(q)
     n = p.event_shape[0]
-    a, b = F.broadcast_tensors(p._factor, q._factor)
+    a, b = F.broadcast_tensors(p._unbroadcasted_scale_tril, q._unbroadcasted_scale_tril)
     spread = F.sum(linalg.solve_triangular(b, a, upper=False) ** 2, (-2, -1))
     off = squared_length(b, (p.loc - q.loc).expand(b.shape[:-1]))
     return half_log_det(b) - half_log_det(a) + 0.5 * (spread + off - n)

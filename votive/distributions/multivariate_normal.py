@@ -54,7 +54,7 @@ class MultivariateNormal(Distribution):
     }
     support = constraints.real_vector
     has_rsample = True
-    _also_held = ("_factor",)
+    _also_held = ("_unbroadcasted_scale_tril",)
 
     def __init__(
         self,
@@ -83,19 +83,19 @@ class MultivariateNormal(Distribution):
             factor = _factor_of_inverse(precision_matrix)
         else:
             factor = linalg.cholesky(covariance_matrix)
-        self._factor = factor.expand(*batch, -1, -1)
+        self._unbroadcasted_scale_tril = factor.expand(*batch, -1, -1)
 
     @lazy_property
     def scale_tril(self) -> Tensor:
-        return self._factor
+        return self._unbroadcasted_scale_tril
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
-        return F.matmul(self._factor, F.transpose(self._factor, -2, -1))
+        return F.matmul(self._unbroadcasted_scale_tril, F.transpose(self._unbroadcasted_scale_tril, -2, -1))
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
-        return F.cholesky_inverse(self._factor)
+        return F.cholesky_inverse(self._unbroadcasted_scale_tril)
 
     @property
     def mean(self) -> Tensor:
@@ -107,21 +107,21 @@ class MultivariateNormal(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return F.sum(self._factor**2, -1)
+        return F.sum(self._unbroadcasted_scale_tril**2, -1)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         eps = standard_normal(self._extended_shape(sample_shape), self.loc)
-        return self.loc + F.matmul(self._factor, eps.unsqueeze(-1)).squeeze(-1)
+        return self.loc + F.matmul(self._unbroadcasted_scale_tril, eps.unsqueeze(-1)).squeeze(-1)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        off = squared_length(self._factor, value - self.loc)
+        off = squared_length(self._unbroadcasted_scale_tril, value - self.loc)
         constant = self._event_shape[0] * math.log(2 * math.pi)
-        return -0.5 * (constant + off) - half_log_det(self._factor)
+        return -0.5 * (constant + off) - half_log_det(self._unbroadcasted_scale_tril)
 
     def entropy(self) -> Tensor:
         constant = self._event_shape[0] * (1 + math.log(2 * math.pi))
-        return 0.5 * constant + half_log_det(self._factor)
+        return 0.5 * constant + half_log_det(self._unbroadcasted_scale_tril)
 
     def _like(self, other: Distribution) -> None:
         if self._event_shape != other._event_shape:

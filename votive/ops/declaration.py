@@ -97,6 +97,10 @@ class Declaration:
     partial: bool = False  # its gradient rule takes None for results that nobody used
 
 
+# To programs operators are functions: what walks through the fields of dataclasses shall not walk into these.
+delattr(Declaration, "__dataclass_fields__")
+
+
 def places(name: str, options: dict[str, Any]) -> dict[str, Any]:
     """The options of a declaration, in which what is hidden appears nowhere."""
     if options.pop("hidden", name.startswith("_")):

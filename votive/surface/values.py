@@ -11,6 +11,7 @@ from .. import dispatch
 from ..backends.base import BACKENDS
 from ..core import dtype as dt
 from ..core.errors import received
+from ..core.mode import mode
 from ..ops.registry import F
 from . import printing
 from .facts import Facts
@@ -45,7 +46,7 @@ class Values(Facts):
     def numpy(self, *, force: bool = False) -> np.ndarray[Any, Any]:
         """The same memory as a NumPy array; `force` also detaches and moves to the CPU."""
         if not force:
-            if self._rg:
+            if self._rg and mode.grad:
                 raise RuntimeError("can't call numpy() on Tensor that requires grad; use tensor.detach().numpy().")
             if not self.is_cpu:
                 raise TypeError(f"can't convert a {self.device} tensor to numpy; use .cpu() first.")

@@ -17,13 +17,22 @@ _OWN = words(
 )
 
 
+_DICT = vars(types.ModuleType)["__dict__"]
+
+
+def _own(module: types.ModuleType) -> dict[str, Any]:
+    """What a module of the alias holds itself."""
+    found: dict[str, Any] = _DICT.__get__(module)
+    return found
+
+
 class Alias(types.ModuleType):
     """One module of the alias. Reading looks through the layers; writing goes to the layer that has the name, so that
     a program that replaces `torch.nn.init.normal_` replaces what votive itself calls.
     """
 
     def _layers(self) -> list[types.ModuleType]:
-        found = self.__dict__.get("__layers__")
+        found = _own(self).get("__layers__")
         if found is None:
             path = self.__name__
             found = []
@@ -31,7 +40,7 @@ class Alias(types.ModuleType):
             if has_module(front):
                 found.append(importlib.import_module(front))
             found += [importlib.import_module(t) for t in targets(path) if has_module(t)]
-            self.__dict__["__layers__"] = found
+            _own(self)["__layers__"] = found
         return found
 
     def _layer_of(self, name: str) -> types.ModuleType | None:
@@ -58,15 +67,17 @@ class Alias(types.ModuleType):
             # A module of votive is seen as the module of torch at that place.
             if not isinstance(value, types.ModuleType):
                 if callable(value):
-                    self.__dict__[name] = value
+                    _own(self)[name] = value
                 return value
+        if (self.__name__, name) == ("torch", "torch"):
+            return self
         path = f"{self.__name__}.{name}"
         if (not name.startswith("__") or name in ("__config__", "__future__")) and exists(path):
             return importlib.import_module(path)
         refused = refusal(path)
         if refused is not None:
             if refused.stub:
-                made = self.__dict__[name] = refused.make_stub(path)
+                made = _own(self)[name] = refused.make_stub(path)
                 return made
             raise Refused(refused.text(path), name=name, obj=self)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}", name=name, obj=self)
@@ -76,15 +87,26 @@ class Alias(types.ModuleType):
             layer = self._layer_of(name)
             if layer is not None:
                 setattr(layer, name, value)
-                if name not in self.__dict__:
+                if name not in _own(self):
                     return
         super().__setattr__(name, value)
+
+    @property
+    def __dict__(self) -> dict[str, Any]:  # type: ignore[override]
+        """What programs that go through a module's names see: all of them, as in torch."""
+        found = {}
+        for name in dir(self):
+            try:
+                found[name] = getattr(self, name)
+            except (AttributeError, ImportError):
+                continue
+        return {**found, **{name: value for name, value in _own(self).items() if name != "__layers__"}}
 
     def _public(self) -> list[str]:
         return [name for name in dir(self) if not name.startswith("_")]
 
     def __dir__(self) -> list[str]:
-        found = {name for name in self.__dict__ if name != "__layers__"}
+        found = {name for name in _own(self) if name != "__layers__"}
         front = overlay(self.__name__)
         for layer in self._layers():
             if layer.__name__ == front:
@@ -130,4 +152,4 @@ def forget() -> None:
     """Drop what was remembered about layers, for modules that stay in use after the alias was removed."""
     for module in list(sys.modules.values()):
         if isinstance(module, Alias):
-            module.__dict__.pop("__layers__", None)
+            _own(module).pop("__layers__", None)

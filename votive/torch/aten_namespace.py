@@ -8,7 +8,36 @@ from typing import Any
 import votive
 
 # Where ATen's name is not that of the function.
-_RENAMED = {"_to_copy": "clone", "_softmax": "softmax", "_log_softmax": "log_softmax", "_unsafe_view": "reshape"}
+_RENAMED = {
+    "_log_softmax": "log_softmax",
+    "_pin_memory": "pin_memory",
+    "_softmax": "softmax",
+    "_to_copy": "clone",
+    "_unsafe_view": "reshape",
+    "alias": "positive",
+}
+
+
+# Names that libraries look up when they are imported; what they stand for is done otherwise here.
+_ABSENT = frozenset({"_sparse_mm_reduce_impl", "_sparse_addmm"})
+
+
+def _refused(name: str) -> Any:
+    def refuse(*args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"torch.ops.aten.{name}: votive has no such operator; use the functions of torch.")
+
+    return refuse
+
+
+def _slice(self: Any, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Any:
+    return self[(*[slice(None)] * (dim % self.ndim), slice(start, end, step))]
+
+
+def _index(self: Any, indices: Any) -> Any:
+    return self[tuple(slice(None) if i is None else i for i in indices)]
+
+
+_INDEXING = {"slice": _slice, "index": _index}
 
 
 class Packet:
@@ -79,6 +108,10 @@ def packet(name: str) -> Packet | None:
     wanted = _RENAMED.get(name, name)
     if wanted == "clone" and name == "_to_copy":
         return Packet(name, lambda x, **options: x.to(copy=True, **{k: v for k, v in options.items() if v is not None}))
+    if name in _INDEXING:
+        return Packet(name, _INDEXING[name])
+    if name in _ABSENT:
+        return Packet(name, _refused(name))
     for place in (votive, votive.nn.functional, votive.linalg, votive.special, overlays, votive.Tensor):
         found = getattr(place, wanted, None)
         if callable(found) and not isinstance(found, type):

@@ -80,6 +80,27 @@ LENT[FunctionCtx] = {
     "metadata": property(lambda self: self.__dict__.setdefault("_metadata", {})),
     "saved_variables": property(_saved_variables),
 }
+
+
+def _grouped(
+    tensorlistlist: list[list[Any]], with_indices: bool = False
+) -> dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]]:
+    """Lists that belong together, split by the device and dtype of what stands in the first of them."""
+    groups: dict[tuple[Any, Any], tuple[list[list[Any]], list[int]]] = {}
+    for i, items in enumerate(zip(*[row or [None] * len(tensorlistlist[0]) for row in tensorlistlist], strict=True)):
+        first = items[0]
+        lists, indices = groups.setdefault((first.device, first.dtype), ([[] for _ in tensorlistlist], []))
+        for column, item in zip(lists, items, strict=True):
+            column.append(item)
+        indices.append(i)
+    return groups
+
+
+LENT[Optimizer] = {
+    "_group_tensors_by_device_and_dtype": staticmethod(_grouped),
+    "_cuda_graph_capture_health_check": lambda self: None,
+    **LENT.get(Optimizer, {}),
+}
 _lent: list[tuple[type, str]] = []
 
 

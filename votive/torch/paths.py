@@ -17,6 +17,7 @@ def words(text: str) -> frozenset[str]:
 TARGETS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("torch._C._nn", ("votive.nn.functional", "votive")),
     ("torch.ops*", ()),
+    ("torch.profiler.profiler", ("votive.profiler",)),
     ("torch.classes*", ()),
     ("torch.version", ()),
     ("torch.config", ()),
@@ -50,6 +51,7 @@ TARGETS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("torch.cuda.*", ("votive.cuda.*", "votive.cuda")),
     ("torch.cpu.amp.*", ("votive.cpu.amp", "votive.amp")),
     ("torch.amp.*", ("votive.amp.*", "votive.amp")),
+    ("torch.utils.data._utils.*", ("votive.data.*", "votive.data")),
     ("torch.utils.data.*", ("votive.utils.data.*", "votive.data.*", "votive.data")),
     ("torch.signal.windows.*", ("votive.signal.windows",)),
     ("torch.multiprocessing", ("votive.torch.multiprocess", "votive.multiprocessing", "multiprocessing")),
@@ -102,6 +104,8 @@ FAMILIES: dict[str, frozenset[str]] = {
         "transformed_distribution transforms uniform utils von_mises weibull wishart"
     ),
     "torch.autograd": words("anomaly_mode forward_ad function functional grad_mode gradcheck graph profiler variable"),
+    "torch.profiler": words("profiler"),
+    "torch.utils.data._utils": words("collate"),
     "torch.utils.data": words("backward_compatibility dataloader dataset distributed graph sampler _utils"),
     "torch.cuda": words("amp comm graphs memory nvtx profiler random streams sparse nccl tunable gds"),
     "torch.cuda.amp": words("autocast_mode common grad_scaler"),

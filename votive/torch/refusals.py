@@ -52,6 +52,7 @@ REFUSALS: tuple[Refusal, ...] = (
         "Its name can stand in annotations and tests.",
         stub=True,
     ),
+    Refusal("torch.PyTorchFileReader torch.PyTorchFileWriter", _SCRIPT, "torch.load reads files.", stub=True),
     Refusal(
         "torch.distributed.tensor.* torch.distributed.fsdp.* torch.distributed.pipelining.*",
         _WHOLE,

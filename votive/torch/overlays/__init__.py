@@ -11,12 +11,15 @@ from ...core import dtype as dt
 from ...core.errors import OutOfMemoryError
 from ...core.memory_format import contiguous_format as legacy_contiguous_format
 from ...futures import Future
+from ...jit import ScriptModule
 from ...overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from ...surface.pending import negated_view as _neg_view
 from .. import aten, aten_layers, aten_losses, process, symbolic
 from ..checkpoint_reading import load
 from ..checkpoint_writing import save
+from ..checks import CHECKS
 from ..custom_ops import ops
+from ..foreach import FOREACH
 from ..named_types import TYPES
 from ..storage import UntypedStorage
 from ..streams import Event, Stream
@@ -43,6 +46,7 @@ _FUNCTIONS = {
     for name, value in vars(module).items()
     if not name.startswith("_") and (name.startswith("has_") or getattr(value, "__module__", "") == module.__name__)
 }
+_FUNCTIONS = {**_FUNCTIONS, **CHECKS, **FOREACH}
 globals().update(_FUNCTIONS)
 grid_sampler_2d = grid_sampler_3d = aten_layers.grid_sampler
 globals().update(REMOVED)
@@ -50,6 +54,11 @@ globals().update(process.BY_DEVICE)
 # A dtype that votive has by now is votive's.
 _NAMED = {name: kind for name, kind in TYPES.items() if not hasattr(votive, name)}
 globals().update(_NAMED)
+
+
+def is_tensor(obj: Any, /) -> bool:
+    """Whether an object is a tensor: no object answers this itself."""
+    return isinstance(obj, votive.Tensor)
 
 
 def storages_by_dtype(dtype: dt.dtype) -> Any:
@@ -74,6 +83,7 @@ def typename(obj: object, /) -> str:
 
 
 __all__ = [
+    "is_tensor",
     "AcceleratorError",
     "DisableTorchFunction",
     "DisableTorchFunctionSubclass",
@@ -81,6 +91,7 @@ __all__ = [
     "Future",
     "GradScaler",
     "OutOfMemoryError",
+    "ScriptModule",
     "Storage",
     "StorageBase",
     "Stream",

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import enum
-from typing import Any
+import os
+from collections.abc import Callable
+from typing import IO, Any
 
+from ...core.device import device as Device
 from ..checkpoint_reading import (
     add_safe_globals,
     clear_safe_globals,
@@ -15,8 +18,13 @@ from ..checkpoint_reading import (
 )
 from ..checkpoint_writing import save
 
+FileLike = str | os.PathLike[str] | IO[bytes]
+MAP_LOCATION = Callable[[Any, str], Any] | Device | str | dict[str, str] | None
+
 __all__ = [
+    "FileLike",
     "LoadEndianness",
+    "MAP_LOCATION",
     "SourceChangeWarning",
     "add_safe_globals",
     "check_module_version_greater_or_equal",

@@ -10,6 +10,7 @@ from ....core.device import device
 from ....core.dtype import dtype
 from ....core.layout import Size
 from ....core.memory_format import layout, memory_format
+from ....core.mode import mode
 from ....futures import Future
 from ....overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from ....random import Generator
@@ -30,6 +31,8 @@ __all__ = [
     "_GLIBCXX_USE_CXX11_ABI",
     "_ImperativeEngine",
     "_TensorBase",
+    "_TensorMeta",
+    "_are_functorch_transforms_active",
     "_VariableFunctions",
     "_cuda_getCurrentRawStream",
     "_cuda_getDeviceCount",
@@ -51,6 +54,7 @@ __all__ = [
     "_jit_override_can_fuse_on_cpu",
     "_jit_override_can_fuse_on_gpu",
     "_jit_set_nvfuser_enabled",
+    "_jit_set_nvfuser_guard_mode",
     "_jit_set_profiling_executor",
     "_jit_set_profiling_mode",
     "_jit_set_texpr_fuser_enabled",
@@ -131,6 +135,7 @@ _jit_set_texpr_fuser_enabled = _jit_override_can_fuse_on_cpu
 
 
 _TensorBase = TensorBase
+_TensorMeta: Any = type(TensorBase)
 default_generator = votive.default_generator
 _GLIBCXX_USE_CXX11_ABI = True
 _has_mps = has_mps = has_mkl = has_openmp = False
@@ -206,3 +211,13 @@ def _jit_get_profiling_executor() -> bool:
 
 def _jit_get_profiling_mode() -> bool:
     return True
+
+
+def _jit_set_nvfuser_guard_mode(profiling_flag: bool) -> bool:
+    """A setting of TorchScript, which is not compiled here."""
+    return False
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether `vmap`, `grad` or another transformation of functions runs."""
+    return bool(mode.levels)

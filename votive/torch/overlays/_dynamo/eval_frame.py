@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from ....nn.compiled import CompiledModule as OptimizedModule
-from . import disable
+from . import disable, is_dynamo_supported
 
-__all__ = ["OptimizedModule", "disable"]
+__all__ = ["OptimizedModule", "disable", "is_dynamo_supported"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from ....tensor import Tensor
 
-__all__ = ["FakeTensor", "FakeTensorMode", "unset_fake_temporarily"]
+__all__ = ["FakeTensor", "FakeTensorMode", "is_fake", "unset_fake_temporarily"]
 
 _REASON = 'votive has no fake tensors; tensors without values live on device="meta".'
 
@@ -29,3 +29,8 @@ class FakeTensorMode:
 def unset_fake_temporarily() -> AbstractContextManager[None]:
     """Compute with real tensors for a while, as always here."""
     return nullcontext()
+
+
+def is_fake(x: object) -> bool:
+    """Whether a tensor is fake: none is."""
+    return False

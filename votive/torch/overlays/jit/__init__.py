@@ -2,6 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
-__all__ = ["Final"]
+Fn = TypeVar("Fn", bound=Callable[..., Any])
+
+__all__ = ["Final", "_overload", "_overload_method"]
+
+
+def _overload(func: Fn) -> Fn:
+    """A signature for TorchScript's compiler, which is not here: the last definition is the function."""
+    return func
+
+
+_overload_method = _overload

@@ -1,0 +1,5 @@
+"""`torch.utils.data`: what stands below it is what counts."""
+
+from __future__ import annotations
+
+__all__: list[str] = []
