@@ -56,7 +56,7 @@ def kind_of(
     if kind != "auto":
         return kind
     alone = not seq2seq and config.beams == 1 and not config.penalty_alpha and pays(rows, length, new)
-    if config.compile and alone and device is not None and device.type == "cuda":
+    if config.compile and alone and device is not None and device.type in ("cuda", "webgpu"):
         return "static"  # memory that stays is what a device can replay
     recorded = alone and not config.compile and not config.disable_compile and recordable(model, wanted)
     return "static" if recorded else "dynamic"

@@ -130,19 +130,24 @@ def rotate_and_attend(m: Match, node: Node) -> bool:
         return False
     if (turned.norm is None) != (new_keys.norm is None) or turned.eps != new_keys.eps:
         return False
-    if turned.cos is not new_keys.cos or turned.sin is not new_keys.sin:
+    tables = [_through_views(m, t) for t in (turned.cos, turned.sin)]
+    if any(t is not _through_views(m, u) for t, u in zip(tables, (new_keys.cos, new_keys.sin), strict=True)):
         return False
-    if any(t.spec.ndim != 2 or t.spec.shape[0] != 1 for t in (turned.cos, turned.sin)):
+    if any(t.spec.numel != t.spec.shape[-1] for t in tables):
         return False
     scale = width**-0.5 if rest["scale"] is None else rest["scale"]
     counts = _counters(m, batch * shared, node)
+    views = []
+    for i, t in enumerate(tables):
+        if t.spec.ndim != 2:  # a row of each, whatever it was broadcast from
+            views.append(m.make("_view", (t, (1, t.spec.shape[-1])), (None,), node))
+            tables[i] = views[-1].outs[0]
     args = (
         turned.joined,
         turned.norm,
         new_keys.norm,
         turned.eps,
-        turned.cos,
-        turned.sin,
+        *tables,
         keys,
         values,
         position,
@@ -162,7 +167,7 @@ def rotate_and_attend(m: Match, node: Node) -> bool:
     for n in sorted(nodes, key=m.order.__getitem__, reverse=True):
         if all(u in gone for v in n.outs for u in m.users.get(v, ())) and not m.outputs.intersection(n.outs):
             gone.add(n)
-    m.replace(list(gone), [made, apart, swap], node)
+    m.replace(list(gone), [*views, made, apart, swap], node)
     return True
 
 
