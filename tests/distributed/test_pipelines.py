@@ -30,6 +30,7 @@ from votive.distributed.pipelining import (
     split_args_kwargs_into_chunks,
 )
 from votive.distributed.pipelining.halves import input_half
+from votive.distributed.pipelining.links import Link
 
 DOCS = docstrings.examples([pipelining, *docstrings.modules_of(pipelining)])
 
@@ -223,12 +224,20 @@ def test_more_stages_or_halves_leave_less_of_a_bubble() -> None:
         (ScheduleInterleaved1F1B, lambda rank: (3, [rank]), 4, "evenly"),
         (ScheduleZBVZeroBubble, lambda rank: (2, [rank]), 4, "exactly 2 stages"),
         (ScheduleGPipe, lambda rank: (2, [rank]), 0, "1 or more"),
-        (ScheduleGPipe, lambda rank: (2, [rank]), 16_000, "fewer microbatches"),
     ],
 )
 def test_what_cannot_be_scheduled_is_refused(kind: Any, stages: Any, microbatches: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         _built(kind, stages, microbatches)
+
+
+def test_more_messages_than_mpi_can_tell_apart_are_refused() -> None:
+    def run() -> None:
+        Link(dist.group.WORLD, [0, 1], 15_000, "cpu")  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="fewer microbatches"):
+            Link(dist.group.WORLD, [0, 1], 16_000, "cpu")  # type: ignore[arg-type]
+
+    dist.simulate(run, 2)
 
 
 def _one_step(given: Any) -> None:

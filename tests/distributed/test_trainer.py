@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import tempfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +72,13 @@ def test_steps_are_those_of_one_process(way: str, count: int) -> None:
     np.testing.assert_allclose(norms, wanted_norms, rtol=2e-5)
 
 
+@cache
+def uninterrupted(way: str) -> list[float]:
+    """The losses of a run that nothing happens to."""
+    with tempfile.TemporaryDirectory() as folder:
+        return losses_of(2, folder, way)
+
+
 class Killed(BaseException):
     """As if the process had ended here."""
 
@@ -82,7 +91,7 @@ class Killed(BaseException):
 def test_whoever_is_killed_goes_on_as_if_nothing_had_happened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, point: str
 ) -> None:
-    wanted = losses_of(2, tmp_path / "whole", way)
+    wanted = uninterrupted(way)
 
     def die() -> None:
         raise Killed
