@@ -125,9 +125,42 @@ def run(op: Op, args: tuple[Any, ...]) -> Any:
     args = _with_agreed_draw(op, args, mesh)
     wide = [spread(t, mesh) for t in leaves]
     tracked = mode.grad and op.differentiable and any(t._rg for t in wide)
+    key = _key(op, args, wide, tracked, mesh)
+    known = None if key is None else _KNOWN.get(key)
+    if known is not None:
+        ways, static, outs = known
+        return run_ways(Call.again(op, args, wide, tracked, static, outs), ways, mesh)
     c = Call(op, args, wide, tracked)
     ways = choose(c, [t._placements for t in wide], mesh.shape)
+    if key is not None:
+        if len(_KNOWN) >= MOST_KNOWN:
+            _KNOWN.clear()
+        _KNOWN[key] = ways, c.static, c.outs
     return run_ways(c, ways, mesh)
+
+
+# Which ways calls have taken: they depend on shapes, placements and static arguments alone.
+_KNOWN: dict[Any, tuple[list[Way], tuple[Any, ...], list[Any]]] = {}
+MOST_KNOWN = 4096
+
+
+def _key(op: Op, args: tuple[Any, ...], leaves: Sequence[DTensor], tracked: bool, mesh: DeviceMesh) -> Any:
+    """What a call's ways depend on; None where that cannot be a key, or never comes again."""
+    if "counter" in op.schema.names:
+        return None
+    specs = tuple([(t._spec.shape, t._spec.strides, t._spec.dtype, t._spec.device, t._placements) for t in leaves])
+    key = (op, mesh.shape, tracked, specs, tuple([_static(v) for v in args]))
+    try:
+        hash(key)
+    except TypeError:
+        return None
+    return key
+
+
+def _static(v: Any) -> Any:
+    if isinstance(v, Tensor):
+        return Tensor
+    return tuple([_static(x) for x in v]) if v.__class__ is tuple else (v.__class__, v)
 
 
 def _with_agreed_draw(op: Op, args: tuple[Any, ...], mesh: DeviceMesh) -> tuple[Any, ...]:

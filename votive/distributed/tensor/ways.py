@@ -56,6 +56,15 @@ class Call:
             made = made[0]
         self.outs = [] if made is None else [made] if isinstance(made, Spec) else list(made)
 
+    @staticmethod
+    def again(
+        op: Op, given: tuple[Any, ...], leaves: list[Any], tracked: bool, static: tuple[Any, ...], outs: list[Spec]
+    ) -> Call:
+        """A call like one that was made before, of which this is known."""
+        c = object.__new__(Call)
+        c.op, c.given, c.leaves, c.tracked, c.static, c.outs = op, given, leaves, tracked, static, outs
+        return c
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or name in ("op", "static"):
             raise AttributeError(name)
