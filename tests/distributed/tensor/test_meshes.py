@@ -199,6 +199,8 @@ def stored(folder: str) -> None:
         assert votive.equal(back["x"].full_tensor(), whole)
         assert votive.equal(other.full_tensor(), whole)
         assert back["n"].item() == 3.0
+        with pytest.raises(ValueError, match="leave out no_dist"):
+            checkpoint.save({"x": x}, checkpoint_id=f"{folder}/alone", no_dist=True)
         with pytest.raises(ValueError, match="has the shape"):
             checkpoint.load({"x": distribute_tensor(votive.zeros(2), mesh)}, checkpoint_id=f"{folder}/{i}")
 

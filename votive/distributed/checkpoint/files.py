@@ -24,7 +24,7 @@ from ..errors import DistError
 from ..fsdp.sharding import sharding_of
 from ..group import ProcessGroup
 from ..objects import all_gather_object
-from ..tensor.stored import as_rows, filled, whole_shape
+from ..tensor.stored import as_rows, filled, is_spread, spread_groups, whole_shape
 from ..world import group_of, is_initialized
 from .leaves import decoded, encoded, leaves, replace
 
@@ -66,7 +66,10 @@ class Writing:
     def __init__(self, state: dict[str, Any], target: Path, group: ProcessGroup | None) -> None:
         self.rank = 0 if group is None else group.rank()
         self.target, self.begun = target, target.with_name(target.name + ".writing")
-        values = {name: as_rows(value) for name, value in leaves(state).items()}
+        given = leaves(state)
+        if group is None:
+            _refuse_parts(given)
+        values = {name: as_rows(value) for name, value in given.items()}
         mine = {name: _described(t) for name, t in values.items() if isinstance(t, Tensor)}
         self.plans = told(
             group, lambda: (mine, {n: encoded(n, v) for n, v in values.items() if not isinstance(v, Tensor)})
@@ -166,6 +169,16 @@ def told(group: ProcessGroup | None, do: Any) -> list[Any]:
 
 
 # --- writing ----------------------------------------------------------------------------------
+
+
+def _refuse_parts(values: dict[str, Any]) -> None:
+    """Raise where a process that writes alone has parts of a tensor only."""
+    for name, value in values.items():
+        if is_spread(value) and any(g.size() > 1 for g in spread_groups(value)):
+            raise ValueError(
+                f"checkpoint.save: {name} lies on several ranks, of which each would write its part alone; leave out "
+                "no_dist=True, or save its full_tensor()."
+            )
 
 
 def _described(t: Tensor) -> tuple[tuple[int, ...], str, int, int, int]:

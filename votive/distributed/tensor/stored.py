@@ -61,6 +61,14 @@ def is_spread(t: Any) -> bool:
     return spread is not None and spread.beside is not None
 
 
+def spread_groups(t: Any) -> list[Any]:
+    """The groups among whose ranks such a tensor lies."""
+    if isinstance(t, DTensor):
+        return t.device_mesh.get_all_groups()
+    spread = sharding_of(t)
+    return [] if spread is None else list(spread.groups)
+
+
 def _dtensor(t: Any) -> DTensor:
     """A tensor as a distributed one, of what `fully_shard` has spread gathered."""
     if isinstance(t, DTensor):
