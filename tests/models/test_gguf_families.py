@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from functools import cache
 from pathlib import Path
@@ -137,6 +138,31 @@ def test_folders_of_transformers_become_the_same_file(name: str, tmp_path: Path)
         want = theirs(torch.tensor(IDS)).logits.numpy()
     got = logits(again).numpy()
     assert np.abs(got - want).max() <= 1e-4 * np.abs(want).max()
+
+
+@pytest.mark.parity
+@pytest.mark.parametrize("name", ["gpt oss", "granite moe with a shared net", "granite hybrid", "llama4", "glm4 moe"])
+def test_a_file_becomes_a_folder_that_transformers_reads(name: str, tmp_path: Path) -> None:
+    from votive.cli.conversion import open_input
+
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    metadata, tensors = written(name)
+    write(tmp_path / "model.gguf", tensors, metadata)
+    made = open_input(str(tmp_path / "model.gguf"), False, print)  # as `votive convert` does
+    (tmp_path / "folder").mkdir()
+    votive.io.safetensors.save_file(dict(made.weights.items()), tmp_path / "folder" / "model.safetensors")
+    (tmp_path / "folder" / "config.json").write_text(json.dumps(made.config))
+    theirs, told = getattr(transformers, row(name).theirs).from_pretrained(
+        tmp_path / "folder", output_loading_info=True, attn_implementation="eager"
+    )
+    assert not told["missing_keys"]
+    assert not told["unexpected_keys"]
+    with torch.no_grad():
+        found = theirs.eval()(torch.tensor(IDS)).logits.numpy()
+    want = logits(model_of(name)).numpy()
+    assert np.abs(found - want).max() <= 1e-4 * np.abs(want).max()
+    assert np.abs(logits(models.AutoModelForCausalLM.from_pretrained(tmp_path / "folder")).numpy() - want).max() < 1e-3
 
 
 def stored(name: str, tensor: str) -> Any:

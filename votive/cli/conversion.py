@@ -78,10 +78,11 @@ def open_input(path: str, keep_names: bool, note: Note) -> Input:
 
 
 def _as_model(made: Input, note: Note) -> None:
-    from ..models.gguf_names import from_gguf
+    from ..models.gguf_names import as_files, from_gguf
 
     try:
-        made.config, made.weights = from_gguf(made.file)
+        made.config, weights = from_gguf(made.file)
+        made.weights = as_files(made.config, weights)
         made.tokenizer = made.file.path
     except ValueError as e:
         note(f"names stay as they are: {e}")

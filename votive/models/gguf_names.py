@@ -19,6 +19,7 @@ from .gguf_families import FAMILIES, by_metadata, by_model_type
 from .gguf_family import Family
 from .gguf_tensors import BLOCK, FACTORS, FREQUENCIES, fitted, incoming, outgoing, plain_names
 from .refitted import Refitted
+from .stacked import restacked
 
 _ENCODER_BLOCK = re.compile(r"enc\.blk\.(\d+)\.")
 _SIZES = ("block_count", "embedding_length")
@@ -56,6 +57,18 @@ def from_gguf(file: WeightSource) -> tuple[dict[str, Any], WeightSource]:
     if family is BERT and "token_types.weight" not in known:
         added = zeros_of_segments(config)
     return config, Refitted(file, incoming(file, family, config), added)
+
+
+def as_files(config: Mapping[str, Any], source: WeightSource) -> WeightSource:
+    """What `from_gguf` gives as other programs expect it in files: some want the experts of a layer in one tensor.
+
+    >>> from votive.models.gguf_names import as_files
+    >>> source = votive.io.MemorySource({"a": votive.ones(1)})
+    >>> as_files({"model_type": "llama"}, source) is source
+    True
+    """
+    layout = by_model_type(config.get("model_type")).stacked
+    return source if layout is None else restacked(source, layout)
 
 
 def _check(family: Family, file: WeightSource) -> None:

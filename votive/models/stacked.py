@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import votive
@@ -182,6 +183,43 @@ def stacked(weights: dict[str, Any], layout: Stacked) -> dict[str, Any]:
             made = [one.T for one in made]
         out[f"{start}{layout.down if which == 2 else layout.gate_up}{suffix}"] = votive.stack(made)
     return out
+
+
+def restacked(source: WeightSource, layout: Stacked) -> WeightSource:
+    """A source with the experts of each layer in one tensor, as files of a family have them; read when asked for.
+
+    >>> from votive.models.stacked import Stacked, restacked
+    >>> single = {f"experts.{i}.{n}_proj.weight": votive.ones(2, 4) for i in range(3) for n in ("gate", "up", "down")}
+    >>> made = restacked(votive.io.MemorySource(single), Stacked())
+    >>> {name: tuple(made.info(name).shape) for name in made.names()}
+    {'experts.gate_up_proj': (3, 4, 4), 'experts.down_proj': (3, 2, 4)}
+    """
+    from .refitted import Part, Refitted
+
+    numbered = [re.escape(one).replace(r"\{\}", r"(\d+)") for one in layout.single]
+    patterns = [re.compile(rf"(.*?){one}\.(weight|bias)") for one in numbered]
+    parts: dict[str, Part] = {}
+    groups: dict[tuple[str, str, bool], dict[tuple[int, int], str]] = {}
+    for name in source.names():
+        which, match = next(((i, m) for i, p in enumerate(patterns) if (m := p.fullmatch(name)) is not None), (0, None))
+        if match is None:
+            parts[name] = Part((name,))
+            continue
+        start, end, down = match[1], match[3], which == 2
+        file = f"{start}{layout.down if down else layout.gate_up}{'_bias' if end == 'bias' else ''}"
+        parts.setdefault(file, Part(()))  # its place in the order
+        groups.setdefault((file, end, down), {})[which, int(match[2])] = name
+    for (file, end, down), names in groups.items():
+        ordered = tuple(names[key] for key in sorted(names))
+        turned = layout.transposed and end == "weight"
+        parts[file] = Part(ordered, change=partial(_one, layout=layout, down=down, turned=turned))
+    return Refitted(source, parts)
+
+
+def _one(*singles: Any, layout: Stacked, down: bool, turned: bool) -> Any:
+    half = len(singles) // 2
+    made = list(singles) if down else [_joined(singles[i], singles[half + i], layout) for i in range(half)]
+    return votive.stack([one.T for one in made] if turned else made)
 
 
 def _joined(gate: Any, up: Any, layout: Stacked) -> Any:
