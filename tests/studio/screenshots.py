@@ -149,6 +149,29 @@ def lens_target(window: Window) -> None:
     window.rest()
 
 
+def lab(name: str) -> Callable[[Window], None]:
+    """A view of the laboratory, on what is written."""
+
+    def shown(window: Window) -> None:
+        go(window, "centre", "laboratory")
+        window.click(f"#lab-{name}")
+        if name == "features":
+            window.until("document.querySelectorAll('.feature-row').length > 3")
+            window.page.locator(".feature-row").nth(1).click()
+            window.until("document.querySelector('#feature-steer')")
+            window.click("#feature-steer")
+        elif name == "graph":
+            window.click("#graph-run")
+            window.until("document.querySelectorAll('.graph-node').length > 10")
+        else:
+            window.page.fill("#sweep-word", "king")
+            window.click("#sweep-run")
+            window.until("document.querySelector('#lab-view-sweep').dataset.sweep")
+        window.rest()
+
+    return shown
+
+
 def statistics(window: Window) -> None:
     go(window, "centre", "layers")
 
@@ -299,6 +322,9 @@ SCENES: dict[str, Callable[[Window], None]] = {
     "value": value,
     "lens": lens,
     "lens-target": lens_target,
+    "lab-features": lab("features"),
+    "lab-graph": lab("graph"),
+    "lab-sweep": lab("sweep"),
     "statistics": statistics,
     "profile": profile,
     "attention-links": attention("links"),

@@ -19,9 +19,9 @@ def stands(window: Window, text: str) -> None:
 
 def test_a_run_stops_at_a_breakpoint_and_is_walked_through(window: Window) -> None:
     window.step_into(LAYER)
-    window.page.keyboard.press("F5")
+    window.page.keyboard.press("F8")
     stands(window, "event 0")
-    window.page.keyboard.press("F5")
+    window.page.keyboard.press("F8")
     stands(window, f"enter {LAYER}")
     here = where(window)
     window.page.keyboard.press("F11")
@@ -164,7 +164,7 @@ def test_the_lens_follows_a_target_that_is_given_as_a_word(window: Window) -> No
     window.page.fill("#lens-target", "99999")
     window.page.keyboard.press("Enter")
     window.page.locator("#view-lens .state.error").wait_for()
-    assert "there is no token 99999" in window.text("#view-lens .state.error")
+    assert "There is no token 99999" in window.text("#view-lens .state.error")
     window.page.fill("#lens-target", "")
     window.page.keyboard.press("Enter")
     window.page.locator("#view-lens .state.error").wait_for(state="hidden")

@@ -87,7 +87,7 @@ def test_a_step_is_followed_stage_by_stage(picture: Window) -> None:
 def test_another_token_changes_the_picture_and_everything_is_reached_by_keys(picture: Window) -> None:
     picture.page.locator(".token").nth(1).click()
     picture.until("document.querySelector('#view-picture').dataset.position === '1'")
-    assert "Token ·upon at 1" in (picture.page.locator(".flow-tokens .now").get_attribute("aria-label") or "")
+    assert "Token ·upon at 1" in (picture.page.locator(".flow-tokens .now").get_attribute("data-name") or "")
     picture.page.locator('.flow-layer[data-layer="1"] .flow-box').first.focus()
     picture.page.keyboard.press("ArrowRight")
     picture.until("document.activeElement.closest('.flow-layer')?.dataset.layer === '2'")

@@ -267,13 +267,14 @@ class ModelLibrary:
             from . import demo
 
             return Loaded(DEMO, demo.model(), demo.tokenizer())
-        loaded = _load(loading, self._place(loading.name))
+        loaded = _load(loading, self.place_of(loading.name))
         if self.device is not None:
             loading.text = f"moving to {self.device}"
             loaded.model.to(self.device)
         return loaded
 
-    def _place(self, name: str) -> str:
+    def place_of(self, name: str) -> str:
+        """Where a model of this name lies."""
         from ..models.checkpoint import bundled
 
         if name in self._places:

@@ -34,6 +34,7 @@ _CHANGING = {
     ),
     *(f"edits.{n}" for n in ("set", "remove", "swap")),
     "chat.say",
+    "laboratory.steer",
 }
 Answer = Callable[[dict[str, Any], dict[str, Any] | None], None]
 
@@ -238,8 +239,14 @@ class Workspace:
         return 0.0 if self.left_at is None else time.monotonic() - self.left_at
 
 
+_CALLED = re.compile(
+    r"^(?:[a-z_]+\.[a-z_]+|attention|auto|choose|debug|edit|explain|jump|lens|redo|save_html|Session|step|undo|value"
+    r"|votive studio): "
+)
+
+
 def error_json(error: BaseException) -> dict[str, Any]:
-    """An error as a reply tells it: its type, what it says, and the module where it happened.
+    """An error as a reply tells it: its type, what it says in plain words, and the module where it happened.
 
     >>> from votive.studio.workspace import error_json
     >>> error_json(KeyError("no node 7"))
@@ -248,8 +255,10 @@ def error_json(error: BaseException) -> dict[str, Any]:
     only = error.args[0] if isinstance(error, KeyError) and len(error.args) == 1 else error
     notes = " ".join(getattr(error, "__notes__", ()))
     found = re.search(r"in module '([^']*)'", notes)
+    # Who stands before a page has called no function: its name says nothing there.
+    text = _CALLED.sub("", str(only)[:4000], count=1)
     return {
         "type": type(error).__name__,
-        "message": str(only)[:4000] or type(error).__name__,
+        "message": text or type(error).__name__,
         "address": found.group(1) if found else None,
     }

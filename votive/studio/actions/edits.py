@@ -69,13 +69,15 @@ def _swap(workspace: Workspace, at: str, other: str) -> Edit:
     return _skip(workspace, at) if other == IDENTITY else Edit(at, "swap", other)
 
 
-def _set(job: Job, edits: list[Edit], from_start: bool) -> dict[str, Any]:
+def set_edits(job: Job, edits: list[Edit], from_start: bool, *, log: bool = True) -> dict[str, Any]:
+    """Put these edits into force, and give them with their receipts and the state of the session."""
     workspace = job.workspace
     if edits:
         Patch(workspace.loaded.model, edits)  # a pattern that can match nothing is told here
     workspace.session.set_edits(edits, from_start=from_start)
     start = ", from_start=True" if from_start else ""
-    workspace.log(job, f"session.set_edits([{', '.join(map(edit_line, edits))}]{start})")
+    if log:
+        workspace.log(job, f"session.set_edits([{', '.join(map(edit_line, edits))}]{start})")
     return {**_listed(workspace), "state": session_state(workspace)}
 
 
@@ -159,7 +161,7 @@ def set_(job: Job, edits: Annotated[list[dict], Bounds(0, 200)], from_start: boo
     """Make these edits and no others: for the whole text, or from the last token on."""
     workspace = job.workspace
     kept = workspace.session.edits
-    return _set(job, [_made(workspace, e, kept) for e in edits], from_start)
+    return set_edits(job, [_made(workspace, e, kept) for e in edits], from_start)
 
 
 @action("edits.remove", changes=True)
@@ -169,11 +171,11 @@ def remove(job: Job, index: Index, from_start: bool = True) -> dict[str, Any]:
     if index >= len(kept):
         raise IndexError(f"edits.remove: there is no edit {index}; there are {len(kept)}.")
     del kept[index]
-    return _set(job, kept, from_start)
+    return set_edits(job, kept, from_start)
 
 
 @action("edits.swap", changes=True)
 def swap(job: Job, at: Address, with_: Address, from_start: bool = True) -> dict[str, Any]:
     """Let another module of the model run in the place of one; "identity" passes its input on."""
     kept = [e for e in job.workspace.session.edits if not (e.at == at and e.do in ("swap", "skip"))]
-    return _set(job, [*kept, _swap(job.workspace, at, with_)], from_start)
+    return set_edits(job, [*kept, _swap(job.workspace, at, with_)], from_start)

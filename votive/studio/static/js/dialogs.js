@@ -17,7 +17,7 @@ export function dialog(id, title, ...children) {
 export function sessions(model) {
   const name = h("input", { type: "text", id: "save-name", value: "session", maxlength: 80, pattern: "[\\w.\\-]{1,80}", "aria-label": "Name", autocomplete: "off" });
   const list = h("ul", { class: "files" });
-  const save = h("button", { type: "button", class: "primary", id: "save-session", onclick: () => keep() }, "Save");
+  const save = h("button", { type: "button", class: "primary", id: "save-session", title: "Write the session into the studio’s folder", onclick: () => keep() }, "Save");
   const autosaved = autosavedList(model, { done: () => box.close() });
   const box = dialog("sessions", "Sessions",
     h("p", { class: "dim small" }, "A session is the whole tree with its settings and edits. It is kept in the studio’s folder."),
@@ -63,7 +63,7 @@ export function sessions(model) {
   async function fill() {
     await autosaved.fill();
     const { files = [] } = await ask(model, "session.files", {});
-    put(list, files.length ? files.map((f) => h("li", {}, h("button", { type: "button", class: "file", "data-name": f.name ?? f, onclick: () => open(f.name ?? f) },
+    put(list, files.length ? files.map((f) => h("li", {}, h("button", { type: "button", class: "file", title: `Open ${f.name ?? f}`, "data-name": f.name ?? f, onclick: () => open(f.name ?? f) },
       h("span", { class: "grow left" }, f.name ?? f), h("span", { class: "dim num small" }, [f.modified ? ago(f.modified) : null, f.bytes === undefined ? null : bytes(f.bytes)].filter(Boolean).join(", "))))) : h("li", { class: "dim" }, "No session was saved yet."));
   }
 

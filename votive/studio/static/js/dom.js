@@ -11,6 +11,8 @@ function fill(node, props, children) {
     else if (name === "value") node.value = value;
     else node.setAttribute(name, value === true ? "" : value);
   }
+  // What is read to people is shown to those who point at it, too.
+  if (props?.["aria-label"] && !props.title && /^(button|input|select|textarea)$/i.test(node.tagName)) node.setAttribute("title", props["aria-label"]);
   for (const child of children.flat(3)) {
     if (child !== undefined && child !== null && child !== false) node.append(child);
   }

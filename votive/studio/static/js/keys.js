@@ -4,7 +4,7 @@ import { h, put } from "./dom.js";
 
 /** [keys as told, what it does, test, name, argument] */
 const KEYS = [
-  ["F5", "Debugger: continue, or start", (e) => e.key === "F5" && !e.shiftKey, "debug", "debug.run"],
+  ["F8", "Debugger: continue, or start", (e) => e.key === "F8" && !e.shiftKey, "debug", "debug.run"],
   ["F10", "Step over", (e) => e.key === "F10" && !e.shiftKey, "debug", "debug.over"],
   ["F11", "Step into", (e) => e.key === "F11" && !e.shiftKey, "debug", "debug.step"],
   ["Shift F11", "Step out", (e) => e.key === "F11" && e.shiftKey, "debug", "debug.out"],
@@ -18,6 +18,7 @@ const KEYS = [
   ["O", "Picture of the model", (e) => plain(e, "o"), "tab", "picture"],
   ["L", "Logit lens", (e) => plain(e, "l"), "tab", "lens"],
   ["D", "Debugger", (e) => plain(e, "d"), "tab", "debugger"],
+  ["Y", "Laboratory", (e) => plain(e, "y"), "tab", "laboratory"],
   ["A", "Attention", (e) => plain(e, "a"), "tab", "attention"],
   ["N", "Statistics", (e) => plain(e, "n"), "tab", "layers"],
   ["M", "Profile", (e) => plain(e, "m"), "tab", "profile"],

@@ -33,7 +33,8 @@ const REFUSED = 4401;
 /** An error that the server told. */
 export class Refused extends Error {
   constructor({ type, message, address }) {
-    super(message);
+    // As a sentence; what begins with a name of something stays as it is.
+    super(/^[a-z]+ /.test(message) ? message[0].toUpperCase() + message.slice(1) : message);
     this.type = type;
     this.address = address ?? null;
   }

@@ -30,7 +30,7 @@ export function read(text, here = location) {
 
 export function offline(model, link, el) {
   const words = h("span", { id: "offline-text" });
-  const again = h("button", { type: "button", id: "reconnect", onclick: () => link.connect() }, "Connect now");
+  const again = h("button", { type: "button", id: "reconnect", title: "Try to reach the server now", onclick: () => link.connect() }, "Connect now");
   const address = h("input", { type: "text", id: "offline-address", placeholder: "http://127.0.0.1:…/?token=…", "aria-label": "Address that the server printed", autocomplete: "off", spellcheck: "false",
     onkeydown: (event) => event.key === "Enter" && go() });
   const join = h("button", { type: "button", id: "offline-go", title: "Continue there with the text you see", onclick: () => go() }, "Go on there");

@@ -12,6 +12,7 @@ import { offers } from "./recover.js";
 import { notice, positionOf, select, take, watch } from "./state.js";
 import { tabs } from "./tabs.js";
 import { firstVisit, tour } from "./tour.js";
+import { remembered } from "./restore.js";
 import { splitters } from "./splitters.js";
 import * as attention from "./views/attention.js";
 import * as chat from "./views/chat.js";
@@ -22,6 +23,7 @@ import * as consoleView from "./views/console.js";
 import * as edits from "./views/edits.js";
 import * as explain from "./views/explain.js";
 import * as speech from "./views/speech.js";
+import * as laboratory from "./views/laboratory.js";
 import * as layers from "./views/layers.js";
 import * as lens from "./views/lens.js";
 import * as picture from "./views/picture.js";
@@ -53,7 +55,7 @@ model.actions = {};
 // --- views ---------------------------------------------------------------------------------------
 
 for (const [id, view] of Object.entries({
-  prompt, chat, compare, timeline, sampler, topk, tree, picture, stack, value, consequence, lens, layers, profile, compiled, quantization, attention, edits, explain, console: consoleView, vision, speech,
+  prompt, chat, compare, laboratory, timeline, sampler, topk, tree, picture, stack, value, consequence, lens, layers, profile, compiled, quantization, attention, edits, explain, console: consoleView, vision, speech,
 })) mount(view, model, $(`view-${id}`));
 
 const centre = tabs($("centre-tabs"));
@@ -96,12 +98,12 @@ $("as-chat").addEventListener("click", () => write("chat"));
 const files = sessions(model);
 const shelf = models(model, { begin: () => begin() });
 const keys = help(() => other());
-const guide = tour({ reveal: (where) => {
-  if (narrow.matches) column(["#panel-prompt", "#panel-topk", "#panel-tree"].includes(where) ? "left" : where === "#centre" ? "centre" : "right");
+const guide = tour({ model, tab: (name) => model.actions.tab(name), reveal: (where) => {
+  if (narrow.matches) column(document.querySelector(where)?.closest(".column")?.id ?? "left");
   document.querySelector(where)?.scrollIntoView?.({ block: "nearest" });
 } });
 document.body.append(files.box, shelf.box, keys.box, guide.box);
-keys.box.append(h("div", { class: "row" }, h("button", { type: "button", id: "tour-again", onclick: () => { keys.box.close(); guide.start(); } }, "Show the tour")));
+keys.box.append(h("div", { class: "row" }, h("button", { type: "button", id: "tour-again", title: "About three minutes, from the first token to a head that copies names", onclick: () => { keys.box.close(); guide.start(); } }, "Show the tour")));
 
 $("model-button").addEventListener("click", () => shelf.show());
 $("files-button").addEventListener("click", () => files.show());
@@ -192,17 +194,28 @@ watch(model, ["trouble"], () => {
 });
 $("trouble-model").addEventListener("click", () => shelf.show());
 
+let [said, acted] = [0, null];
+// Where something was done last: an error is told there.
+for (const kind of ["pointerdown", "keydown"]) {
+  document.addEventListener(kind, (event) => {
+    acted = event.target;
+    for (const old of event.target.closest?.(".panel")?.querySelectorAll(".notice.inline") ?? []) if (!old.contains(event.target)) old.remove();
+  }, true);
+}
 watch(model, ["notices"], () => {
   const box = $("notices");
-  const known = new Set([...box.children].map((c) => Number(c.dataset.id)));
   for (const n of model.get("notices")) {
-    if (known.has(n.id)) continue;
-    const item = h("div", { class: `notice ${n.kind}`, "data-id": n.id, role: n.kind === "error" ? "alert" : "status" },
+    if (n.id <= said) continue;
+    said = n.id;
+    const panel = n.kind === "error" ? acted?.closest?.(".panel") : null;
+    const item = h("div", { class: `notice ${n.kind}${panel ? " inline" : ""}`, "data-id": n.id, role: n.kind === "error" ? "alert" : "status" },
       h("span", { class: "grow" }, n.text, n.address ? h("span", { class: "mono dim" }, ` ${n.address}`) : null),
       h("button", { class: "quiet", type: "button", "aria-label": "Close", onclick: () => item.remove() }, "×"));
-    box.append(item);
-    while (box.children.length > 4) box.firstChild.remove();
-    setTimeout(() => item.remove(), n.kind === "error" ? 12000 : 4000);
+    // One of a kind: a newer one says what counts now. An error stands where it was caused, until it is closed or something else is done there.
+    for (const old of document.querySelectorAll(`.notice.${n.kind}`)) old.remove();
+    (panel ?? box).append(item);
+    if (panel) item.scrollIntoView({ block: "nearest" });
+    else setTimeout(() => item.remove(), n.kind === "error" ? 12000 : 4000);
   }
 });
 
@@ -255,6 +268,7 @@ async function opened(hello) {
   if (again || moved) unsaved.hide();
   else unsaved.offer(hello?.autosaved);
   if (!model.get("session") && model.get("info")) await begin();
+  places.restore();
 }
 
 /** A page that is opened for the first time begins by itself, and writes its first token. */
@@ -275,6 +289,7 @@ async function restore(pack) {
   }
 }
 
+const places = remembered(model, { tab: (name) => (centre[name] ?? right[name])?.(), column, write });
 model.on("event:hello", opened);
 model.on("event:bye", (data) => link.pause(data?.text ?? data?.reason ?? "The server has ended this connection."));
 

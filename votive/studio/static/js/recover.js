@@ -42,9 +42,9 @@ export function offers(model, el) {
       if (!one) return;
       const more = autosaved.length > 1 ? ` ${autosaved.length - 1} more ${autosaved.length > 2 ? "are" : "is"} under Sessions.` : "";
       put(el, h("span", { id: "recover-text" }, `A session that you did not save is still here: ${title(one)} (${facts(one)}).${more}`),
-        h("button", { type: "button", id: "recover-go", onclick: async () => { if (await recover(model, one)) hide(); } }, "Recover"),
-        h("button", { type: "button", id: "recover-discard", onclick: () => discard(one) }, "Discard"),
-        h("button", { type: "button", id: "recover-later", onclick: hide }, "Not now"));
+        h("button", { type: "button", id: "recover-go", title: "Go on with this session", onclick: async () => { if (await recover(model, one)) hide(); } }, "Recover"),
+        h("button", { type: "button", id: "recover-discard", title: "Remove it for good", onclick: () => discard(one) }, "Discard"),
+        h("button", { type: "button", id: "recover-later", title: "Keep it under Sessions", onclick: hide }, "Not now"));
     },
   };
 }
@@ -57,7 +57,7 @@ export function autosavedList(model, { done }) {
     const { on, autosaved } = await ask(model, "session.autosaved", {});
     note.textContent = on ? "Your work is autosaved every few seconds, in case the studio ends before you save." : "Autosave is off.";
     put(list, autosaved.map((one) => h("li", { class: "row" },
-      h("button", { type: "button", class: "file grow", "data-name": one.name, onclick: async () => { if (await recover(model, one)) done(); } },
+      h("button", { type: "button", class: "file grow", title: "Go on with this session", "data-name": one.name, onclick: async () => { if (await recover(model, one)) done(); } },
         h("span", { class: "grow left" }, title(one, 40)), h("span", { class: "dim num small" }, [one.model, facts(one)].filter(Boolean).join(", "))),
       h("button", { type: "button", class: "quiet", "aria-label": `Discard ${title(one, 20)}`, title: "Discard", onclick: () => remove(one) }, "×"))));
   }

@@ -10,7 +10,7 @@ export function bar(row, { pick, hover = () => {}, scale = 1 }) {
   const width = (v) => `${Math.max(0, Math.min(100, (100 * (v ?? 0)) / scale))}%`;
   return h("button", {
     class: `bar-row${row.chosen ? " chosen" : ""}`, type: "button", title: row.title,
-    "aria-label": row.title, "aria-pressed": row.chosen ? "true" : null,
+    "aria-pressed": row.chosen ? "true" : null,
     onclick: () => pick(row), onpointerenter: () => hover(row), onpointerleave: () => hover(null),
     onfocus: () => hover(row), onblur: () => hover(null),
   },

@@ -16,8 +16,10 @@ const wide = (size, most, [low, high]) => (Number.isFinite(size) && most > 0 ? l
 function chosen(el, words, pick, hover) {
   el.setAttribute("role", "button");
   el.setAttribute("tabindex", "0");
-  el.setAttribute("aria-label", words);
-  el.append(s("title", { text: words }));
+  el.dataset.name = words;
+  // What has letters in it is called by them, and by its title.
+  if (!el.querySelector("text")) el.setAttribute("aria-label", words);
+  el.prepend(s("title", { text: words }));
   el.addEventListener("click", pick);
   el.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" && event.key !== " ") return;

@@ -61,7 +61,7 @@ export function render({ model, el }) {
     if (layerBox.options.length !== info.layers) put(layerBox, Array.from({ length: info.layers }, (_, i) => h("option", { value: String(i) }, `Layer ${i}`)));
     layerBox.value = String(layer());
     if (heads.children.length !== info.heads + 1) {
-      put(heads, h("button", { type: "button", class: "head", "data-head": "mean", onclick: () => select(model, { head: null }) }, "mean"),
+      put(heads, h("button", { type: "button", class: "head", "data-head": "mean", title: "The average of all heads", onclick: () => select(model, { head: null }) }, "mean"),
         Array.from({ length: info.heads }, (_, i) => h("button", {
           type: "button", class: "head", "data-head": i, "aria-label": `Head ${i}`, onclick: () => select(model, { head: i }),
           onpointerenter: () => hover(model, { head: i }), onpointerleave: () => hover(model, null),

@@ -36,7 +36,7 @@ export function render({ model, el }) {
   }
 
   const item = (line, i) => h("div", { class: "console-row" }, h("span", { class: "line-number dim", "aria-hidden": "true" }, String(i + 1)), h("code", { title: line }, line),
-    h("button", { class: "quiet copy", type: "button", "aria-label": `Copy ${line}`, onclick: () => copy(line) }, "copy"));
+    h("button", { class: "quiet copy", type: "button", title: "Copy this line", "aria-label": `Copy ${line}`, onclick: () => copy(line) }, "copy"));
 
   async function all() {
     if (model.get("link") && model.get("link").status !== "open") return;

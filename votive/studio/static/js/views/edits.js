@@ -8,7 +8,7 @@ import { changed, setEdits } from "./value_tools.js";
 export function render({ model, el }) {
   const list = h("ul", { class: "edits", "aria-label": "Edits in force" });
   const empty = h("p", { class: "state empty" }, "Nothing is changed. Choose a module and ablate, scale, skip or swap it.");
-  const clear = h("button", { type: "button", id: "edits-clear", onclick: () => guard(setEdits(model, [])) }, "Remove all");
+  const clear = h("button", { type: "button", id: "edits-clear", title: "Take all edits out; undo brings them back", onclick: () => guard(setEdits(model, [])) }, "Remove all");
 
   async function guard(promise) {
     try {
@@ -35,7 +35,7 @@ export function render({ model, el }) {
       const r = receipts[i];
       const value = e.with ? `for ${e.with}` : e.value === undefined || e.value === null ? "" : typeof e.value === "number" ? short(e.value) : String(e.value);
       return h("li", {},
-        h("div", { class: "row" }, h("span", { class: "tag" }, e.do), h("button", { class: "quiet mono grow left", type: "button", onclick: () => select(model, { address: e.at }) }, e.at),
+        h("div", { class: "row" }, h("span", { class: "tag" }, e.do), h("button", { class: "quiet mono grow left", type: "button", title: "Look at the value there", onclick: () => select(model, { address: e.at }) }, e.at),
           h("span", { class: "num" }, value),
           h("button", { class: "quiet", type: "button", "aria-label": `Remove ${e.do} at ${e.at}`, title: "Remove", onclick: () => guard(remove(i)) }, "×")),
         h("div", { class: "small dim" }, [part(e), r ? r.text ?? `made ${r.count} times` : "not made yet"].filter(Boolean).join(" · ")));

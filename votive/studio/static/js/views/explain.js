@@ -10,7 +10,7 @@ export function render({ model, el }) {
   const name = h("input", { type: "text", id: "explain-name", list: "explain-names", "aria-label": "Operator", placeholder: "an operator, such as softmax", autocomplete: "off", onchange: () => show(name.value.trim()) });
   const known = h("datalist", { id: "explain-names" }, COMMON.map((n) => h("option", { value: n })));
   const here = h("button", { type: "button", id: "explain-here", title: "Explain the operator where the debugger stands", onclick: () => show(opHere()) }, "At the stop");
-  const chips = h("div", { class: "chips" }, COMMON.slice(0, 6).map((n) => h("button", { type: "button", class: "chip", onclick: () => show(n) }, n)));
+  const chips = h("div", { class: "chips" }, COMMON.slice(0, 6).map((n) => h("button", { type: "button", class: "chip", title: `Explain ${n}`, onclick: () => show(n) }, n)));
   const out = h("div", { class: "explained", "aria-live": "polite" }, h("p", { class: "state empty" }, "Choose an operator: its formula, its gradient as derived from it, and the source of its kernels."));
 
   const opHere = () => model.get("debug")?.address?.split("/")[1]?.split("#")[0];

@@ -88,7 +88,7 @@ export function render({ model, el }) {
     const names = tokens();
     const at = Math.min(position(), flow.attention.shape[1] - 1, names.length - 1);
     if (at < 0) return;
-    const before = [box.scrollLeft, document.activeElement?.getAttribute?.("aria-label")];
+    const before = [box.scrollLeft, document.activeElement?.dataset?.name];
     const { layer, head } = locked(model);
     const { root, stages } = flowPicture({
       flow, says: says?.position === at ? says : null, tokens: names, position: at, width: Math.max(640, box.clientWidth - 4), layer, head, pick,
@@ -97,7 +97,7 @@ export function render({ model, el }) {
     });
     put(box, root);
     box.scrollLeft = before[0];
-    if (before[1]?.match?.(/^(Head|The attention|The MLP|The stream|Token)/)) [...root.querySelectorAll("[tabindex]")].find((n) => n.getAttribute("aria-label") === before[1])?.focus({ preventScroll: true });
+    if (before[1]?.match?.(/^(Head|The attention|The MLP|The stream|Token)/)) [...root.querySelectorAll("[tabindex]")].find((n) => n.dataset.name === before[1])?.focus({ preventScroll: true });
     stage.max = String(stages);
     el.dataset.zoom = "whole";
     el.dataset.position = String(at);

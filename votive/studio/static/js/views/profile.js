@@ -11,7 +11,7 @@ export function render({ model, el }) {
   const run = h("button", { type: "button", class: "primary", id: "profile-run", title: "Run the model over the text and measure each module", onclick: () => measure() }, "Measure");
   const repeat = h("input", { type: "number", id: "profile-repeat", min: 1, max: 20, value: 3, title: "How many runs are measured", "aria-label": "How often it is run" });
   const total = h("span", { class: "dim num", id: "profile-total" });
-  const kinds = ["layers", "modules", "operators"].map((name) => h("button", { type: "button", class: "segment", id: `profile-${name}`, "aria-pressed": String(name === by), onclick: () => { by = name; draw(); } }, name));
+  const kinds = ["layers", "modules", "operators"].map((name) => h("button", { type: "button", class: "segment", title: `Times of ${name}`, id: `profile-${name}`, "aria-pressed": String(name === by), onclick: () => { by = name; draw(); } }, name));
   const box = h("div", { class: "tall", hidden: true });
   const empty = h("p", { class: "state empty" }, "Measure one run of the model over the text: time and memory of each layer, module and operator.");
 

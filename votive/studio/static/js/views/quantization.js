@@ -12,7 +12,7 @@ export function render({ model, el }) {
   let [data, what, known] = [null, "stream", null];
   const type = h("select", { id: "quantization-type", "aria-label": "Type" });
   const original = h("select", { id: "quantization-original", "aria-label": "Original", hidden: true });
-  const each = h("input", { type: "checkbox", id: "quantization-each" });
+  const each = h("input", { type: "checkbox", id: "quantization-each", title: "Quantize one layer after the other, too: how far each alone moves the predictions" });
   const run = h("button", { type: "button", class: "primary", id: "quantization-run", title: "Quantize a copy and compare it on this text", onclick: () => measure() }, "Measure");
   const copy = h("button", { type: "button", id: "quantization-copy", title: "Copy the program that does the same", disabled: true, onclick: () => take() }, "Copy as Python");
   const choose = NUMBERS.map(([name, title]) => h("button", { type: "button", class: "segment", title, onclick: () => { what = name; draw(); } }, name === "kl" ? "KL alone" : name));

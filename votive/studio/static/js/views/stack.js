@@ -8,7 +8,7 @@ import { above, layerOf, moduleOf, nested, rows } from "./modules.js";
 import { setEdits, withEdit } from "./value_tools.js";
 
 const MOVES = [
-  ["debug.run", "Continue", "F5", "run", "Run to the next breakpoint, or to the end"], ["debug.over", "Over", "F10", "over", "Run this call to its end"],
+  ["debug.run", "Continue", "F8", "run", "Run to the next breakpoint, or to the end"], ["debug.over", "Over", "F10", "over", "Run this call to its end"],
   ["debug.step", "Into", "F11", "into", "Go to the next event: into the call"], ["debug.out", "Out", "⇧F11", "out", "Run to the end of the module around"],
   ["debug.back", "Back", "⇧F10", "back", "Go back by one event"],
 ];
@@ -18,7 +18,7 @@ export function render({ model, el }) {
   let [root, last, shownRows, about] = [nested([]), null, [], {}];
   const list = h("div", { class: "stack", role: "tree", "aria-label": "Modules" });
   const where = h("div", { class: "where", id: "debug-where", "aria-live": "polite" });
-  const start = h("button", { type: "button", id: "debug-start", title: "Run the model up to its first call (F5)", onclick: () => go("debug.start") }, "Start");
+  const start = h("button", { type: "button", id: "debug-start", title: "Run the model up to its first call (F8)", onclick: () => go("debug.start") }, "Start");
   const stop = h("button", { type: "button", id: "debug-stop", title: "End the run", onclick: () => go("debug.stop") }, "Stop");
   const moves = MOVES.map(([action, name, key, id, title]) => h("button", {
     type: "button", id: `debug-${id}`, title: `${title} (${key})`, onclick: () => go(action),
@@ -49,7 +49,7 @@ export function render({ model, el }) {
   const tall = new Rows(list, { height: 24, row: (i) => dress(row(shownRows[i], i, about)) });
   const indexOf = (address) => shownRows.findIndex((r) => r.address === address);
 
-  /** What F5 and its like mean before there is a run: to begin one. */
+  /** What F8 and its like mean before there is a run: to begin one. */
   const key = (action) => go(model.get("debug")?.active && !model.get("debug").ended ? action : action === "debug.back" && model.get("debug")?.active ? action : "debug.start");
   model.actions = { ...model.actions, debug: key };
 
@@ -87,14 +87,14 @@ export function render({ model, el }) {
     const here = r.address === at;
     const fold = h("span", { class: "fold", "aria-hidden": "true" }, r.leaf ? "" : r.open ? "▾" : "▸");
     const point = h("button", {
-      class: "breakpoint", type: "button", tabindex: -1, "aria-pressed": String(broken.has(r.address)),
+      class: "breakpoint", type: "button", tabindex: -1, "aria-hidden": "true", "aria-pressed": String(broken.has(r.address)),
       "aria-label": `Breakpoint at ${r.address}`, title: "Breakpoint (space)",
       onclick: (event) => { event.stopPropagation(); toggle(r.address, !broken.has(r.address)); },
     });
     const out = h("div", {
       class: `stack-row${here ? " here" : running.has(r.address) ? " running" : ""}`, role: "treeitem", tabindex: -1,
       "aria-setsize": shownRows.length, "aria-posinset": i + 1, "aria-level": r.depth + 1, "aria-expanded": r.leaf ? null : String(r.open), "data-address": r.address,
-      "aria-label": `${r.address}, ${r.class}${broken.has(r.address) ? ", breakpoint" : ""}${here ? ", the run stands here" : ""}`,
+      "aria-description": `${r.address}${broken.has(r.address) ? ", breakpoint" : ""}${here ? ", the run stands here" : ""}`,
       style: { "--depth": r.depth },
     }, point, fold, h("span", { class: "name" }, r.name), h("span", { class: "kind dim" }, r.class),
     changed.has(r.address) ? h("span", { class: "badge" }, changed.get(r.address)) : null,

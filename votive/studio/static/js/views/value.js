@@ -148,7 +148,7 @@ export function render({ model, el }) {
 
   function head(value) {
     const choice = (name, text) => h("button", {
-      type: "button", class: "segment", "aria-pressed": String(side === name), disabled: atStop(),
+      type: "button", class: "segment", title: name === "in" ? "What the module was given" : "What the module gave", "aria-pressed": String(side === name), disabled: atStop(),
       onclick: () => { side = name; load.reload(); },
     }, text);
     const address = atStop() ? model.get("debug").address || "(model)" : value.address ?? locked(model).address;
