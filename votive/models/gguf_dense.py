@@ -33,7 +33,7 @@ _BEHIND = {"post_attention_norm": "post_attention_layernorm", "post_ffw_norm": "
 PARTIAL = "partial_rotary_factor"
 
 
-def biases(config: dict[str, Any], metadata: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
+def _biases(config: dict[str, Any], metadata: Mapping[str, Any], shapes: Shapes) -> dict[str, Any]:
     """Which products have biases is seen at the first layer."""
     found = {"attention_bias": "attn_output", "mlp_bias": "ffn_up"}
     return {**config, **{name: shapes(f"blk.0.{stem}.bias") is not None for name, stem in found.items()}}
@@ -214,7 +214,7 @@ NEMOTRON = Family(
     partial=PARTIAL,
     settled=True,
     told=unstretched,
-    understood=biases,
+    understood=_biases,
 )
 ARCEE = Family(
     "arcee",
@@ -226,7 +226,7 @@ ARCEE = Family(
     fixes=ROTARY,
     fixed={"hidden_act": "relu2"},
     settled=True,
-    understood=biases,
+    understood=_biases,
 )
 JAIS2 = Family(
     "jais2",
@@ -237,7 +237,7 @@ JAIS2 = Family(
     ATTENTION | _PLAIN_NET,
     fixed={"hidden_act": "relu2"},
     settled=True,
-    understood=biases,
+    understood=_biases,
 )
 ERNIE = Family(
     "ernie4_5",

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .gguf_bonds import delta_rule, halves_together, scaled
-from .gguf_dense import PARTIAL, biases
+from .gguf_dense import PARTIAL
 from .gguf_experts import SIGMOID, some_dense
 from .gguf_family import COLUMN, DECAY, DECAYS, FILTER, GROUPED, ONE, ROW, Bond, Family, Shapes, number
 from .gguf_stacks import GRANITE_EXPERTS, GRANITE_FILES
@@ -258,7 +258,7 @@ def _as_next(config: dict[str, Any], metadata: Mapping[str, Any], shapes: Shapes
     key = "qwen3next.full_attention_interval"
     every, (inner, values) = number(key, metadata.get(key, 4)), heads_of("qwen3next", metadata)
     return {
-        **biases(config, metadata, shapes),
+        **config,
         "layer_types": _every(config["num_hidden_layers"], every),
         "linear_num_value_heads": values,
         "linear_value_head_dim": inner // values,

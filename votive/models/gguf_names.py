@@ -122,7 +122,7 @@ def to_gguf(
     if name is not None:
         metadata["general.name"] = name
     metadata |= tokenizer or {}
-    source = plain_names(source, family, values)
+    source = plain_names(source, family)
     added = {}
     rope = rope_values(family, values)
     if (rope["rope_scaling"] or {}).get("rope_type") == "llama3":

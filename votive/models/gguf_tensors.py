@@ -264,7 +264,7 @@ def _wanted(family: Family, config: Mapping[str, Any]) -> list[tuple[str, str]]:
     return first + blocks + last
 
 
-def plain_names(source: WeightSource, family: Family, config: Mapping[str, Any]) -> WeightSource:
+def plain_names(source: WeightSource, family: Family) -> WeightSource:
     """The spelling of released checkpoints, whatever the source's: prefixes, stacked experts."""
     if EXPERTS in family.fixes.values():
         from .stacked import Unstacked
