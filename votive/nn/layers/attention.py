@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 
@@ -116,6 +117,14 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        if query.is_nested:
+            from .nested_batch import attended
+
+            if not self.batch_first:
+                raise AssertionError("MultiheadAttention: nested tensors need batch_first=True.")
+            options = {"need_weights": need_weights, "average_attn_weights": average_attn_weights}
+            run = functools.partial(self.forward, **options)
+            return attended(run, query, key, value, key_padding_mask, attn_mask)
         key_padding_mask = additive_mask(key_padding_mask, "key_padding_mask", query.dtype, attn_mask, "attn_mask")
         attn_mask = additive_mask(attn_mask, "attn_mask", query.dtype)
         transposed = self.batch_first and query.dim() == 3

@@ -100,6 +100,11 @@ class TransformerEncoder(Module):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool | None = None,
     ) -> Tensor:
+        if src.is_nested:
+            from .nested_batch import encoded
+
+            run = lambda x, padding: self.forward(x, src_key_padding_mask=padding)
+            return encoded(src, "TransformerEncoder", run, mask, src_key_padding_mask)
         padding = additive_mask(src_key_padding_mask, "src_key_padding_mask", src.dtype, mask, "mask")
         mask = additive_mask(mask, "mask", src.dtype)
         causal = _is_causal(mask, is_causal, src, self.layers[0].self_attn.batch_first)

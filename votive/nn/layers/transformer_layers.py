@@ -105,6 +105,13 @@ class TransformerEncoderLayer(TransformerLayer):
         src_key_padding_mask: Tensor | None = None,
         is_causal: bool = False,
     ) -> Tensor:
+        if src.is_nested:
+            from .nested_batch import encoded
+
+            if not self.self_attn.batch_first:
+                raise AssertionError("TransformerEncoderLayer: nested tensors need batch_first=True.")
+            run = lambda x, padding: self.forward(x, src_key_padding_mask=padding)
+            return encoded(src, "TransformerEncoderLayer", run, src_mask, src_key_padding_mask)
         padding = additive_mask(src_key_padding_mask, "src_key_padding_mask", src.dtype, src_mask, "src_mask")
         mask = additive_mask(src_mask, "src_mask", src.dtype)
         attend = lambda x: self._sa_block(x, mask, padding, is_causal)
