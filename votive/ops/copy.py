@@ -141,6 +141,7 @@ def _infer_transfer(x: Spec, src: Spec, non_blocking: bool) -> tuple[Spec, ...]:
 
 structured(
     "_transfer_(Tensor input, Tensor src, bool non_blocking)",
+    own_process=True,
     infer=_infer_transfer,
     differentiable=False,
     n_out=0,
@@ -237,6 +238,7 @@ def to(
 
 structured(
     "_to_device(Tensor input, any device, bool non_blocking=False)",
+    own_process=True,
     placement="elementwise",
     batch="same",
     infer=lambda x, device, non_blocking: Spec(x.dense_like().layout, x.dtype, device),
@@ -247,6 +249,7 @@ structured(
 
 structured(
     "_pin_memory(Tensor input)",
+    own_process=True,
     infer=lambda x: x.dense_like(),
     grad={"input": lambda c, g: g},
     doc="A copy in page-locked memory.",
@@ -254,6 +257,7 @@ structured(
 
 structured(
     "_empty_pinned(int[] size, int[] stride, dtype dtype)",
+    own_process=True,
     infer=lambda size, stride, dtype: Spec(Layout(size, stride), dtype, cpu_device),
     differentiable=False,
     doc="New page-locked memory with arbitrary content.",

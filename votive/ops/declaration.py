@@ -69,6 +69,7 @@ class Declaration:
     autocast: Policies | None = None
     mutates: tuple[str, ...] = ()  # arguments that the kernel writes into
     across: bool = False  # its tensors may be on different devices
+    own_process: bool = False  # moves values between devices, or takes objects of the program: no server runs it
     rounds_numbers: bool = False  # a number beside a half tensor is rounded first, as in torch, not taken in float32
     shortcut: Callable[..., Resolved] | None = None  # a composite: what it comes down to
 

@@ -75,6 +75,7 @@ def _infer(inputs: Any, region: Region) -> tuple[Spec, ...]:
 
 structured(
     "_region(Tensor[] inputs, object region)",
+    own_process=True,
     infer=_infer,
     differentiable=False,
     n_out=2,
@@ -83,6 +84,7 @@ structured(
 
 structured(
     "_row_region(Tensor like, Tensor[] inputs, object region)",
+    own_process=True,
     infer=lambda like, inputs, region: region.outs,
     differentiable=False,
     n_out=2,

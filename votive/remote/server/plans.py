@@ -17,9 +17,6 @@ from ...dispatch import KernelPlan, plan_of
 from ...ops.registry import OPS
 from ...ops.schema import Arg
 
-# What moves values between devices, or takes objects of a program, happens on the client's side.
-ELSEWHERE = frozenset(["_to_device", "_transfer_", "_pin_memory", "_empty_pinned", "_region", "_row_region"])
-
 
 class ServedPlan:
     """A kernel bound to specs, and how the numbers of a call are read."""
@@ -111,7 +108,7 @@ def _formula(plan: ServedPlan, data: dict[str, Any], place: device) -> None:
 
 def _operator(plan: ServedPlan, data: dict[str, Any], place: device) -> None:
     op = OPS.get(plan.label)
-    if op is None or op.kind != "structured" or op.name in ELSEWHERE:
+    if op is None or op.kind != "structured" or op.own_process:
         raise UnsupportedError(f"{plan.label}: not an operator that a remote device runs.")
     given = [wire.argument_of(a, place) for a in _list(data.get("args"), len(op.schema.args))]
     for a, v in zip(op.schema.args, given, strict=True):

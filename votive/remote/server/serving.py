@@ -14,7 +14,6 @@ from ...backends.remote.errors import error_data
 from ...backends.remote.wire import ProtocolError
 from ...core.device import device
 from ...ops.registry import OPS
-from .plans import ELSEWHERE
 from .session import Session, tell
 
 # Seconds for the rest of a frame that has begun, and for an answer to be taken.
@@ -25,7 +24,7 @@ def operators(place: device) -> dict[str, tuple[int, bool]]:
     """What this side runs: for each operator a checksum of its schema, and whether it has a kernel of its own here."""
     found = {}
     for name, op in OPS.items():
-        if op.kind == "structured" and name not in ELSEWHERE:
+        if op.kind == "structured" and not op.own_process:
             own = any(r.label in OWN and r.label not in switched_off for r in TABLE.get((name, place.type), ()))
             # A network of the CPU is one operator also where NumPy computes it, see ops/recurrent.py.
             own = own or (place.type == "cpu" and name == "_recurrent")
