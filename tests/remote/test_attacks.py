@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import os
 import socket
@@ -474,3 +475,22 @@ def test_another_session_cannot_be_guessed(server: DeviceServer) -> None:
         other.ask(wire.READ, wire.PART.pack(1 << 20, 0, other.spec_number(votive.ones(2, device=place)._spec)))
     votive.remote.disconnect(place)
     votive.remote.disconnect(stranger)
+
+
+def test_a_full_disk_costs_no_session(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    from votive.remote.server import store
+
+    data = bytes(70_000)
+    digest = hashlib.sha256(data).digest()
+
+    def full(*args: Any, **options: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store.os, "replace", full)
+    client.send((wire.UPLOAD, wire.CONTENT.pack(5, len(data), digest)), (wire.DATA, wire.SLICE.pack(5, 0) + data))
+    kind, answer = client.send((wire.SAVE, wire.PART.pack(1, 0, 1) + b"x"))
+    assert kind == wire.ERROR
+    assert "No space left" in answer["text"]
+    monkeypatch.setattr(store.tempfile, "mkstemp", full)
+    client.send((wire.UPLOAD, wire.CONTENT.pack(6, len(data), digest)), (wire.DATA, wire.SLICE.pack(6, 0) + data))
+    assert client.waits()[0] == wire.OK

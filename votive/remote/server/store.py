@@ -5,6 +5,7 @@ Files in one folder of the server, shared by its processes. No name of a client 
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import math
@@ -44,7 +45,10 @@ class Store:
             return None
         if _used(self.contents_folder) + nbytes > self.limit:
             return None
-        return Arriving(self.contents_folder, digest, nbytes)
+        try:
+            return Arriving(self.contents_folder, digest, nbytes)
+        except OSError:  # a full disk costs the next client time, nothing else
+            return None
 
     def content(self, digest: bytes, nbytes: int) -> np.ndarray[Any, Any]:
         """The bytes of a digest. Whoever writes into them has a copy of the pages."""
@@ -122,6 +126,8 @@ class Store:
 class Arriving:
     """A content on its way: it is kept when all of it came in order and its digest is what was said."""
 
+    file: Any = None
+
     def __init__(self, folder: Path, digest: bytes, nbytes: int) -> None:
         self.digest, self.nbytes, self.folder = digest, nbytes, folder
         self.at, self.hash = 0, hashlib.sha256()
@@ -134,24 +140,28 @@ class Arriving:
             self.drop()
             return False
         self.hash.update(part.data)
-        self.file.write(part.data)
         self.at += part.nbytes
-        if self.at < self.nbytes:
-            return True
-        self.file.close()
-        if self.hash.digest() == self.digest:
-            os.replace(self.path, self.folder / self.digest.hex())
-        else:
-            self.drop()
+        try:
+            self.file.write(part.data)
+            if self.at < self.nbytes:
+                return True
+            self.file.close()
+            if self.hash.digest() == self.digest:
+                os.replace(self.path, self.folder / self.digest.hex())
+                return False
+        except OSError:  # as of a full disk
+            pass
+        self.drop()
         return False
 
     def drop(self) -> None:
         """Forget what came."""
-        self.file.close()
+        with contextlib.suppress(OSError):
+            self.file.close()
         Path(self.path).unlink(missing_ok=True)
 
     def __del__(self) -> None:
-        if not self.file.closed:
+        if self.file is not None and not self.file.closed:
             self.drop()
 
 
