@@ -17,6 +17,8 @@ def test_the_tests_of_einops_pass(tmp_path: Path) -> None:
     python = os.environ.get("VOTIVE_LIBRARIES_VOTIVE", sys.executable)
     command = [python, "-m", "votive.torch", "-m", "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "einops.tests"]
     given = {**environment(), "EINOPS_TEST_BACKENDS": "numpy,torch"}
+    # Some of them start "python" again.
+    given["PATH"] = os.pathsep.join([str(Path(python).parent), given.get("PATH", "")])
     # Elsewhere, so that our settings of pytest do not hold.
     done = subprocess.run(command, env=given, cwd=tmp_path, capture_output=True, text=True, timeout=900)
     assert done.returncode == 0, done.stdout[-4000:]

@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from common import array, integers, main, numbers  # before what imports torchvision
+
+# isort: split
 import torchmetrics
-from common import array, integers, main, numbers
 from torchmetrics import (
     aggregation,
     audio,
