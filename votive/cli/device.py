@@ -61,6 +61,8 @@ def run(args: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # which ends it as Ctrl-C does
     try:
         print(f"Serving {args.device} at {server.url}", flush=True)
+        if server.settings.certificate is None and not server.is_local:
+            note(args, "Lines are not encrypted: who sits on one can read along. --tls-cert encrypts them.")
         note(args, "Ctrl-C ends it.")
         server.wait()
     except KeyboardInterrupt:

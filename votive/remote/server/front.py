@@ -72,13 +72,12 @@ class DeviceServer:
     def __init__(self, settings: Settings) -> None:
         if not hasattr(socket, "send_fds"):
             raise DeviceError("votive device serve: a session is a process that is handed its line, which needs Unix.")
-        local = settings.host in ("127.0.0.1", "::1", "localhost")
-        if not local and len(settings.token) < 16:
+        self.settings = settings
+        if not self.is_local and len(settings.token) < 16:
             raise ValueError(
                 f"votive device serve: {settings.host} can be reached by others, so give a --token of at least 16 "
                 "characters."
             )
-        self.settings = settings
         self._tls = _context(settings)
         self._own = None if settings.store else tempfile.mkdtemp(prefix="votive-device-")
         self._folder = Path(settings.store or str(self._own))
@@ -97,6 +96,11 @@ class DeviceServer:
             ) from e
         self._thread = threading.Thread(target=self._listen, daemon=True)
         self._thread.start()
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.settings.host in ("127.0.0.1", "::1", "localhost")
 
     @property
     def port(self) -> int:
