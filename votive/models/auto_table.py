@@ -209,6 +209,7 @@ t5 t5_heads T5Config base=T5Model seq2seq=T5ForConditionalGeneration encoder=T5E
 trocr trocr TrOCRConfig causal=TrOCRForCausalLM
 umt5 mt5 UMT5Config base=UMT5Model seq2seq=UMT5ForConditionalGeneration encoder=UMT5EncoderModel
     classify=UMT5ForSequenceClassification tokens=UMT5ForTokenClassification answer=UMT5ForQuestionAnswering
+vaultgemma gemma VaultGemmaConfig base=VaultGemmaModel causal=VaultGemmaForCausalLM
 vision-encoder-decoder vision_encoder_decoder VisionEncoderDecoderConfig
     base=VisionEncoderDecoderModel vision2seq=VisionEncoderDecoderModel
 vit vit ViTConfig base=ViTModel image=ViTForImageClassification
@@ -234,13 +235,13 @@ gpt_neo gpt_neox gpt_oss gptj granite granite_swa granitemoe granitemoe_swa gran
 hunyuan_v1_dense hunyuan_v1_moe hyperclovax internlm3 iquestcoder jais2 jamba lfm2 lfm2_moe llama llama4_text mamba
 mamba2 minicpm3 minimax minimax_m2 ministral ministral3 mistral mixtral mpt nemotron nemotron_h olmo olmo2 olmo3 olmoe
 openai-gpt opt persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_moe qwen3_next recurrent_gemma rwkv seed_oss
-smollm3 solar_open stablelm starcoder2 xglm
+smollm3 solar_open stablelm starcoder2 vaultgemma xglm
 """
 for _uses in map(FAMILIES.__getitem__, _CLASSIFIERS.split()):
     _base = next(use for use in _uses if use.startswith("base=")).removeprefix("base=").removesuffix("Model")
     _uses.append(f"classify={_base}ForSequenceClassification")
 # Files that say another name, and mean the same by every key.
-SAME = {"kimi_k2": "deepseek_v3"}
+SAME = {"gpt-sw3": "gpt2", "kimi_k2": "deepseek_v3"}
 USES = {
     "base": "AutoModel",
     "causal": "AutoModelForCausalLM",

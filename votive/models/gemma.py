@@ -111,6 +111,23 @@ Gemma2Model, Gemma2ForCausalLM = decoder_classes("Gemma2", Gemma2Config)
 
 
 @dataclass(kw_only=True)
+class VaultGemmaConfig(Gemma2Config):
+    """The numbers of a VaultGemma: a Gemma 2 without norms behind attention and net, trained in private.
+
+    >>> votive.models.VaultGemmaConfig().design.norms
+    ('input_layernorm', '', 'pre_feedforward_layernorm', '')
+    """
+
+    model_type = "vaultgemma"
+
+    def choices(self) -> dict[str, Any]:
+        return {**super().choices(), "norms": ("input_layernorm", "", "pre_feedforward_layernorm", "")}
+
+
+VaultGemmaModel, VaultGemmaForCausalLM = decoder_classes("VaultGemma", VaultGemmaConfig)
+
+
+@dataclass(kw_only=True)
 class Gemma3TextConfig(Gemma2Config):
     """The numbers of a Gemma 3.
 

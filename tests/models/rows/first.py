@@ -101,6 +101,14 @@ ROWS = {
         },
         "Gemma2ForCausalLM",
     ),
+    "vaultgemma": Row(
+        "VaultGemmaForCausalLM", "VaultGemmaConfig",
+        {
+            **SMALL, "head_dim": 16, "pad_token_id": 0, "query_pre_attn_scalar": 24,
+            "sliding_window": 4, "attn_logit_softcapping": 2.0, "final_logit_softcapping": 3.0,
+        },
+        "VaultGemmaForCausalLM",
+    ),
     "gemma3": Row(
         "Gemma3ForCausalLM", "Gemma3TextConfig",
         {
