@@ -12,8 +12,8 @@ import votive
 from votive.ops.registry import COMPOSITES, OPS
 
 ROOT = Path(votive.__file__).parent
-# Kernels, formulas and files of other formats have tables of primitives, whose names operators bear too.
-NAMES_OF_THEIR_OWN = {"backends", "formula", "onnx", "np"}
+# Kernels, formulas, files of other formats and torch's own calls have tables of names that operators bear too.
+NAMES_OF_THEIR_OWN = {"backends", "formula", "onnx", "np", "torch"}
 # A class of tensors that answers calls itself says by name which it answers, and how.
 RULES = "distributed/tensor/"
 # These declare operators in a loop over their names.

@@ -195,7 +195,7 @@ pointwise(
 )
 
 
-@composite(operator="pos")
+@composite(operator="pos", looks=True)
 def positive(input: Tensor) -> Tensor:
     """`+input`: the tensor itself.
 

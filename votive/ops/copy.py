@@ -69,7 +69,7 @@ def clone(input: Tensor, *, memory_format: memory_format = preserve_format) -> T
     return F._copy_as(input, input._spec.dtype, format_strides("clone", input._spec, memory_format))
 
 
-@composite(namespaces=())
+@composite(namespaces=(), looks=True)
 def contiguous(input: Tensor, memory_format: memory_format = contiguous_format) -> Tensor:
     """The tensor itself if it already lies in this order, else a copy that does.
 

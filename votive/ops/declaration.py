@@ -63,6 +63,7 @@ class Declaration:
     result: str | None = None  # the named tuple that holds them
     reshapes: bool = False  # the tensor itself gets another shape
     returns_view: bool = False  # the result is, or may be, a view: which plan its arguments led to is remembered
+    looks: bool = False  # a composite of views: its results share memory with the argument wherever they can
     indexes: bool = False  # it is x[index]
 
     # How it is called.

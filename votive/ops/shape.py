@@ -117,7 +117,7 @@ def reshape(input: Tensor, *shape: Ints) -> Tensor:
     return F._view(input if is_view else F.clone(input, memory_format=contiguous_format), size)
 
 
-@composite(namespaces=())
+@composite(namespaces=(), looks=True)
 def view_as(input: Tensor, other: Tensor) -> Tensor:
     """The same memory in the shape of another tensor.
 
@@ -127,7 +127,7 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     return F._view(input, other._spec.shape)
 
 
-@composite(namespaces=())
+@composite(namespaces=(), looks=True)
 def reshape_as(input: Tensor, other: Tensor) -> Tensor:
     """The same values in the shape of another tensor.
 

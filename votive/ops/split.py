@@ -67,7 +67,7 @@ def _between(input: Tensor, dim: int, ends: list[int]) -> tuple[Any, ...]:
     return F._views(input, "_split", (tuple([b - a for a, b in cuts]), dim), dim, cuts)
 
 
-@composite
+@composite(looks=True)
 def split_with_sizes(input: Tensor, split_sizes: Sequence[int], dim: int = 0) -> tuple[Any, ...]:
     """Cut into pieces of given sizes, without copying.
 
@@ -103,7 +103,7 @@ def _even(op: str, input: Tensor, step: int, dim: int) -> tuple[Any, ...]:
     return F._views(input, "_split", (sizes, dim), dim, cuts)
 
 
-@composite(method=False)
+@composite(method=False, looks=True)
 def split(tensor: Tensor, split_size_or_sections: Ints, dim: int = 0) -> tuple[Any, ...]:
     """Cut into pieces of one size (the last may be smaller) or of given sizes, without copying.
 
@@ -116,7 +116,7 @@ def split(tensor: Tensor, split_size_or_sections: Ints, dim: int = 0) -> tuple[A
     return _even("split", tensor, int_of("split", "split_size", given), dim)
 
 
-@composite(name="split", key="Tensor.split", namespaces=())
+@composite(name="split", key="Tensor.split", namespaces=(), looks=True)
 def split_method(input: Tensor, split_size: Ints, dim: int = 0) -> tuple[Any, ...]:
     """Cut into pieces of one size (the last may be smaller) or of given sizes, without copying.
 
@@ -126,7 +126,7 @@ def split_method(input: Tensor, split_size: Ints, dim: int = 0) -> tuple[Any, ..
     return split(input, split_size, dim)
 
 
-@composite
+@composite(looks=True)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     """Cut into at most `chunks` pieces of equal size (the last may be smaller), without copying.
 
@@ -172,7 +172,7 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Any, ...]:
     return chunk(input, chunks, dim)
 
 
-@composite
+@composite(looks=True)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Any, ...]:
     """The slices along a dimension as a tuple, without copying.
 
@@ -193,7 +193,7 @@ def _given(op: str, *spellings: Any) -> Any:
     return found[0]
 
 
-@composite
+@composite(looks=True)
 def tensor_split(
     input: Tensor,
     indices_or_sections: Tensor | Ints | None = None,
@@ -237,7 +237,7 @@ def _split_along(op: str, input: Tensor, given: Ints, least: int, dim: int) -> t
     return tensor_split(input, given, dim)
 
 
-@composite
+@composite(looks=True)
 def hsplit(
     input: Tensor,
     indices_or_sections: Tensor | Ints | None = None,
@@ -254,7 +254,7 @@ def hsplit(
     return _split_along("hsplit", input, given, 1, 0 if input.ndim == 1 else 1)
 
 
-@composite
+@composite(looks=True)
 def vsplit(
     input: Tensor,
     indices_or_sections: Tensor | Ints | None = None,
@@ -271,7 +271,7 @@ def vsplit(
     return _split_along("vsplit", input, given, 2, 0)
 
 
-@composite
+@composite(looks=True)
 def dsplit(
     input: Tensor,
     indices_or_sections: Tensor | Ints | None = None,

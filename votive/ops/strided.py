@@ -220,7 +220,7 @@ def window_args(
     return size, stride, offset - input._offset
 
 
-@composite
+@composite(looks=True)
 def as_strided(input: Tensor, size: Sequence[int], stride: Sequence[int], storage_offset: int | None = None) -> Tensor:
     """Any window on the memory of `input`: element i lies at storage_offset + Σ i·stride.
 

@@ -13,27 +13,6 @@ from ..tensor import Tensor
 from .pending import Looked, Pending, conjugated, current, over, resolved, turn, values_of
 from .wrapped import Rule
 
-# Functions beside the views that look at a part of the same memory.
-_LOOKS = frozenset(
-    (
-        *("split", "split_with_sizes", "chunk", "tensor_split", "hsplit", "vsplit", "dsplit", "unbind", "contiguous"),
-        *(
-            "positive",
-            "view_as",
-            "expand_as",
-            "reshape_as",
-            "as_strided",
-            "movedim",
-            "moveaxis",
-            "swapaxes",
-            "swapdims",
-        ),
-        *("swapaxes", "narrow", "select", "squeeze", "unsqueeze", "transpose", "t", "diagonal"),
-    )
-)
-# Those of them that have a form which changes the tensor itself.
-_RESHAPES = frozenset({"squeeze_", "unsqueeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_"})
-
 
 def answer(rules: dict[str, Rule], name: str, op: Operator, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What becomes of a call in which such a view occurs."""
@@ -59,11 +38,9 @@ def _any(values: Any) -> bool:
 
 
 def _is_look(name: str, op: Operator) -> bool:
-    if name in _LOOKS:
-        return True
     if isinstance(op, Op):
         return op.kind == "view"
-    return isinstance(op, Composite) and (op.returns_view or op.indexes) and not name.startswith("_set")
+    return isinstance(op, Composite) and (op.returns_view or op.looks or op.indexes) and not name.startswith("_set")
 
 
 def _look(x: Pending, op: Operator, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -112,10 +89,10 @@ def _in_place(name: str, op: Operator, target: Any, rest: tuple[Any, ...], kwarg
 
     if not isinstance(target, Pending):
         return run(target)
-    if name in _RESHAPES:
-        return _turn_into(target, getattr(target, name[:-1])(*rest, **kwargs))
     if name in ("resize_", "resize_as_", "set_"):
         raise RuntimeError(f"{name}: a {target._kind} view keeps its memory; call .resolve_conj() first.")
+    if op.reshapes:
+        return _turn_into(target, getattr(target, name[:-1])(*rest, **kwargs))
     values = values_of(target)
     made = run(values.clone() if values._rg else values)
     return _written(target, made)
