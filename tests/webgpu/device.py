@@ -11,6 +11,7 @@ import numpy as np
 
 import votive
 from tests.native.compare import TOLERANCE
+from votive.backends.webgpu.shaders.types import NUMBERS
 from votive.core.errors import WebGpuError
 
 
@@ -50,16 +51,26 @@ def placed(a: np.ndarray[Any, Any], how: str, device: str) -> Any:
     return t
 
 
+class Left(Counter[str]):
+    """Operators that left the device; `plain`: those that had only numbers that kernels compute with."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.plain: set[str] = set()
+
+
 @contextmanager
-def cpu_fallbacks() -> Iterator[Counter[str]]:
+def cpu_fallbacks() -> Iterator[Left]:
     """The operators that were computed on the CPU inside the block, and how often."""
     from votive.backends.webgpu import cpu_fallback
 
-    found: Counter[str] = Counter()
+    found = Left()
     tell = cpu_fallback.warn_once
 
-    def count(op: str, why: str = "") -> None:
+    def count(op: str, why: str = "", kinds: frozenset[Any] = frozenset()) -> None:
         found[op] += 1
+        if kinds <= NUMBERS:
+            found.plain.add(op)
 
     cpu_fallback.warn_once = count  # type: ignore[assignment]
     try:

@@ -14,10 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from ...core import dtype as dt
 from ...core.device import cpu, device
 from ...core.layout import Layout, Spec
 from ..base import BACKENDS, Bound, Request, bind
 from .runtime.views import View, WebGpuStorage, empty, to_device, to_host
+from .shaders import types
 
 # How often operators were computed on the CPU.
 counts: Counter[str] = Counter()
@@ -31,8 +33,13 @@ class WebGpuFallbackWarning(UserWarning):
     """
 
 
-def warn_once(op: str, why: str = "has no WebGPU kernel for these arguments") -> None:
-    """Count an operator that leaves the device, and say so the first time."""
+def warn_once(
+    op: str, why: str = "has no WebGPU kernel for these arguments", kinds: frozenset[dt.dtype] = frozenset()
+) -> None:
+    """Count an operator that leaves the device, and say so the first time. `kinds`: the dtypes of its tensors."""
+    moved = sorted(d.name for d in kinds if d not in types.NUMBERS)
+    if moved:
+        why = f"of {', '.join(moved)} has no WebGPU kernel"
     counts[op] += 1
     if counts[op] == 1:
         warnings.warn(
@@ -105,16 +112,17 @@ def pointwise(formula: Any, names: list[str], roles: list[Any], inputs: list[Any
     """An elementwise operator by way of the CPU."""
     backend = BACKENDS["cpu"]
     there = out.like(device=cpu)
+    kinds = frozenset(d for d in (out.dtype, *(x for role in roles for x in role)) if d is not None)
     compute, _ = backend.pointwise(formula, names, roles, [on_cpu(s) for s in inputs], there, backend.empty)
 
     def run(*values: Any) -> tuple[Any, Any]:
-        warn_once(formula.name)
+        warn_once(formula.name, kinds=kinds)
         _, data = compute(*[downloaded(v) for v in values])
         made = uploaded(data, out)
         return made.storage, made
 
     def into(values: Any, to: View) -> None:
-        warn_once(formula.name)
+        warn_once(formula.name, kinds=kinds)
         _, data = compute(*[downloaded(v) for v in values])
         store(data, to)
 
@@ -135,10 +143,11 @@ def structured(
         backend=BACKENDS["cpu"],
     )
     _, (compute, _) = bind("cpu", asked)
+    kinds = frozenset(s.dtype for s in (*request.specs, *(outs or ())))
 
     def run(*given: Any) -> tuple[Any, ...]:
         if not quiet:
-            warn_once(op)
+            warn_once(op, kinds=kinds)
         arrays = [downloaded(v) for v in given]
         parts = compute(*arrays)
         for i in mutated:

@@ -28,7 +28,9 @@ def copy_view(to: View, source: View) -> None:
     if how is None:
         from .. import cpu_fallback
 
-        cpu_fallback.warn_once("copy", f"from {b.dtype} to {a.dtype} has no WebGPU kernel")
+        cpu_fallback.warn_once(
+            "copy", f"from {b.dtype} to {a.dtype} has no WebGPU kernel", frozenset((a.dtype, b.dtype))
+        )
         cpu_fallback.store(cpu_fallback.fetch(source), to)
         return
     if a.dtype is b.dtype and a.dtype.itemsize == 16:
