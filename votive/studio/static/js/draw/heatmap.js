@@ -132,7 +132,7 @@ export class Heatmap {
       for (const col of this.range(this.view.x, w, cw, this.data.cols)) {
         const v = this.value(row, col);
         c.fillStyle = inkOn(this.table, this.shade(v));
-        c.fillText(short(v), this.left + (col + 0.5) * cw - this.view.x, this.top + (row + 0.5) * ch - this.view.y);
+        c.fillText(short(Number.isFinite(v) ? Number(v.toPrecision(3)) : v), this.left + (col + 0.5) * cw - this.view.x, this.top + (row + 0.5) * ch - this.view.y);
       }
     }
   }
