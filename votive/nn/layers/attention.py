@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import math
 import warnings
+from importlib import import_module
+from typing import Any
 
 import votive
 
@@ -35,6 +37,11 @@ def additive_mask(
         return mask
     blank = votive.zeros(mask.shape, dtype=dtype, device=mask.device)
     return blank.masked_fill_(mask, -math.inf)
+
+
+def nested_batches() -> Any:
+    """The module that takes nested batches through layers; few need it."""
+    return import_module(".nested_batch", __package__)
 
 
 class MultiheadAttention(Module):
@@ -118,13 +125,10 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         if query.is_nested:
-            from .nested_batch import attended
-
             if not self.batch_first:
                 raise AssertionError("MultiheadAttention: nested tensors need batch_first=True.")
-            options = {"need_weights": need_weights, "average_attn_weights": average_attn_weights}
-            run = functools.partial(self.forward, **options)
-            return attended(run, query, key, value, key_padding_mask, attn_mask)
+            run = functools.partial(self.forward, need_weights=need_weights, average_attn_weights=average_attn_weights)
+            return nested_batches().attended(run, query, key, value, key_padding_mask, attn_mask)
         key_padding_mask = additive_mask(key_padding_mask, "key_padding_mask", query.dtype, attn_mask, "attn_mask")
         attn_mask = additive_mask(attn_mask, "attn_mask", query.dtype)
         transposed = self.batch_first and query.dim() == 3

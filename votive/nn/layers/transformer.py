@@ -16,7 +16,7 @@ from .. import init
 from ..containers import ModuleList
 from ..factory import FactoryKwargs
 from ..module import Module
-from .attention import additive_mask
+from .attention import additive_mask, nested_batches
 from .normalization import LayerNorm
 from .transformer_layers import Activation, TransformerDecoderLayer, TransformerEncoderLayer, TransformerLayer
 
@@ -101,10 +101,8 @@ class TransformerEncoder(Module):
         is_causal: bool | None = None,
     ) -> Tensor:
         if src.is_nested:
-            from .nested_batch import encoded
-
             run = lambda x, padding: self.forward(x, src_key_padding_mask=padding)
-            return encoded(src, "TransformerEncoder", run, mask, src_key_padding_mask)
+            return nested_batches().encoded(src, "TransformerEncoder", run, mask, src_key_padding_mask)
         padding = additive_mask(src_key_padding_mask, "src_key_padding_mask", src.dtype, mask, "mask")
         mask = additive_mask(mask, "mask", src.dtype)
         causal = _is_causal(mask, is_causal, src, self.layers[0].self_attn.batch_first)

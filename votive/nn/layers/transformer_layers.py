@@ -13,7 +13,7 @@ from ..fast_path import can_bypass
 from ..fused_linear import feed_forward, linear_activation
 from ..module import Module
 from .activation import GELU, ReLU
-from .attention import MultiheadAttention, additive_mask
+from .attention import MultiheadAttention, additive_mask, nested_batches
 from .dropout import Dropout
 from .linear import Linear
 from .normalization import LayerNorm
@@ -106,12 +106,10 @@ class TransformerEncoderLayer(TransformerLayer):
         is_causal: bool = False,
     ) -> Tensor:
         if src.is_nested:
-            from .nested_batch import encoded
-
             if not self.self_attn.batch_first:
                 raise AssertionError("TransformerEncoderLayer: nested tensors need batch_first=True.")
             run = lambda x, padding: self.forward(x, src_key_padding_mask=padding)
-            return encoded(src, "TransformerEncoderLayer", run, src_mask, src_key_padding_mask)
+            return nested_batches().encoded(src, "TransformerEncoderLayer", run, src_mask, src_key_padding_mask)
         padding = additive_mask(src_key_padding_mask, "src_key_padding_mask", src.dtype, src_mask, "src_mask")
         mask = additive_mask(src_mask, "src_mask", src.dtype)
         attend = lambda x: self._sa_block(x, mask, padding, is_causal)
