@@ -31,6 +31,7 @@ class Overload:
 
     def __init__(self, op: CustomOp, name: str = "default") -> None:
         self._op, self._overloadname = op, name
+        self.tags: list[Any] = []
         self.__name__ = f"{op.name}.{name}"
 
     @property

@@ -77,14 +77,14 @@ REFUSALS: tuple[Refusal, ...] = (
         "torch.TracingState torch.Type torch.Use torch.Value torch.CompilationUnit torch.JITException "
         "torch.ModuleDict torch.ParameterDict torch.Capsule torch.cpp torch.*Storage*Context torch.DispatchKey* "
         "torch.ExcludeDispatchKeyGuard torch.parse_* torch.merge_type_from_type_comment torch.unify_type_list "
-        "torch.import_ir_module* torch.fork torch.wait torch.PyTorchFile* torch.SerializationStorageContext",
+        "torch.import_ir_module* torch.PyTorchFile* torch.SerializationStorageContext",
         _SCRIPT,
         "votive.compile makes graphs, votive.io reads files of torch.",
     ),
     Refusal(
         "torch.AVG torch.SUM torch.AggregationType torch.BenchmarkConfig torch.BenchmarkExecutionStats "
         "torch.LockingLogger torch.NoopLogger torch.ThroughputBenchmark torch.utils.ThroughputBenchmark "
-        "torch.FatalError torch.Tag",
+        "torch.FatalError",
         "it counts and classifies inside of torch's own runtime.",
         "torch.profiler measures programs here.",
     ),
@@ -250,9 +250,9 @@ REFUSALS: tuple[Refusal, ...] = (
         "torch.autograd.graph.region_activation_memory_budget torch.autograd.graph.set_override_stale_capture_stream "
         "torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch "
         "torch.optim.swap_in_optimizer_params_and_state "
-        "torch.Tensor.index torch.func.debug_unwrap torch.multiprocessing.reducer "
-        "torch.utils.checkpoint.set_device_states torch.utils.checkpoint.SAC_IGNORED_OPS "
-        "torch.Tensor.to_padded_tensor torch.utils.checkpoint.GraphExecGroup torch.accelerator.Graph "
+        "torch.func.debug_unwrap torch.multiprocessing.reducer "
+        "torch.utils.checkpoint.SAC_IGNORED_OPS "
+        "torch.utils.checkpoint.GraphExecGroup torch.accelerator.Graph "
         "torch.mps.profiler torch.xpu.streams torch.xpu.is_tf32_supported torch.cpu.get_capabilities",
         "it belongs to the insides of torch's engine and devices.",
         "Leave it out.",

@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 from ..core.layout import Size
 from ..core.memory_format import channels_last, channels_last_3d, contiguous_format
+from ..nested.convert import to_padded_tensor
 from ..surface import quantized_functions
 from ..tensor import Tensor
 from . import aten
@@ -178,6 +179,11 @@ def _qscheme(self: Tensor) -> Any:
     return quantized_functions.quantized("qscheme", self).qscheme()
 
 
+def _index(self: Tensor, indices: Any) -> Any:
+    """`x.index([None, i])`: the elements at indices, None for all of a dimension."""
+    return self[tuple(slice(None) if i is None else i for i in indices)]
+
+
 def _lent() -> dict[str, Any]:
     found: dict[str, Any] = {
         "apply_": apply_,
@@ -188,6 +194,8 @@ def _lent() -> dict[str, Any]:
         "new": new,
         "resize": resize,
         "resize_as": resize_as,
+        "index": _index,
+        "to_padded_tensor": to_padded_tensor,
         "set_": set_,
         "storage": storage,
         "storage_type": storage_type,

@@ -11,7 +11,7 @@ from ...core import dtype as dt
 from ...core.errors import OutOfMemoryError
 from ...core.memory_format import contiguous_format as legacy_contiguous_format
 from ...futures import Future
-from ...jit import ScriptModule
+from ...jit import ScriptModule, fork, wait
 from ...overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 from ...surface.pending import negated_view as _neg_view
 from .. import aten, aten_layers, aten_losses, process, symbolic
@@ -23,6 +23,7 @@ from ..foreach import FOREACH
 from ..named_types import TYPES
 from ..storage import UntypedStorage
 from ..streams import Event, Stream
+from ..tags import Tag
 from ..tensor_methods import REMOVED
 from ..tensor_types import NAMES, set_default_tensor_type, tensor_type
 from ..typed_storage import TypedStorage, legacy
@@ -109,5 +110,5 @@ __all__ = [
     "typename",
 ]
 __all__ += [f"{name}Tensor" for name in NAMES] + [f"{name}Storage" for name in _STORAGES]
-__all__ += ["_neg_view", *_FUNCTIONS, "grid_sampler_2d", "grid_sampler_3d"]
+__all__ += ["Tag", "fork", "wait", "_neg_view", *_FUNCTIONS, "grid_sampler_2d", "grid_sampler_3d"]
 __all__ += [*REMOVED, *process.BY_DEVICE, *_NAMED]

@@ -8,6 +8,7 @@ from typing import Any
 from ...core import dtype as dt
 from ..custom_ops import REGISTRY, CustomOp, devices, find
 from ..op_schema import infer_schema, signature_of, written
+from ..tags import Tag
 
 __all__ = [
     "CustomOpDef",
@@ -85,8 +86,7 @@ def custom_op(
     tags: Any = None,
 ) -> Any:
     """Make an operator of a function, called as `torch.ops.namespace.name`; `mutates_args` is what it writes to."""
-    if tags is not None:
-        raise NotImplementedError("custom_op: tags are for torch's compiler; leave them out.")
+    given = _tags("custom_op", tags)
     mutates = bool(mutates_args if isinstance(mutates_args, str) else list(mutates_args))
 
     def wrap(fn: Fn) -> CustomOpDef:
@@ -94,6 +94,7 @@ def custom_op(
         op = _make(name, text, mutates)
         for kind in devices(device_types):
             op.kernels[kind] = fn
+        op.default.tags = given
         return CustomOpDef(op, fn)
 
     return wrap if fn is None else wrap(fn)
@@ -109,12 +110,19 @@ def wrap_triton(triton_kernel: Any, /) -> Any:
     return triton_kernel
 
 
+def _tags(name: str, tags: Any) -> list[Tag]:
+    """Tags as a list."""
+    given = [] if tags is None else list(tags) if isinstance(tags, Iterable) else [tags]
+    if any(not isinstance(tag, Tag) for tag in given):
+        raise TypeError(f"{name}: tags are members of torch.Tag, got {tags!r}.")
+    return given
+
+
 def define(qualname: str, schema: str, *, lib: Library | None = None, tags: Any = ()) -> None:
     """Name an operator, whose kernels `impl` gives."""
-    if tags:
-        raise NotImplementedError("define: tags are for torch's compiler; leave them out.")
+    given = _tags("define", tags)
     space = "" if lib is None or "::" in qualname else f"{lib.ns}::"
-    _make(f"{space}{qualname}", written(schema), "!" in schema)
+    _make(f"{space}{qualname}", written(schema), "!" in schema).default.tags = given
 
 
 def impl(qualname: Any, types: str | Sequence[str], func: Fn | None = None, *, lib: Library | None = None) -> Any:

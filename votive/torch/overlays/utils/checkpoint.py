@@ -15,17 +15,17 @@ __all__ = ["DefaultDeviceType", "get_device_states", "set_device_states"]
 class DefaultDeviceType:
     """The type of device whose generator is kept where arguments lie on none but the CPU."""
 
-    _default_device_type = "cuda"
+    _chosen: str | None = None
 
     @staticmethod
     def set_device_type(device: str = "cuda") -> None:
         """Choose the type of device."""
-        DefaultDeviceType._default_device_type = device
+        DefaultDeviceType._chosen = device
 
     @staticmethod
     def get_device_type() -> str:
-        """The type of device that was chosen."""
-        return DefaultDeviceType._default_device_type
+        """The type of device that was chosen; without a choice that of the GPU, where there is one."""
+        return DefaultDeviceType._chosen or ("cuda" if votive.cuda.is_available() else "cpu")
 
 
 def _devices(values: Any, found: list[int]) -> list[int]:
