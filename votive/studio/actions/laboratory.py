@@ -61,7 +61,8 @@ def ids_of(node: SessionNode) -> str:
 
 def log_lines(job: Job, python: list[str]) -> None:
     """Keep lines of Python in the console."""
-    job.workspace.log(job, "\n".join(python))
+    for line in python:
+        job.workspace.log(job, line)
 
 
 @action("laboratory.features")

@@ -120,17 +120,21 @@ export function flowPicture({ flow, says, tokens, position, width, layer: locked
   function attentionBox(i, x0, w, size) {
     const g = s("g", { class: "flow-stage", "data-stage": 2 * i + 1 });
     const cells = L * H <= 2500 ? H : 0;
-    const across = Math.max(1, Math.min(cells || 1, Math.floor((w - 8) / (CELL + 3))));
+    // As large as lets all of them stand between the name and what is added.
+    let [cell, gap] = [CELL, 3];
+    const room = (w_, h_) => Math.floor((w_ + gap) / (cell + gap)) * Math.floor((h_ + gap) / (cell + gap));
+    while (cell > 2 && room(w - 6, BOX - 44) < cells) [cell, gap] = [cell - 1, cell > 5 ? 2 : 1];
+    const across = Math.max(1, Math.min(cells || 1, Math.floor((w - 6 + gap) / (cell + gap))));
     g.append(chosen(s("g", { class: "flow-box" }, s("rect", { x: x0, y: TOP, width: w, height: BOX, rx: 5 }),
       s("text", { class: "flow-label", x: x0 + w / 2, y: TOP + 15, text: w > 70 ? "attention" : "attn" }), s("text", { class: "flow-dim", x: x0 + w / 2, y: TOP + BOX - 7, text: `+${short(Number(size.toPrecision(3)))}` })),
     `The attention of layer ${i} adds a vector of length ${short(size)}`, () => pick("attention", i, null), (on) => hover(on ? { layer: i } : null)));
-    const left = x0 + (w - across * (CELL + 3) + 3) / 2;
+    const left = x0 + (w - across * (cell + gap) + gap) / 2;
     for (let k = 0; k < cells; k += 1) {
       const v = flow.heads[(i * H + k) * T + position];
       if (!Number.isFinite(v)) continue;
-      const [cx, cy] = [left + (k % across) * (CELL + 3), TOP + 24 + Math.floor(k / across) * (CELL + 3)];
+      const [cx, cy] = [left + (k % across) * (cell + gap), TOP + 22 + Math.floor(k / across) * (cell + gap)];
       if (cy > TOP + BOX - 24) break;
-      g.append(chosen(s("rect", { class: `flow-head${i === locked && k === lockedHead ? " locked" : ""}`, x: cx, y: cy, width: CELL, height: CELL, rx: 2, style: { "--v": (v / heads).toFixed(3) } }),
+      g.append(chosen(s("rect", { class: `flow-head${i === locked && k === lockedHead ? " locked" : ""}`, x: cx, y: cy, width: cell, height: cell, rx: Math.min(2, cell / 3), style: { "--v": (v / heads).toFixed(3) } }),
         `Head ${k} of layer ${i}: what it read has length ${short(Number(v.toPrecision(3)))}`, () => pick("head", i, k), (on) => hover(on ? { layer: i, head: k } : null)));
     }
     return g;
