@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import cuda
 from .core.device import device as Device
+
+if TYPE_CHECKING:
+    from .core.device import DeviceLike
 
 __all__ = [
     "current_accelerator",
@@ -68,7 +71,7 @@ def _there() -> Any:
     return cuda
 
 
-def _number(device: Any) -> int | None:
+def _number(device: DeviceLike) -> int | None:
     """The number of a device that is given as one, by name, or not at all."""
     if device is None or isinstance(device, int):
         return device
@@ -90,7 +93,7 @@ def current_device_index() -> int:
 current_device_idx = current_device_index
 
 
-def set_device_index(device: Any, /) -> None:
+def set_device_index(device: DeviceLike, /) -> None:
     """Use another device from now on; a negative number changes nothing.
 
     >>> if votive.accelerator.is_available():
@@ -105,7 +108,7 @@ def set_device_index(device: Any, /) -> None:
 set_device_idx = set_device_index
 
 
-def current_stream(device: Any = None, /) -> Any:
+def current_stream(device: DeviceLike | None = None, /) -> Any:
     """The stream that kernels of a device go to.
 
     >>> if votive.accelerator.is_available():
@@ -123,7 +126,7 @@ def set_stream(stream: Any) -> None:
     _there().set_stream(stream)
 
 
-def synchronize(device: Any = None, /) -> None:
+def synchronize(device: DeviceLike | None = None, /) -> None:
     """Wait until a device has done all it was given.
 
     >>> if votive.accelerator.is_available():
@@ -132,7 +135,7 @@ def synchronize(device: Any = None, /) -> None:
     _there().synchronize(_number(device))
 
 
-def get_device_capability(device: Any = None, /) -> dict[str, Any]:
+def get_device_capability(device: DeviceLike | None = None, /) -> dict[str, Any]:
     """The dtypes that a device computes with.
 
     >>> if votive.accelerator.is_available():
@@ -199,7 +202,7 @@ def memory_stats(device_index: Any = None, /) -> dict[str, Any]:
     return dict(cuda.memory_stats(_number(device_index))) if is_available() else {}
 
 
-def _bytes(name: str, device: Any) -> int:
+def _bytes(name: str, device: DeviceLike) -> int:
     return int(getattr(cuda, name)(_number(device))) if is_available() else 0
 
 
