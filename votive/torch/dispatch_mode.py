@@ -132,8 +132,13 @@ def _get_current_dispatch_mode_stack() -> list[Any]:
 
 
 def is_in_torch_dispatch_mode(include_infra_modes: bool = True) -> bool:
-    """Whether a mode is on."""
-    return bool(_stack.modes)
+    """Whether a mode is on; without those of torch's own machinery, which say so by `is_infra_mode`."""
+    return any(include_infra_modes or not _is_infra(m) for m in _stack.modes)
+
+
+def _is_infra(of: Any) -> bool:
+    asked = getattr(type(of), "is_infra_mode", None)
+    return bool(asked is not None and of.is_infra_mode())
 
 
 def is_traceable_wrapper_subclass(t: Any) -> bool:

@@ -47,5 +47,7 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 
 def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
     """Put the states of generators back."""
+    if device_type not in (None, "cuda", "cpu"):
+        raise NotImplementedError(f"set_device_states: devices are GPUs here, got {device_type!r}.")
     for d, state in zip(devices, states, strict=True):
         votive.cuda.set_rng_state(state, d)
