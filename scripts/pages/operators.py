@@ -6,7 +6,6 @@ import inspect
 from pathlib import Path
 
 import votive
-from votive.backends.base import TABLE
 from votive.formula import to_text
 from votive.ops.registry import COMPOSITES, OPS, Composite, Op
 from votive.ops.schema import REQUIRED
@@ -17,8 +16,9 @@ HEAD = """# Operators
 
 Written by `scripts/generate.py` from the declarations in `votive/ops`; a test keeps it in step.
 `votive.explain(name)` shows more: the gradient and the kernels. *Gradient*: derived from the
-formula, by a rule, through the operators it is written with, or none. *Devices*: where a kernel
-exists; formulas, views and compositions run wherever their parts do.
+formula, by a rule, through the operators it is written with, or none. *Kind*: a formula, a view,
+composed of others, or structured, with kernels of its own; formulas, views and compositions run wherever
+their parts do.
 """
 
 
@@ -72,12 +72,8 @@ def _gradient(item: Op | Composite) -> str:
     return "rule" if item.grad is not None else "missing"
 
 
-def _devices(item: Op | Composite) -> str:
-    if isinstance(item, Composite):
-        return "composed"
-    if item.kind != "structured":
-        return item.kind
-    return ", ".join(sorted(d for n, d in TABLE if n == item.name))
+def _kind(item: Op | Composite) -> str:
+    return "composed" if isinstance(item, Composite) else item.kind
 
 
 def _source(item: Op | Composite) -> str:
@@ -94,7 +90,7 @@ def page() -> str:
     total = sum(len(v) for v in families.values())
     lines = [HEAD, f"{total} operators in {len(families)} families.", ""]
     for stem in sorted(families):
-        lines += [f"## {stem}", "", "| operator | what it does | gradient | devices | source |"]
+        lines += [f"## {stem}", "", "| operator | what it does | gradient | kind | source |"]
         lines.append("|---|---|---|---|---|")
         for item in sorted(families[stem], key=lambda i: (_path(i), i.defined_at)):
             path = _path(item)
@@ -104,7 +100,7 @@ def page() -> str:
                 f"`{path}({_signature(item)})`{names}{mark}",
                 _sentence(item) + _formula(item),
                 _gradient(item),
-                _devices(item),
+                _kind(item),
                 _source(item),
             )
             lines.append(f"| {' | '.join(cells)} |")

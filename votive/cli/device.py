@@ -1,4 +1,5 @@
-"""`votive device serve`: this machine as a device for programs elsewhere. The server serves; this reads arguments."""
+"""`votive device`: `votive device serve` makes this machine a device for programs elsewhere. This reads
+arguments; the server serves."""
 
 from __future__ import annotations
 

@@ -192,7 +192,8 @@ class BlipTextModel(nn.Module):
         x = self.embeddings["dropout"](self.embeddings["LayerNorm"](x))
         seen = causal_mask(mask, T, past + T, device=x.device) if causal else padding_mask(mask)
         across = None if other is None else padding_mask(other_mask)
-        trace, crossed = Trace(attentions, hidden), [] if attentions and other is not None else None
+        trace = Trace(attentions, hidden)
+        crossed: list[Tensor] | None = [] if attentions and other is not None else None
         for layer in self.encoder["layer"]:
             trace.add_state(x)
             x = layer(x, seen, other, across, cache, trace.weights, crossed)

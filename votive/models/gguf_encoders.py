@@ -307,7 +307,8 @@ _T5_NET = {"ffn_gate": "wi_0", "ffn_up": "wi_1", "ffn_down": "wo"}
 
 def _t5_side(side: str, layers: int, gated: bool) -> dict[str, str]:
     """Names of one of the two stacks."""
-    short, out = side[:3], {}
+    short = side[:3]
+    out: dict[str, str] = {}
     net = 1 if side == "encoder" else 2
     products = _T5_NET if gated else {"ffn_up": "wi", "ffn_down": "wo"}
     for i in range(layers):

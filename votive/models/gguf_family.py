@@ -59,14 +59,17 @@ def number(key: str, value: object) -> Any:
         if not value or any(v != value[0] for v in value):
             raise ValueError(f"{key} differs between layers ({value}); such models are unknown.")
         value = value[0]
-    kinds = (int, float) if fractional(key) else (int,)
-    fits = isinstance(value, kinds) and not isinstance(value, bool)
-    fits = fits and (value > 0 or (value == 0 and key.endswith(_FROM_ZERO)))
-    if not fits or value >= _LARGEST:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    found = value if whole or (fractional(key) and isinstance(value, float)) else None
+    if (
+        not isinstance(found, int | float)
+        or not (found > 0 or (found == 0 and key.endswith(_FROM_ZERO)))
+        or (found >= _LARGEST)
+    ):
         what = "number" if fractional(key) else "integer"
         raise ValueError(f"{key} is {value!r}; a positive {what} is needed.")
     # Files hold float32: the shortest number that means the same is what the model was made with.
-    return float(str(np.float32(value))) if fractional(key) else value
+    return float(str(np.float32(found))) if fractional(key) else found
 
 
 @dataclass(frozen=True, kw_only=True)

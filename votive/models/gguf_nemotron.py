@@ -61,10 +61,11 @@ def _as_nemotron(config: dict[str, Any], metadata: Mapping[str, Any], shapes: Sh
     if not isinstance(nets, list) or len(nets) != layers or any(type(n) is not int or n < 0 for n in nets):
         raise ValueError(f"{arch}.feed_forward_length is {nets!r}; the width of each layer's net is needed.")
     mixed = arch.endswith("_moe")
-    kind = lambda i: "full_attention" if i in places else ("moe" if mixed else "mlp") if nets[i] else "linear_attention"
+    net = "moe" if mixed else "mlp"
+    kinds = ["full_attention" if i in places else net if nets[i] else "linear_attention" for i in range(layers)]
     inner, heads = heads_of(arch, metadata)
     told = {
-        "layers_block_type": [kind(i) for i in range(layers)],
+        "layers_block_type": kinds,
         "num_key_value_heads": shared or config["num_attention_heads"],
         "mamba_num_heads": heads,
         "mamba_head_dim": inner // heads,
