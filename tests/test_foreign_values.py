@@ -206,8 +206,10 @@ def test_devices_that_torch_names_can_be_compared_with() -> None:
 
 
 def test_only_devices_that_are_there_are_listed() -> None:
+    # Other tests of this process may have gone to further ones.
     count = vt.cuda.device_count()
-    assert devices.present.names() == ["cpu", *(f"cuda:{i}" for i in range(count))]
+    names = [name for name in devices.present.names() if name.split(":")[0] not in ("remote", "webgpu", "meta")]
+    assert names == ["cpu", *(f"cuda:{i}" for i in range(count))]
 
 
 def test_a_device_of_torch_is_a_device() -> None:

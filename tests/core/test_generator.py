@@ -198,7 +198,8 @@ def test_a_thread_may_have_default_generators_of_its_own() -> None:
         inside = votive.rand(2).tolist()
         with votive.fork_rng():
             votive.rand(3)
-        assert rng.default_generators() == [rng.default_generator("cpu")]
+        # Devices that other tests of this process have used may have one, too.
+        assert rng.default_generator("cpu") in rng.default_generators()
     assert votive.rand(2).tolist() == wanted
     votive.manual_seed(9)
     assert votive.rand(2).tolist() == inside
