@@ -55,9 +55,10 @@ def test_asarray_copies_on_demand_and_refuses_to_share_what_it_cannot() -> None:
         vt.asarray(a, dtype=vt.float32, copy=False)
 
 
-def test_asarray_leaves_history_behind_unless_asked_to_require_grad() -> None:
+def test_asarray_keeps_history_unless_asked_not_to_require_grad() -> None:
     x = vt.ones(2, requires_grad=True) * 2
-    assert not vt.asarray(x).requires_grad
+    assert vt.asarray(x).requires_grad
+    assert not vt.asarray(x, requires_grad=False).requires_grad
     assert vt.asarray([1.0], requires_grad=True).requires_grad
 
 

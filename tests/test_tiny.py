@@ -80,6 +80,7 @@ def test_the_import_brings_numpy_and_little_else() -> None:
         "copy",
         "dataclasses",
         "errno",
+        "gc",
         "heapq",
         "importlib",
         "pkgutil",

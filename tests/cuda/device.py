@@ -87,7 +87,7 @@ def agree(ours: Any, theirs: Any, what: str, rtol: float | None = None, scale: f
     assert ours.device.type == "cuda", f"{what}: the result is on {ours.device}"
     assert (ours.dtype, ours.shape) == (theirs.dtype, theirs.shape), what
     assert not ours.numel() or ours.stride() == theirs.stride(), what
-    p, q = ours.detach().cpu().numpy(), theirs.detach().numpy()
+    p, q = ours.numpy(force=True), theirs.numpy(force=True)
     tolerance = TOLERANCE.get(ours.dtype)
     if tolerance is None:
         np.testing.assert_array_equal(p, q, err_msg=what)

@@ -80,9 +80,11 @@ def check(record: Record, which: str) -> None:
             continue
         for j, g in enumerate(got):
             assert g.dtype is want[0][j].dtype, f"{record.name} {sample}: {g.dtype} for {want[0][j].dtype}"
-            w = np.stack([wide(x[j].numpy()) for x in want])
+            w = np.stack([wide(x[j].numpy(force=True)) for x in want])
             w = np.stack([w, w[::-1]]) if which == "twice" else w
-            np.testing.assert_allclose(wide(g.numpy()), w, rtol=1e-5, atol=1e-6, err_msg=f"{record.name} {sample}")
+            np.testing.assert_allclose(
+                wide(g.numpy(force=True)), w, rtol=1e-5, atol=1e-6, err_msg=f"{record.name} {sample}"
+            )
 
 
 def _ids(which: str) -> list[Any]:

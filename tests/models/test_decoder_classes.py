@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import votive
-from votive.models import AutoModelForCausalLM, AutoModelForSequenceClassification, LlamaConfig, auto
+from votive.models import AutoModelForCausalLM, AutoModelForSequenceClassification, LlamaConfig, auto, auto_table
 from votive.models.decoder.classify import last_tokens, name_classes
 
 SMALL: dict[str, Any] = {
@@ -121,7 +121,7 @@ def test_a_text_generator_gets_a_new_head_and_keeps_its_weights(tmp_path: Path) 
 
 
 def test_every_decoder_of_the_table_has_the_head() -> None:
-    for family in auto._CLASSIFIERS.split():
+    for family in auto_table._CLASSIFIERS.split():
         found = auto._family(family)[1]["classify"][0]
         assert found.model_class is auto._family(family)[1]["base"][0]
         assert found.__name__.endswith("ForSequenceClassification")

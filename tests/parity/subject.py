@@ -87,7 +87,7 @@ def votive_subject() -> Subject:
     """votive itself; raises ImportError where it cannot be imported."""
     import votive
 
-    return Subject("votive", votive, votive.from_numpy, lambda t: t.detach().numpy())
+    return Subject("votive", votive, votive.from_numpy, lambda t: t.numpy(force=True))
 
 
 def torch_subject(replaced: Mapping[str, Any] | None = None) -> Subject:

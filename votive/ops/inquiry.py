@@ -65,10 +65,10 @@ def is_signed(input: Tensor) -> bool:
 
 @composite(method=False)
 def is_conj(input: Tensor) -> bool:
-    """Whether conjugation is still pending: never, `conj` is carried out at once.
+    """Whether the tensor is a view whose numbers are still to be conjugated, as `conj` gives it.
 
     >>> votive.is_conj(votive.tensor([1j]).conj())
-    False
+    True
     """
     require_tensors("is_conj", input=input)
     return bool(input.is_conj())
