@@ -79,8 +79,8 @@ class Facts(Fields):
         return self._storage.data_ptr() + self._offset * self._spec.dtype.itemsize
 
     def dispose(self) -> None:
-        """Let go of the memory, the history and the gradient now. Whoever uses the tensor afterwards gets an error; views
-        of the memory keep it, and so does what backward has kept of it.
+        """Let go of the memory, the history and the gradient now. Whoever uses the tensor afterwards gets an error;
+        views of the memory keep it, and so does what backward has kept of it.
 
         >>> x = votive.ones(3)
         >>> x.dispose()
