@@ -273,3 +273,26 @@ def test_real_numbers_and_other_classes_are_not_wrapped() -> None:
     assert isinstance(votive.ones(2, dtype=votive.complex64).conj(), Pending)
     with pytest.raises(RuntimeError, match="bool"):
         negated_view(votive.tensor([True]))
+
+
+def test_views_of_views_have_second_derivatives() -> None:
+    rng = np.random.default_rng(3)
+    a, w = (rng.normal(size=(3, 3)) + 1j * rng.normal(size=(3, 3)) for _ in range(2))
+    c = rng.normal(size=(3, 3))
+    ways = {
+        "mH.mH": (lambda x: x.mH.mH.abs(), lambda x: x.abs()),
+        "conj.T": (lambda x: x.conj().T.abs(), lambda x: x.conj_physical().T.abs()),
+        "rows": (lambda x: (x.mH[1:] * x[1:]).abs(), lambda x: (x.T.conj_physical()[1:] * x[1:]).abs()),
+        "split": (lambda x: x.conj().split(2)[0].abs(), lambda x: x.conj_physical()[:2].abs()),
+        "svd": (lambda x: votive.svd(x).V.mH.abs(), lambda x: votive.linalg.svd(x).Vh.abs()),
+    }
+    for name, both in ways.items():
+        found = []
+        for f in both:
+            x = votive.tensor(a, requires_grad=True)
+            y = f(x)
+            seed = votive.tensor(c[: y.shape[0]], requires_grad=True)
+            (g,) = votive.autograd.grad(y, x, seed, create_graph=True)
+            found.append([g, *votive.autograd.grad(g, (x, seed), votive.tensor(w))])
+        for ours, plain in zip(*found, strict=True):
+            np.testing.assert_allclose(ours.numpy(force=True), plain.numpy(force=True), atol=1e-12, err_msg=name)

@@ -249,11 +249,15 @@ class Looked(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
+        again = mode.grad and any(g.requires_grad for g in grads)
         with _recorded():
             at = F.zeros_like(ctx.like).requires_grad_()
             made = ctx.run(at)
             outs = (made,) if ctx.single else tuple(made)
-            found = gradients(outs, (at,), grad_outputs=tuple(g.detach() for g in grads))
+            # The way back is linear in what comes, and has a gradient by that where somebody asks for one.
+            found = gradients(
+                outs, (at,), grad_outputs=grads if again else tuple(g.detach() for g in grads), create_graph=again
+            )
         return found[0], None
 
 
