@@ -16,7 +16,7 @@ from votive.ops.registry import F as ops
 from .device import LAYOUTS, cpu_fallbacks, placed
 
 pytest.importorskip("triton", reason="needs Triton")
-from votive.backends.cuda.kernels.quantized import kernels, planes, products, words
+from votive.backends.cuda.kernels.quantized import kernels, products, rounded, words
 from votive.backends.cuda.kernels.quantized.blocks import FORMATS, WHOLE
 
 NAMES = (
@@ -160,25 +160,44 @@ def test_words_are_read_whole_only_where_they_lie_so(name: str, dtype: Any) -> N
     assert dtype is vt.float32 or not any(x % 8 for x, _ in seen)
 
 
-@pytest.mark.parametrize("name", [*planes.UNITS, "int4_g32", "int4_g128", "int8_g64", "q2_k"])
-@pytest.mark.parametrize("rows", [2, 70])
+@pytest.mark.parametrize("name", ["q4_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k", "int4_g128", "int8_g64", "q2_k"])
+@pytest.mark.parametrize("rows", [1, 2, 3, 70])
 def test_every_way_to_a_product_gives_it(name: str, rows: int) -> None:
     """Ways are chosen by time where there is a GPU, so each is called here by itself."""
-    if name == "int8":
-        return
     format, n, k = FORMATS[name], 40, 512
     raw = blocks(name, n, k)
     weight, data = decoded(raw, name, np.float64), vt.from_numpy(raw).to("cuda")
     x, a = rows_of((rows, k), vt.bfloat16)
     bias, b = rows_of((n,), vt.bfloat16)
     want, scale = a @ weight.T + b, np.abs(a) @ np.abs(weight.T) + np.abs(b)
-    ways = products._ways(x._spec, k, rows, format, n, k, raw.shape[1], True, True, False)
-    kinds = {type(way).__name__ for way in ways}
-    assert kinds == ({"Planes", "Decoded"} if name != "q2_k" else {"Tiles", "Decoded"}) or rows == 2
-    for way in ways:
-        out = vt.full((rows, n), vt.nan, dtype=vt.bfloat16, device="cuda")
-        way(out._data, x.data_ptr(), data.data_ptr(), bias.data_ptr())
-        near(out, want, scale, type(way).__name__)
+    for exact in (False, True):
+        ways = products._ways(x._spec, k, rows, format, n, k, raw.shape[1], True, True, exact)
+        kinds = {type(way).__name__ for way in ways}
+        # What is rounded must not depend on what was timed.
+        assert kinds == {"Rounded"} or "Rounded" not in kinds
+        assert ("Rounded" in kinds) == (not exact and rows <= 2 and format.name in rounded.KINDS)
+        if rows == 70:
+            assert kinds == ({"Planes", "Decoded"} if name != "q2_k" else {"Tiles", "Decoded"})
+        first: dict[str, Any] = {}
+        for way in ways:
+            first.setdefault(type(way).__name__, way)
+        for way in first.values() if exact else ways:
+            out = vt.full((rows, n), vt.nan, dtype=vt.bfloat16, device="cuda")
+            way(out._data, x.data_ptr(), data.data_ptr(), bias.data_ptr())
+            near(out, want, scale, type(way).__name__)
+
+
+def test_rows_that_are_not_finite_stay_so_where_they_are_rounded() -> None:
+    kind, raw = by_name("q4_k"), blocks("q4_k", 8, 512)
+    data = vt.from_numpy(raw).to("cuda")
+    for bad in (np.nan, np.inf):
+        x = vt.ones(2, 512, dtype=vt.bfloat16, device="cuda")
+        x[1, 37] = bad
+        y = ops._block_linear(x, data, None, kind, False)
+        assert y[0].isfinite().all().item()
+        assert not y[1].isfinite().any().item()
+    zero = ops._block_linear(vt.zeros(1, 512, dtype=vt.float16, device="cuda"), data, None, kind, False)
+    assert zero.tolist() == [[0.0] * 8]
 
 
 @pytest.mark.parametrize("how", LAYOUTS)

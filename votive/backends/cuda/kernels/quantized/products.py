@@ -37,9 +37,10 @@ Launch = Callable[[View, int, int, int], None]
 def _ways(
     x: Spec, sx: int, rows: int, format: Format, n: int, k: int, stride: int, along: bool, bias: bool, exact: bool
 ) -> list[Launch]:
-    found: list[Launch] = []
     if along and not exact and rounds(x.dtype, format, rows):
-        found += [Rounded(x, sx, rows, format, n, k, stride, bias, _in_fours(x, sx), way) for way in ways(format)]
+        # None but these: what is rounded must not depend on what was timed.
+        return [Rounded(x, sx, rows, format, n, k, stride, bias, _in_fours(x, sx), way) for way in ways(format)]
+    found: list[Launch] = []
     if along and rows <= SOME and serves(x, format):
         fitting = [way for way in BY_PIECES if fits(x, format, rows, way)]
         found += [Words(x, sx, rows, format, n, k, stride, bias, _in_fours(x, sx), way) for way in fitting]

@@ -15,17 +15,16 @@ from .....core.layout import Spec
 from ... import runtime as rt
 from ...programs.layouts import next_power_of_two
 from ...programs.program import Program, pointer
-from .blocks import Format, _single
-from .blocks import _half as _at_half
+from .blocks import Format, _half, _single
 from .kernels import Shared, shares
 from .tables import multiples
-from .words import _even, _four, _scales, _spread, _whole
+from .words import _even, _four, _scales, _whole
 
-# Formats whose codes are read so.
-KINDS = frozenset(["q4_0", "q4_1", "q5_0", "q5_1", "q8_0", "q4_k", "q5_k", "q6_k", "int4", "int8"])
+# Formats that are faster so; with codes of five bits and more the float32 kernel is level, and rounds nothing.
+KINDS = frozenset(["q4_0", "q4_1", "q4_k", "int4", "int8"])
 # Features and pieces of a program, warps, and pairs of runs of a piece; the first call takes the fastest.
 BY_ROUNDED = ((8, 64, 2, 1), (8, 128, 4, 1), (16, 32, 1, 1), (8, 32, 1, 1), (4, 128, 4, 1), (16, 128, 4, 1))
-# Chunks of Q4_K and Q5_K share their scales among two pairs.
+# Chunks of Q4_K share their scales among two pairs.
 BY_CHUNKS = (*BY_ROUNDED, (8, 64, 2, 2), (4, 32, 1, 2), (16, 64, 4, 2))
 ROWS = 2  # that such a kernel takes at most
 _ROUND = tl.constexpr(12582912.0)  # added to a small number, it leaves the nearest whole one in the lowest bits
@@ -35,27 +34,21 @@ _PACK = tl.constexpr(
 
 
 @triton.jit
-def _dot(c, a, b, SIGNED: tl.constexpr, PERMUTE: tl.constexpr):
-    """The products of four bytes (with a sign or without) and four signed ones, added to a total."""
+def _dot(c, a, b, PERMUTE: tl.constexpr):
+    """The products of four bytes and four signed ones, added to a total."""
     if PERMUTE:
-        if SIGNED:
-            return tl.inline_asm_elementwise("dp4a.s32.s32 $0, $1, $2, $3;", "=r,r,r,r", [a, b, c], tl.int32, True, 1)
-        else:
-            return tl.inline_asm_elementwise("dp4a.u32.s32 $0, $1, $2, $3;", "=r,r,r,r", [a, b, c], tl.int32, True, 1)
+        return tl.inline_asm_elementwise("dp4a.u32.s32 $0, $1, $2, $3;", "=r,r,r,r", [a, b, c], tl.int32, True, 1)
     for i in tl.static_range(4):
-        left = (a >> (8 * i)) & 255
-        if SIGNED:
-            left = (left ^ 128) - 128
-        c += left * ((((b >> (8 * i)) & 255) ^ 128) - 128)
+        c += ((a >> (8 * i)) & 255) * ((((b >> (8 * i)) & 255) ^ 128) - 128)
     return c
 
 
 @triton.jit
-def _dots(p, q, r, s, a, b, c, d, SIGNED: tl.constexpr, PERMUTE: tl.constexpr):
-    total = _dot(tl.zeros_like(p), p, a, SIGNED, PERMUTE)
-    total = _dot(total, q, b, SIGNED, PERMUTE)
-    total = _dot(total, r, c, SIGNED, PERMUTE)
-    return _dot(total, s, d, SIGNED, PERMUTE).to(tl.float32)
+def _dots(p, q, r, s, a, b, c, d, PERMUTE: tl.constexpr):
+    total = _dot(tl.zeros_like(p), p, a, PERMUTE)
+    total = _dot(total, q, b, PERMUTE)
+    total = _dot(total, r, c, PERMUTE)
+    return _dot(total, s, d, PERMUTE).to(tl.float32)
 
 
 @triton.jit
@@ -94,7 +87,7 @@ def _run(x, at, here, PACKED: tl.constexpr, PERMUTE: tl.constexpr):
     r = _word(a2, b2, c2, d2, back, PERMUTE)
     s = _word(a3, b3, c3, d3, back, PERMUTE)
     ones = tl.full(p.shape, 0x01010101, tl.int32)
-    return p, q, r, s, scale, _dots(ones, ones, ones, ones, p, q, r, s, True, PERMUTE) * scale
+    return p, q, r, s, scale, _dots(ones, ones, ones, ones, p, q, r, s, PERMUTE) * scale
 
 
 @triton.jit
@@ -105,106 +98,51 @@ def _four_words(at, known, WHOLE: tl.constexpr):
 
 
 @triton.jit
-def _topped(word, top, u: tl.constexpr, FORMAT: tl.constexpr):
-    """Both halves of the bytes of a word, below further bits of their codes; `u` counts the words of a piece."""
-    low, high = word & 0x0F0F0F0F, (word >> 4) & 0x0F0F0F0F
-    if FORMAT == "q5_k":
-        low, high = low | ((top & 0x01010101) << 4), high | ((top & 0x02020202) << 3)
-    elif FORMAT == "q6_k":
-        low, high = low | ((top & 0x03030303) << 4), high | (top & 0x30303030)
-    elif FORMAT == "q5_0" or FORMAT == "q5_1":
-        low, high = low | _spread(top >> (4 * u)), high | _spread(top >> (16 + 4 * u))
-    return low, high
-
-
-@triton.jit
 def _scaled(at, part, known, FORMAT: tl.constexpr, PERMUTE: tl.constexpr, TIMES: tl.constexpr):
     """Scales and minima of both runs of a piece: numbers are `scale * code - minimum`."""
-    if FORMAT == "q4_k" or FORMAT == "q5_k":
+    if FORMAT == "q4_k":
         s0, s1, m0, m1 = _scales(at, part if TIMES == 2 else part // 2, known, PERMUTE)
-    elif FORMAT == "q6_k":
-        scale = _at_half(at + 208, known)
-        groups = (at + 192 + part // 4 * 8 + part % 4).to(tl.pointer_type(tl.int8))
-        s0 = scale * tl.load(groups, mask=known, other=0).to(tl.float32)
-        s1 = scale * tl.load(groups + 4, mask=known, other=0).to(tl.float32)
-        m0, m1 = 32.0 * s0, 32.0 * s1
     else:
-        if FORMAT == "int4" or FORMAT == "int8":
-            s0 = _single(at, known)
-            m0 = _at_half(at + 4, known) * s0
+        if FORMAT == "q4_0":
+            s0 = _half(at, known)
+            m0 = 8.0 * s0
+        elif FORMAT == "q4_1":
+            s0 = _half(at, known)
+            m0 = -_half(at + 2, known)
         else:
-            s0 = _at_half(at, known)
-            if FORMAT == "q4_1" or FORMAT == "q5_1":
-                m0 = -_at_half(at + 2, known)
-            elif FORMAT == "q8_0":
-                m0 = tl.zeros_like(s0)
-            else:
-                m0 = (16.0 if FORMAT == "q5_0" else 8.0) * s0
+            s0 = _single(at, known)
+            m0 = _half(at + 4, known) * s0
         s1, m1 = s0, m0
-    if _in_place(FORMAT):
+    if FORMAT != "int8":
+        # Bytes have no sign, so that high halves may stay where they are: sixteen times as large.
         s1 = s1 * 0.0625
     return s0, s1, m0, m1
-
-
-@triton.constexpr_function
-def _in_place(name: str) -> bool:
-    """Bytes have no sign, so that high halves may stay where they are: sixteen times as large."""
-    return name in ("q4_k", "int4", "q4_0", "q4_1")
 
 
 @triton.jit
 def _codes(at, part, chunk, pair, known, FORMAT: tl.constexpr):
     """Four words of codes of each of the two runs of a piece."""
-    if FORMAT == "q8_0" or FORMAT == "int8":
-        codes = at + 2 if FORMAT == "q8_0" else at + 6 + part * 32
-        a0, a1, a2, a3 = _four_words(codes, known, False)
-        b0, b1, b2, b3 = _four_words(codes + 16, known, False)
+    if FORMAT == "int8":
+        a0, a1, a2, a3 = _four_words(at + 6 + part * 32, known, False)
+        b0, b1, b2, b3 = _four_words(at + 22 + part * 32, known, False)
     else:
-        none = tl.zeros_like(part)
-        t0, t1, t2, t3 = none, none, none, none
-        if FORMAT == "q4_k" or FORMAT == "q5_k":
-            codes = at + (48 if FORMAT == "q5_k" else 16) + chunk * 32 + pair * 16
-            w0, w1, w2, w3 = _four_words(codes, known, True)
-            if FORMAT == "q5_k":
-                t0, t1, t2, t3 = _four_words(at + 16 + pair * 16, known, True)
-                shift = 2 * chunk
-                t0, t1, t2, t3 = t0 >> shift, t1 >> shift, t2 >> shift, t3 >> shift
-        elif FORMAT == "q6_k":
-            half, run = part // 4, part % 4
-            w0, w1, w2, w3 = _four_words(at + half * 64 + run * 16, known, False)
-            t0, t1, t2, t3 = _four_words(at + 128 + half * 32 + run % 2 * 16, known, False)
-            shift = run // 2 * 2
-            t0, t1, t2, t3 = t0 >> shift, t1 >> shift, t2 >> shift, t3 >> shift
+        if FORMAT == "q4_k":
+            w0, w1, w2, w3 = _four_words(at + 16 + chunk * 32 + pair * 16, known, True)
         elif FORMAT == "int4":
             w0, w1, w2, w3 = _four_words(at + 6 + part * 16, known, False)
         else:
-            fives: tl.constexpr = FORMAT == "q5_0" or FORMAT == "q5_1"
-            minimum: tl.constexpr = FORMAT == "q4_1" or FORMAT == "q5_1"
-            behind: tl.constexpr = 4 if minimum else 2
-            w0, w1, w2, w3 = _four_words(at + (behind + 4 if fives else behind), known, False)
-            if fives:
-                t0 = _even(at + behind, known)
-                t1, t2, t3 = t0, t0, t0
-        if _in_place(FORMAT):
-            a0, a1, a2, a3 = w0 & 0x0F0F0F0F, w1 & 0x0F0F0F0F, w2 & 0x0F0F0F0F, w3 & 0x0F0F0F0F
-            b0, b1, b2, b3 = w0 & -0x0F0F0F10, w1 & -0x0F0F0F10, w2 & -0x0F0F0F10, w3 & -0x0F0F0F10
-        else:
-            a0, b0 = _topped(w0, t0, 0, FORMAT)
-            a1, b1 = _topped(w1, t1, 1, FORMAT)
-            a2, b2 = _topped(w2, t2, 2, FORMAT)
-            a3, b3 = _topped(w3, t3, 3, FORMAT)
+            w0, w1, w2, w3 = _four_words(at + (4 if FORMAT == "q4_1" else 2), known, False)
+        a0, a1, a2, a3 = w0 & 0x0F0F0F0F, w1 & 0x0F0F0F0F, w2 & 0x0F0F0F0F, w3 & 0x0F0F0F0F
+        b0, b1, b2, b3 = w0 & -0x0F0F0F10, w1 & -0x0F0F0F10, w2 & -0x0F0F0F10, w3 & -0x0F0F0F10
     return a0, a1, a2, a3, b0, b1, b2, b3
 
 
 @triton.jit
 def _places(part, chunk, pair, FORMAT: tl.constexpr, SIZE: tl.constexpr):
     """Where two runs of a piece begin among the elements of their block."""
-    if FORMAT == "q4_k" or FORMAT == "q5_k":
+    if FORMAT == "q4_k":
         first = chunk * 64 + pair * 16
         return first, first + 32
-    elif FORMAT == "q6_k":
-        first = part // 4 * 128 + part % 4 * 16
-        return first, first + 64
     elif FORMAT == "int4":
         return part * 16, part * 16 + SIZE // 2
     else:
@@ -230,7 +168,6 @@ def _rounded(
     begin = share * each
     end = tl.minimum(begin + each, K)
     PIECES: tl.constexpr = SIZE // (32 * TIMES)
-    SIGNED: tl.constexpr = FORMAT == "q8_0"
     total = tl.zeros((BP, BN, BM), tl.float32)
     for start in range(begin, end, BP):
         p = (start + tl.arange(0, BP))[:, None, None]
@@ -247,8 +184,8 @@ def _rounded(
             a0, a1, a2, a3, xs0, xn0 = _run(x, to + first, here, PACKED, PERMUTE)
             b0, b1, b2, b3, xs1, xn1 = _run(x, to + second, here, PACKED, PERMUTE)
             p0, p1, p2, p3, q0, q1, q2, q3 = _codes(at, part, chunk, pair, known, FORMAT)
-            total += (s0 * xs0) * _dots(p0, p1, p2, p3, a0, a1, a2, a3, SIGNED, PERMUTE) - m0 * xn0
-            total += (s1 * xs1) * _dots(q0, q1, q2, q3, b0, b1, b2, b3, SIGNED, PERMUTE) - m1 * xn1
+            total += (s0 * xs0) * _dots(p0, p1, p2, p3, a0, a1, a2, a3, PERMUTE) - m0 * xn0
+            total += (s1 * xs1) * _dots(q0, q1, q2, q3, b0, b1, b2, b3, PERMUTE) - m1 * xn1
 
     y = tl.sum(total, 0)
     if BIAS:
@@ -264,7 +201,7 @@ def rounds(x: dt.dtype, format: Format, rows: int) -> bool:
 
 def ways(format: Format) -> tuple[tuple[int, int, int, int], ...]:
     """What such a kernel may be made with."""
-    return BY_CHUNKS if format.name in ("q4_k", "q5_k") else BY_ROUNDED
+    return BY_CHUNKS if format.name == "q4_k" else BY_ROUNDED
 
 
 class Rounded(Shared):
