@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from .protocol import Blobs
 
 
-REQUESTS_A_SECOND, BYTES_A_SECOND = 50, 20 << 20
+# A page that draws all its views for each token of a small model asks for some hundred things a second.
+REQUESTS_A_SECOND, BYTES_A_SECOND = 150, 20 << 20
 # Requests that wait, and bytes that a page has not read yet: then it is too slow to be kept.
 WAITING, BACKLOG = 200, 64 << 20
 # Seconds in which a page says who it is, and in which it takes a frame.
