@@ -109,7 +109,7 @@ def test_the_newest_request_of_a_slot_wins(page: Page) -> None:
 
 def test_a_request_with_an_id_that_is_at_work_is_refused(page: Page) -> None:
     page.ask("session.new", prompt=PROMPT)
-    id = page.send("session.auto", {"max_new_tokens": 30})
+    id = page.send("session.auto", {"max_new_tokens": 300})
     page.event("token")
     page._next -= 1
     assert page.send("session.state") == id
