@@ -13,12 +13,7 @@ FOLDERS = ("votive", "tests", "scripts", "benchmarks", "examples")
 
 
 # Still to be parted. Nothing joins this list.
-STANDING = {
-    "tests/libraries/programs/more_libraries.py",
-    "tests/remote/test_attacks.py",
-    "votive/backends/webgpu/shaders/floats.py",
-    "votive/studio/static/style.css",
-}
+STANDING = {"tests/libraries/programs/more_libraries.py", "votive/studio/static/style.css"}
 
 
 def too_long(root: Path) -> list[str]:

@@ -15,10 +15,10 @@ from typing import Any
 from ....core import dtype as dt
 from ..runtime import runtime as rt
 from ..runtime.gpu import NUMBERS
-from . import floats, integers, types
+from . import elementary, floats, integers, special, types
 
-LIBRARY = {**floats.FUNCTIONS, **integers.FUNCTIONS, **types.FUNCTIONS}
-_GLOBALS = floats.GLOBALS
+LIBRARY = {**floats.FUNCTIONS, **elementary.FUNCTIONS, **special.FUNCTIONS, **integers.FUNCTIONS, **types.FUNCTIONS}
+_GLOBALS = {**floats.GLOBALS, **elementary.GLOBALS}
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _FIELD = {"I": "u32", "i": "i32", "f": "f32"}
 # Threads of a workgroup where a kernel does not say.
